@@ -1,0 +1,1 @@
+//! Scripts and replays for testing workflows without a server.
