@@ -1,0 +1,83 @@
+//! The gates of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
+//!
+//! They need the Rust toolchain and nothing else, and they read nothing outside the tree.
+
+mod cargo;
+mod code;
+mod gate;
+mod markdown;
+mod mutants;
+mod requirements;
+mod test_fn;
+mod tidy;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  check                   rustfmt, clippy, tidy, requirements, docs and the fast tests: before every commit
+  test                    check with all tests, examples and benches (each once) and the doctests: what CI runs
+  tidy                    the house rules, each finding with its file and line; `tidy --rules` lists them
+  requirements            docs/requirements.md against the tests that name its ids
+  requirements --fill     write the names of those tests into the table
+  mutants                 break the core as xtask/mutants.toml says, one line at a time; some test must notice each
+  mutants --list          only check that every entry of the list still fits its file
+  mutants --only N        try entry N alone
+  mutants --from N        begin with entry N
+  help                    this page
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match run(&root(), &words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(root: &Path, words: &[&str]) -> Result<()> {
+    match words {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["check"] => gate::check(root),
+        ["test"] => gate::test(root),
+        ["tidy"] => tidy::run(root),
+        ["tidy", "--rules"] => {
+            tidy::list();
+            Ok(())
+        }
+        ["requirements"] => requirements::check(root),
+        ["requirements", "--fill"] => requirements::fill(root),
+        ["mutants", options @ ..] => mutants::run(root, options),
+        _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
+    }
+}
+
+/// The workspace root: this crate's own folder is one below it.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_command_answers_with_the_help_page() {
+        let error = run(Path::new("."), &["chekc"]).unwrap_err().to_string();
+        assert!(error.contains("`chekc` is no command"), "{error}");
+        assert!(error.contains("requirements --fill"), "{error}");
+    }
+}

@@ -1,0 +1,49 @@
+//! The copy of the tree in which mutants are tried.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::list::Mutant;
+use super::trial::{self, Outcome};
+use crate::tree;
+
+pub(super) struct Workshop {
+    root: PathBuf,
+    /// The copy.
+    bench: PathBuf,
+    /// Its own build, so that the developer's stays warm.
+    target: PathBuf,
+}
+
+impl Workshop {
+    pub(super) fn set_up(root: &Path) -> Result<Self> {
+        let home = root.join("target/mutants");
+        let bench = home.join("tree");
+        if bench.exists() {
+            fs::remove_dir_all(&bench).context("cannot clear target/mutants/tree")?;
+        }
+        for path in tree::paths(root)? {
+            let copy = bench.join(&path);
+            fs::create_dir_all(copy.parent().unwrap_or(&bench))?;
+            fs::copy(root.join(&path), &copy).with_context(|| format!("cannot copy {path}"))?;
+        }
+        Ok(Self { root: root.to_path_buf(), bench, target: home.join("target") })
+    }
+
+    pub(super) fn apply(&self, mutant: &Mutant) -> Result<()> {
+        let text = fs::read_to_string(self.root.join(&mutant.file))?;
+        fs::write(self.bench.join(&mutant.file), mutant.broken(&text)?).with_context(|| mutant.file.clone())
+    }
+
+    /// Writes the file anew instead of copying it with its old time, so that cargo sees the change.
+    pub(super) fn restore(&self, mutant: &Mutant) -> Result<()> {
+        let text = fs::read(self.root.join(&mutant.file))?;
+        fs::write(self.bench.join(&mutant.file), text).with_context(|| mutant.file.clone())
+    }
+
+    pub(super) fn trial(&self, mutant: &Mutant) -> Result<Outcome> {
+        trial::run(&self.bench, &self.target, mutant)
+    }
+}

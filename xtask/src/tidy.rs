@@ -1,0 +1,151 @@
+//! The house rules: what rustfmt and clippy cannot know about this repository.
+//!
+//! A rule is a name, what to do about its findings, and a function from the tree to findings.
+
+mod core_dependencies;
+mod core_lints;
+mod core_purity;
+mod doc_links;
+mod doc_paths;
+mod doc_symbols;
+mod file_length;
+mod fixed_ports;
+mod quoted_tests;
+mod readme_length;
+mod registries;
+mod sleeping_tests;
+mod unfinished;
+mod vague_names;
+mod versions;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::tree::{Source, Tree};
+
+/// One place that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    file: String,
+    line: usize,
+    text: String,
+}
+
+impl Finding {
+    fn new(source: &Source, line: usize, text: impl Into<String>) -> Self {
+        Self::at(&source.path, line, text)
+    }
+
+    fn at(file: &str, line: usize, text: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, text: text.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.text)
+    }
+}
+
+pub(crate) struct Rule {
+    pub(crate) name: &'static str,
+    advice: &'static str,
+    find: fn(&Tree) -> Result<Vec<Finding>>,
+}
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule { name: "file-length", advice: "split the file: one noun each", find: |tree| Ok(file_length::find(tree)) },
+    Rule { name: "unfinished", advice: "finish it or take it out", find: |tree| Ok(unfinished::find(tree)) },
+    Rule {
+        name: "sleeping-tests",
+        advice: "advance a virtual clock or wait for the event itself",
+        find: |tree| Ok(sleeping_tests::find(tree)),
+    },
+    Rule {
+        name: "fixed-ports",
+        advice: "bind port 0 and ask which one it became",
+        find: |tree| Ok(fixed_ports::find(tree)),
+    },
+    Rule {
+        name: "vague-names",
+        advice: "name the file after the thing in it",
+        find: |tree| Ok(vague_names::find(tree)),
+    },
+    Rule {
+        name: "versions",
+        advice: "put the version into [workspace.dependencies] and write `name.workspace = true`",
+        find: versions::find,
+    },
+    Rule {
+        name: "core-purity",
+        advice: "the core gets time, seed and payloads as arguments and touches nothing",
+        find: |tree| Ok(core_purity::find(tree)),
+    },
+    Rule {
+        name: "core-dependencies",
+        advice: "the core's dependencies are the list in xtask/src/tidy/core_dependencies.rs",
+        find: core_dependencies::find,
+    },
+    Rule { name: "core-lints", advice: "restore crates/core/clippy.toml", find: |tree| Ok(core_lints::find(tree)) },
+    Rule { name: "doc-paths", advice: "correct the path or the document", find: |tree| Ok(doc_paths::find(tree)) },
+    Rule {
+        name: "doc-symbols",
+        advice: "correct the symbol or the document",
+        find: |tree| Ok(doc_symbols::find(tree)),
+    },
+    Rule { name: "doc-links", advice: "correct the link", find: |tree| Ok(doc_links::find(tree)) },
+    Rule { name: "readme-length", advice: "move detail into docs/", find: |tree| Ok(readme_length::find(tree)) },
+    Rule { name: "quoted-tests", advice: "quote a test that exists", find: |tree| Ok(quoted_tests::find(tree)) },
+    Rule {
+        name: "registries",
+        advice: "the tree names no registry: where crates come from is each machine's own affair",
+        find: |tree| Ok(registries::find(tree)),
+    },
+];
+
+pub(crate) fn list() {
+    for rule in RULES {
+        println!("{:<20} {}", rule.name, rule.advice);
+    }
+}
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let tree = Tree::load(root)?;
+    let mut broken = Vec::new();
+    for rule in RULES {
+        let findings = (rule.find)(&tree)?;
+        if findings.is_empty() {
+            println!("  ok      {}", rule.name);
+            continue;
+        }
+        println!("  BROKEN  {}: {}", rule.name, rule.advice);
+        for finding in &findings {
+            println!("          {finding}");
+        }
+        broken.push(rule.name);
+    }
+    if !broken.is_empty() {
+        bail!("tidy: {} of {} rules are broken: {}", broken.len(), RULES.len(), broken.join(", "));
+    }
+    println!("tidy: all {} rules hold over {} files", RULES.len(), tree.files().count());
+    Ok(())
+}
+
+/// A tree's findings as lines of text, for the tests of the rules.
+#[cfg(test)]
+fn shown(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(Finding::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_rules_share_a_name() {
+        let names: std::collections::BTreeSet<_> = RULES.iter().map(|rule| rule.name).collect();
+        assert_eq!(names.len(), RULES.len());
+    }
+}
