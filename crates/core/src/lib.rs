@@ -1,11 +1,60 @@
 //! The pure heart of Dacapo: an activation in, a completion out.
+//!
+//! A backend hands a [`Run`] an [`Activation`]; the run plays it as one turn, rounds of units, one unit at a time, and
+//! answers with one [`Completion`]: ordered commands, or a failed activation. Same code, same input, same transcript: the
+//! same commands, or a failed activation. There is no third outcome, because there is nothing else here that could
+//! decide: no clock, thread, file, socket, async runtime, log or hash-map order.
+//!
+//! Start reading at [`Run::activate`], then [`Ctx`], which is what workflow code sees of it.
 
+#[cfg(panic = "abort")]
+compile_error!("dacapo needs `panic = \"unwind\"`: a panic in workflow code must fail its activation, not the process");
+
+mod activation;
+mod call_site;
+mod command;
+mod completion;
+mod ctx;
+mod error;
+mod failure;
+mod failure_codec;
+mod identity;
+mod job;
 mod name;
+mod nondeterminism;
+mod options;
 mod payload;
+pub mod policy;
 mod rng;
+mod run;
+mod seq;
+mod time;
+mod transcript;
 mod unit_id;
 
+pub use activation::{Activation, History, Query, Recorded, Turn};
+pub use call_site::CallSite;
+pub use command::{
+    CallNexus, CancelExternal, CancelOperation, Command, CommandKind, CompleteUpdate, ContinueAsNew, CreatePromise,
+    Operation, Outcome, PatchMarker, ScheduleActivity, ScheduleLocalActivity, ScheduleRun, SetState, SignalExternal,
+    StartChild, StartTimer, Target,
+};
+pub use completion::{Answer, Completion, Rejected, TurnDone, Warning};
+pub use ctx::*;
+pub use error::{ActivationError, JobError, Violation, ViolationKind};
+pub use failure::{Cancelled, Failure, FailureKind, RetryState, TimeoutKind};
+pub use identity::Difference;
+pub use job::{Continued, Job, Resolution, RunRef, Signal, Start, Started, Update};
 pub use name::Name;
+pub use nondeterminism::{Mismatch, Nondeterminism};
+pub use options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};
 pub use payload::{Headers, Payload};
 pub use rng::Rng;
+pub use run::{
+    Body, Inspection, Order, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS, UnfinishedHandlers, UnitView,
+    Wait, Watch, Workflow,
+};
+pub use seq::{OperationId, Ordinal, Seq};
+pub use time::Timestamp;
+pub use transcript::{ReplayFailed, Transcript, TranscriptDifference, TranscriptError, TurnRecord};
 pub use unit_id::{BadUnitId, Seg, UnitId};

@@ -1,1 +1,36 @@
-//! Scripts and replays for testing workflows without a server.
+//! The core kit: a workflow is played by a script of activations, and everything it decided is compared with what the
+//! test expects.
+//!
+//! Each script is played three times: whole, with the run evicted and replayed between all turns, and twice side by
+//! side. All three must print the same and record the same bytes; only then is the result compared with the
+//! expectation.
+//!
+//! ```
+//! use dacapo_core::{Ctx, Failure, Payload};
+//! use dacapo_testkit::{check, expect};
+//!
+//! async fn greet(ctx: Ctx, name: Payload) -> Result<Payload, Failure> {
+//!     ctx.activity("say hello", name).await
+//! }
+//!
+//! check(
+//!     greet,
+//!     "start = ada
+//!      resolve say hello = hello ada",
+//!     expect![[r#"
+//!         turn 0  [] activity say hello
+//!         turn 1  [] complete hello ada
+//!     "#]],
+//! );
+//! ```
+
+mod check;
+mod play;
+mod render;
+mod script;
+
+pub use check::{check, check_replay, check_workflow, workflow};
+pub use expect_test::{Expect, expect};
+pub use play::{Mode, Play};
+pub use render::render_completion;
+pub use script::{JobLine, Script, Step};

@@ -1,0 +1,114 @@
+//! Units that somebody waits for: how they hand over what they came to, and how they are given up.
+
+use std::future::Future;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use crate::options::CancelType;
+use crate::run::{OnEnd, Polled, ScopeId, Shared, SlotId, State, UnitKey, What};
+use crate::{Cancelled, Failure, Payload, Seg};
+
+/// Where a unit leaves its value for whoever waits for it.
+pub(crate) struct Handover<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Handover<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+
+    pub(crate) fn put(&self, value: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+    }
+
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<T> Clone for Handover<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// A slot that is done when all units counted into it have ended. It is no wait that a cancellation ends: the units
+/// themselves are cancelled, clean up and end.
+pub(crate) struct Crew {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) slot: SlotId,
+    units: Vec<UnitKey>,
+}
+
+impl Crew {
+    pub(crate) fn new(shared: Arc<Shared>, state: &mut State, site: &'static Location<'static>) -> Self {
+        let slot = state.open_wait(What::Units, site);
+        if let Some(opened) = state.slots.get_mut(&slot) {
+            opened.cancel = CancelType::WaitCompleted;
+        }
+        Self { shared, slot, units: Vec::new() }
+    }
+
+    /// A crew of nobody, for a run that is being taken apart.
+    pub(crate) fn inert(shared: Arc<Shared>) -> Self {
+        Self { shared, slot: SlotId::Never, units: Vec::new() }
+    }
+
+    /// Starts a child of the running unit that is counted here.
+    pub(crate) fn spawn(
+        &mut self,
+        state: &mut State,
+        seg: fn(u32) -> Seg,
+        scope: ScopeId,
+        future: impl Future<Output = Result<Payload, Failure>> + Send + 'static,
+    ) {
+        let id = state.next_child(seg);
+        if let Some(slot) = state.slots.get_mut(&self.slot) {
+            slot.count += 1;
+            // All that were counted so far may have ended before this one began.
+            slot.arrived = None;
+            slot.revealed = false;
+            if self.units.len() > 2 * slot.count + 16 {
+                self.units.retain(|unit| state.is_alive(*unit));
+            }
+        }
+        self.units.push(state.spawn(id, OnEnd::Joined(self.slot), scope, Box::pin(future), false));
+    }
+
+    /// A crew for a slot that somebody else counts.
+    pub(crate) fn of_slot(shared: Arc<Shared>, slot: SlotId) -> Self {
+        Self { shared, slot, units: Vec::new() }
+    }
+
+    /// Gives up all units that have not ended.
+    pub(crate) fn give_up(&mut self) {
+        let (units, slot) = (std::mem::take(&mut self.units), std::mem::replace(&mut self.slot, SlotId::Never));
+        if let Some(mut state) = self.shared.enter_drop() {
+            units.into_iter().for_each(|unit| state.abort(unit));
+            let waker = state.leave(slot, String::new());
+            drop(state);
+            drop(waker);
+        }
+    }
+
+    /// Ready when all have ended.
+    pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Cancelled>> {
+        let Some(mut state) = self.shared.enter_poll() else { return Poll::Ready(Err(Cancelled::evicted())) };
+        if state.slots.get(&self.slot).is_some_and(|slot| slot.count == 0 && slot.arrived.is_none()) {
+            state.end_at_once(self.slot);
+        }
+        let (polled, waker) = state.poll_slot(self.slot, cx.waker());
+        drop(state);
+        drop(waker);
+        if !matches!(polled, Polled::Pending) {
+            self.units.clear();
+        }
+        polled.into_poll().map(|result| result.map(drop))
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}

@@ -1,0 +1,126 @@
+//! Cancellation scopes and shields.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use crate::run::{ScopeId, Shared};
+use crate::{Cancelled, Ctx};
+
+impl Ctx {
+    /// Whether what the running unit does now has been cancelled.
+    #[track_caller]
+    pub fn cancelled(&self) -> Option<Cancelled> {
+        let state = self.shared.enter(Location::caller())?;
+        let (_, reason) = state.cancellation(state.scope)?;
+        Some(Cancelled { reason })
+    }
+
+    /// Makes a future that can be cancelled by itself, and the handle that does it.
+    #[track_caller]
+    pub fn cancellable<F: Future>(&self, future: F) -> (Cancellable<F>, CancelHandle) {
+        let handle = self.new_cancel_scope(Location::caller());
+        (self.within(&handle, future), handle)
+    }
+
+    /// Plays a future that no cancellation reaches: for cleaning up.
+    #[track_caller]
+    pub fn shield<F: Future>(&self, future: F) -> Shield<F> {
+        let scope = self.shared.enter(Location::caller()).map(|mut state| state.open_scope(true));
+        let scope = Arc::new(OwnedScope { shared: self.shared.clone(), id: scope });
+        Shield(Scoped { scope, future: Box::pin(future) })
+    }
+
+    pub(super) fn new_cancel_scope(&self, site: &'static Location<'static>) -> CancelHandle {
+        let id = self.shared.enter(site).map(|mut state| state.open_scope(false));
+        CancelHandle { scope: Arc::new(OwnedScope { shared: self.shared.clone(), id }) }
+    }
+
+    pub(super) fn within<F: Future>(&self, handle: &CancelHandle, future: F) -> Cancellable<F> {
+        Cancellable(Scoped { scope: handle.scope.clone(), future: Box::pin(future) })
+    }
+}
+
+/// A scope that is closed when nobody can cancel it or wait in it any more.
+struct OwnedScope {
+    shared: Arc<Shared>,
+    id: Option<ScopeId>,
+}
+
+impl Drop for OwnedScope {
+    fn drop(&mut self) {
+        if let (Some(id), Some(mut state)) = (self.id, self.shared.enter_drop()) {
+            state.close_scope(id);
+        }
+    }
+}
+
+/// Cancels what was made with it. Cheap to clone.
+#[derive(Clone)]
+pub struct CancelHandle {
+    scope: Arc<OwnedScope>,
+}
+
+impl CancelHandle {
+    pub(super) fn scope(&self) -> ScopeId {
+        self.scope.id.unwrap_or_default()
+    }
+
+    /// Cancels it: every wait in it that is not shielded fails, now and from now on.
+    #[track_caller]
+    pub fn cancel(&self, reason: impl Into<String>) {
+        let Some(id) = self.scope.id else { return };
+        let reason = reason.into();
+        let Some(mut state) = self.scope.shared.enter(Location::caller()) else { return };
+        let at = state.next_ordinal();
+        let wakers = state.cancel_scope(id, at, reason);
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A future whose waits stand in a scope of their own.
+struct Scoped<F> {
+    scope: Arc<OwnedScope>,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Scoped<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let outer = match (self.scope.id, self.scope.shared.enter_poll()) {
+            (Some(id), Some(mut state)) => Some(std::mem::replace(&mut state.scope, id)),
+            _ => None,
+        };
+        let polled = self.future.as_mut().poll(cx);
+        if let (Some(outer), Some(mut state)) = (outer, self.scope.shared.enter_poll()) {
+            state.scope = outer;
+        }
+        polled
+    }
+}
+
+/// A future that can be cancelled by itself.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Cancellable<F>(Scoped<F>);
+
+impl<F: Future> Future for Cancellable<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.poll(cx)
+    }
+}
+
+/// A future that no cancellation reaches.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Shield<F>(Scoped<F>);
+
+impl<F: Future> Future for Shield<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.poll(cx)
+    }
+}

@@ -1,0 +1,78 @@
+//! Waiting for a condition over the workflow's own state.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::run::{Condition, Hold, Mode, Polled, Shared, SlotId, What};
+use crate::{Cancelled, Ctx};
+
+impl Ctx {
+    /// Waits until the condition holds. It is looked at now, and again after every round in which something ran. It
+    /// only computes: it may read a [`crate::StateCell`] or anything else the workflow shares, and not call the ctx.
+    #[track_caller]
+    pub fn wait_until(&self, condition: impl Fn() -> bool + Send + Sync + 'static) -> WaitUntil {
+        let site = Location::caller();
+        WaitUntil { shared: self.shared.clone(), condition: Arc::new(condition), site, slot: None }
+    }
+}
+
+/// A wait for a condition.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct WaitUntil {
+    shared: Arc<Shared>,
+    condition: Condition,
+    site: &'static Location<'static>,
+    slot: Option<SlotId>,
+}
+
+impl WaitUntil {
+    /// Opens the wait. A condition that holds already ends it before it began.
+    fn open(&mut self) -> Option<SlotId> {
+        drop(self.shared.enter_poll()?);
+        let holds = {
+            let _hold = Hold::mode(Mode::Closure);
+            (self.condition)()
+        };
+        let mut state = self.shared.enter_poll()?;
+        let slot = state.open_wait(What::Condition, self.site);
+        if holds {
+            state.end_at_once(slot);
+        } else {
+            state.conditions.insert(slot, self.condition.clone());
+        }
+        self.slot = Some(slot);
+        Some(slot)
+    }
+}
+
+impl Future for WaitUntil {
+    type Output = Result<(), Cancelled>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let shared = self.shared.clone();
+        let Some(slot) = self.slot.or_else(|| self.open()) else { return Poll::Ready(Err(Cancelled::evicted())) };
+        let Some(mut state) = shared.enter_poll() else { return Poll::Ready(Err(Cancelled::evicted())) };
+        let (polled, waker) = state.poll_slot(slot, cx.waker());
+        drop(state);
+        drop(waker);
+        if !matches!(polled, Polled::Pending) {
+            self.slot = None;
+        }
+        polled.into_poll().map(|result| result.map(drop))
+    }
+}
+
+impl Drop for WaitUntil {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot
+            && let Some(mut state) = self.shared.enter_drop()
+        {
+            let waker = state.leave(slot, String::new());
+            drop(state);
+            drop(waker);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Handlers that live as long as the run: of signals, updates and queries.
+
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::activation::Query;
+use crate::job::{Signal, Update};
+use crate::run::{SignalHandler, UpdateHandler};
+use crate::{Ctx, Failure, Name, Payload, ViolationKind};
+
+impl Ctx {
+    /// Handles every signal of this name, those that have come included. Each is a unit of its own, beside the others;
+    /// its failure is its own. Handlers live on when the workflow function has returned, until they have nothing
+    /// runnable.
+    #[track_caller]
+    pub fn on_signal<F, P>(&self, name: impl Into<Name>, handler: F)
+    where
+        F: Fn(Signal) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        let (name, site) = (name.into(), Location::caller());
+        let handler = Arc::new(handler);
+        let start = Arc::new(move |signal| {
+            let handler = handler.clone();
+            Box::pin(async move { handler(signal).await.map(|()| Payload::empty()) }) as _
+        });
+        let Some(mut state) = self.shared.enter(site) else { return };
+        if let Err(text) = state.handle_signals(&name, SignalHandler { start, phase: None, site }) {
+            self.shared.misuse(state, ViolationKind::Misuse(text));
+        }
+    }
+
+    /// Handles every update of this name. The validator says, before anything is recorded, whether it is accepted; it
+    /// only looks. The handler of an accepted update is a unit of its own; what it returns is the sender's answer.
+    #[track_caller]
+    pub fn on_update<V, F, P>(&self, name: impl Into<Name>, validator: V, handler: F)
+    where
+        V: Fn(&Update) -> Result<(), Failure> + Send + Sync + 'static,
+        F: Fn(Update) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<Payload, Failure>> + Send + 'static,
+    {
+        let (name, site) = (name.into(), Location::caller());
+        let start = Arc::new(move |update| Box::pin(handler(update)) as _);
+        let validator: Option<crate::run::ValidatorFn> = Some(Arc::new(validator));
+        let Some(mut state) = self.shared.enter(site) else { return };
+        if let Err(text) = state.handle_updates(&name, UpdateHandler { validator, start, phase: None, site }) {
+            self.shared.misuse(state, ViolationKind::Misuse(text));
+        }
+    }
+
+    /// Answers queries of this name from the workflow's state, which it only reads. A later handler of the same name
+    /// takes its place.
+    #[track_caller]
+    pub fn on_query(
+        &self,
+        name: impl Into<Name>,
+        handler: impl Fn(&Query) -> Result<Payload, Failure> + Send + Sync + 'static,
+    ) {
+        let name = name.into();
+        if let Some(mut state) = self.shared.enter(Location::caller()) {
+            let former = state.handle_queries(&name, Arc::new(handler));
+            drop(state);
+            drop(former);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The ctx: all that workflow code can ask of its run. Names and payload bytes in, plain data out.
+
+mod activity;
+mod branches;
+mod cancel;
+mod child;
+mod condition;
+mod external;
+mod handlers;
+mod join;
+mod launch;
+mod nexus;
+mod operation;
+mod parallel;
+mod phase;
+mod promise;
+mod race;
+mod run_once;
+mod scope;
+mod signal;
+mod state_cell;
+mod timer;
+mod values;
+mod yield_now;
+
+pub use activity::{Activity, LocalActivity};
+pub use cancel::{CancelHandle, Cancellable, Shield};
+pub use child::{Child, ChildStart, StartedChild};
+pub use condition::WaitUntil;
+pub use external::{CancelExternalCall, SignalExternalCall};
+pub use join::{Join, TryJoin};
+pub use launch::Launched;
+pub use nexus::{Nexus, NexusStart, StartedNexus};
+pub use parallel::Parallel;
+pub use phase::{Handled, PhaseBuilder, PhaseEnd};
+pub use promise::Promise;
+pub use race::{Either, Race, SelectAll, Timeout};
+pub use run_once::RunOnce;
+pub use scope::{Scope, ScopePlay};
+pub use signal::SignalWait;
+pub use state_cell::StateCell;
+pub use timer::Timer;
+pub use values::Info;
+pub use yield_now::YieldNow;
+
+use std::sync::Arc;
+
+use crate::run::Shared;
+
+/// A workflow's access to its run. Cheap to clone, and it belongs to the run, not to a unit: the unit that is running is
+/// the one that calls. Any other use is a scheduler violation: the activation fails and no command leaves.
+///
+/// Everything here is a plain function that takes effect when it is called; what it returns can be awaited, raced,
+/// joined, dropped (which cancels) or detached.
+#[derive(Clone)]
+pub struct Ctx {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Ctx {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl std::fmt::Debug for Ctx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ctx")
+    }
+}

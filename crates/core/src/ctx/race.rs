@@ -1,0 +1,227 @@
+//! Races: the first to be done wins, by ordinal and not by the order of polling.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::timer::Timer;
+use crate::run::Shared;
+use crate::{ActivationError, Cancelled, Ctx, Failure, FailureKind, Ordinal, TimeoutKind};
+
+/// Which side of a race won, with what it won.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Either<A, B> {
+    /// The first did.
+    First(A),
+    /// The second did.
+    Second(B),
+}
+
+impl Ctx {
+    /// Races two futures: the one whose result came first wins, whichever is listed first; a branch of several steps
+    /// counts by the last result it took. The policy decides between equals. The loser is dropped, which cancels it; a
+    /// result that came for it and was not needed to decide the race is left where it was.
+    #[track_caller]
+    pub fn race<A, B, X, Y, E, F>(&self, first: A, second: B) -> Race<A, B>
+    where
+        A: Future<Output = Result<X, E>>,
+        B: Future<Output = Result<Y, F>>,
+    {
+        Race { shared: self.shared.clone(), first: Contender::new(first), second: Contender::new(second) }
+    }
+
+    /// Races any number of futures of one type: gives the place of the winner, its output, and the others.
+    #[track_caller]
+    pub fn select_all<F: Future + Unpin>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
+        let contenders = futures.into_iter().map(Contender::new).collect();
+        SelectAll { shared: self.shared.clone(), contenders }
+    }
+
+    /// Gives a future this long. A timeout is a failure of kind [`TimeoutKind::Deadline`].
+    #[track_caller]
+    pub fn with_timeout<F, T, E>(&self, duration: Duration, future: F) -> Timeout<F>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        Timeout(self.race(future, self.sleep(duration)))
+    }
+}
+
+/// One side of a race.
+struct Contender<F: Future> {
+    future: Option<Pin<Box<F>>>,
+    output: Option<Box<F::Output>>,
+    /// The latest result it has taken so far.
+    latest: Option<Ordinal>,
+}
+
+impl<F: Future> Contender<F> {
+    fn new(future: F) -> Self {
+        Self { future: Some(Box::pin(future)), output: None, latest: None }
+    }
+}
+
+trait Contend {
+    /// Polls it. Says whether it is done.
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool;
+    fn took(&mut self, result: Option<Ordinal>);
+    fn latest(&self) -> Option<Ordinal>;
+}
+
+impl<F: Future> Contend for Contender<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(future) = &mut self.future else { return self.output.is_some() };
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            self.output = Some(Box::new(output));
+            self.future = None;
+        }
+        self.output.is_some()
+    }
+
+    fn took(&mut self, result: Option<Ordinal>) {
+        self.latest = self.latest.max(result);
+    }
+
+    fn latest(&self) -> Option<Ordinal> {
+        self.latest
+    }
+}
+
+/// Decides a race, if it can be decided now. First every side is polled while results that are there are only looked
+/// at; then the sides that have one are polled in the order of those results, until no other side could have been
+/// earlier. So a side that loses has not taken what it lost with.
+fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>) -> Option<usize> {
+    let outer = shared.enter_poll()?.peeking;
+    let mut done: Vec<usize> = Vec::new();
+    let mut ahead: Vec<(Ordinal, usize)> = Vec::new();
+    for (place, side) in sides.iter_mut().enumerate() {
+        let (is_done, seen) = peek(shared, *side, cx);
+        match seen {
+            _ if is_done => done.push(place),
+            Some(seen) => ahead.push((seen, place)),
+            None => {}
+        }
+    }
+    if !outer {
+        ahead.sort();
+        for (seen, place) in ahead {
+            let best = done.iter().map(|place| sides[*place].latest()).min();
+            if best.is_some_and(|best| best < Some(seen)) {
+                break;
+            }
+            if poll_for_real(shared, sides[place], cx) {
+                done.push(place);
+            }
+        }
+    }
+    let best = done.iter().map(|place| sides[*place].latest()).min()?;
+    let mut equals: Vec<usize> = done.into_iter().filter(|place| sides[*place].latest() == best).collect();
+    equals.sort();
+    if equals.len() == 1 {
+        return Some(equals[0]);
+    }
+    let mut state = shared.enter_poll()?;
+    match state.scheduler.pick_branch(equals.len() as u32) {
+        Ok(pick) => equals.get(pick as usize).copied(),
+        Err(error) => shared.stop(state, ActivationError::Policy(error)),
+    }
+}
+
+/// Polls a side while results that are there are only looked at. Gives whether it is done all the same, and the
+/// earliest result it could have taken.
+fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool, Option<Ordinal>) {
+    let Some(mut state) = shared.enter_poll() else { return (false, None) };
+    let peeking = std::mem::replace(&mut state.peeking, true);
+    let before = state.peeked.take();
+    let consumed = state.consumed.take();
+    drop(state);
+    let done = side.poll(cx);
+    let Some(mut state) = shared.enter_poll() else { return (done, None) };
+    let seen = state.peeked.take();
+    // What an outer race sees of this one is the earliest of all sides.
+    state.peeked = [before, seen].into_iter().flatten().min();
+    state.peeking = peeking;
+    side.took(state.consumed);
+    state.consumed = state.consumed.max(consumed);
+    (done, seen)
+}
+
+fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> bool {
+    let Some(mut state) = shared.enter_poll() else { return false };
+    let before = state.consumed.take();
+    drop(state);
+    let done = side.poll(cx);
+    let Some(mut state) = shared.enter_poll() else { return done };
+    side.took(state.consumed);
+    state.consumed = state.consumed.max(before);
+    done
+}
+
+/// Two futures in a race.
+#[must_use = "a race does nothing unless it is awaited"]
+pub struct Race<A: Future, B: Future> {
+    shared: Arc<Shared>,
+    first: Contender<A>,
+    second: Contender<B>,
+}
+
+impl<A, B, X, Y, E, F> Future for Race<A, B>
+where
+    A: Future<Output = Result<X, E>>,
+    B: Future<Output = Result<Y, F>>,
+    Failure: From<E> + From<F>,
+{
+    type Output = Result<Either<X, Y>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let race = &mut *self;
+        let winner = decide(&race.shared, &mut [&mut race.first, &mut race.second], cx);
+        match (winner, race.first.output.take(), race.second.output.take()) {
+            (Some(0), Some(output), _) => Poll::Ready((*output).map(Either::First).map_err(Failure::from)),
+            (Some(1), _, Some(output)) => Poll::Ready((*output).map(Either::Second).map_err(Failure::from)),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// Any number of futures in a race.
+#[must_use = "a race does nothing unless it is awaited"]
+pub struct SelectAll<F: Future> {
+    shared: Arc<Shared>,
+    contenders: Vec<Contender<F>>,
+}
+
+impl<F: Future + Unpin> Future for SelectAll<F> {
+    type Output = (usize, F::Output, Vec<F>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let race = &mut *self;
+        let mut sides: Vec<&mut dyn Contend> = race.contenders.iter_mut().map(|side| side as _).collect();
+        let Some(winner) = decide(&race.shared, &mut sides, cx) else { return Poll::Pending };
+        let Some(output) = race.contenders[winner].output.take() else { return Poll::Pending };
+        let rest = std::mem::take(&mut race.contenders);
+        let rest = rest.into_iter().filter_map(|side| side.future).map(|future| *Pin::into_inner(future)).collect();
+        Poll::Ready((winner, *output, rest))
+    }
+}
+
+/// A future with a deadline.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Timeout<F: Future>(Race<F, Timer>);
+
+impl<F, T, E> Future for Timeout<F>
+where
+    F: Future<Output = Result<T, E>>,
+    Failure: From<E> + From<Cancelled>,
+{
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match ready!(Pin::new(&mut self.0).poll(cx))? {
+            Either::First(value) => Ok(value),
+            Either::Second(()) => Err(Failure::new(FailureKind::Timeout(TimeoutKind::Deadline), "the deadline passed")),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! `run`: a side effect of the workflow itself, executed once and remembered.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::operation::PendingOp;
+use crate::command::{Operation, ScheduleRun};
+use crate::options::{Retry, Timeouts};
+use crate::{CommandKind, Ctx, Failure, Name, Payload};
+
+impl Ctx {
+    /// Runs a closure outside the workflow and remembers what it came to: the result is recorded by the commit that
+    /// takes it, and replay never runs the closure again. If the process dies before that commit, it may run twice.
+    ///
+    /// The closure gets no ctx, and its name, together with its place in the program, is its identity.
+    #[track_caller]
+    pub fn run<F, P>(&self, name: impl Into<Name>, body: F) -> RunOnce
+    where
+        F: FnOnce() -> P + Send + 'static,
+        P: Future<Output = Result<Payload, Failure>> + Send + 'static,
+    {
+        let name = name.into();
+        let op = self.schedule(Operation::Run, name.clone(), Location::caller(), |seq, id| {
+            let (retry, timeouts, summary) = (None, Timeouts::default(), None);
+            CommandKind::Run(Box::new(ScheduleRun { seq, id, name, retry, timeouts, summary }))
+        });
+        if let (Some(seq), Some(mut state)) = (op.seq(), self.shared.enter_poll()) {
+            state.bodies.insert(seq, Box::new(move || Box::pin(body())));
+        }
+        RunOnce { op }
+    }
+}
+
+/// A side effect: await it for its result. Dropping it cancels it.
+#[must_use = "dropping a run cancels it; await it"]
+pub struct RunOnce {
+    op: PendingOp,
+}
+
+impl RunOnce {
+    #[track_caller]
+    fn change(mut self, change: impl FnOnce(&mut ScheduleRun)) -> Self {
+        self.op.set(Location::caller(), |command| match command {
+            CommandKind::Run(run) => change(run),
+            _ => unreachable!("the command of a run"),
+        });
+        self
+    }
+
+    /// When it is tried again.
+    #[track_caller]
+    pub fn retry(self, retry: Retry) -> Self {
+        self.change(|run| run.retry = Some(retry))
+    }
+
+    /// The longest time of one attempt.
+    #[track_caller]
+    pub fn start_to_close(self, timeout: Duration) -> Self {
+        self.change(|run| run.timeouts.start_to_close = Some(timeout))
+    }
+
+    /// One line for people.
+    #[track_caller]
+    pub fn summary(self, summary: impl Into<String>) -> Self {
+        self.change(|run| run.summary = Some(summary.into()))
+    }
+}
+
+impl Future for RunOnce {
+    type Output = Result<Payload, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.op.poll_outcome(cx)
+    }
+}

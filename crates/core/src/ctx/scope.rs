@@ -1,0 +1,108 @@
+//! Strict scopes: launched units that end before the scope does.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use super::branches::{Crew, Handover};
+use super::cancel::{Cancellable, CancelHandle};
+use crate::{Ctx, Failure, Payload, Seg};
+
+impl Ctx {
+    /// Plays a body that may launch units into its scope. The scope ends when the body and all its units have; the
+    /// first failure among them cancels the others and is the scope's own.
+    #[track_caller]
+    pub fn scope<T, B, P>(&self, body: B) -> ScopePlay<P>
+    where
+        B: FnOnce(Scope) -> P,
+        P: Future<Output = Result<T, Failure>>,
+    {
+        let site = Location::caller();
+        let crew = match self.shared.enter(site) {
+            Some(mut state) => Crew::new(self.shared.clone(), &mut state, site),
+            None => Crew::inert(self.shared.clone()),
+        };
+        let stop = self.new_cancel_scope(site);
+        let crew = Arc::new(Mutex::new(crew));
+        let scope = Scope { ctx: self.clone(), crew, failure: Handover::new(), stop: stop.clone() };
+        let body = self.within(&stop, body(scope.clone()));
+        ScopePlay { scope, body: Some(body), result: None }
+    }
+}
+
+/// The inside of a scope: launch units here.
+#[derive(Clone)]
+pub struct Scope {
+    ctx: Ctx,
+    crew: Arc<Mutex<Crew>>,
+    failure: Handover<Failure>,
+    stop: CancelHandle,
+}
+
+impl Scope {
+    /// Launches a unit that the scope waits for. Its failure cancels the scope.
+    #[track_caller]
+    pub fn launch(&self, future: impl Future<Output = Result<(), Failure>> + Send + 'static) {
+        let Some(mut state) = self.ctx.shared.enter(Location::caller()) else { return };
+        let scope = self.stop.scope();
+        let inside = self.clone();
+        let play = async move {
+            if let Err(failure) = future.await {
+                inside.fail(failure);
+            }
+            Ok(Payload::empty())
+        };
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner).spawn(&mut state, Seg::L, scope, play);
+    }
+
+    fn fail(&self, failure: Failure) {
+        let reason = failure.to_string();
+        // The first failure is the one that counts; those it caused are cancellations.
+        match self.failure.take() {
+            Some(first) => self.failure.put(first),
+            None => self.failure.put(failure),
+        }
+        self.stop.cancel(reason);
+    }
+}
+
+/// A scope at play: await it for what its body came to.
+#[must_use = "dropping a scope gives its units up; await it"]
+pub struct ScopePlay<P: Future> {
+    scope: Scope,
+    body: Option<Cancellable<P>>,
+    result: Option<Box<P::Output>>,
+}
+
+impl<T, P: Future<Output = Result<T, Failure>>> Future for ScopePlay<P> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(body) = &mut self.body {
+            let result = ready!(Pin::new(body).poll(cx));
+            self.body = None;
+            if let Err(failure) = &result {
+                self.scope.fail(failure.clone());
+            }
+            self.result = Some(Box::new(result));
+        }
+        let scope = self.scope.clone();
+        let mut crew = scope.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        ready!(crew.poll_done(cx)).map_err(Failure::from)?;
+        match (self.scope.failure.take(), self.result.take()) {
+            (Some(failure), _) => Poll::Ready(Err(failure)),
+            (None, Some(result)) => Poll::Ready(*result),
+            (None, None) => Poll::Pending,
+        }
+    }
+}
+
+impl<P: Future> Drop for ScopePlay<P> {
+    fn drop(&mut self) {
+        // Units hold the inside of the scope, and with it the crew: without this the crew would outlive the scope.
+        self.body = None;
+        self.scope.crew.lock().unwrap_or_else(PoisonError::into_inner).give_up();
+    }
+}

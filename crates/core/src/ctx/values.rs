@@ -1,0 +1,204 @@
+//! What a ctx answers at once: time, randomness, facts, durable keys, patches, choices.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::activation::History;
+use crate::command::{PatchMarker, SetState};
+use crate::job::Start;
+use crate::rng::{derive, mix};
+use crate::run::State;
+use crate::{
+    ActivationError, CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp,
+    ViolationKind,
+};
+
+/// Facts about the run.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// All that the run was told when it began.
+    pub start: Arc<Start>,
+    /// The turn being played, from 0.
+    pub turn: u64,
+    /// How much history there was before this turn.
+    pub history: History,
+    /// Whether this turn was played before. For logging and metrics only: code must not decide by it.
+    pub replaying: bool,
+    /// The memo as it now stands.
+    pub memo: BTreeMap<Name, Payload>,
+    /// The search attributes as they now stand.
+    pub search_attributes: BTreeMap<Name, Payload>,
+}
+
+impl Ctx {
+    /// The time of this turn. It stands still while the turn is played, and never goes back.
+    #[track_caller]
+    pub fn now(&self) -> Timestamp {
+        self.shared.enter(Location::caller()).map_or_else(Timestamp::default, |state| state.now)
+    }
+
+    /// Facts about the run.
+    #[track_caller]
+    pub fn info(&self) -> Option<Info> {
+        let state = self.shared.enter(Location::caller())?;
+        Some(Info {
+            start: state.start.clone(),
+            turn: state.turn,
+            history: state.history,
+            replaying: state.replaying,
+            memo: state.memo.clone(),
+            search_attributes: state.search_attributes.clone(),
+        })
+    }
+
+    /// 64 random bits, the same on every replay. Each unit has its own stream.
+    #[track_caller]
+    pub fn random_u64(&self) -> u64 {
+        self.shared.enter(Location::caller()).map_or(0, |mut state| state.rng().next_u64())
+    }
+
+    /// A random number from 0 up to, but not including, 1; the same on every replay.
+    #[track_caller]
+    pub fn random(&self) -> f64 {
+        self.shared.enter(Location::caller()).map_or(0.0, |mut state| state.rng().next_f64())
+    }
+
+    /// A random UUID, the same on every replay.
+    #[track_caller]
+    pub fn uuid(&self) -> OperationId {
+        let bits = |mut state: std::sync::MutexGuard<'_, State>| (state.rng().next_u64(), state.rng().next_u64());
+        let (high, low) = self.shared.enter(Location::caller()).map_or((0, 0), bits);
+        OperationId::from_bits(high, low)
+    }
+
+    /// Picks one of `n` branches, from 0; those not picked never start. The policy decides: the deterministic one takes
+    /// the first, a random one explores, and whatever it picked is recorded and replayed.
+    #[track_caller]
+    pub fn choose(&self, n: u32) -> u32 {
+        let Some(mut state) = self.shared.enter(Location::caller()) else { return 0 };
+        match state.scheduler.pick_branch(n) {
+            Ok(branch) => branch,
+            Err(error) => {
+                self.shared.stop(state, ActivationError::Policy(error));
+            }
+        }
+    }
+
+    /// Whether to take the path that this patch introduced: true for runs that reach it for the first time, and on
+    /// replay for those that took it. The answer to the first question holds for the whole run.
+    #[track_caller]
+    pub fn patched(&self, id: impl Into<Name>) -> bool {
+        let site = Location::caller();
+        let id = id.into();
+        let Some(mut state) = self.shared.enter(site) else { return false };
+        if let Some(answer) = state.patches.get(&id) {
+            return *answer;
+        }
+        let known = state.notified.contains(&id) || state.matcher.holds_patch(&id);
+        let answer = known || !state.replaying;
+        state.patches.insert(id.clone(), answer);
+        if answer {
+            state.emit(CommandKind::Patch(PatchMarker { id, deprecated: false }), site);
+        }
+        answer
+    }
+
+    /// Says that the path before this patch is gone from the code. Once no run that took it is left, the call can go
+    /// too: removing it shifts nothing.
+    #[track_caller]
+    pub fn deprecate_patch(&self, id: impl Into<Name>) {
+        let site = Location::caller();
+        let id = id.into();
+        let Some(mut state) = self.shared.enter(site) else { return };
+        if state.patches.insert(id.clone(), true).is_none() {
+            state.emit(CommandKind::Patch(PatchMarker { id, deprecated: true }), site);
+        }
+    }
+
+    /// The value of a durable key.
+    #[track_caller]
+    pub fn get_state(&self, key: impl Into<Name>) -> Option<Payload> {
+        self.shared.enter(Location::caller())?.store.get(&key.into()).cloned()
+    }
+
+    /// Sets a durable key. It is a command: replay checks key and value.
+    #[track_caller]
+    pub fn set_state(&self, key: impl Into<Name>, value: impl Into<Payload>) {
+        let (key, value) = (key.into(), value.into());
+        let Some(mut state) = self.shared.enter(Location::caller()) else { return };
+        state.store.insert(key.clone(), value.clone());
+        state.emit(CommandKind::State(SetState { key, value: Some(value) }), Location::caller());
+    }
+
+    /// Clears a durable key.
+    #[track_caller]
+    pub fn clear_state(&self, key: impl Into<Name>) {
+        let key = key.into();
+        let Some(mut state) = self.shared.enter(Location::caller()) else { return };
+        state.store.remove(&key);
+        state.emit(CommandKind::State(SetState { key, value: None }), Location::caller());
+    }
+
+    /// Publishes a snapshot that queries can be answered with while the run is not in memory, and after it closed. Not
+    /// a command: it is rebuilt by replay and never compared.
+    #[track_caller]
+    pub fn publish(&self, snapshot: impl Into<Payload>) {
+        if let Some(mut state) = self.shared.enter(Location::caller()) {
+            state.published = Some(snapshot.into());
+        }
+    }
+
+    /// Merges search attributes into the run's; none removes one.
+    #[track_caller]
+    pub fn upsert_search_attributes(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
+        let changes: BTreeMap<_, _> = changes.into_iter().collect();
+        let Some(mut state) = self.shared.enter(Location::caller()) else { return };
+        merge(&mut state.search_attributes, &changes);
+        state.emit(CommandKind::SearchAttributes(changes), Location::caller());
+    }
+
+    /// Merges entries into the run's memo; none removes one.
+    #[track_caller]
+    pub fn upsert_memo(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
+        let changes: BTreeMap<_, _> = changes.into_iter().collect();
+        let Some(mut state) = self.shared.enter(Location::caller()) else { return };
+        merge(&mut state.memo, &changes);
+        state.emit(CommandKind::Memo(changes), Location::caller());
+    }
+
+    /// Ends this run and goes on as a new one: return the failure this gives, with `Err`.
+    #[track_caller]
+    pub fn continue_as_new(&self, next: ContinueAsNew) -> Failure {
+        if let Some(mut state) = self.shared.enter(Location::caller()) {
+            if !state.running_id().is_root() {
+                let text = "only the workflow function itself can continue as new".to_owned();
+                self.shared.misuse(state, ViolationKind::Misuse(text));
+            }
+            state.continue_as_new = Some(Box::new(next));
+        }
+        Failure::new(FailureKind::ContinueAsNew, "the workflow continues as a new run")
+    }
+}
+
+impl State {
+    /// The running unit's own stream of random numbers.
+    fn rng(&mut self) -> &mut Rng {
+        let seed = self.seed;
+        let unit = self.running_unit();
+        let path = unit.id.path().iter().fold(1, |hash, seg| mix(hash ^ u64::from(seg.index()).wrapping_add(1) << 8));
+        unit.rng.get_or_insert_with(|| Box::new(Rng::from_seed(derive(seed ^ USER_STREAM, path))))
+    }
+}
+
+/// Keeps user randomness apart from the seeds of ids and policies.
+const USER_STREAM: u64 = 0x7573_6572_5f72_6e67;
+
+fn merge(into: &mut BTreeMap<Name, Payload>, changes: &BTreeMap<Name, Option<Payload>>) {
+    for (name, change) in changes {
+        match change {
+            Some(value) => drop(into.insert(name.clone(), value.clone())),
+            None => drop(into.remove(name)),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Errors: why an activation failed. Never recorded, never seen by workflow code.
+
+use thiserror::Error;
+
+use crate::nondeterminism::Nondeterminism;
+use crate::policy::PolicyError;
+use crate::{CallSite, Name, Operation, Seq, UnitId};
+
+/// Why an activation failed. No command of it may be committed; the run stays as it was recorded.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ActivationError {
+    /// The code decided something else than was recorded.
+    #[error("{0}")]
+    Nondeterminism(Box<Nondeterminism>),
+    /// The code broke a rule of the scheduler.
+    #[error("{0}")]
+    Violation(Violation),
+    /// The code panicked.
+    #[error("workflow code panicked in unit {unit}, after {}: {message}\nThe run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.", place(.site))]
+    Panic {
+        /// What it said.
+        message: String,
+        /// The unit that panicked.
+        unit: UnitId,
+        /// The last call it made before.
+        site: Option<CallSite>,
+    },
+    /// The policy could not pick.
+    #[error("the scheduler policy could not pick: {0}")]
+    Policy(#[from] PolicyError),
+    /// The backend sent something that cannot be.
+    #[error("the activation does not fit the run: {0}")]
+    Job(#[from] JobError),
+    /// Two instances of the run, given the same activations, decided differently.
+    #[error("two plays of the same activation differ: {difference}\nSomething other than the recorded activations decides: a clock, a random number, the order of a hash map, an unbiased select, or state shared between runs. Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.run` for the side effect.")]
+    DoublePlay {
+        /// The first difference.
+        difference: String,
+    },
+    /// The turn was interrupted from outside.
+    #[error("the turn was interrupted in unit {unit}, after {}: {reason}", place(.site))]
+    Interrupted {
+        /// Why.
+        reason: String,
+        /// The unit that ran.
+        unit: UnitId,
+        /// The last call it made before.
+        site: Option<CallSite>,
+    },
+    /// The turn was given up on while it ran; whatever it decided is void.
+    #[error("the turn was abandoned while it ran; its thread returned too late and its commands are void")]
+    Abandoned,
+    /// An earlier activation of this instance failed.
+    #[error("this instance of the run failed before: {0}\nEvict it and play the run again from its transcript.")]
+    Poisoned(String),
+    /// The run is closed.
+    #[error("the run is closed: it takes queries and an eviction, no further turn")]
+    Closed,
+    /// The run was evicted.
+    #[error("the run was evicted: build it again from its transcript")]
+    Evicted,
+    /// The run asks for rules that this version does not know.
+    #[error("the run was started under semantics version {found}, and this build knows {known}: run it with a newer build")]
+    UnknownSemantics {
+        /// What the run asks for.
+        found: u32,
+        /// The newest version this build knows.
+        known: u32,
+    },
+}
+
+fn place(site: &Option<CallSite>) -> String {
+    site.as_ref().map_or_else(|| "no call".to_owned(), |site| format!("the call at {site}"))
+}
+
+/// A broken rule of the scheduler.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("scheduler violation in unit {unit}{}: {kind}", site.as_ref().map(|site| format!(", at {site}")).unwrap_or_default())]
+pub struct Violation {
+    /// Which rule.
+    pub kind: ViolationKind,
+    /// The unit that was running, or the root if none was.
+    pub unit: UnitId,
+    /// The call, as far as it is known.
+    pub site: Option<CallSite>,
+}
+
+/// The rules that can be broken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ViolationKind {
+    /// A ctx, or a future of it, was used without the turn.
+    #[error("a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it")]
+    ForeignCall,
+    /// A ctx was used from inside a closure that the executor runs.
+    #[error("a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute")]
+    ClosureCall,
+    /// A state cell was entered while it was already entered.
+    #[error("a closure over a state cell entered the same cell again")]
+    CellReentered,
+    /// An option was set too late.
+    #[error("an option was set on a command that is already sealed; set all options before the first await")]
+    SealedSetter,
+    /// Something outside the run woke one of its units.
+    #[error("something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`")]
+    ForeignWake,
+    /// A call that makes no sense where it stands.
+    #[error("{0}")]
+    Misuse(String),
+}
+
+/// A job that does not fit the run. Nothing was applied.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// The first turn must start the run.
+    #[error("the first job of the first turn must be a start")]
+    NotStarted,
+    /// The run was started before.
+    #[error("the run was started before")]
+    StartedTwice,
+    /// The start names another workflow than the code that plays it.
+    #[error("the start names workflow {found}, and the code is that of {expected}")]
+    OtherWorkflow {
+        /// The code's name.
+        expected: Name,
+        /// The start's.
+        found: Name,
+    },
+    /// No operation has this seq.
+    #[error("no operation has seq {0}")]
+    UnknownSeq(Seq),
+    /// The operation is of another sort.
+    #[error("seq {seq} is a {operation}, and the resolution is that of a {resolution}")]
+    WrongKind {
+        /// Which.
+        seq: Seq,
+        /// What it is.
+        operation: Operation,
+        /// What came.
+        resolution: &'static str,
+    },
+    /// The operation has a result already.
+    #[error("seq {0} was resolved before")]
+    ResolvedTwice(Seq),
+    /// The operation's result came before its start.
+    #[error("seq {0} has a result before it was started")]
+    NotYetStarted(Seq),
+    /// Two updates carry one id.
+    #[error("update {0} was sent before")]
+    UpdateTwice(Name),
+    /// A query can only follow a start.
+    #[error("a query needs a run that was started")]
+    QueryBeforeStart,
+}

@@ -1,0 +1,284 @@
+//! Failures: outcomes of user code, recorded as data.
+
+use std::fmt;
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::{Name, Payload};
+
+/// What went wrong, as data: it is recorded in the run's history and given to whoever waits for the result.
+///
+/// Trouble of the engine itself is never a failure: it is an error, and never reaches history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// What sort of failure this is.
+    pub kind: FailureKind,
+    /// What happened, for people.
+    pub message: String,
+    /// The type of an application failure, for retry policies and for code that tells failures apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub type_name: Option<Name>,
+    /// Whether trying again is pointless.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub non_retryable: bool,
+    /// Values for code that handles the failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Payload>,
+    /// What caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<Failure>>,
+    /// Where it happened, as far as its origin tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+    /// Which program reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Name>,
+}
+
+/// The sorts of failure.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// User code said so.
+    #[n(0)]
+    Application,
+    /// One of the timeouts ran out.
+    #[n(1)]
+    Timeout(#[n(0)] TimeoutKind),
+    /// A cancellation was asked for, and this is how it ended.
+    #[n(2)]
+    Cancelled,
+    /// Somebody terminated the run.
+    #[n(3)]
+    Terminated,
+    /// A server said so.
+    #[n(4)]
+    Server,
+    /// An activity failed; the cause says how.
+    #[n(5)]
+    Activity {
+        /// The activity's type.
+        #[n(0)]
+        activity: Name,
+        /// Its id within the run.
+        #[n(1)]
+        id: Name,
+        /// Why no further attempt was made.
+        #[n(2)]
+        retry: RetryState,
+    },
+    /// A child workflow failed; the cause says how.
+    #[n(6)]
+    Child {
+        /// The child's type.
+        #[n(0)]
+        workflow: Name,
+        /// Its workflow id.
+        #[n(1)]
+        workflow_id: Name,
+        /// Its run id, once it had one.
+        #[n(2)]
+        run_id: Name,
+        /// Why it was not run again.
+        #[n(3)]
+        retry: RetryState,
+    },
+    /// An operation of another service failed; the cause says how.
+    #[n(7)]
+    Nexus {
+        /// The endpoint called.
+        #[n(0)]
+        endpoint: Name,
+        /// The service called.
+        #[n(1)]
+        service: Name,
+        /// The operation called.
+        #[n(2)]
+        operation: Name,
+        /// The token of the operation, once it had started.
+        #[n(3)]
+        token: Name,
+    },
+    /// The run was reset while this was pending.
+    #[n(8)]
+    Reset,
+    /// Not a failure at all: the workflow goes on as a new run.
+    #[n(9)]
+    ContinueAsNew,
+}
+
+/// Which timeout ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TimeoutKind {
+    /// From the start of an attempt to its end.
+    #[n(0)]
+    StartToClose,
+    /// From the schedule to the start of an attempt.
+    #[n(1)]
+    ScheduleToStart,
+    /// From the schedule to the end of the last attempt.
+    #[n(2)]
+    ScheduleToClose,
+    /// Between two heartbeats.
+    #[n(3)]
+    Heartbeat,
+    /// The time that workflow code itself set.
+    #[n(4)]
+    Deadline,
+}
+
+/// Why there was no further attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RetryState {
+    /// Nothing is known of it.
+    #[n(0)]
+    #[default]
+    Unspecified,
+    /// It is still being tried.
+    #[n(1)]
+    InProgress,
+    /// The failure said that trying again is pointless.
+    #[n(2)]
+    NonRetryableFailure,
+    /// A timeout ended it.
+    #[n(3)]
+    Timeout,
+    /// All attempts were used.
+    #[n(4)]
+    MaximumAttemptsReached,
+    /// No retry policy was set.
+    #[n(5)]
+    RetryPolicyNotSet,
+    /// The server failed.
+    #[n(6)]
+    InternalServerError,
+    /// It was cancelled.
+    #[n(7)]
+    CancelRequested,
+}
+
+/// The longest chain of causes that is kept. Deeper causes are left out.
+pub(crate) const MAX_CAUSES: usize = 64;
+
+impl Failure {
+    /// A failure of this kind.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            type_name: None,
+            non_retryable: false,
+            details: Vec::new(),
+            cause: None,
+            stack: None,
+            source: None,
+        }
+    }
+
+    /// A failure that user code decided on.
+    pub fn application(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Application, message)
+    }
+
+    /// Names the failure's type.
+    #[must_use]
+    pub fn typed(mut self, type_name: impl Into<Name>) -> Self {
+        self.type_name = Some(type_name.into());
+        self
+    }
+
+    /// Says that trying again is pointless.
+    #[must_use]
+    pub fn not_retryable(mut self) -> Self {
+        self.non_retryable = true;
+        self
+    }
+
+    /// Says what caused it. Of a very long chain the deepest causes are left out.
+    #[must_use]
+    pub fn caused_by(mut self, mut cause: Failure) -> Self {
+        let mut link = &mut cause;
+        for _ in 2..MAX_CAUSES {
+            match link.cause.as_deref_mut() {
+                Some(_) => link = link.cause.as_deref_mut().expect("the link was just seen"),
+                None => break,
+            }
+        }
+        link.cause = None;
+        self.cause = Some(Box::new(cause));
+        self
+    }
+
+    /// Whether this is a cancellation, or wraps one.
+    pub fn is_cancelled(&self) -> bool {
+        self.chain().any(|failure| failure.kind == FailureKind::Cancelled)
+    }
+
+    /// Whether this is a timeout, or wraps one.
+    pub fn is_timeout(&self) -> bool {
+        self.chain().any(|failure| matches!(failure.kind, FailureKind::Timeout(_)))
+    }
+
+    /// This failure and its causes, outermost first.
+    pub fn chain(&self) -> impl Iterator<Item = &Failure> {
+        std::iter::successors(Some(self), |failure| failure.cause.as_deref())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.chain().skip(1).try_for_each(|cause| write!(f, ": {}", cause.message))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A wait ended because what it belongs to was cancelled. It converts into [`Failure`], so `?` passes it on, and a
+/// cancelled run whose code passes it on ends as cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancelled {
+    /// Why, as whoever asked for it said.
+    pub reason: String,
+}
+
+impl Cancelled {
+    /// What a wait answers when its run is no longer in memory. No workflow code is meant to see it: it can only reach
+    /// futures that were carried out of their run.
+    pub(crate) fn evicted() -> Self {
+        Self { reason: EVICTED.to_owned() }
+    }
+
+    /// Whether the run itself is gone from memory, and not its work cancelled.
+    pub fn is_eviction(&self) -> bool {
+        self.reason == EVICTED
+    }
+}
+
+const EVICTED: &str = "the run was evicted from memory";
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason.as_str() {
+            "" => f.write_str("cancelled"),
+            reason => write!(f, "cancelled: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for Cancelled {}
+
+impl From<Cancelled> for Failure {
+    fn from(cancelled: Cancelled) -> Self {
+        Self::new(FailureKind::Cancelled, cancelled.reason)
+    }
+}

@@ -1,0 +1,201 @@
+//! Identity: which fields of a command decide its meaning, which only tune it, and which are not looked at.
+//!
+//! Replay is strict on meaning: another activity, input or duration is another program. It is lenient on tuning:
+//! timeouts, retries, priorities and the like may change under an open run; the recorded value holds for commands that
+//! were recorded. Headers are transport and are not compared at all.
+
+use std::fmt::Debug;
+
+use crate::{CommandKind, Failure, Outcome};
+
+/// A field in which a new command differs from the recorded one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    field: &'static str,
+    /// What was recorded.
+    pub recorded: String,
+    /// What the code decided now.
+    pub new: String,
+    /// Whether the field decides the command's meaning.
+    pub decides_meaning: bool,
+    /// Whether a tuning difference is worth telling.
+    pub warns: bool,
+}
+
+impl Difference {
+    /// The field's name.
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+/// Collects the differences of two commands of one kind.
+struct Comparison(Vec<Difference>);
+
+impl Comparison {
+    fn add<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T, meaning: bool, warns: bool) {
+        if recorded != new {
+            let (recorded, new) = (format!("{recorded:?}"), format!("{new:?}"));
+            self.0.push(Difference { field, recorded, new, decides_meaning: meaning, warns });
+        }
+    }
+
+    fn meaning<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
+        self.add(field, recorded, new, true, true);
+    }
+
+    fn tuning<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
+        self.add(field, recorded, new, false, true);
+    }
+
+    fn transport<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
+        self.add(field, recorded, new, false, false);
+    }
+
+    fn failure(&mut self, recorded: &Failure, new: &Failure) {
+        let bare = |failure: &Failure| Failure { stack: None, source: None, ..failure.clone() };
+        self.meaning("failure", &bare(recorded), &bare(new));
+        self.transport("stack", &recorded.stack, &new.stack);
+    }
+}
+
+/// All fields in which two commands differ.
+pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Difference> {
+    use CommandKind as C;
+    let mut c = Comparison(Vec::new());
+    match (recorded, new) {
+        (C::Activity(a), C::Activity(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("id", &a.id, &b.id);
+            c.meaning("activity", &a.activity, &b.activity);
+            c.meaning("input", &a.input, &b.input);
+            c.tuning("queue", &a.queue, &b.queue);
+            c.tuning("timeouts", &a.timeouts, &b.timeouts);
+            c.tuning("retry", &a.retry, &b.retry);
+            c.tuning("cancel", &a.cancel, &b.cancel);
+            c.tuning("priority", &a.priority, &b.priority);
+            c.tuning("summary", &a.summary, &b.summary);
+            c.transport("headers", &a.headers, &b.headers);
+        }
+        (C::LocalActivity(a), C::LocalActivity(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("id", &a.id, &b.id);
+            c.meaning("activity", &a.activity, &b.activity);
+            c.meaning("input", &a.input, &b.input);
+            c.meaning("attempt", &a.attempt, &b.attempt);
+            c.tuning("timeouts", &a.timeouts, &b.timeouts);
+            c.tuning("retry", &a.retry, &b.retry);
+            c.tuning("local_retry_threshold", &a.local_retry_threshold, &b.local_retry_threshold);
+            c.tuning("cancel", &a.cancel, &b.cancel);
+            c.tuning("summary", &a.summary, &b.summary);
+            c.transport("first_scheduled", &a.first_scheduled, &b.first_scheduled);
+            c.transport("headers", &a.headers, &b.headers);
+        }
+        (C::Run(a), C::Run(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("id", &a.id, &b.id);
+            c.meaning("name", &a.name, &b.name);
+            c.tuning("retry", &a.retry, &b.retry);
+            c.tuning("timeouts", &a.timeouts, &b.timeouts);
+            c.tuning("summary", &a.summary, &b.summary);
+        }
+        (C::Timer(a), C::Timer(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("duration", &a.duration, &b.duration);
+            c.tuning("summary", &a.summary, &b.summary);
+        }
+        (C::Child(a), C::Child(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("namespace", &a.namespace, &b.namespace);
+            c.meaning("workflow_id", &a.workflow_id, &b.workflow_id);
+            c.meaning("workflow", &a.workflow, &b.workflow);
+            c.meaning("input", &a.input, &b.input);
+            c.tuning("queue", &a.queue, &b.queue);
+            c.tuning("execution_timeout", &a.execution_timeout, &b.execution_timeout);
+            c.tuning("run_timeout", &a.run_timeout, &b.run_timeout);
+            c.tuning("task_timeout", &a.task_timeout, &b.task_timeout);
+            c.tuning("parent_close", &a.parent_close, &b.parent_close);
+            c.tuning("id_reuse", &a.id_reuse, &b.id_reuse);
+            c.tuning("retry", &a.retry, &b.retry);
+            c.tuning("cron", &a.cron, &b.cron);
+            c.tuning("memo", &a.memo, &b.memo);
+            c.tuning("search_attributes", &a.search_attributes, &b.search_attributes);
+            c.tuning("cancel", &a.cancel, &b.cancel);
+            c.tuning("priority", &a.priority, &b.priority);
+            c.tuning("summary", &a.summary, &b.summary);
+            c.transport("headers", &a.headers, &b.headers);
+        }
+        (C::SignalExternal(a), C::SignalExternal(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("target", &a.target, &b.target);
+            c.meaning("signal", &a.signal, &b.signal);
+            c.meaning("input", &a.input, &b.input);
+            c.transport("headers", &a.headers, &b.headers);
+        }
+        (C::CancelExternal(a), C::CancelExternal(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("target", &a.target, &b.target);
+            c.tuning("reason", &a.reason, &b.reason);
+        }
+        (C::Nexus(a), C::Nexus(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("endpoint", &a.endpoint, &b.endpoint);
+            c.meaning("service", &a.service, &b.service);
+            c.meaning("operation", &a.operation, &b.operation);
+            c.meaning("input", &a.input, &b.input);
+            c.tuning("schedule_to_close", &a.schedule_to_close, &b.schedule_to_close);
+            c.tuning("schedule_to_start", &a.schedule_to_start, &b.schedule_to_start);
+            c.tuning("start_to_close", &a.start_to_close, &b.start_to_close);
+            c.tuning("cancel", &a.cancel, &b.cancel);
+            c.tuning("summary", &a.summary, &b.summary);
+            c.transport("headers", &a.headers, &b.headers);
+        }
+        (C::Promise(a), C::Promise(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("id", &a.id, &b.id);
+            c.meaning("name", &a.name, &b.name);
+        }
+        (C::Cancel(a), C::Cancel(b)) => {
+            c.meaning("seq", &a.seq, &b.seq);
+            c.meaning("operation", &a.operation, &b.operation);
+            c.tuning("reason", &a.reason, &b.reason);
+        }
+        (C::Patch(a), C::Patch(b)) => {
+            c.meaning("id", &a.id, &b.id);
+            // The code moves from `patched` to `deprecate_patch` under open runs; that is what it is for.
+            c.transport("deprecated", &a.deprecated, &b.deprecated);
+        }
+        (C::SearchAttributes(a), C::SearchAttributes(b)) => c.meaning("search_attributes", a, b),
+        (C::Memo(a), C::Memo(b)) => c.meaning("memo", a, b),
+        (C::State(a), C::State(b)) => {
+            c.meaning("key", &a.key, &b.key);
+            c.meaning("value", &a.value, &b.value);
+        }
+        (C::AcceptUpdate { update: a }, C::AcceptUpdate { update: b }) => c.meaning("update", a, b),
+        (C::CompleteUpdate(a), C::CompleteUpdate(b)) => {
+            c.meaning("update", &a.update, &b.update);
+            match (&a.outcome, &b.outcome) {
+                (Outcome::Failed(a), Outcome::Failed(b)) => c.failure(a, b),
+                (a, b) => c.meaning("outcome", a, b),
+            }
+        }
+        (C::Complete { result: a }, C::Complete { result: b }) => c.meaning("result", a, b),
+        (C::Fail { failure: a }, C::Fail { failure: b }) | (C::CancelRun { failure: a }, C::CancelRun { failure: b }) => {
+            c.failure(a, b);
+        }
+        (C::ContinueAsNew(a), C::ContinueAsNew(b)) => {
+            c.meaning("workflow", &a.workflow, &b.workflow);
+            c.meaning("input", &a.input, &b.input);
+            c.tuning("queue", &a.queue, &b.queue);
+            c.tuning("run_timeout", &a.run_timeout, &b.run_timeout);
+            c.tuning("task_timeout", &a.task_timeout, &b.task_timeout);
+            c.tuning("memo", &a.memo, &b.memo);
+            c.tuning("search_attributes", &a.search_attributes, &b.search_attributes);
+            c.tuning("retry", &a.retry, &b.retry);
+            c.tuning("start_delay", &a.start_delay, &b.start_delay);
+            c.transport("headers", &a.headers, &b.headers);
+        }
+        (a, b) => c.meaning("command", &a.word(), &b.word()),
+    }
+    c.0
+}

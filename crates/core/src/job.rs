@@ -1,0 +1,359 @@
+//! Jobs: what happened to a run since its last turn.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::options::{Priority, Retry};
+use crate::time::{text_duration, text_duration_option};
+use crate::{Failure, Headers, Name, Operation, Outcome, Payload, Seq, Timestamp};
+
+/// One thing that wakes a run. Backends bring jobs in a canonical order: start, patches, seed, signals and updates, all
+/// others, results of local work. Queries and evictions are activations of their own, never jobs.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Job {
+    /// The run begins. Always the first job of the first turn.
+    #[n(0)]
+    Start(#[n(0)] Box<Start>),
+    /// A later part of the history holds this patch's mark.
+    #[n(1)]
+    Patch {
+        /// The patch.
+        #[n(0)]
+        id: Name,
+    },
+    /// The seed changed, as it does after a reset.
+    #[n(2)]
+    Seed {
+        /// The new seed.
+        #[n(0)]
+        seed: u64,
+    },
+    /// Somebody signalled the run.
+    #[n(3)]
+    Signal(#[n(0)] Box<Signal>),
+    /// Somebody asked for an update.
+    #[n(4)]
+    Update(#[n(0)] Box<Update>),
+    /// Somebody asked the run to cancel.
+    #[n(5)]
+    Cancel {
+        /// Why.
+        #[n(0)]
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// An operation came to a result.
+    #[n(6)]
+    Resolve {
+        /// Which.
+        #[n(0)]
+        seq: Seq,
+        /// With what.
+        #[n(1)]
+        resolution: Resolution,
+    },
+}
+
+/// How an operation was resolved.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Resolution {
+    /// The timer fired.
+    #[n(0)]
+    Timer,
+    /// The activity, on a queue or local, came to this.
+    #[n(1)]
+    Activity(#[n(0)] Outcome),
+    /// The local activity wants a pause before its next attempt: the run sleeps, then schedules it again.
+    #[n(2)]
+    Backoff {
+        /// The attempt to make after the pause.
+        #[n(0)]
+        attempt: u32,
+        /// How long to pause.
+        #[n(1)]
+        #[serde(with = "text_duration")]
+        pause: Duration,
+        /// When the first attempt was scheduled.
+        #[n(2)]
+        first_scheduled: Option<Timestamp>,
+    },
+    /// The closure came to this.
+    #[n(3)]
+    Run(#[n(0)] Outcome),
+    /// The child started, with this run id, or could not. After a failure no result follows.
+    #[n(4)]
+    ChildStarted(#[n(0)] Started),
+    /// The child came to this.
+    #[n(5)]
+    Child(#[n(0)] Outcome),
+    /// The signal arrived at the other workflow, or could not.
+    #[n(6)]
+    SignalExternal {
+        /// Why not.
+        #[n(0)]
+        failure: Option<Box<Failure>>,
+    },
+    /// The request to cancel arrived at the other workflow, or could not.
+    #[n(7)]
+    CancelExternal {
+        /// Why not.
+        #[n(0)]
+        failure: Option<Box<Failure>>,
+    },
+    /// The other service took the operation on, under this token, or could not. After a failure no result follows.
+    #[n(8)]
+    NexusStarted(#[n(0)] Started),
+    /// The other service's operation came to this.
+    #[n(9)]
+    Nexus(#[n(0)] Outcome),
+    /// Somebody resolved the promise.
+    #[n(10)]
+    Promise(#[n(0)] Outcome),
+}
+
+/// The first of two resolutions: it started, under this id, or it could not.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Started {
+    /// Under this run id, or this token.
+    #[n(0)]
+    As(#[n(0)] Name),
+    /// It could not be started, or was cancelled before.
+    #[n(1)]
+    Failed(#[n(0)] Box<Failure>),
+}
+
+impl Resolution {
+    /// The sorts of operation that this resolves.
+    pub const fn fits(&self, operation: Operation) -> bool {
+        match self {
+            Self::Timer => matches!(operation, Operation::Timer),
+            Self::Activity(_) => matches!(operation, Operation::Activity | Operation::LocalActivity),
+            Self::Backoff { .. } => matches!(operation, Operation::LocalActivity),
+            Self::Run(_) => matches!(operation, Operation::Run),
+            Self::ChildStarted(_) | Self::Child(_) => matches!(operation, Operation::Child),
+            Self::SignalExternal { .. } => matches!(operation, Operation::SignalExternal),
+            Self::CancelExternal { .. } => matches!(operation, Operation::CancelExternal),
+            Self::NexusStarted(_) | Self::Nexus(_) => matches!(operation, Operation::Nexus),
+            Self::Promise(_) => matches!(operation, Operation::Promise),
+        }
+    }
+
+    /// The word for it in scripts and reports.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Timer => "timer",
+            Self::Activity(_) => "activity",
+            Self::Backoff { .. } => "backoff of a local activity",
+            Self::Run(_) => "run",
+            Self::ChildStarted(_) => "child start",
+            Self::Child(_) => "child",
+            Self::SignalExternal { .. } => "signal external",
+            Self::CancelExternal { .. } => "cancel external",
+            Self::NexusStarted(_) => "nexus start",
+            Self::Nexus(_) => "nexus",
+            Self::Promise(_) => "promise",
+        }
+    }
+}
+
+/// Somebody signalled the run.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Signal {
+    /// The signal's name.
+    #[n(0)]
+    pub name: Name,
+    /// The arguments.
+    #[n(1)]
+    pub input: Vec<Payload>,
+    /// Who sent it.
+    #[n(2)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub identity: Name,
+    /// What travels beside the arguments.
+    #[n(3)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: Headers,
+}
+
+/// Somebody asked for an update.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Update {
+    /// The update's id, by which it is answered.
+    #[n(0)]
+    pub id: Name,
+    /// The update's name.
+    #[n(1)]
+    pub name: Name,
+    /// The arguments.
+    #[n(2)]
+    pub input: Vec<Payload>,
+    /// What travels beside the arguments.
+    #[n(3)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: Headers,
+    /// Who sent it.
+    #[n(4)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub identity: Name,
+    /// Whether it is already accepted, as it is on replay: then no validator runs.
+    #[n(5)]
+    pub accepted: bool,
+}
+
+/// Another run: a parent, or the root of a tree of runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunRef {
+    /// Its namespace.
+    #[n(0)]
+    pub namespace: Name,
+    /// Its workflow id.
+    #[n(1)]
+    pub workflow_id: Name,
+    /// Its run id.
+    #[n(2)]
+    pub run_id: Name,
+}
+
+/// All that a run is told when it begins.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Start {
+    /// The workflow's type.
+    #[n(0)]
+    pub workflow: Name,
+    /// The workflow id.
+    #[n(1)]
+    pub workflow_id: Name,
+    /// The run id.
+    #[n(2)]
+    pub run_id: Name,
+    /// The arguments.
+    #[n(3)]
+    pub input: Vec<Payload>,
+    /// What ids and randomness follow from.
+    #[n(4)]
+    pub seed: u64,
+    /// The task queue the run is served on.
+    #[n(5)]
+    pub queue: Name,
+    /// What travels beside the arguments.
+    #[n(6)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: Headers,
+    /// Who started it.
+    #[n(7)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub identity: Name,
+    /// The run that started it as a child.
+    #[n(8)]
+    pub parent: Option<RunRef>,
+    /// The root of the tree of runs it belongs to.
+    #[n(9)]
+    pub root: Option<RunRef>,
+    /// From the start of the first run to the end of the last.
+    #[n(10)]
+    #[serde(with = "text_duration_option")]
+    pub execution_timeout: Option<Duration>,
+    /// From the start of this run to its end.
+    #[n(11)]
+    #[serde(with = "text_duration_option")]
+    pub run_timeout: Option<Duration>,
+    /// For one turn.
+    #[n(12)]
+    #[serde(with = "text_duration_option")]
+    pub task_timeout: Option<Duration>,
+    /// When all its runs must have ended.
+    #[n(13)]
+    pub expires: Option<Timestamp>,
+    /// The run that this one continues.
+    #[n(14)]
+    pub continued_from: Option<Name>,
+    /// Why it continues another.
+    #[n(15)]
+    pub continued_because: Option<Continued>,
+    /// The failure of the run before it.
+    #[n(16)]
+    pub last_failure: Option<Box<Failure>>,
+    /// The result of the completed run before it.
+    #[n(17)]
+    pub last_result: Vec<Payload>,
+    /// The first run of the chain.
+    #[n(18)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub first_run_id: Name,
+    /// The run id this run had before it was reset.
+    #[n(19)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub original_run_id: Name,
+    /// When the workflow is run again after a failure.
+    #[n(20)]
+    pub retry: Option<Retry>,
+    /// Which attempt this run is, from 1.
+    #[n(21)]
+    pub attempt: u32,
+    /// When it is started, as a cron line.
+    #[n(22)]
+    pub cron: Option<Name>,
+    /// How long after the run before it this one was due, by its cron line.
+    #[n(23)]
+    #[serde(with = "text_duration_option")]
+    pub cron_interval: Option<Duration>,
+    /// Notes for people.
+    #[n(24)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub memo: BTreeMap<Name, Payload>,
+    /// What it can be found by.
+    #[n(25)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub search_attributes: BTreeMap<Name, Payload>,
+    /// When it was started.
+    #[n(26)]
+    pub started: Timestamp,
+    /// Which task goes first.
+    #[n(27)]
+    pub priority: Priority,
+}
+
+/// Why a run continues another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Continued {
+    /// The workflow continued as new.
+    #[n(0)]
+    Workflow,
+    /// The workflow is run again after a failure.
+    #[n(1)]
+    Retry,
+    /// The workflow is due again.
+    #[n(2)]
+    Cron,
+}
+
+/// The short form for people.
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(start) => write!(f, "start {}", start.workflow),
+            Self::Patch { id } => write!(f, "patch {id}"),
+            Self::Seed { seed } => write!(f, "seed {seed}"),
+            Self::Signal(signal) => write!(f, "signal {}", signal.name),
+            Self::Update(update) => write!(f, "update {} {}", update.name, update.id),
+            Self::Cancel { reason } => write!(f, "cancel {reason}"),
+            Self::Resolve { seq, resolution } => write!(f, "resolve {seq} {}", resolution.word()),
+        }
+    }
+}

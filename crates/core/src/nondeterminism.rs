@@ -1,0 +1,111 @@
+//! The report of a nondeterminism: what was recorded, what the code decides now, and what to do.
+
+use std::fmt;
+
+use crate::identity::Difference;
+use crate::{Command, Name};
+
+/// Replayed code disagreed with the transcript.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nondeterminism {
+    /// The turn.
+    pub turn: u64,
+    /// The command's position in the turn.
+    pub position: usize,
+    /// How they disagree.
+    pub mismatch: Mismatch,
+    /// The build that recorded the turn.
+    pub build: Name,
+}
+
+/// How code and transcript disagree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mismatch {
+    /// The code no longer decides this.
+    Missing {
+        /// What was recorded.
+        recorded: Command,
+    },
+    /// The code decides this in a turn that was recorded without it.
+    Extra {
+        /// What the code decided.
+        new: Command,
+    },
+    /// The code decides something else.
+    Changed {
+        /// What was recorded.
+        recorded: Command,
+        /// What the code decided.
+        new: Command,
+        /// The fields in which they differ.
+        differences: Vec<Difference>,
+    },
+}
+
+impl Nondeterminism {
+    /// What was recorded, if anything was.
+    pub fn recorded(&self) -> Option<&Command> {
+        match &self.mismatch {
+            Mismatch::Missing { recorded } | Mismatch::Changed { recorded, .. } => Some(recorded),
+            Mismatch::Extra { .. } => None,
+        }
+    }
+
+    /// What the code decided, if it decided anything.
+    pub fn new(&self) -> Option<&Command> {
+        match &self.mismatch {
+            Mismatch::Extra { new } | Mismatch::Changed { new, .. } => Some(new),
+            Mismatch::Missing { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Nondeterminism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headline = match &self.mismatch {
+            Mismatch::Missing { .. } => "a recorded command is missing",
+            Mismatch::Extra { .. } => "a command was not recorded",
+            Mismatch::Changed { .. } => "a command differs from what was recorded",
+        };
+        writeln!(f, "nondeterminism: {headline}")?;
+        writeln!(f, "  --> turn {}, command {}", self.turn, self.position)?;
+        writeln!(f, "   |")?;
+        let build = match self.build.as_str() {
+            "" => String::new(),
+            build => format!(", by build {build}"),
+        };
+        match self.recorded() {
+            Some(command) => writeln!(f, "   | recorded: {}{build}", Shown(command))?,
+            None => writeln!(f, "   | recorded: nothing{build}")?,
+        }
+        match self.new() {
+            Some(command) => writeln!(f, "   | new:      {}", Shown(command))?,
+            None => writeln!(f, "   | new:      nothing")?,
+        }
+        if let Mismatch::Changed { differences, .. } = &self.mismatch {
+            writeln!(f, "   |")?;
+            for difference in differences.iter().filter(|difference| difference.decides_meaning) {
+                let (field, recorded, new) = (difference.field(), &difference.recorded, &difference.new);
+                writeln!(f, "   | {field}: recorded {recorded}, new {new}")?;
+            }
+        }
+        writeln!(f, "   |")?;
+        write!(
+            f,
+            "   = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn"
+        )
+    }
+}
+
+struct Shown<'a>(&'a Command);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = self.0;
+        write!(f, "{}", command.kind)?;
+        if let Some(seq) = command.kind.seq() {
+            write!(f, " {seq}")?;
+        }
+        write!(f, ", unit {}, at {}", command.unit, command.site)
+    }
+}

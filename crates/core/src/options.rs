@@ -1,0 +1,175 @@
+//! The options of operations. `None` means "the default"; a sealed command holds none of those: defaults are resolved
+//! into it, so that a later change of a default cannot change what was decided.
+
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::Name;
+use crate::time::{text_duration, text_duration_option};
+
+/// How often, and after which pauses, something is tried again.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// The pause before the first retry.
+    #[n(0)]
+    #[serde(with = "text_duration")]
+    pub initial: Duration,
+    /// By how much each pause is longer than the one before.
+    #[n(1)]
+    pub factor: f64,
+    /// The longest pause.
+    #[n(2)]
+    #[serde(with = "text_duration")]
+    pub longest: Duration,
+    /// All tries including the first; 0 means no limit.
+    #[n(3)]
+    pub attempts: u32,
+    /// Types of failures that are not tried again.
+    #[n(4)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_retryable: Vec<Name>,
+}
+
+impl Retry {
+    /// Pauses that double from one second to 100, three retries after the first try: the default.
+    pub const fn exponential() -> Self {
+        Self {
+            initial: Duration::from_secs(1),
+            factor: 2.0,
+            longest: Duration::from_secs(100),
+            attempts: 4,
+            not_retryable: Vec::new(),
+        }
+    }
+
+    /// One try, no retry.
+    pub const fn none() -> Self {
+        Self::exponential().attempts(1)
+    }
+
+    /// All tries including the first; 0 means no limit.
+    #[must_use]
+    pub const fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self::exponential()
+    }
+}
+
+/// Which of two waiting tasks goes first, and how tenants share a queue.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Priority {
+    /// Lower goes first; 0 is the default.
+    #[n(0)]
+    #[serde(default)]
+    pub key: i32,
+    /// Tasks of one fairness key share what the queue gives it.
+    #[n(1)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<Name>,
+    /// How large that share is.
+    #[n(2)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_weight: Option<f32>,
+}
+
+/// The four timeouts of an activity. Absent means none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// From the schedule to the end of the last attempt.
+    #[n(0)]
+    #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
+    pub schedule_to_close: Option<Duration>,
+    /// From the schedule to the start of an attempt.
+    #[n(1)]
+    #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start: Option<Duration>,
+    /// From the start of an attempt to its end.
+    #[n(2)]
+    #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
+    pub start_to_close: Option<Duration>,
+    /// Between two heartbeats of one attempt.
+    #[n(3)]
+    #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<Duration>,
+}
+
+/// What happens to an operation, and to the wait for it, when the wait is cancelled or its future dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CancelType {
+    /// Ask it to stop; the wait fails at once.
+    #[n(0)]
+    #[default]
+    TryCancel,
+    /// Ask it to stop; the wait goes on until it did.
+    #[n(1)]
+    WaitCompleted,
+    /// Leave it running; the wait fails at once.
+    #[n(2)]
+    Abandon,
+    /// Ask it to stop; the wait goes on until the request is known to have arrived. For children and other services.
+    #[n(3)]
+    WaitRequested,
+}
+
+impl CancelType {
+    pub(crate) const fn asks(self) -> bool {
+        !matches!(self, Self::Abandon)
+    }
+
+    pub(crate) const fn waits(self) -> bool {
+        matches!(self, Self::WaitCompleted | Self::WaitRequested)
+    }
+}
+
+/// What happens to a child when its parent closes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ParentClose {
+    /// It is terminated.
+    #[n(0)]
+    #[default]
+    Terminate,
+    /// It goes on.
+    #[n(1)]
+    Abandon,
+    /// It is asked to cancel.
+    #[n(2)]
+    RequestCancel,
+}
+
+/// Whether a workflow id may be used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum IdReuse {
+    /// Once the earlier run is closed.
+    #[n(0)]
+    #[default]
+    AllowDuplicate,
+    /// Only after the earlier run failed, was cancelled, terminated or timed out.
+    #[n(1)]
+    AllowDuplicateFailedOnly,
+    /// Never.
+    #[n(2)]
+    RejectDuplicate,
+    /// At once: an open earlier run is terminated.
+    #[n(3)]
+    TerminateIfRunning,
+}

@@ -1,0 +1,107 @@
+//! Between rounds: the executor brings messages to handlers and looks at conditions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Run;
+use super::holder::{Hold, Mode};
+use super::messages::Dispatch;
+use super::rounds::panic_message;
+use super::shared::Stop;
+use super::slot::{SlotId, Value};
+use crate::{ActivationError, UnitId};
+
+impl Run {
+    pub(super) fn between_rounds(&mut self, played: bool) -> Result<(), ActivationError> {
+        {
+            let mut state = self.shared.lock();
+            if let Some(reason) = state.interrupt.take() {
+                let site = state.site();
+                state.fail(ActivationError::Interrupted { reason, unit: UnitId::root(), site });
+            }
+            if let Some(fault) = state.fault.take() {
+                return Err(*fault);
+            }
+        }
+        self.dispatch()?;
+        if played {
+            self.check_conditions()?;
+        }
+        self.adopt_newborn();
+        Ok(())
+    }
+
+    /// Starts a handler for each message that has one, in the order in which the messages came. Validators run here, by
+    /// the executor and not in a unit, so that a rejected update leaves no trace.
+    fn dispatch(&mut self) -> Result<(), ActivationError> {
+        loop {
+            let Some(dispatch) = self.shared.lock().next_dispatch() else { return Ok(()) };
+            match dispatch {
+                Dispatch::Signal(handler, signal) => {
+                    let start = handler.start.clone();
+                    let future = Box::pin(async move { start(*signal).await });
+                    self.shared.lock().start_handler(handler.phase, None, handler.site, future);
+                }
+                Dispatch::Update(handler, update) => {
+                    let verdict = match &handler.validator {
+                        Some(validate) if !update.accepted => self.compute(|| validate(&update))?,
+                        _ => Ok(()),
+                    };
+                    let mut state = self.shared.lock();
+                    match verdict {
+                        Err(failure) => state.reject(update.id, failure),
+                        Ok(()) => {
+                            let (start, input) = (handler.start.clone(), (*update).clone());
+                            let future = Box::pin(async move { start(input).await });
+                            state.accept(&handler, *update, future);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the waits whose condition holds, in the order in which they began.
+    fn check_conditions(&mut self) -> Result<(), ActivationError> {
+        let conditions: Vec<_> = {
+            let state = self.shared.lock();
+            if state.conditions.is_empty() {
+                return Ok(());
+            }
+            state.conditions.iter().map(|(slot, condition)| (*slot, condition.clone())).collect()
+        };
+        for (slot, condition) in conditions {
+            if self.compute(|| condition())? {
+                self.end_wait(slot);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_wait(&mut self, slot: SlotId) {
+        let mut state = self.shared.lock();
+        let condition = state.conditions.remove(&slot);
+        let ordinal = state.next_ordinal();
+        state.deliver(slot, ordinal, Value::Done);
+        drop(state);
+        drop(condition);
+    }
+
+    /// Runs a closure of the user's for the executor. It may compute, and nothing else.
+    fn compute<T>(&self, closure: impl FnOnce() -> T) -> Result<T, ActivationError> {
+        let result = {
+            let _hold = Hold::mode(Mode::Closure);
+            catch_unwind(AssertUnwindSafe(closure))
+        };
+        let mut state = self.shared.lock();
+        if let Err(payload) = &result
+            && !payload.is::<Stop>()
+        {
+            let (message, site) = (panic_message(&**payload), state.site());
+            state.fail(ActivationError::Panic { message, unit: UnitId::root(), site });
+        }
+        match state.fault.take() {
+            Some(fault) => Err(*fault),
+            None => Ok(result.unwrap_or_else(|_| unreachable!("a closure that unwound left a fault"))),
+        }
+    }
+}

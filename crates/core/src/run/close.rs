@@ -1,0 +1,95 @@
+//! Closing: the execution ends first, then what is left of the handlers, then the run.
+
+use super::holder::{Hold, Mode};
+use super::state::{Ending, Life, State, UnfinishedHandlers};
+use super::unit::{OnEnd, UnitKey};
+use super::{Playing, Run};
+use crate::{CommandKind, CompleteUpdate, Failure, FailureKind, Outcome, Payload, UnitId, Warning};
+
+impl Run {
+    /// The workflow function returned: what it launched is dropped without a command, handlers may still finish.
+    pub(super) fn end_root(&mut self, result: Result<Payload, Failure>) {
+        let mut state = self.shared.lock();
+        let kind = state.ending_of(result);
+        state.ending = Some(Ending { kind, site: self.workflow.site });
+        let left: Vec<UnitKey> =
+            state.units.iter().filter(|(_, unit)| !unit.id.is_handler()).map(|(key, _)| *key).collect();
+        drop(state);
+        self.adopt_newborn();
+        self.drop_units(&left);
+    }
+
+    /// Nothing is runnable: updates nobody takes are refused, and a run whose workflow has returned closes.
+    pub(super) fn at_quiescence(&mut self) {
+        let mut state = self.shared.lock();
+        state.reject_unhandled();
+        let Some(ending) = state.ending.take() else { return };
+        if state.waits_for_handlers() && !state.units.is_empty() {
+            state.ending = Some(ending);
+            return;
+        }
+        let left: Vec<UnitKey> = state.units.keys().copied().collect();
+        state.abandon_handlers(&left);
+        drop(state);
+        self.drop_units(&left);
+        let mut state = self.shared.lock();
+        state.emit_for(UnitId::root(), ending.kind, ending.site);
+        state.life = Life::Closed;
+    }
+
+    fn drop_units(&mut self, keys: &[UnitKey]) {
+        let playing: Vec<Playing> = keys.iter().filter_map(|key| self.futures.remove(key)).collect();
+        let panicked: Vec<String> = {
+            let _hold = Hold::mode(Mode::Teardown);
+            playing.into_iter().filter_map(|playing| self.drop_quietly(playing)).collect()
+        };
+        let mut state = self.shared.lock();
+        state.units.retain(|key, _| !keys.contains(key));
+        state.aborted.retain(|key| !keys.contains(key));
+        state.warnings.extend(panicked.into_iter().map(|message| Warning::DestructorPanicked { message }));
+    }
+}
+
+impl State {
+    pub(crate) fn waits_for_handlers(&self) -> bool {
+        self.unfinished_handlers == UnfinishedHandlers::Wait
+    }
+
+    fn ending_of(&mut self, result: Result<Payload, Failure>) -> CommandKind {
+        if let Some(failure) = self.launched_failure.take() {
+            return CommandKind::Fail { failure: Box::new(failure) };
+        }
+        match result {
+            Ok(result) => CommandKind::Complete { result },
+            Err(failure) => match self.continue_as_new.take() {
+                Some(next) if failure.chain().any(|link| link.kind == FailureKind::ContinueAsNew) => {
+                    CommandKind::ContinueAsNew(next)
+                }
+                _ if failure.is_cancelled() && self.run_cancelled() => {
+                    CommandKind::CancelRun { failure: Box::new(failure) }
+                }
+                _ => CommandKind::Fail { failure: Box::new(failure) },
+            },
+        }
+    }
+
+    /// Senders of accepted updates get an answer, even if it is that none will come.
+    fn abandon_handlers(&mut self, left: &[UnitKey]) {
+        if left.is_empty() {
+            return;
+        }
+        let mut handlers: Vec<(UnitId, OnEnd)> =
+            left.iter().filter_map(|key| self.units.get(key)).map(|unit| (unit.id.clone(), unit.on_end.clone())).collect();
+        handlers.sort_by(|a, b| a.0.cmp(&b.0));
+        for (unit, on_end) in &handlers {
+            if let OnEnd::Handler { update: Some(update), site, .. } = on_end {
+                self.answered(update);
+                let failure = Failure::application("the workflow completed before this update did").typed("RunClosed");
+                let outcome = Outcome::Failed(Box::new(failure.not_retryable()));
+                let answer = CompleteUpdate { update: update.clone(), outcome };
+                self.emit_for(unit.clone(), CommandKind::CompleteUpdate(Box::new(answer)), site);
+            }
+        }
+        self.warnings.push(Warning::UnfinishedHandlers { units: handlers.into_iter().map(|(unit, _)| unit).collect() });
+    }
+}

@@ -1,0 +1,27 @@
+//! Double play: two live instances of a run, fed the same activations, must answer the same.
+
+use crate::{ActivationError, Command, Completion};
+
+/// The first answer, if the second is the same.
+pub(super) fn judge(first: Completion, second: Completion) -> Completion {
+    if first == second {
+        return first;
+    }
+    let difference = match (&first, &second) {
+        (Completion::Turn(a), Completion::Turn(b)) if a.commands != b.commands => difference(&a.commands, &b.commands),
+        // An activation that failed in both plays failed for a reason of its own.
+        (Completion::Failed(_), Completion::Failed(_)) => return first,
+        (Completion::Failed(error), _) | (_, Completion::Failed(error)) => format!("only one play failed: {error}"),
+        _ => format!("{first:?} against {second:?}"),
+    };
+    Completion::Failed(Box::new(ActivationError::DoublePlay { difference }))
+}
+
+fn difference(first: &[Command], second: &[Command]) -> String {
+    let position = first.iter().zip(second).position(|(a, b)| a != b).unwrap_or(first.len().min(second.len()));
+    let show = |command: Option<&Command>| match command {
+        Some(command) => format!("{} {} (at {})", command.unit, command.kind, command.site),
+        None => "nothing".to_owned(),
+    };
+    format!("command {position} is {} in one and {} in the other", show(first.get(position)), show(second.get(position)))
+}

@@ -1,0 +1,188 @@
+//! Emitting: the one place where commands are decided, sealed and matched.
+
+use std::panic::Location;
+
+use super::matcher::{Bound, Verdict};
+use super::slot::{SlotId, What};
+use super::state::State;
+use crate::command::Operation;
+use crate::options::{CancelType, Retry};
+use crate::{ActivationError, CallSite, Command, CommandKind, Name, OperationId, Seq, UnitId, Warning};
+
+/// A command of this turn. Its position is its index; it is open until sealed.
+pub(crate) struct Emitted {
+    pub(crate) command: Command,
+    pub(crate) sealed: bool,
+    bound: Bound,
+}
+
+/// What a future needs to find its operation again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) slot: SlotId,
+    pub(crate) turn: u64,
+    pub(crate) position: usize,
+}
+
+impl Ticket {
+    /// For an operation that was not started.
+    pub(crate) const NEVER: Self = Self { slot: SlotId::Never, turn: u64::MAX, position: usize::MAX };
+}
+
+impl State {
+    /// Starts an operation: takes position, seq and id, and opens the slot its result will come to. Its options may be
+    /// set until it is sealed.
+    pub(crate) fn schedule(
+        &mut self,
+        operation: Operation,
+        name: Name,
+        site: &'static Location<'static>,
+        make: impl FnOnce(Seq, OperationId) -> CommandKind,
+    ) -> Ticket {
+        let seq = Seq(self.next_seq);
+        let kind = make(seq, OperationId::of(self.seed, seq));
+        if self.ending.is_some() && !self.waits_for_handlers() {
+            let unit = self.running_id();
+            let warning = Warning::IgnoredAfterClose { unit, command: kind.to_string(), site: site.into() };
+            self.warnings.push(warning);
+            return Ticket::NEVER;
+        }
+        self.next_seq += 1;
+        let slot = SlotId::Operation(seq);
+        if matches!(operation, Operation::Child | Operation::Nexus) {
+            self.open_slot(SlotId::Start(seq), What::Start(operation, name.clone()), site);
+        }
+        self.open_slot(slot, What::Operation(operation, name), site);
+        let position = self.push(kind, site);
+        self.open.push(position);
+        Ticket { slot, turn: self.turn, position }
+    }
+
+    /// Decides a command that starts nothing and has no options to set.
+    pub(crate) fn emit(&mut self, kind: CommandKind, site: &'static Location<'static>) {
+        let position = self.push(kind, site);
+        self.seal(position);
+    }
+
+    fn push(&mut self, kind: CommandKind, site: &'static Location<'static>) -> usize {
+        self.flush_cancels();
+        let unit = self.running_id();
+        self.append(kind, unit, site)
+    }
+
+    /// Decides a command on behalf of a unit that is not running.
+    pub(crate) fn emit_for(&mut self, unit: UnitId, kind: CommandKind, site: &'static Location<'static>) {
+        let position = self.append(kind, unit, site);
+        self.seal(position);
+    }
+
+    fn append(&mut self, kind: CommandKind, unit: UnitId, site: &'static Location<'static>) -> usize {
+        let bound = self.matcher.bind(&kind);
+        let command = Command { kind, unit, site: CallSite::from(site) };
+        self.commands.push(Emitted { command, sealed: false, bound });
+        self.commands.len() - 1
+    }
+
+    /// Cancels what the running unit dropped since its last command, in seq order: the order in which a container
+    /// happens to drop its futures must not decide anything.
+    pub(crate) fn flush_cancels(&mut self) {
+        let Some(unit) = self.running.and_then(|key| self.units.get_mut(&key)) else { return };
+        if unit.cancels.is_empty() {
+            return;
+        }
+        let mut cancels = std::mem::take(&mut unit.cancels);
+        let id = unit.id.clone();
+        cancels.sort_by_key(|(cancel, _)| cancel.seq);
+        for (cancel, site) in cancels {
+            self.emit_for(id.clone(), CommandKind::Cancel(cancel), site);
+        }
+    }
+
+    /// The command behind a ticket, while its options may still be set.
+    pub(crate) fn open_command(&mut self, ticket: Ticket) -> Option<&mut CommandKind> {
+        if ticket.turn != self.turn {
+            return None;
+        }
+        let emitted = self.commands.get_mut(ticket.position)?;
+        (!emitted.sealed).then_some(&mut emitted.command.kind)
+    }
+
+    pub(crate) fn seal_ticket(&mut self, ticket: Ticket) {
+        if ticket.turn == self.turn && ticket.position < self.commands.len() {
+            self.seal(ticket.position);
+        }
+    }
+
+    /// Seals what is still open: the step is over.
+    pub(crate) fn seal_all(&mut self) {
+        for position in std::mem::take(&mut self.open) {
+            self.seal(position);
+        }
+    }
+
+    /// Closes a command to further options, resolves its defaults into it, and matches it against the record.
+    pub(crate) fn seal(&mut self, position: usize) {
+        if self.commands[position].sealed {
+            return;
+        }
+        self.resolve_defaults(position);
+        let emitted = &mut self.commands[position];
+        emitted.sealed = true;
+        match self.matcher.judge(emitted.bound, self.turn, position, &emitted.command) {
+            Verdict::Same => {}
+            Verdict::Tuned(recorded, fields) => {
+                if !fields.is_empty() {
+                    let (command, site) = (recorded.to_string(), emitted.command.site.clone());
+                    self.warnings.push(Warning::Tuning { position, command, fields, site });
+                }
+                emitted.command.kind = recorded;
+            }
+            Verdict::Different(report) => self.fail(ActivationError::Nondeterminism(report)),
+        }
+        self.bind_cancel_type(position);
+    }
+
+    fn resolve_defaults(&mut self, position: usize) {
+        let queue = &self.start.queue;
+        let own_queue = |asked: &mut Option<Name>| {
+            asked.get_or_insert_with(|| queue.clone());
+        };
+        match &mut self.commands[position].command.kind {
+            CommandKind::Activity(c) => {
+                own_queue(&mut c.queue);
+                c.retry.get_or_insert_with(Retry::exponential);
+            }
+            CommandKind::LocalActivity(c) => {
+                c.retry.get_or_insert_with(Retry::exponential);
+            }
+            CommandKind::Run(c) => {
+                c.retry.get_or_insert_with(Retry::exponential);
+            }
+            CommandKind::Child(c) => own_queue(&mut c.queue),
+            CommandKind::ContinueAsNew(c) => {
+                own_queue(&mut c.queue);
+                if c.workflow.is_empty() {
+                    c.workflow = self.start.workflow.clone();
+                }
+                c.memo.get_or_insert_with(|| self.memo.clone());
+                c.search_attributes.get_or_insert_with(|| self.search_attributes.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// From here on the operation behaves as its sealed command says.
+    fn bind_cancel_type(&mut self, position: usize) {
+        let kind = &self.commands[position].command.kind;
+        let cancel = match kind {
+            CommandKind::Activity(c) => c.cancel,
+            CommandKind::LocalActivity(c) => c.cancel,
+            CommandKind::Child(c) => c.cancel,
+            CommandKind::Nexus(c) => c.cancel,
+            _ => CancelType::TryCancel,
+        };
+        if let Some(slot) = kind.seq().and_then(|seq| self.slots.get_mut(&SlotId::Operation(seq))) {
+            slot.cancel = cancel;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Inspection: every unit of a run, what it waits for, since when and where.
+
+use std::fmt;
+
+use super::Run;
+use super::slot::{Slot, SlotId, What};
+use super::unit::Go;
+use crate::{CallSite, Name, Operation, Seq, UnitId};
+
+/// A run at rest, as data: what a stack trace would show of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspection {
+    /// The turn that comes next.
+    pub turn: u64,
+    /// How many rounds were played in all.
+    pub round: u64,
+    /// The unit that has its go.
+    pub running: Option<UnitId>,
+    /// Units that have a go coming.
+    pub runnable: Vec<UnitId>,
+    /// Every unit.
+    pub units: Vec<UnitView>,
+    /// Every operation that is not resolved, by seq.
+    pub pending: Vec<PendingOperation>,
+    /// The seq of the next operation.
+    pub next_seq: Seq,
+}
+
+/// One unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnitView {
+    /// Which.
+    pub id: UnitId,
+    /// The turn it was started in.
+    pub since: u64,
+    /// What it waits for; it goes on when one of these comes.
+    pub waits: Vec<Wait>,
+}
+
+/// One thing a unit waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// In words: `activity charge #0`.
+    pub what: String,
+    /// The turn in which the wait began.
+    pub since: u64,
+    /// Where.
+    pub site: CallSite,
+}
+
+/// One operation that is not resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingOperation {
+    /// Its seq.
+    pub seq: Seq,
+    /// Its sort.
+    pub operation: Operation,
+    /// Its type or name.
+    pub name: Name,
+    /// The unit that awaits it, if one does.
+    pub unit: Option<UnitId>,
+}
+
+impl Run {
+    /// What every unit is doing.
+    pub fn inspect(&self) -> Inspection {
+        let state = self.shared.lock();
+        let id_of = |key| state.units.get(&key).map(|unit| unit.id.clone());
+        let mut units: Vec<UnitView> = state
+            .units
+            .iter()
+            .map(|(key, unit)| {
+                let owned = state.slots.iter().filter(|(_, slot)| slot.owner == Some(*key));
+                let waits = owned.map(|(id, slot)| wait(*id, slot)).collect();
+                UnitView { id: unit.id.clone(), since: unit.since, waits }
+            })
+            .collect();
+        units.sort_by(|a, b| a.id.cmp(&b.id));
+        let pending = state.slots.iter().filter_map(|(id, slot)| match (id, &slot.what) {
+            (SlotId::Operation(seq), What::Operation(operation, name)) if slot.arrived.is_none() => Some(PendingOperation {
+                seq: *seq,
+                operation: *operation,
+                name: name.clone(),
+                unit: slot.owner.and_then(id_of),
+            }),
+            _ => None,
+        });
+        let mut runnable: Vec<UnitId> =
+            state.units.values().filter(|unit| unit.go == Go::Queued).map(|unit| unit.id.clone()).collect();
+        runnable.sort();
+        Inspection {
+            turn: state.turn,
+            round: state.round,
+            running: state.running.and_then(id_of),
+            runnable,
+            pending: pending.collect(),
+            next_seq: Seq(state.next_seq),
+            units,
+        }
+    }
+}
+
+fn wait(id: SlotId, slot: &Slot) -> Wait {
+    let what = match (id, &slot.what) {
+        (SlotId::Operation(seq), What::Operation(operation, name)) => format!("{operation} {name} {seq}"),
+        (SlotId::Start(seq), What::Start(operation, name)) => format!("the start of {operation} {name} {seq}"),
+        (_, What::Signal(name)) => format!("signal {name}"),
+        (_, What::Condition) => "a condition".to_owned(),
+        (_, What::Units) => "other units".to_owned(),
+        (_, What::Operation(operation, name) | What::Start(operation, name)) => format!("{operation} {name}"),
+    };
+    Wait { what, since: slot.since, site: slot.site.into() }
+}
+
+/// One line for each unit, and one for each thing it waits for.
+impl fmt::Display for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for unit in &self.units {
+            writeln!(f, "{} since turn {}", unit.id, unit.since)?;
+            for wait in &unit.waits {
+                writeln!(f, "  waits for {} since turn {}, at {}", wait.what, wait.since, wait.site)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Jobs: checked all together before any is applied, then applied in order before any code runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::slot::{SlotId, Value, What};
+use super::state::{Life, State};
+use crate::job::{Resolution, Started};
+use crate::{Job, JobError, Name, Seq};
+
+/// What the jobs checked so far have done to an operation.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    started: bool,
+    resolved: bool,
+}
+
+impl State {
+    /// Whether all jobs fit the run as it stands. Changes nothing.
+    pub(crate) fn check_jobs(&self, workflow: &Name, jobs: &[Job]) -> Result<(), JobError> {
+        let mut progress: BTreeMap<Seq, Progress> = BTreeMap::new();
+        let mut updates: BTreeSet<&Name> = BTreeSet::new();
+        if self.life == Life::New && !matches!(jobs.first(), Some(Job::Start(_))) {
+            return Err(JobError::NotStarted);
+        }
+        for (place, job) in jobs.iter().enumerate() {
+            match job {
+                Job::Start(_) if self.life != Life::New || place > 0 => return Err(JobError::StartedTwice),
+                Job::Start(start) if start.workflow != *workflow => {
+                    return Err(JobError::OtherWorkflow { expected: workflow.clone(), found: start.workflow.clone() });
+                }
+                Job::Update(update) if !updates.insert(&update.id) || self.update_is_open(&update.id) => {
+                    return Err(JobError::UpdateTwice(update.id.clone()));
+                }
+                Job::Resolve { seq, resolution } => self.check_resolution(*seq, resolution, &mut progress)?,
+                Job::Start(_)
+                | Job::Patch { .. }
+                | Job::Seed { .. }
+                | Job::Signal(_)
+                | Job::Update(_)
+                | Job::Cancel { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_resolution(
+        &self,
+        seq: Seq,
+        resolution: &Resolution,
+        progress: &mut BTreeMap<Seq, Progress>,
+    ) -> Result<(), JobError> {
+        let Some(slot) = self.slots.get(&SlotId::Operation(seq)) else {
+            return match () {
+                () if seq.0 >= self.next_seq => Err(JobError::UnknownSeq(seq)),
+                () if self.tombstones.contains(seq) => Ok(()),
+                () => Err(JobError::ResolvedTwice(seq)),
+            };
+        };
+        let What::Operation(operation, _) = slot.what else { return Err(JobError::UnknownSeq(seq)) };
+        if !resolution.fits(operation) {
+            return Err(JobError::WrongKind { seq, operation, resolution: resolution.word() });
+        }
+        let seen = progress.entry(seq).or_insert(Progress { started: slot.started, resolved: slot.arrived.is_some() });
+        match resolution {
+            _ if seen.resolved => return Err(JobError::ResolvedTwice(seq)),
+            Resolution::ChildStarted(start) | Resolution::NexusStarted(start) => {
+                if seen.started {
+                    return Err(JobError::ResolvedTwice(seq));
+                }
+                *seen = Progress { started: true, resolved: matches!(start, Started::Failed(_)) };
+            }
+            Resolution::Child(_) | Resolution::Nexus(_) if !seen.started => return Err(JobError::NotYetStarted(seq)),
+            _ => seen.resolved = true,
+        }
+        Ok(())
+    }
+
+    /// Applies one job. Gives the wakers to wake outside the lock.
+    pub(crate) fn apply(&mut self, job: Job) -> Vec<Waker> {
+        let came = self.next_ordinal();
+        match job {
+            Job::Start(start) => {
+                self.seed = start.seed;
+                self.memo = start.memo.clone();
+                self.search_attributes = start.search_attributes.clone();
+                self.start = Arc::new(*start);
+                self.life = Life::Open;
+            }
+            Job::Patch { id } => drop(self.notified.insert(id)),
+            Job::Seed { seed } => {
+                self.seed = seed;
+                self.units.values_mut().for_each(|unit| unit.rng = None);
+            }
+            Job::Signal(signal) => self.receive_signal(came, signal),
+            Job::Update(update) => self.receive_update(came, update),
+            Job::Cancel { reason } => return self.cancel_scope(super::scope::RUN, came, reason),
+            Job::Resolve { seq, resolution } => self.resolve(seq, came, resolution),
+        }
+        Vec::new()
+    }
+
+    fn resolve(&mut self, seq: Seq, came: crate::Ordinal, resolution: Resolution) {
+        let slot = SlotId::Operation(seq);
+        if !self.slots.contains_key(&slot) {
+            return; // A late result of what was cancelled: already checked.
+        }
+        self.bodies.remove(&seq);
+        match resolution {
+            Resolution::Timer => self.deliver(slot, came, Value::Done),
+            Resolution::Activity(outcome)
+            | Resolution::Run(outcome)
+            | Resolution::Child(outcome)
+            | Resolution::Nexus(outcome)
+            | Resolution::Promise(outcome) => self.deliver(slot, came, Value::Outcome(outcome)),
+            Resolution::Backoff { attempt, pause, first_scheduled } => {
+                self.deliver(slot, came, Value::Backoff { attempt, pause, first_scheduled });
+            }
+            Resolution::SignalExternal { failure } | Resolution::CancelExternal { failure } => {
+                self.deliver(slot, came, Value::Delivered(failure));
+            }
+            Resolution::ChildStarted(started) | Resolution::NexusStarted(started) => {
+                if let Started::Failed(failure) = &started {
+                    self.deliver(slot, came, Value::Outcome(crate::Outcome::Failed(failure.clone())));
+                } else if let Some(slot) = self.slots.get_mut(&slot) {
+                    slot.started = true;
+                }
+                self.deliver(SlotId::Start(seq), came, Value::Started(started));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Matching: what replayed code decides against what was recorded, by position in one order.
+
+use crate::identity::{Difference, compare};
+use crate::nondeterminism::{Mismatch, Nondeterminism};
+use crate::{Command, CommandKind, Name, PatchMarker};
+
+/// The recorded commands of the turn being played; nothing in a live turn.
+#[derive(Default)]
+pub(crate) struct Matcher {
+    recorded: Option<Vec<Command>>,
+    /// The next recorded command that nothing is bound to yet.
+    cursor: usize,
+    build: Name,
+}
+
+/// What a new command is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// New work.
+    Live,
+    /// The recorded command at this index.
+    Recorded(usize),
+    /// Nothing was recorded here.
+    Extra,
+}
+
+/// What comparing a sealed command with its record came to.
+pub(crate) enum Verdict {
+    Same,
+    /// The recorded command holds; these tuning fields differ.
+    Tuned(CommandKind, Vec<&'static str>),
+    Different(Box<Nondeterminism>),
+}
+
+impl Matcher {
+    pub(crate) fn live() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn replay(recorded: Vec<Command>, build: Name) -> Self {
+        Self { recorded: Some(recorded), cursor: 0, build }
+    }
+
+    /// Binds a command at the moment it is decided, before its options are known. A recorded deprecated patch marker
+    /// that the code no longer emits is passed over, so that removing it from the code shifts nothing.
+    pub(crate) fn bind(&mut self, new: &CommandKind) -> Bound {
+        let Some(recorded) = &self.recorded else { return Bound::Live };
+        while let Some(marker) = recorded.get(self.cursor).and_then(deprecated_marker) {
+            if matches!(new, CommandKind::Patch(patch) if patch.id == marker.id) {
+                break;
+            }
+            self.cursor += 1;
+        }
+        if self.cursor == recorded.len() {
+            return Bound::Extra;
+        }
+        self.cursor += 1;
+        Bound::Recorded(self.cursor - 1)
+    }
+
+    /// Compares a sealed command with what it is bound to.
+    pub(crate) fn judge(&self, bound: Bound, turn: u64, position: usize, new: &Command) -> Verdict {
+        let recorded = match bound {
+            Bound::Live => return Verdict::Same,
+            Bound::Extra => return Verdict::Different(self.report(turn, position, Mismatch::Extra { new: new.clone() })),
+            Bound::Recorded(index) => &self.recorded.as_ref().expect("bound to a record")[index],
+        };
+        if recorded.kind == new.kind {
+            return Verdict::Same;
+        }
+        let differences = compare(&recorded.kind, &new.kind);
+        if differences.iter().any(|difference| difference.decides_meaning) {
+            let mismatch = Mismatch::Changed { recorded: recorded.clone(), new: new.clone(), differences };
+            return Verdict::Different(self.report(turn, position, mismatch));
+        }
+        let fields = differences.iter().filter(|difference| difference.warns).map(Difference::field).collect();
+        Verdict::Tuned(recorded.kind.clone(), fields)
+    }
+
+    /// The recorded command that the code did not decide again, if there is one, after the last that it did.
+    pub(crate) fn missing(&mut self, turn: u64, position: usize) -> Option<Box<Nondeterminism>> {
+        let recorded = self.recorded.as_ref()?;
+        while recorded.get(self.cursor).and_then(deprecated_marker).is_some() {
+            self.cursor += 1;
+        }
+        let recorded = recorded.get(self.cursor)?.clone();
+        Some(self.report(turn, position, Mismatch::Missing { recorded }))
+    }
+
+    /// Whether the rest of this turn's record holds the patch's mark.
+    pub(crate) fn holds_patch(&self, id: &Name) -> bool {
+        let rest = self.recorded.as_ref().and_then(|recorded| recorded.get(self.cursor..)).unwrap_or_default();
+        rest.iter().any(|command| matches!(&command.kind, CommandKind::Patch(patch) if patch.id == *id))
+    }
+
+    fn report(&self, turn: u64, position: usize, mismatch: Mismatch) -> Box<Nondeterminism> {
+        Box::new(Nondeterminism { turn, position, mismatch, build: self.build.clone() })
+    }
+}
+
+fn deprecated_marker(command: &Command) -> Option<&PatchMarker> {
+    match &command.kind {
+        CommandKind::Patch(patch) if patch.deprecated => Some(patch),
+        _ => None,
+    }
+}

@@ -1,0 +1,261 @@
+//! Messages: signals and updates on their way to whoever takes them, and the handlers that do.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::phase::Phase;
+use super::scope::HANDLERS;
+use super::slot::{SlotId, Value, What};
+use super::state::State;
+use super::unit::{OnEnd, UnitFuture};
+use crate::activation::Query;
+use crate::job::{Signal, Update};
+use crate::{CommandKind, Failure, Name, Ordinal, Payload, Rejected, Seg, UnitId};
+
+pub(crate) type SignalFn = Arc<dyn Fn(Signal) -> UnitFuture + Send + Sync>;
+pub(crate) type UpdateFn = Arc<dyn Fn(Update) -> UnitFuture + Send + Sync>;
+pub(crate) type ValidatorFn = Arc<dyn Fn(&Update) -> Result<(), Failure> + Send + Sync>;
+pub(crate) type QueryFn = Arc<dyn Fn(&Query) -> Result<Payload, Failure> + Send + Sync>;
+
+/// Takes the signals of one name.
+pub(crate) struct SignalHandler {
+    pub(crate) start: SignalFn,
+    pub(crate) phase: Option<u64>,
+    pub(crate) site: &'static Location<'static>,
+}
+
+/// Takes the updates of one name.
+pub(crate) struct UpdateHandler {
+    pub(crate) validator: Option<ValidatorFn>,
+    pub(crate) start: UpdateFn,
+    pub(crate) phase: Option<u64>,
+    pub(crate) site: &'static Location<'static>,
+}
+
+/// The signals of one name: kept in order, taken once, lost never.
+#[derive(Default)]
+struct Mailbox {
+    queue: VecDeque<(Ordinal, Box<Signal>)>,
+    waiters: VecDeque<SlotId>,
+    handler: Option<Arc<SignalHandler>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Messages {
+    signals: BTreeMap<Name, Box<Mailbox>>,
+    /// Names with both a handler and mail for it.
+    due: BTreeSet<Name>,
+    /// Updates that are neither accepted nor rejected yet.
+    updates: VecDeque<(Ordinal, Box<Update>)>,
+    update_handlers: BTreeMap<Name, Arc<UpdateHandler>>,
+    /// Updates that were accepted and are not answered yet.
+    accepted: BTreeSet<Name>,
+    query_handlers: BTreeMap<Name, QueryFn>,
+    next_handler: u32,
+    pub(crate) phase: Option<Phase>,
+    pub(crate) next_phase: u64,
+}
+
+/// The next message that a handler takes.
+pub(crate) enum Dispatch {
+    Signal(Arc<SignalHandler>, Box<Signal>),
+    Update(Arc<UpdateHandler>, Box<Update>),
+}
+
+impl State {
+    fn mailbox(&mut self, name: &Name) -> &mut Mailbox {
+        self.messages.signals.entry(name.clone()).or_default()
+    }
+
+    pub(crate) fn receive_signal(&mut self, came: Ordinal, signal: Box<Signal>) {
+        let name = signal.name.clone();
+        self.mailbox(&name).queue.push_back((came, signal));
+        self.settle(&name);
+    }
+
+    /// A signal that was handed to a wait which ended without taking it goes back to its place in the queue.
+    pub(crate) fn give_back(&mut self, came: Ordinal, signal: Box<Signal>) {
+        let name = signal.name.clone();
+        let queue = &mut self.mailbox(&name).queue;
+        let place = queue.iter().position(|(other, _)| *other > came).unwrap_or(queue.len());
+        queue.insert(place, (came, signal));
+        self.settle(&name);
+    }
+
+    /// Brings the signals of one name to whoever takes them.
+    fn settle(&mut self, name: &Name) {
+        let mailbox = self.mailbox(name);
+        if mailbox.handler.is_some() {
+            if !mailbox.queue.is_empty() {
+                self.messages.due.insert(name.clone());
+            }
+            return;
+        }
+        loop {
+            let mailbox = self.mailbox(name);
+            if mailbox.queue.is_empty() {
+                return;
+            }
+            let Some(waiter) = mailbox.waiters.pop_front() else { return };
+            let (came, signal) = mailbox.queue.pop_front().expect("the queue is not empty");
+            self.deliver(waiter, came, Value::Signal(signal));
+        }
+    }
+
+    /// Takes the next signal of this name if one is there and nobody waits for it.
+    pub(crate) fn take_signal(&mut self, name: &Name) -> Option<(Ordinal, Box<Signal>)> {
+        self.messages.signals.get_mut(name)?.queue.pop_front()
+    }
+
+    pub(crate) fn has_signal_handler(&self, name: &Name) -> bool {
+        self.messages.signals.get(name).is_some_and(|mailbox| mailbox.handler.is_some())
+    }
+
+    pub(crate) fn await_signal(&mut self, name: &Name, site: &'static Location<'static>) -> SlotId {
+        let id = self.open_wait(What::Signal(name.clone()), site);
+        self.mailbox(name).waiters.push_back(id);
+        self.settle(name);
+        id
+    }
+
+    pub(crate) fn forget_waiter(&mut self, id: SlotId, what: &What) {
+        match what {
+            What::Signal(name) => self.mailbox(name).waiters.retain(|waiter| *waiter != id),
+            What::Condition => drop(self.conditions.remove(&id)),
+            What::Operation(..) | What::Start(..) | What::Units => {}
+        }
+    }
+
+    /// Registers a handler. An error says who else takes these signals.
+    pub(crate) fn handle_signals(&mut self, name: &Name, handler: SignalHandler) -> Result<(), String> {
+        let mailbox = self.mailbox(name);
+        if mailbox.handler.is_some() {
+            return Err(format!("signal {name:?} has a handler already; one name has one handler"));
+        }
+        if !mailbox.waiters.is_empty() {
+            return Err(format!("signal {name:?} is being waited for; it cannot have a handler as well"));
+        }
+        mailbox.handler = Some(Arc::new(handler));
+        self.settle(name);
+        Ok(())
+    }
+
+    pub(crate) fn handle_updates(&mut self, name: &Name, handler: UpdateHandler) -> Result<(), String> {
+        if self.messages.update_handlers.contains_key(name) {
+            return Err(format!("update {name:?} has a handler already; one name has one handler"));
+        }
+        self.messages.update_handlers.insert(name.clone(), Arc::new(handler));
+        Ok(())
+    }
+
+    /// Registers a handler. Gives back the one whose place it takes, to be dropped outside the lock.
+    pub(crate) fn handle_queries(&mut self, name: &Name, handler: QueryFn) -> Option<QueryFn> {
+        self.messages.query_handlers.insert(name.clone(), handler)
+    }
+
+    pub(crate) fn query_handler(&self, name: &Name) -> Result<QueryFn, Failure> {
+        self.messages.query_handlers.get(name).cloned().ok_or_else(|| unknown("query", name, &self.messages.query_handlers))
+    }
+
+    /// Takes a phase's handlers away; what they have not taken stays for others.
+    pub(crate) fn remove_handlers(&mut self, phase: u64) {
+        self.messages.update_handlers.retain(|_, handler| handler.phase != Some(phase));
+        let freed: Vec<Name> = self
+            .messages
+            .signals
+            .iter_mut()
+            .filter(|(_, mailbox)| mailbox.handler.as_ref().is_some_and(|handler| handler.phase == Some(phase)))
+            .map(|(name, mailbox)| {
+                mailbox.handler = None;
+                name.clone()
+            })
+            .collect();
+        for name in freed {
+            self.messages.due.remove(&name);
+            self.settle(&name);
+        }
+    }
+
+    pub(crate) fn receive_update(&mut self, came: Ordinal, update: Box<Update>) {
+        self.messages.updates.push_back((came, update));
+    }
+
+    pub(crate) fn update_is_open(&self, id: &Name) -> bool {
+        self.messages.accepted.contains(id)
+    }
+
+    /// The earliest message that a handler can take now.
+    pub(crate) fn next_dispatch(&mut self) -> Option<Dispatch> {
+        let messages = &mut self.messages;
+        let update = messages.updates.iter().position(|(_, update)| messages.update_handlers.contains_key(&update.name));
+        let update_came = update.map(|place| messages.updates[place].0);
+        let came = |name: &Name| messages.signals.get(name).and_then(|mailbox| mailbox.queue.front()).map(|mail| mail.0);
+        let signal = messages.due.iter().filter_map(|name| Some((came(name)?, name.clone()))).min();
+        match (signal, update_came) {
+            (Some((came, name)), other) if other.is_none_or(|other| came < other) => {
+                let mailbox = self.mailbox(&name);
+                let handler = mailbox.handler.clone()?;
+                let (_, signal) = mailbox.queue.pop_front()?;
+                if mailbox.queue.is_empty() {
+                    self.messages.due.remove(&name);
+                }
+                Some(Dispatch::Signal(handler, signal))
+            }
+            (_, Some(_)) => {
+                let (_, update) = messages.updates.remove(update?)?;
+                let handler = messages.update_handlers.get(&update.name)?.clone();
+                Some(Dispatch::Update(handler, update))
+            }
+            (_, None) => None,
+        }
+    }
+
+    /// Starts a handler: only now does it take its number.
+    pub(crate) fn start_handler(
+        &mut self,
+        phase: Option<u64>,
+        update: Option<Name>,
+        site: &'static Location<'static>,
+        future: UnitFuture,
+    ) -> UnitId {
+        let id = UnitId::root().child(Seg::H(self.messages.next_handler));
+        self.messages.next_handler += 1;
+        let held = self.enter_phase(phase);
+        let key = self.spawn(id.clone(), OnEnd::Handler { update, phase, site }, HANDLERS, future, held);
+        if held {
+            self.hold_back(key);
+        }
+        id
+    }
+
+    pub(crate) fn accept(&mut self, handler: &UpdateHandler, update: Update, future: UnitFuture) {
+        self.messages.accepted.insert(update.id.clone());
+        let unit = self.start_handler(handler.phase, Some(update.id.clone()), handler.site, future);
+        self.emit_for(unit, CommandKind::AcceptUpdate { update: update.id }, handler.site);
+    }
+
+    pub(crate) fn reject(&mut self, update: Name, failure: Failure) {
+        self.rejected.push(Rejected { update, failure });
+    }
+
+    /// Nothing is runnable any more, so nobody will register a handler for what is left.
+    pub(crate) fn reject_unhandled(&mut self) {
+        while let Some((_, update)) = self.messages.updates.pop_front() {
+            let failure = unknown("update", &update.name, &self.messages.update_handlers);
+            if !update.accepted {
+                self.reject(update.id, failure);
+            }
+        }
+    }
+
+    pub(crate) fn answered(&mut self, update: &Name) {
+        self.messages.accepted.remove(update);
+    }
+}
+
+fn unknown<T>(what: &str, name: &Name, handlers: &BTreeMap<Name, T>) -> Failure {
+    let known: Vec<&str> = handlers.keys().map(Name::as_str).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Failure::application(format!("no handler for {what} {name:?}; known now: {known}")).typed("NoHandler").not_retryable()
+}

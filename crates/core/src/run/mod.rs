@@ -1,0 +1,264 @@
+//! The executor of one run: `activate(Activation) -> Completion`.
+//!
+//! A turn applies its jobs, then plays rounds until no unit is runnable. Each unit of a round gets one step; a unit that
+//! becomes runnable meanwhile goes in the next round. Everything a unit decides passes through [`State`], under a lock
+//! that user code never holds, and only while that unit holds the turn. There is no clock, thread, file or socket here:
+//! what a turn decides follows from the activations alone.
+
+mod boundary;
+mod close;
+mod double_play;
+mod emit;
+mod holder;
+mod inspect;
+mod jobs;
+mod matcher;
+mod messages;
+mod phase;
+mod query;
+mod rounds;
+mod scope;
+mod seq_set;
+mod shared;
+mod slot;
+mod state;
+mod unit;
+mod watch;
+mod workflow;
+
+pub use inspect::{Inspection, PendingOperation, UnitView, Wait};
+pub use shared::Reporter;
+pub use state::{Body, UnfinishedHandlers};
+pub use watch::Watch;
+pub use workflow::{Order, Pins, RunOptions, SEMANTICS, Workflow};
+
+pub(crate) use emit::Ticket;
+pub(crate) use holder::{Hold, Holder, Mode};
+pub(crate) use messages::{SignalHandler, UpdateHandler, ValidatorFn};
+pub(crate) use scope::ScopeId;
+pub(crate) use shared::Shared;
+pub(crate) use slot::{Polled, SlotId, Value, What};
+pub(crate) use state::{Condition, State};
+pub(crate) use unit::{OnEnd, UnitFuture, UnitKey};
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::activation::{Activation, Turn};
+use crate::policy::Scheduler;
+use crate::{ActivationError, Completion, Ctx, Seq, TurnDone, Warning};
+use holder::new_token;
+use matcher::Matcher;
+use scope::EXECUTION;
+use state::Life;
+
+/// One run in memory: live, and able to go on from where it is.
+///
+/// It is `Send`, so a worker may play each turn on another thread. Dropping it is an eviction.
+pub struct Run {
+    workflow: Workflow,
+    order: Order,
+    shared: Arc<Shared>,
+    futures: BTreeMap<UnitKey, Playing>,
+    /// A second instance, fed the same activations, that must decide the same.
+    twin: Option<Box<Run>>,
+    poisoned: Option<String>,
+}
+
+/// A unit's future and the waker it is polled with.
+struct Playing {
+    future: UnitFuture,
+    waker: Waker,
+}
+
+impl Run {
+    /// A run of this workflow before its first turn.
+    pub fn new(workflow: Workflow, options: RunOptions) -> Result<Self, ActivationError> {
+        if options.pins.semantics == 0 || options.pins.semantics > SEMANTICS {
+            return Err(ActivationError::UnknownSemantics { found: options.pins.semantics, known: SEMANTICS });
+        }
+        let twin = match options.double_play {
+            true => {
+                let options = RunOptions { double_play: false, reporter: None, ..options.clone() };
+                Some(Box::new(Self::new(workflow.clone(), options)?))
+            }
+            false => None,
+        };
+        let state = State::new(options.pins.policy.scheduler()?, workflow.unfinished_handlers);
+        let shared = Arc::new(Shared::new(state, options.reporter));
+        Ok(Self { workflow, order: options.pins.order, shared, futures: BTreeMap::new(), twin, poisoned: None })
+    }
+
+    /// Plays one activation. Exactly one completion answers it, whatever happens; no input makes this panic.
+    pub fn activate(&mut self, activation: Activation) -> Completion {
+        match self.twin.take() {
+            None => self.play(activation),
+            Some(mut twin) => {
+                let first = self.play(activation.clone());
+                let second = twin.play(activation);
+                self.twin = Some(twin);
+                double_play::judge(first, second)
+            }
+        }
+    }
+
+    fn play(&mut self, activation: Activation) -> Completion {
+        let result = match activation {
+            Activation::Evict => {
+                self.evict();
+                return Completion::Evicted;
+            }
+            _ if self.poisoned.is_some() => Err(ActivationError::Poisoned(self.poisoned.clone().unwrap_or_default())),
+            Activation::Query(queries) => self.answer(queries).map(Completion::Query),
+            Activation::Turn(turn) => self.play_turn(turn).map(Completion::Turn),
+        };
+        result.unwrap_or_else(|error| Completion::Failed(Box::new(error)))
+    }
+
+    fn play_turn(&mut self, turn: Turn) -> Result<TurnDone, ActivationError> {
+        self.admit(&turn)?;
+        let token = new_token();
+        let _hold = Hold::new(token, Mode::Kernel);
+        let before = self.shared.lock().now;
+        let jobs = turn.jobs.len();
+        let done = self.begin(token, turn).and_then(|()| self.drain()).and_then(|steps| self.finish(steps, jobs));
+        let mut state = self.shared.lock();
+        state.token = 0;
+        state.running = None;
+        match &done {
+            // A turn that was refused whole must leave no trace, not even a later clock.
+            Ok(done) if done.number.is_none() => state.now = before,
+            Ok(_) => state.turn += 1,
+            Err(error) => {
+                let message = error.to_string();
+                drop(state);
+                self.poisoned = Some(message);
+                self.take_apart();
+            }
+        }
+        done
+    }
+
+    /// Refuses what cannot be played, and changes nothing then.
+    fn admit(&mut self, turn: &Turn) -> Result<(), ActivationError> {
+        let mut state = self.shared.lock();
+        match state.life {
+            Life::Evicted => return Err(ActivationError::Evicted),
+            Life::Closed => return Err(ActivationError::Closed),
+            Life::New | Life::Open => {}
+        }
+        if let Some(fault) = state.fault.take() {
+            // Somebody used the run while it was at rest.
+            drop(state);
+            self.poisoned = Some(fault.to_string());
+            self.take_apart();
+            return Err(*fault);
+        }
+        Ok(state.check_jobs(&self.workflow.name, &turn.jobs)?)
+    }
+
+    fn begin(&mut self, token: u64, turn: Turn) -> Result<(), ActivationError> {
+        let mut state = self.shared.lock();
+        state.token = token;
+        state.interrupt = None;
+        state.now = state.now.max(turn.now);
+        state.history = turn.history;
+        state.replaying = turn.replaying || turn.recorded.is_some();
+        let number = state.turn;
+        let (matcher, choices) = match turn.recorded {
+            Some(recorded) => (Matcher::replay(recorded.commands, recorded.build), Some(recorded.choices)),
+            None => (Matcher::live(), None),
+        };
+        state.matcher = matcher;
+        // A recorded turn without choices was played by the deterministic policy, which needs none.
+        state.scheduler.begin_turn(number, choices.flatten());
+        state.begin_places();
+        let starts = state.life == Life::New;
+        let mut wakers = Vec::new();
+        for job in turn.jobs {
+            wakers.append(&mut state.apply(job));
+        }
+        if starts {
+            let root = self.workflow.root(Ctx::new(self.shared.clone()), state.start.input.clone());
+            state.spawn(crate::UnitId::root(), OnEnd::Root, EXECUTION, root, false);
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    fn finish(&mut self, steps: u64, jobs: usize) -> Result<TurnDone, ActivationError> {
+        let mut state = self.shared.lock();
+        if state.abandoned {
+            return Err(ActivationError::Abandoned);
+        }
+        if let Some(fault) = state.fault.take() {
+            return Err(*fault);
+        }
+        let (turn, position) = (state.turn, state.commands.len());
+        if let Some(report) = state.matcher.missing(turn, position) {
+            return Err(ActivationError::Nondeterminism(report));
+        }
+        let choices = state.scheduler.end_turn()?;
+        let lenient = state.scheduler.take_warnings().into_iter().map(|message| Warning::Policy { message });
+        let mut warnings = std::mem::take(&mut state.warnings);
+        warnings.extend(lenient);
+        state.matcher = Matcher::live();
+        let commands = std::mem::take(&mut state.commands);
+        assert!(commands.iter().all(|emitted| emitted.sealed), "invariant 2: every command is sealed by the step's end");
+        let rejected = std::mem::take(&mut state.rejected);
+        let void = steps == 0 && commands.is_empty() && rejected.len() == jobs;
+        Ok(TurnDone {
+            number: (!void).then_some(turn),
+            commands: commands.into_iter().map(|emitted| emitted.command).collect(),
+            rejected,
+            choices,
+            published: state.published.take(),
+            warnings,
+            closed: state.life == Life::Closed,
+        })
+    }
+
+    /// Takes the body of a `run`. None once it was taken, or when its result is already known.
+    pub fn take_body(&mut self, seq: Seq) -> Option<Body> {
+        self.shared.lock().bodies.remove(&seq)
+    }
+
+    /// A handle for whoever watches over the run from another thread.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.shared.clone())
+    }
+
+    /// Drops the run's futures without polling them. Destructors run, with a ctx that does nothing.
+    fn evict(&mut self) {
+        self.take_apart();
+        if let Some(twin) = &mut self.twin {
+            twin.evict();
+        }
+    }
+
+    fn take_apart(&mut self) {
+        let _hold = Hold::new(0, Mode::Teardown);
+        let mut husk = State::new(Scheduler::deterministic(), UnfinishedHandlers::default());
+        husk.life = Life::Evicted;
+        let old = std::mem::replace(&mut *self.shared.lock(), husk);
+        let futures = std::mem::take(&mut self.futures);
+        for (_, playing) in futures {
+            self.drop_quietly(playing);
+        }
+        self.drop_quietly(old);
+    }
+
+    /// Drops what may run destructors of user code. Gives what a panicking one said.
+    fn drop_quietly<T>(&self, what: T) -> Option<String> {
+        catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(|payload| rounds::panic_message(&*payload))
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.evict();
+    }
+}

@@ -1,0 +1,41 @@
+//! Queries: answered from the state as it is, which they never change.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Run;
+use super::holder::{Hold, Mode, new_token};
+use super::rounds::panic_message;
+use super::shared::Stop;
+use super::state::Life;
+use crate::activation::Query;
+use crate::{ActivationError, Answer, Failure, JobError, Payload};
+
+impl Run {
+    pub(super) fn answer(&mut self, queries: Vec<Query>) -> Result<Vec<Answer>, ActivationError> {
+        let token = new_token();
+        {
+            let mut state = self.shared.lock();
+            match state.life {
+                Life::Evicted => return Err(ActivationError::Evicted),
+                Life::New => return Err(JobError::QueryBeforeStart.into()),
+                Life::Open | Life::Closed => state.token = token,
+            }
+        }
+        let _hold = Hold::new(token, Mode::Query);
+        let answers = queries.into_iter().map(|query| Answer { result: self.ask(&query), id: query.id }).collect();
+        self.shared.lock().token = 0;
+        Ok(answers)
+    }
+
+    fn ask(&self, query: &Query) -> Result<Payload, Failure> {
+        let handler = self.shared.lock().query_handler(&query.name)?;
+        let result = catch_unwind(AssertUnwindSafe(|| handler(query)));
+        result.unwrap_or_else(|payload| {
+            let message = match payload.is::<Stop>() {
+                true => format!("query {:?} tried to change the run; a query only reads", query.name),
+                false => format!("the handler of query {:?} panicked: {}", query.name, panic_message(&*payload)),
+            };
+            Err(Failure::application(message).typed("QueryFailed").not_retryable())
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Cancellation scopes: a tree in which a cancellation reaches everything below it, up to a shield.
+
+use std::task::Waker;
+
+use super::state::State;
+use crate::Ordinal;
+
+pub(crate) type ScopeId = u32;
+
+/// The whole run: what a cancel job cancels.
+pub(crate) const RUN: ScopeId = 0;
+/// The workflow function and what it launched: cancelled when a launched unit fails.
+pub(crate) const EXECUTION: ScopeId = 1;
+/// The handlers, which live on when the execution is over.
+pub(crate) const HANDLERS: ScopeId = 2;
+
+pub(crate) struct Scope {
+    parent: Option<ScopeId>,
+    /// A shield: cancellations from above stop here.
+    shield: bool,
+    cancelled: Option<(Ordinal, String)>,
+}
+
+/// All scopes of a run, by their rising ids.
+pub(crate) struct Scopes(Vec<(ScopeId, Scope)>);
+
+impl Scopes {
+    /// The three scopes every run has.
+    pub(crate) fn of_run() -> Self {
+        let below = |parent| Scope { parent, shield: false, cancelled: None };
+        Self(vec![(RUN, below(None)), (EXECUTION, below(Some(RUN))), (HANDLERS, below(Some(RUN)))])
+    }
+
+    fn place(&self, id: ScopeId) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    fn get(&self, id: ScopeId) -> Option<&Scope> {
+        self.place(id).ok().map(|place| &self.0[place].1)
+    }
+
+    fn get_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
+        self.place(id).ok().map(|place| &mut self.0[place].1)
+    }
+}
+
+impl State {
+    /// A scope within the one the running unit is in now.
+    pub(crate) fn open_scope(&mut self, shield: bool) -> ScopeId {
+        let id = self.next_scope;
+        self.next_scope += 1;
+        self.scopes.0.push((id, Scope { parent: Some(self.scope), shield, cancelled: None }));
+        id
+    }
+
+    pub(crate) fn close_scope(&mut self, id: ScopeId) {
+        if let Ok(place) = self.scopes.place(id) {
+            self.scopes.0.remove(place);
+        }
+    }
+
+    /// Why and since when waits in this scope fail, if they do. Cancellation is a level, not an edge.
+    pub(crate) fn cancellation(&self, scope: ScopeId) -> Option<(Ordinal, String)> {
+        let mut earliest: Option<&(Ordinal, String)> = None;
+        let mut next = Some(scope);
+        while let Some(scope) = next.and_then(|id| self.scopes.get(id)) {
+            if let Some(cancelled) = &scope.cancelled
+                && earliest.is_none_or(|(at, _)| cancelled.0 < *at)
+            {
+                earliest = Some(cancelled);
+            }
+            next = if scope.shield { None } else { scope.parent };
+        }
+        earliest.cloned()
+    }
+
+    /// Cancels a scope. Units with waits in it become runnable; their wakers are woken by the caller, outside the lock.
+    pub(crate) fn cancel_scope(&mut self, id: ScopeId, at: Ordinal, reason: String) -> Vec<Waker> {
+        match self.scopes.get_mut(id) {
+            Some(scope) if scope.cancelled.is_none() => scope.cancelled = Some((at, reason)),
+            _ => return Vec::new(),
+        }
+        let reached: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.owner.is_some() && self.cancellation(slot.scope).is_some_and(|(since, _)| since == at))
+            .filter_map(|(_, slot)| Some((slot.owner?, slot.waker.clone())))
+            .collect();
+        for (owner, _) in &reached {
+            self.make_runnable(*owner);
+        }
+        reached.into_iter().filter_map(|(_, waker)| waker).collect()
+    }
+
+    /// Whether somebody asked the whole run to cancel.
+    pub(crate) fn run_cancelled(&self) -> bool {
+        self.scopes.get(RUN).is_some_and(|scope| scope.cancelled.is_some())
+    }
+}

@@ -1,0 +1,273 @@
+//! Slots: where results wait for the futures that await them.
+
+use std::panic::Location;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::scope::ScopeId;
+use super::state::State;
+use super::unit::UnitKey;
+use crate::command::Operation;
+use crate::job::{Signal, Started};
+use crate::options::CancelType;
+use crate::{CancelOperation, Cancelled, Failure, Name, Ordinal, Outcome, Seq, Timestamp};
+
+/// What a future awaits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum SlotId {
+    /// The result of an operation.
+    Operation(Seq),
+    /// The start of an operation that has one.
+    Start(Seq),
+    /// Something within the run: a signal, a condition, other units.
+    Wait(u64),
+    /// Nothing that will ever come.
+    Never,
+}
+
+/// What came.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Done,
+    Outcome(Outcome),
+    Started(Started),
+    Delivered(Option<Box<Failure>>),
+    Backoff { attempt: u32, pause: Duration, first_scheduled: Option<Timestamp> },
+    Signal(Box<Signal>),
+}
+
+/// What a slot is about, for people.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Operation(Operation, Name),
+    Start(Operation, Name),
+    Signal(Name),
+    Condition,
+    Units,
+}
+
+pub(crate) struct Slot {
+    pub(crate) what: What,
+    pub(crate) site: &'static Location<'static>,
+    /// The turn in which the wait began.
+    pub(crate) since: u64,
+    /// The unit that last polled the future. A result belongs to it.
+    pub(crate) owner: Option<UnitKey>,
+    pub(crate) waker: Option<Waker>,
+    /// The cancellation scope of the last poll.
+    pub(crate) scope: ScopeId,
+    pub(crate) arrived: Option<(Ordinal, Value)>,
+    /// Whether the owner may see what arrived.
+    pub(crate) revealed: bool,
+    pub(crate) cancel: CancelType,
+    pub(crate) cancel_sent: bool,
+    /// For operations with two resolutions: whether the first came.
+    pub(crate) started: bool,
+    /// How many units must end before this is done.
+    pub(crate) count: usize,
+}
+
+pub(crate) enum Polled {
+    Ready(Value),
+    Cancelled(Cancelled),
+    Pending,
+}
+
+impl State {
+    pub(crate) fn open_slot(&mut self, id: SlotId, what: What, site: &'static Location<'static>) {
+        let slot = Slot {
+            what,
+            site,
+            since: self.turn,
+            owner: None,
+            waker: None,
+            scope: self.scope,
+            arrived: None,
+            revealed: false,
+            cancel: CancelType::default(),
+            cancel_sent: false,
+            started: false,
+            count: 0,
+        };
+        self.slots.insert(id, Box::new(slot));
+    }
+
+    pub(crate) fn open_wait(&mut self, what: What, site: &'static Location<'static>) -> SlotId {
+        let id = SlotId::Wait(self.next_wait);
+        self.next_wait += 1;
+        self.open_slot(id, what, site);
+        id
+    }
+
+    /// Puts a result where its future finds it. A future that was polled before sees it in its unit's turn of results;
+    /// one that was not finds it ready.
+    pub(crate) fn deliver(&mut self, id: SlotId, ordinal: Ordinal, value: Value) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.arrived = Some((ordinal, value));
+        slot.revealed = slot.owner.is_none();
+        if let Some(owner) = slot.owner {
+            if let Some(unit) = self.units.get_mut(&owner) {
+                unit.reveals.push_back(id);
+            }
+            self.make_runnable(owner);
+        }
+    }
+
+    /// Shows a unit its next result. The waker that asked for it is woken by the caller, outside the lock.
+    pub(crate) fn reveal(&mut self, key: UnitKey) -> Option<Waker> {
+        let unit = self.units.get_mut(&key)?;
+        let id = unit.reveals.pop_front()?;
+        let slot = self.slots.get_mut(&id)?;
+        slot.revealed = true;
+        slot.waker.take()
+    }
+
+    pub(crate) fn poll_slot(&mut self, id: SlotId, waker: &Waker) -> (Polled, Option<Waker>) {
+        let running = self.running;
+        let scope = self.scope;
+        let cancelled = self.cancellation(scope);
+        let Some(slot) = self.slots.get_mut(&id) else { return (Polled::Pending, None) };
+        if let Some((came, _)) = slot.arrived {
+            let lost = cancelled.as_ref().is_some_and(|(at, _)| slot.owner.is_some() && *at < came);
+            if slot.revealed && !lost {
+                if self.peeking {
+                    return (self.peek(came), None);
+                }
+                let slot = self.slots.remove(&id).expect("the slot was just found");
+                let (came, value) = slot.arrived.expect("the slot has arrived");
+                self.consume(came);
+                if let SlotId::Operation(seq) = id {
+                    self.slots.remove(&SlotId::Start(seq));
+                }
+                return (Polled::Ready(value), slot.waker);
+            }
+            if !lost {
+                return (Polled::Pending, self.own(id, waker));
+            }
+        }
+        if let Some((at, reason)) = cancelled {
+            if !slot.cancel.waits() {
+                if self.peeking {
+                    return (self.peek(at), None);
+                }
+                self.consume(at);
+                let waker = self.leave(id, reason.clone());
+                return (Polled::Cancelled(Cancelled { reason }), waker);
+            }
+            self.ask_to_cancel(id, reason);
+        }
+        debug_assert!(running.is_some(), "only a running unit polls");
+        (Polled::Pending, self.own(id, waker))
+    }
+
+    /// The running unit waits here now. Gives back the waker that was replaced, to be dropped outside the lock.
+    fn own(&mut self, id: SlotId, waker: &Waker) -> Option<Waker> {
+        let (running, scope) = (self.running, self.scope);
+        let slot = self.slots.get_mut(&id)?;
+        slot.scope = scope;
+        if slot.owner != running {
+            let former = std::mem::replace(&mut slot.owner, running);
+            if slot.arrived.is_some() {
+                self.move_reveal(id, former, running);
+            }
+        }
+        let slot = self.slots.get_mut(&id)?;
+        match &mut slot.waker {
+            Some(kept) if kept.will_wake(waker) => None,
+            kept => kept.replace(waker.clone()),
+        }
+    }
+
+    /// A future whose result has come, but was not seen, is now awaited by another unit.
+    fn move_reveal(&mut self, id: SlotId, former: Option<UnitKey>, running: Option<UnitKey>) {
+        if let Some(unit) = former.and_then(|key| self.units.get_mut(&key)) {
+            unit.reveals.retain(|waiting| *waiting != id);
+        }
+        let came = |state: &Self, id: &SlotId| state.slots.get(id).and_then(|slot| slot.arrived.as_ref().map(|a| a.0));
+        let Some(key) = running else { return };
+        let place = {
+            let Some(unit) = self.units.get(&key) else { return };
+            unit.reveals.iter().position(|other| came(self, other) > came(self, &id)).unwrap_or(unit.reveals.len())
+        };
+        if let Some(unit) = self.units.get_mut(&key) {
+            unit.reveals.insert(place, id);
+        }
+        self.make_runnable(key);
+    }
+
+    /// The future is gone, or gave up: its operation is cancelled and later results are ignored. Gives back the waker,
+    /// to be dropped outside the lock.
+    pub(crate) fn leave(&mut self, id: SlotId, reason: String) -> Option<Waker> {
+        self.ask_to_cancel(id, reason);
+        let mut slot = self.slots.remove(&id)?;
+        if let (Some(owner), Some(_), false) = (slot.owner, &slot.arrived, slot.revealed)
+            && let Some(unit) = self.units.get_mut(&owner)
+        {
+            unit.reveals.retain(|waiting| *waiting != id);
+        }
+        match (id, slot.arrived.take()) {
+            (SlotId::Operation(seq), None) => {
+                self.tombstones.insert(seq);
+                self.bodies.remove(&seq);
+                self.slots.remove(&SlotId::Start(seq));
+            }
+            (SlotId::Wait(_), Some((came, Value::Signal(signal)))) => self.give_back(came, signal),
+            (SlotId::Wait(_), None) => self.forget_waiter(id, &slot.what),
+            _ => {}
+        }
+        slot.waker
+    }
+
+    fn ask_to_cancel(&mut self, id: SlotId, reason: String) {
+        let SlotId::Operation(seq) = id else { return };
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let What::Operation(operation, _) = slot.what else { return };
+        let can_be_cancelled = operation != Operation::CancelExternal && slot.cancel.asks();
+        if can_be_cancelled && slot.arrived.is_none() && !slot.cancel_sent {
+            slot.cancel_sent = true;
+            let site = slot.site;
+            self.running_unit().cancels.push((CancelOperation { seq, operation, reason }, site));
+        }
+    }
+
+    /// A race sees that something is there, and leaves it.
+    fn peek(&mut self, came: Ordinal) -> Polled {
+        self.peeked = Some(self.peeked.map_or(came, |earlier| earlier.min(came)));
+        Polled::Pending
+    }
+
+    /// The future was detached: its operation goes on, and nobody takes the result.
+    pub(crate) fn forget(&mut self, id: SlotId) {
+        if let (SlotId::Operation(seq), Some(slot)) = (id, self.slots.remove(&id)) {
+            self.slots.remove(&SlotId::Start(seq));
+            if slot.arrived.is_none() {
+                self.tombstones.insert(seq);
+            }
+        }
+    }
+
+    /// Ends a wait that its own future found to be over.
+    pub(crate) fn end_at_once(&mut self, id: SlotId) {
+        let ordinal = self.next_ordinal();
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.arrived = Some((ordinal, Value::Done));
+            slot.revealed = true;
+        }
+    }
+
+    pub(crate) fn consume(&mut self, came: Ordinal) {
+        self.consumed = self.consumed.max(Some(came));
+        let unit = self.running_unit();
+        unit.latest = unit.latest.max(Some(came));
+    }
+
+    /// One of the units that this slot counts has ended.
+    pub(crate) fn count_down(&mut self, id: SlotId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.count = slot.count.saturating_sub(1);
+        if slot.count == 0 && slot.arrived.is_none() {
+            let ordinal = self.next_ordinal();
+            self.deliver(id, ordinal, Value::Done);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The state of a run between and during its turns: a fold over its transcript.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::emit::Emitted;
+use super::matcher::Matcher;
+use super::messages::Messages;
+use super::scope::{EXECUTION, ScopeId, Scopes};
+use super::seq_set::SeqSet;
+use super::slot::{Slot, SlotId};
+use super::unit::{Unit, UnitFuture, UnitKey};
+use crate::activation::History;
+use crate::job::Start;
+use crate::policy::Scheduler;
+use crate::{
+    ActivationError, CallSite, CommandKind, ContinueAsNew, Failure, Name, Ordinal, Payload, Rejected, Seq, Timestamp,
+    UnitId, Violation, ViolationKind, Warning,
+};
+
+/// The body of a `run`: taken by the worker, by its seq.
+pub type Body = Box<dyn FnOnce() -> UnitFuture + Send>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    /// No start job yet.
+    New,
+    Open,
+    /// A terminal command was emitted.
+    Closed,
+    Evicted,
+}
+
+/// How a run will end once its handlers allow it.
+pub(crate) struct Ending {
+    pub(crate) kind: CommandKind,
+    pub(crate) site: &'static Location<'static>,
+}
+
+pub(crate) struct State {
+    /// The activation being played; 0 at rest.
+    pub(crate) token: u64,
+    pub(crate) life: Life,
+    /// The first trouble of this activation. Whatever happens after it is void.
+    pub(crate) fault: Option<Box<ActivationError>>,
+    pub(crate) interrupt: Option<String>,
+    /// Whether the activation was given up on while it ran.
+    pub(crate) abandoned: bool,
+
+    pub(crate) start: Arc<Start>,
+    pub(crate) now: Timestamp,
+    pub(crate) turn: u64,
+    pub(crate) history: History,
+    pub(crate) replaying: bool,
+    pub(crate) seed: u64,
+    next_place: u32,
+
+    pub(crate) units: BTreeMap<UnitKey, Box<Unit>>,
+    pub(crate) next_unit: UnitKey,
+    pub(crate) newborn: Vec<(UnitKey, UnitFuture)>,
+    pub(crate) aborted: Vec<UnitKey>,
+    pub(crate) next_round: Vec<UnitKey>,
+    pub(crate) round: u64,
+    pub(crate) running: Option<UnitKey>,
+    /// The cancellation scope the running unit is in.
+    pub(crate) scope: ScopeId,
+    /// The last call of the ctx.
+    pub(crate) site: Option<&'static Location<'static>>,
+    /// The latest result consumed since a race last asked.
+    pub(crate) consumed: Option<Ordinal>,
+    /// Whether a race is finding out what is there: results are looked at and not taken.
+    pub(crate) peeking: bool,
+    /// The earliest result that was looked at.
+    pub(crate) peeked: Option<Ordinal>,
+    pub(crate) scheduler: Scheduler,
+
+    pub(crate) slots: BTreeMap<SlotId, Box<Slot>>,
+    pub(crate) next_seq: u64,
+    pub(crate) next_wait: u64,
+    pub(crate) tombstones: SeqSet,
+    pub(crate) conditions: BTreeMap<SlotId, Condition>,
+    pub(crate) scopes: Scopes,
+    pub(crate) next_scope: ScopeId,
+    pub(crate) bodies: BTreeMap<Seq, Body>,
+
+    pub(crate) commands: Vec<Emitted>,
+    /// Positions of commands whose options may still be set.
+    pub(crate) open: Vec<usize>,
+    pub(crate) matcher: Matcher,
+    pub(crate) messages: Messages,
+    pub(crate) rejected: Vec<Rejected>,
+    pub(crate) warnings: Vec<Warning>,
+
+    /// The failure of a launched unit: the run's result, whatever the workflow function returns.
+    pub(crate) launched_failure: Option<Failure>,
+    pub(crate) continue_as_new: Option<Box<ContinueAsNew>>,
+    pub(crate) ending: Option<Ending>,
+    pub(crate) unfinished_handlers: UnfinishedHandlers,
+
+    pub(crate) patches: BTreeMap<Name, bool>,
+    pub(crate) notified: BTreeSet<Name>,
+    pub(crate) store: BTreeMap<Name, Payload>,
+    pub(crate) memo: BTreeMap<Name, Payload>,
+    pub(crate) search_attributes: BTreeMap<Name, Payload>,
+    pub(crate) published: Option<Payload>,
+}
+
+/// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
+pub(crate) type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What happens to handlers that still wait when the workflow function returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnfinishedHandlers {
+    /// The run closes; updates they were to answer fail. A warning names them.
+    #[default]
+    WarnAndAbandon,
+    /// The run closes when they are done.
+    Wait,
+}
+
+impl State {
+    pub(crate) fn new(scheduler: Scheduler, unfinished_handlers: UnfinishedHandlers) -> Self {
+        Self {
+            token: 0,
+            life: Life::New,
+            fault: None,
+            interrupt: None,
+            abandoned: false,
+            start: Arc::default(),
+            now: Timestamp::default(),
+            turn: 0,
+            history: History::default(),
+            replaying: false,
+            seed: 0,
+            next_place: 0,
+            units: BTreeMap::new(),
+            next_unit: 0,
+            newborn: Vec::new(),
+            aborted: Vec::new(),
+            next_round: Vec::new(),
+            round: 0,
+            running: None,
+            scope: EXECUTION,
+            site: None,
+            consumed: None,
+            peeking: false,
+            peeked: None,
+            scheduler,
+            slots: BTreeMap::new(),
+            next_seq: 0,
+            next_wait: 0,
+            tombstones: SeqSet::default(),
+            conditions: BTreeMap::new(),
+            scopes: Scopes::of_run(),
+            next_scope: 3,
+            bodies: BTreeMap::new(),
+            commands: Vec::new(),
+            open: Vec::new(),
+            matcher: Matcher::default(),
+            messages: Messages::default(),
+            rejected: Vec::new(),
+            warnings: Vec::new(),
+            launched_failure: None,
+            continue_as_new: None,
+            ending: None,
+            unfinished_handlers,
+            patches: BTreeMap::new(),
+            notified: BTreeSet::new(),
+            store: BTreeMap::new(),
+            memo: BTreeMap::new(),
+            search_attributes: BTreeMap::new(),
+            published: None,
+        }
+    }
+
+    /// Places of events count from the start of each turn.
+    pub(crate) fn begin_places(&mut self) {
+        self.next_place = 0;
+    }
+
+    pub(crate) fn next_ordinal(&mut self) -> Ordinal {
+        let place = self.next_place;
+        self.next_place += 1;
+        Ordinal { turn: self.turn, place }
+    }
+
+    pub(crate) fn running_unit(&mut self) -> &mut Unit {
+        let key = self.running.expect("invariant 3: only the unit that holds the turn may emit");
+        self.units.get_mut(&key).expect("the running unit is a unit")
+    }
+
+    pub(crate) fn running_id(&self) -> UnitId {
+        let unit = self.running.and_then(|key| self.units.get(&key));
+        unit.map_or_else(UnitId::root, |unit| unit.id.clone())
+    }
+
+    pub(crate) fn site(&self) -> Option<CallSite> {
+        self.site.map(CallSite::from)
+    }
+
+    /// Remembers the first trouble; the activation fails with it.
+    pub(crate) fn fail(&mut self, error: ActivationError) {
+        self.fault.get_or_insert_with(|| Box::new(error));
+    }
+
+    pub(crate) fn violate(&mut self, kind: ViolationKind, site: Option<&'static Location<'static>>) -> Violation {
+        let site = site.or(self.site).map(CallSite::from);
+        let violation = Violation { kind, unit: self.running_id(), site };
+        self.fail(ActivationError::Violation(violation.clone()));
+        violation
+    }
+
+    pub(crate) fn foreign_wake(&mut self, key: UnitKey) -> Violation {
+        let unit = self.units.get(&key).map_or_else(UnitId::root, |unit| unit.id.clone());
+        let violation = Violation { kind: ViolationKind::ForeignWake, unit, site: self.site() };
+        self.fail(ActivationError::Violation(violation.clone()));
+        violation
+    }
+}

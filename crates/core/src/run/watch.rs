@@ -1,0 +1,64 @@
+//! Watching a run from another thread while it plays.
+
+use std::sync::Arc;
+
+use super::holder::new_token;
+use super::shared::Shared;
+use crate::{CallSite, UnitId};
+
+/// A handle on a run for whoever looks after it: what it is doing now, and how to stop it. Cheap to clone.
+#[derive(Clone)]
+pub struct Watch(Arc<Shared>);
+
+impl Watch {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// The turn that is being played, or that comes next.
+    pub fn turn(&self) -> u64 {
+        self.0.lock().turn
+    }
+
+    /// Whether an activation is being played.
+    pub fn is_playing(&self) -> bool {
+        self.0.lock().token != 0
+    }
+
+    /// The unit that has its go.
+    pub fn running(&self) -> Option<UnitId> {
+        let state = self.0.lock();
+        state.running.is_some().then(|| state.running_id())
+    }
+
+    /// The last call that workflow code made.
+    pub fn site(&self) -> Option<CallSite> {
+        self.0.lock().site()
+    }
+
+    /// Stops the turn that is being played at its next call of the ctx, its next poll, or the end of its round. The
+    /// activation fails. Code that does none of these cannot be stopped, only abandoned.
+    pub fn interrupt(&self, reason: impl Into<String>) {
+        let mut state = self.0.lock();
+        if state.token != 0 {
+            state.interrupt = Some(reason.into());
+        }
+    }
+
+    /// Gives up on the turn that is being played: whatever its thread still does is void, and whatever it returns is a
+    /// failed activation. The run may at once be built again from its transcript and played elsewhere.
+    pub fn abandon(&self) {
+        let mut state = self.0.lock();
+        if state.token != 0 {
+            state.abandoned = true;
+            state.token = new_token();
+        }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (turn, running, site) = (self.turn(), self.running(), self.site());
+        f.debug_struct("Watch").field("turn", &turn).field("running", &running).field("site", &site).finish()
+    }
+}

@@ -1,0 +1,140 @@
+//! Workflows as the core knows them, and what a run is started with.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use super::shared::Reporter;
+use super::state::UnfinishedHandlers;
+use super::unit::UnitFuture;
+use crate::policy::PolicySpec;
+use crate::{Ctx, Failure, Name, Payload, UnitId};
+
+/// The newest rules of play that this build knows. A run keeps the version it began with; all versions stay playable.
+pub const SEMANTICS: u32 = 1;
+
+type StartFn = Arc<dyn Fn(Ctx, Vec<Payload>) -> UnitFuture + Send + Sync>;
+
+/// A registered workflow: a name, and the async function that decides.
+#[derive(Clone)]
+pub struct Workflow {
+    pub(crate) name: Name,
+    pub(crate) start: StartFn,
+    pub(crate) unfinished_handlers: UnfinishedHandlers,
+    pub(crate) site: &'static Location<'static>,
+}
+
+impl Workflow {
+    /// A workflow of this name, played by this function.
+    #[track_caller]
+    pub fn new<F, P>(name: impl Into<Name>, start: F) -> Self
+    where
+        F: Fn(Ctx, Vec<Payload>) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<Payload, Failure>> + Send + 'static,
+    {
+        Self {
+            name: name.into(),
+            start: Arc::new(move |ctx, input| Box::pin(start(ctx, input)) as Pin<Box<dyn Future<Output = _> + Send>>),
+            unfinished_handlers: UnfinishedHandlers::default(),
+            site: Location::caller(),
+        }
+    }
+
+    /// What happens to handlers that still wait when the function returns.
+    #[must_use]
+    pub fn unfinished_handlers(mut self, policy: UnfinishedHandlers) -> Self {
+        self.unfinished_handlers = policy;
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The root's future. The function itself is called in the root's first step, not before.
+    pub(crate) fn root(&self, ctx: Ctx, input: Vec<Payload>) -> UnitFuture {
+        let start = self.start.clone();
+        Box::pin(async move { start(ctx, input).await })
+    }
+}
+
+impl fmt::Debug for Workflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workflow {}", self.name)
+    }
+}
+
+/// In which order the units of a round go. Pinned per run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// The root, then branches and launched units by path, then handlers by number.
+    #[default]
+    #[n(0)]
+    RootFirst,
+    /// Handlers by number, then the root, then branches and launched units by path.
+    #[n(1)]
+    HandlersFirst,
+}
+
+impl Order {
+    pub(crate) fn rank(self, id: &UnitId) -> u8 {
+        match self {
+            Self::RootFirst => u8::from(id.is_handler()),
+            Self::HandlersFirst => u8::from(!id.is_handler()),
+        }
+    }
+}
+
+/// What a run keeps for life, whatever later builds prefer.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pins {
+    /// The rules of play.
+    #[n(0)]
+    pub semantics: u32,
+    /// The order of units within a round.
+    #[n(1)]
+    #[serde(default)]
+    pub order: Order,
+    /// Who picks among equals.
+    #[n(2)]
+    #[serde(default)]
+    pub policy: PolicySpec,
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self { semantics: SEMANTICS, order: Order::default(), policy: PolicySpec::default() }
+    }
+}
+
+/// How a run is played in this process.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// What the run keeps for life.
+    pub pins: Pins,
+    /// Whether a second instance is fed the same activations and must decide the same. On in debug and test builds.
+    pub double_play: bool,
+    /// Told of violations the moment they happen.
+    pub reporter: Option<Reporter>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { pins: Pins::default(), double_play: cfg!(debug_assertions), reporter: None }
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions").field("pins", &self.pins).field("double_play", &self.double_play).finish()
+    }
+}
