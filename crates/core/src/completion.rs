@@ -96,11 +96,6 @@ pub enum Warning {
         /// What it said.
         message: String,
     },
-    /// The policy followed its log only leniently.
-    Policy {
-        /// How.
-        message: String,
-    },
 }
 
 impl fmt::Display for Warning {
@@ -123,7 +118,6 @@ impl fmt::Display for Warning {
             Self::DestructorPanicked { message } => {
                 write!(f, "a destructor panicked while the run was taken apart: {message}")
             }
-            Self::Policy { message } => f.write_str(message),
         }
     }
 }

@@ -33,7 +33,9 @@ pub enum ActivationError {
     #[error("the activation does not fit the run: {0}")]
     Job(#[from] JobError),
     /// Two instances of the run, given the same activations, decided differently.
-    #[error("two plays of the same activation differ: {difference}\nSomething other than the recorded activations decides: a clock, a random number, the order of a hash map, an unbiased select, or state shared between runs. Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.run` for the side effect.")]
+    #[error(
+        "two plays of the same activation differ: {difference}\nSomething other than the recorded activations decides: a clock, a random number, the order of a hash map, an unbiased select, or state shared between runs. Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.run` for the side effect."
+    )]
     DoublePlay {
         /// The first difference.
         difference: String,
@@ -61,7 +63,9 @@ pub enum ActivationError {
     #[error("the run was evicted: build it again from its transcript")]
     Evicted,
     /// The run asks for rules that this version does not know.
-    #[error("the run was started under semantics version {found}, and this build knows {known}: run it with a newer build")]
+    #[error(
+        "the run was started under semantics version {found}, and this build knows {known}: run it with a newer build"
+    )]
     UnknownSemantics {
         /// What the run asks for.
         found: u32,
@@ -91,10 +95,14 @@ pub struct Violation {
 #[non_exhaustive]
 pub enum ViolationKind {
     /// A ctx, or a future of it, was used without the turn.
-    #[error("a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it")]
+    #[error(
+        "a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it"
+    )]
     ForeignCall,
     /// A ctx was used from inside a closure that the executor runs.
-    #[error("a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute")]
+    #[error(
+        "a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute"
+    )]
     ClosureCall,
     /// A state cell was entered while it was already entered.
     #[error("a closure over a state cell entered the same cell again")]
@@ -103,7 +111,9 @@ pub enum ViolationKind {
     #[error("an option was set on a command that is already sealed; set all options before the first await")]
     SealedSetter,
     /// Something outside the run woke one of its units.
-    #[error("something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`")]
+    #[error(
+        "something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`"
+    )]
     ForeignWake,
     /// A call that makes no sense where it stands.
     #[error("{0}")]

@@ -180,7 +180,8 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             }
         }
         (C::Complete { result: a }, C::Complete { result: b }) => c.meaning("result", a, b),
-        (C::Fail { failure: a }, C::Fail { failure: b }) | (C::CancelRun { failure: a }, C::CancelRun { failure: b }) => {
+        (C::Fail { failure: a }, C::Fail { failure: b })
+        | (C::CancelRun { failure: a }, C::CancelRun { failure: b }) => {
             c.failure(a, b);
         }
         (C::ContinueAsNew(a), C::ContinueAsNew(b)) => {

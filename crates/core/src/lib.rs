@@ -24,7 +24,7 @@ mod name;
 mod nondeterminism;
 mod options;
 mod payload;
-pub mod policy;
+mod policy;
 mod rng;
 mod run;
 mod seq;
@@ -49,10 +49,14 @@ pub use name::Name;
 pub use nondeterminism::{Mismatch, Nondeterminism};
 pub use options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};
 pub use payload::{Headers, Payload};
+pub use policy::{
+    Action, Choice, ChoiceLog, Deterministic, Divergence, Enabled, LogHeader, Policy, PolicyError, PolicyKind,
+    PolicyOptions, PolicySpec, PolicyWarning, Random, Replay, Scheduler, TurnChoices,
+};
 pub use rng::Rng;
 pub use run::{
-    Body, Inspection, Order, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS, UnfinishedHandlers, UnitView,
-    Wait, Watch, Workflow,
+    Body, Inspection, Order, OwnPolicy, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS,
+    UnfinishedHandlers, UnitView, Wait, Watch, Workflow,
 };
 pub use seq::{OperationId, Ordinal, Seq};
 pub use time::Timestamp;

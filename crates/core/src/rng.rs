@@ -4,9 +4,9 @@
 //! give the same numbers for ever. `tests/golden` pins it.
 
 /// The name of the generator, as it stands in the header of a choice log.
-pub const ALGORITHM: &str = "xoshiro256++";
+pub(crate) const ALGORITHM: &str = "xoshiro256++";
 /// Raised if the generator or the way it is seeded ever changes.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// A seeded xoshiro256++ generator.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dacapo_core::{
-    Activation, Completion, Failure, FailureKind, Job, Name, Operation, Outcome, Payload, PendingOperation, Pins, Query,
-    Resolution, Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, Update, Workflow,
+    Activation, Completion, Failure, FailureKind, Job, Name, Operation, Outcome, Payload, PendingOperation, Pins,
+    Query, Resolution, Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, Update, Workflow,
 };
 
 use crate::render::render_completion;
@@ -39,7 +39,7 @@ const BUILD: Name = Name::from_static("kit");
 impl Play {
     /// A run of this workflow before its first turn.
     pub fn new(workflow: Workflow, pins: Pins, mode: Mode) -> Self {
-        let options = RunOptions { pins: pins.clone(), double_play: mode == Mode::Double, reporter: None };
+        let options = RunOptions { pins: pins.clone(), double_play: mode == Mode::Double, ..RunOptions::default() };
         let run = Run::new(workflow.clone(), options.clone()).expect("the kit plays what this build knows");
         let transcript = Transcript::new(workflow.name().clone(), pins);
         Self { workflow, options, mode, run, transcript, printed: String::new() }
@@ -59,7 +59,8 @@ impl Play {
                     self.activate(turn);
                 }
                 Step::Query(name, value) => {
-                    let query = Query { id: "q".into(), name: name.into(), input: vec![value.into()], ..Query::default() };
+                    let query =
+                        Query { id: "q".into(), name: name.into(), input: vec![value.into()], ..Query::default() };
                     let completion = self.run.activate(Activation::Query(vec![query]));
                     self.printed += &render_completion(&completion);
                 }

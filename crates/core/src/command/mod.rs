@@ -173,10 +173,7 @@ impl CommandKind {
 
     /// Whether this closes the run.
     pub const fn is_terminal(&self) -> bool {
-        matches!(
-            self,
-            Self::Complete { .. } | Self::Fail { .. } | Self::CancelRun { .. } | Self::ContinueAsNew(_)
-        )
+        matches!(self, Self::Complete { .. } | Self::Fail { .. } | Self::CancelRun { .. } | Self::ContinueAsNew(_))
     }
 }
 

@@ -13,11 +13,22 @@ use crate::{Cancelled, CommandKind, Ctx, Failure, Headers, Name, Payload, Target
 impl Ctx {
     /// Signals another workflow.
     #[track_caller]
-    pub fn signal_external(&self, target: Target, signal: impl Into<Name>, input: impl Into<Payload>) -> SignalExternalCall {
+    pub fn signal_external(
+        &self,
+        target: Target,
+        signal: impl Into<Name>,
+        input: impl Into<Payload>,
+    ) -> SignalExternalCall {
         let signal = signal.into();
         let input = vec![input.into()];
         let op = self.schedule(Operation::SignalExternal, signal.clone(), Location::caller(), |seq, _| {
-            CommandKind::SignalExternal(Box::new(SignalExternal { seq, target, signal, input, headers: Headers::new() }))
+            CommandKind::SignalExternal(Box::new(SignalExternal {
+                seq,
+                target,
+                signal,
+                input,
+                headers: Headers::new(),
+            }))
         });
         SignalExternalCall { op }
     }

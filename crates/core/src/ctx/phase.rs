@@ -160,7 +160,8 @@ impl<S: Send + 'static> PhaseBuilder<S> {
             let (cell, part, ctx) = (self.state.clone(), part.clone(), self.ctx.clone());
             let start = Arc::new(move |update| handle(&ctx, &cell, &part, update));
             let (cell, validator) = (self.state.clone(), validator.clone());
-            let validator: crate::run::ValidatorFn = Arc::new(move |update| cell.read(|state| validator(state, update)));
+            let validator: crate::run::ValidatorFn =
+                Arc::new(move |update| cell.read(|state| validator(state, update)));
             let handler = UpdateHandler { validator: Some(validator), start, phase: Some(id), site: self.site };
             if let Err(text) = state.handle_updates(name, handler) {
                 shared.misuse(state, ViolationKind::Misuse(text));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use super::branches::{Crew, Handover};
-use super::cancel::{Cancellable, CancelHandle};
+use super::cancel::{CancelHandle, Cancellable};
 use crate::{Ctx, Failure, Payload, Seg};
 
 impl Ctx {

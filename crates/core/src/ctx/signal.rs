@@ -35,7 +35,8 @@ impl Ctx {
         if let Some(state) = self.shared.enter(site)
             && state.has_signal_handler(name)
         {
-            let text = format!("signal {name:?} has a handler, so it cannot be waited for as well: take it in one place");
+            let text =
+                format!("signal {name:?} has a handler, so it cannot be waited for as well: take it in one place");
             self.shared.misuse(state, ViolationKind::Misuse(text));
         }
     }

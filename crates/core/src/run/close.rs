@@ -78,8 +78,11 @@ impl State {
         if left.is_empty() {
             return;
         }
-        let mut handlers: Vec<(UnitId, OnEnd)> =
-            left.iter().filter_map(|key| self.units.get(key)).map(|unit| (unit.id.clone(), unit.on_end.clone())).collect();
+        let mut handlers: Vec<(UnitId, OnEnd)> = left
+            .iter()
+            .filter_map(|key| self.units.get(key))
+            .map(|unit| (unit.id.clone(), unit.on_end.clone()))
+            .collect();
         handlers.sort_by(|a, b| a.0.cmp(&b.0));
         for (unit, on_end) in &handlers {
             if let OnEnd::Handler { update: Some(update), site, .. } = on_end {

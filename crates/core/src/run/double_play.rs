@@ -23,5 +23,9 @@ fn difference(first: &[Command], second: &[Command]) -> String {
         Some(command) => format!("{} {} (at {})", command.unit, command.kind, command.site),
         None => "nothing".to_owned(),
     };
-    format!("command {position} is {} in one and {} in the other", show(first.get(position)), show(second.get(position)))
+    format!(
+        "command {position} is {} in one and {} in the other",
+        show(first.get(position)),
+        show(second.get(position))
+    )
 }

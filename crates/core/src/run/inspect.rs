@@ -77,12 +77,14 @@ impl Run {
             .collect();
         units.sort_by(|a, b| a.id.cmp(&b.id));
         let pending = state.slots.iter().filter_map(|(id, slot)| match (id, &slot.what) {
-            (SlotId::Operation(seq), What::Operation(operation, name)) if slot.arrived.is_none() => Some(PendingOperation {
-                seq: *seq,
-                operation: *operation,
-                name: name.clone(),
-                unit: slot.owner.and_then(id_of),
-            }),
+            (SlotId::Operation(seq), What::Operation(operation, name)) if slot.arrived.is_none() => {
+                Some(PendingOperation {
+                    seq: *seq,
+                    operation: *operation,
+                    name: name.clone(),
+                    unit: slot.owner.and_then(id_of),
+                })
+            }
             _ => None,
         });
         let mut runnable: Vec<UnitId> =

@@ -62,7 +62,9 @@ impl Matcher {
     pub(crate) fn judge(&self, bound: Bound, turn: u64, position: usize, new: &Command) -> Verdict {
         let recorded = match bound {
             Bound::Live => return Verdict::Same,
-            Bound::Extra => return Verdict::Different(self.report(turn, position, Mismatch::Extra { new: new.clone() })),
+            Bound::Extra => {
+                return Verdict::Different(self.report(turn, position, Mismatch::Extra { new: new.clone() }));
+            }
             Bound::Recorded(index) => &self.recorded.as_ref().expect("bound to a record")[index],
         };
         if recorded.kind == new.kind {

@@ -155,7 +155,11 @@ impl State {
     }
 
     pub(crate) fn query_handler(&self, name: &Name) -> Result<QueryFn, Failure> {
-        self.messages.query_handlers.get(name).cloned().ok_or_else(|| unknown("query", name, &self.messages.query_handlers))
+        self.messages
+            .query_handlers
+            .get(name)
+            .cloned()
+            .ok_or_else(|| unknown("query", name, &self.messages.query_handlers))
     }
 
     /// Takes a phase's handlers away; what they have not taken stays for others.
@@ -188,9 +192,11 @@ impl State {
     /// The earliest message that a handler can take now.
     pub(crate) fn next_dispatch(&mut self) -> Option<Dispatch> {
         let messages = &mut self.messages;
-        let update = messages.updates.iter().position(|(_, update)| messages.update_handlers.contains_key(&update.name));
+        let update =
+            messages.updates.iter().position(|(_, update)| messages.update_handlers.contains_key(&update.name));
         let update_came = update.map(|place| messages.updates[place].0);
-        let came = |name: &Name| messages.signals.get(name).and_then(|mailbox| mailbox.queue.front()).map(|mail| mail.0);
+        let came =
+            |name: &Name| messages.signals.get(name).and_then(|mailbox| mailbox.queue.front()).map(|mail| mail.0);
         let signal = messages.due.iter().filter_map(|name| Some((came(name)?, name.clone()))).min();
         match (signal, update_came) {
             (Some((came, name)), other) if other.is_none_or(|other| came < other) => {
@@ -257,5 +263,7 @@ impl State {
 fn unknown<T>(what: &str, name: &Name, handlers: &BTreeMap<Name, T>) -> Failure {
     let known: Vec<&str> = handlers.keys().map(Name::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Failure::application(format!("no handler for {what} {name:?}; known now: {known}")).typed("NoHandler").not_retryable()
+    Failure::application(format!("no handler for {what} {name:?}; known now: {known}"))
+        .typed("NoHandler")
+        .not_retryable()
 }

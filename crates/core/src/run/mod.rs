@@ -30,7 +30,7 @@ pub use inspect::{Inspection, PendingOperation, UnitView, Wait};
 pub use shared::Reporter;
 pub use state::{Body, UnfinishedHandlers};
 pub use watch::Watch;
-pub use workflow::{Order, Pins, RunOptions, SEMANTICS, Workflow};
+pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
@@ -48,7 +48,7 @@ use std::task::Waker;
 
 use crate::activation::{Activation, Turn};
 use crate::policy::Scheduler;
-use crate::{ActivationError, Completion, Ctx, Seq, TurnDone, Warning};
+use crate::{ActivationError, Completion, Ctx, Seq, TurnDone};
 use holder::new_token;
 use matcher::Matcher;
 use scope::EXECUTION;
@@ -86,7 +86,8 @@ impl Run {
             }
             false => None,
         };
-        let state = State::new(options.pins.policy.scheduler()?, workflow.unfinished_handlers);
+        let scheduler = options.pins.policy.scheduler(options.own_policy.as_deref().map(|own| own as _))?;
+        let state = State::new(scheduler, workflow.unfinished_handlers);
         let shared = Arc::new(Shared::new(state, options.reporter));
         Ok(Self { workflow, order: options.pins.order, shared, futures: BTreeMap::new(), twin, poisoned: None })
     }
@@ -172,8 +173,10 @@ impl Run {
             None => (Matcher::live(), None),
         };
         state.matcher = matcher;
-        // A recorded turn without choices was played by the deterministic policy, which needs none.
-        state.scheduler.begin_turn(number, choices.flatten());
+        // Every policy but the deterministic one records its choices, so a turn recorded without any made none.
+        let choices = choices.map(|choices| choices.unwrap_or_default());
+        let choices = choices.filter(|_| !state.scheduler.is_deterministic());
+        state.scheduler.begin_turn(number, choices);
         state.begin_places();
         let starts = state.life == Life::New;
         let mut wakers = Vec::new();
@@ -202,12 +205,13 @@ impl Run {
             return Err(ActivationError::Nondeterminism(report));
         }
         let choices = state.scheduler.end_turn()?;
-        let lenient = state.scheduler.take_warnings().into_iter().map(|message| Warning::Policy { message });
-        let mut warnings = std::mem::take(&mut state.warnings);
-        warnings.extend(lenient);
+        let warnings = std::mem::take(&mut state.warnings);
         state.matcher = Matcher::live();
         let commands = std::mem::take(&mut state.commands);
-        assert!(commands.iter().all(|emitted| emitted.sealed), "invariant 2: every command is sealed by the step's end");
+        assert!(
+            commands.iter().all(|emitted| emitted.sealed),
+            "invariant 2: every command is sealed by the step's end"
+        );
         let rejected = std::mem::take(&mut state.rejected);
         let void = steps == 0 && commands.is_empty() && rejected.len() == jobs;
         Ok(TurnDone {

@@ -83,7 +83,9 @@ impl State {
         let reached: Vec<_> = self
             .slots
             .iter()
-            .filter(|(_, slot)| slot.owner.is_some() && self.cancellation(slot.scope).is_some_and(|(since, _)| since == at))
+            .filter(|(_, slot)| {
+                slot.owner.is_some() && self.cancellation(slot.scope).is_some_and(|(since, _)| since == at)
+            })
             .filter_map(|(_, slot)| Some((slot.owner?, slot.waker.clone())))
             .collect();
         for (owner, _) in &reached {

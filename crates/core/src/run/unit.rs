@@ -71,7 +71,14 @@ pub(crate) struct Unit {
 
 impl State {
     /// Adds a unit; it is runnable in the next round unless `held`.
-    pub(crate) fn spawn(&mut self, id: UnitId, on_end: OnEnd, scope: ScopeId, future: UnitFuture, held: bool) -> UnitKey {
+    pub(crate) fn spawn(
+        &mut self,
+        id: UnitId,
+        on_end: OnEnd,
+        scope: ScopeId,
+        future: UnitFuture,
+        held: bool,
+    ) -> UnitKey {
         let key = self.next_unit;
         self.next_unit += 1;
         let unit = Unit {

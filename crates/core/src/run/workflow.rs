@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::shared::Reporter;
 use super::state::UnfinishedHandlers;
 use super::unit::UnitFuture;
-use crate::policy::PolicySpec;
+use crate::policy::{Policy, PolicySpec};
 use crate::{Ctx, Failure, Name, Payload, UnitId};
 
 /// The newest rules of play that this build knows. A run keeps the version it began with; all versions stay playable.
@@ -116,6 +116,9 @@ impl Default for Pins {
     }
 }
 
+/// Makes a policy of the user's own, one for each run.
+pub type OwnPolicy = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+
 /// How a run is played in this process.
 #[derive(Clone)]
 pub struct RunOptions {
@@ -125,11 +128,13 @@ pub struct RunOptions {
     pub double_play: bool,
     /// Told of violations the moment they happen.
     pub reporter: Option<Reporter>,
+    /// The policy of runs that are pinned to one of the user's own.
+    pub own_policy: Option<OwnPolicy>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { pins: Pins::default(), double_play: cfg!(debug_assertions), reporter: None }
+        Self { pins: Pins::default(), double_play: cfg!(debug_assertions), reporter: None, own_policy: None }
     }
 }
 

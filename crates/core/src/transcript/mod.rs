@@ -79,7 +79,13 @@ impl TurnRecord {
     /// The turn to play again.
     pub fn into_turn(self) -> Turn {
         let recorded = Recorded { commands: self.commands, choices: self.choices, build: self.build };
-        Turn { now: self.now, jobs: self.jobs, history: self.history, replaying: true, recorded: Some(Box::new(recorded)) }
+        Turn {
+            now: self.now,
+            jobs: self.jobs,
+            history: self.history,
+            replaying: true,
+            recorded: Some(Box::new(recorded)),
+        }
     }
 }
 

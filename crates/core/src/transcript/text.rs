@@ -75,7 +75,8 @@ impl Transcript {
                 return Err(format!("turn {} comes next, not turn {number}", self.turns.len()));
             }
             let TurnLine { now, history, build } = line;
-            let record = TurnRecord { number, now, history, jobs: Vec::new(), commands: Vec::new(), choices: None, build };
+            let record =
+                TurnRecord { number, now, history, jobs: Vec::new(), commands: Vec::new(), choices: None, build };
             self.turns.push(record);
             return Ok(());
         }

@@ -1,0 +1,46 @@
+//! The policy a run keeps for life.
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, PolicyError, PolicyKind, PolicyOptions, Scheduler};
+use crate::Name;
+
+/// Which policy a run is played by. Pinned when it starts, and part of its transcript.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum PolicySpec {
+    /// The first in stable order. What production runs.
+    #[default]
+    #[n(0)]
+    Deterministic,
+    /// A seeded draw, for exploring.
+    #[n(1)]
+    Random {
+        /// The seed, usually that of the run.
+        #[n(0)]
+        seed: u64,
+    },
+    /// A policy of the user's own, which whoever plays the run provides.
+    #[n(2)]
+    Own {
+        /// Its name.
+        #[n(0)]
+        name: Name,
+    },
+}
+
+impl PolicySpec {
+    /// The scheduler of a run with this policy; `own` makes the user's own.
+    pub(crate) fn scheduler(&self, own: Option<&dyn Fn() -> Box<dyn Policy>>) -> Result<Scheduler, PolicyError> {
+        match (self, own) {
+            (Self::Deterministic, _) => Ok(Scheduler::deterministic()),
+            (Self::Random { seed }, _) => {
+                let options = PolicyOptions { seed: Some(*seed), ..PolicyOptions::default() };
+                Scheduler::new(PolicyKind::Random, options)
+            }
+            (Self::Own { name }, Some(own)) => Ok(Scheduler::with_policy(name.clone(), own())),
+            (Self::Own { name }, None) => Err(PolicyError::UnknownPolicy { name: name.to_string() }),
+        }
+    }
+}
