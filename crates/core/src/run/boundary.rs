@@ -16,17 +16,19 @@ impl Run {
             let mut state = self.shared.lock();
             if let Some(reason) = state.interrupt.take() {
                 let site = state.site();
-                state.fail(ActivationError::Interrupted { reason, unit: UnitId::root(), site });
+                state.fail(ActivationError::Interrupted { reason: reason.into(), unit: UnitId::root(), site });
             }
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);
+            }
+            if state.is_settled() {
+                return Ok(());
             }
         }
         self.dispatch()?;
         if played {
             self.check_conditions()?;
         }
-        self.adopt_newborn();
         Ok(())
     }
 

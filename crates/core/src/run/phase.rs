@@ -23,14 +23,15 @@ pub(crate) struct Phase {
 
 impl State {
     pub(crate) fn open_phase(&mut self, serial: bool) -> u64 {
-        let id = self.messages.next_phase;
-        self.messages.next_phase += 1;
-        self.messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
+        let messages = self.messages();
+        let id = messages.next_phase;
+        messages.next_phase += 1;
+        messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
         id
     }
 
     fn phase(&mut self, id: Option<u64>) -> Option<&mut Phase> {
-        self.messages.phase.as_mut().filter(|phase| Some(phase.id) == id)
+        self.mail.as_mut()?.phase.as_mut().filter(|phase| Some(phase.id) == id)
     }
 
     /// Counts a handler of this phase in. Says whether it has to wait for others.
@@ -41,7 +42,7 @@ impl State {
     }
 
     pub(crate) fn hold_back(&mut self, key: UnitKey) {
-        if let Some(phase) = &mut self.messages.phase {
+        if let Some(phase) = &mut self.messages().phase {
             phase.held.push_back(key);
         }
     }
@@ -78,7 +79,7 @@ impl State {
     pub(crate) fn end_phase(&mut self, id: u64) {
         self.remove_handlers(id);
         if self.phase(Some(id)).is_some() {
-            self.messages.phase = None;
+            self.messages().phase = None;
         }
     }
 }

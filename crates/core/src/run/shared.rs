@@ -70,7 +70,7 @@ impl Shared {
         }
         if let Some(reason) = state.interrupt.take() {
             let (unit, last) = (state.running_id(), state.site());
-            state.fail(ActivationError::Interrupted { reason, unit, site: last });
+            state.fail(ActivationError::Interrupted { reason: reason.into(), unit, site: last });
         }
         if state.fault.is_some() {
             drop(state);

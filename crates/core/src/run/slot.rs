@@ -257,8 +257,6 @@ impl State {
 
     pub(crate) fn consume(&mut self, came: Ordinal) {
         self.consumed = self.consumed.max(Some(came));
-        let unit = self.running_unit();
-        unit.latest = unit.latest.max(Some(came));
     }
 
     /// One of the units that this slot counts has ended.
