@@ -1,6 +1,7 @@
 //! Between rounds: the executor brings messages to handlers and looks at conditions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 
 use super::Run;
 use super::holder::{Hold, Mode};
@@ -27,6 +28,8 @@ impl Run {
             self.check_conditions()?;
         }
         self.adopt_newborn();
+        let released = std::mem::take(&mut self.shared.lock().released);
+        released.into_iter().for_each(Waker::wake);
         Ok(())
     }
 

@@ -105,12 +105,28 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.arrived = Some((ordinal, value));
         slot.revealed = slot.owner.is_none();
-        if let Some(owner) = slot.owner {
-            if let Some(unit) = self.units.get_mut(&owner) {
+        let Some(owner) = slot.owner else { return };
+        match self.units.get_mut(&owner).filter(|unit| !unit.dying) {
+            Some(unit) => {
                 unit.reveals.push_back(id);
+                self.make_runnable(owner);
             }
-            self.make_runnable(owner);
+            None => self.release(id),
         }
+    }
+
+    /// The unit that awaited this is gone, and somebody else may hold the future: whoever that is finds it ready and is
+    /// woken, outside the lock.
+    fn release(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.revealed = true;
+            self.released.extend(slot.waker.take());
+        }
+    }
+
+    /// A unit ended without having seen all that came for it.
+    pub(crate) fn release_all(&mut self, reveals: impl IntoIterator<Item = SlotId>) {
+        reveals.into_iter().for_each(|id| self.release(id));
     }
 
     /// Shows a unit its next result. The waker that asked for it is woken by the caller, outside the lock.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::emit::Emitted;
 use super::matcher::Matcher;
@@ -76,6 +77,8 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
 
     pub(crate) slots: BTreeMap<SlotId, Box<Slot>>,
+    /// Wakers of results whose unit is gone, to be woken before the next round.
+    pub(crate) released: Vec<Waker>,
     pub(crate) next_seq: u64,
     pub(crate) next_wait: u64,
     pub(crate) tombstones: SeqSet,
@@ -148,6 +151,7 @@ impl State {
             peeked: None,
             scheduler,
             slots: BTreeMap::new(),
+            released: Vec::new(),
             next_seq: 0,
             next_wait: 0,
             tombstones: SeqSet::default(),
