@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use super::timer::Timer;
@@ -91,7 +91,8 @@ impl<F: Future> Contend for Contender<F> {
 
 /// Decides a race, if it can be decided now. First every side is polled while results that are there are only looked
 /// at; then the sides that have one are polled in the order of those results, until no other side could have been
-/// earlier. So a side that loses has not taken what it lost with.
+/// earlier. So a side that loses has not taken what it lost with. What came after a result that the unit is still to be
+/// shown waits for that one, for it may decide the race.
 fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>) -> Option<usize> {
     let outer = shared.enter_poll()?.peeking;
     let mut done: Vec<usize> = Vec::new();
@@ -105,6 +106,7 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
         }
     }
     if !outer {
+        wake_looked_at(shared)?;
         ahead.sort();
         for (seen, place) in ahead {
             let best = done.iter().map(|place| sides[*place].latest()).min();
@@ -115,6 +117,7 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
                 done.push(place);
             }
         }
+        wake_looked_at(shared)?;
     }
     let best = done.iter().map(|place| sides[*place].latest()).min()?;
     let mut equals: Vec<usize> = done.into_iter().filter(|place| sides[*place].latest() == best).collect();
@@ -151,12 +154,30 @@ fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool,
 fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> bool {
     let Some(mut state) = shared.enter_poll() else { return false };
     let before = state.consumed.take();
+    let hidden = state.earliest_hidden();
+    let horizon = std::mem::replace(&mut state.horizon, hidden);
     drop(state);
     let done = side.poll(cx);
     let Some(mut state) = shared.enter_poll() else { return done };
+    state.horizon = horizon;
     side.took(state.consumed);
     state.consumed = state.consumed.max(before);
     done
+}
+
+/// Wakes what was only looked at: a join or a set polls nothing that was not woken. The unit itself has its go already
+/// and gets no further one for this.
+fn wake_looked_at(shared: &Shared) -> Option<()> {
+    let mut state = shared.enter_poll()?;
+    let wakers = std::mem::take(&mut state.looked_at);
+    if wakers.is_empty() {
+        return Some(());
+    }
+    let go = state.running_unit().go;
+    drop(state);
+    wakers.into_iter().for_each(Waker::wake);
+    shared.enter_poll()?.running_unit().go = go;
+    Some(())
 }
 
 /// Two futures in a race.

@@ -146,8 +146,8 @@ impl State {
         if let Some((came, _)) = slot.arrived {
             let lost = cancelled.as_ref().is_some_and(|(at, _)| slot.owner.is_some() && *at < came);
             if slot.revealed && !lost {
-                if self.peeking {
-                    return (self.peek(came), None);
+                if self.peeking || self.horizon.is_some_and(|horizon| horizon < came) {
+                    return (self.look_at(came, waker), None);
                 }
                 let slot = self.slots.remove(&id).expect("the slot was just found");
                 let (came, value) = slot.arrived.expect("the slot has arrived");
@@ -164,7 +164,7 @@ impl State {
         if let Some((at, reason)) = cancelled {
             if !slot.cancel.waits() {
                 if self.peeking {
-                    return (self.peek(at), None);
+                    return (self.look_at(at, waker), None);
                 }
                 self.consume(at);
                 let waker = self.leave(id, reason.clone());
@@ -246,10 +246,19 @@ impl State {
         }
     }
 
-    /// A race sees that something is there, and leaves it.
-    fn peek(&mut self, came: Ordinal) -> Polled {
+    /// A race sees that something is there, and leaves it. Whoever polled it was told that it is pending, so the race
+    /// wakes it before it is polled again.
+    fn look_at(&mut self, came: Ordinal, waker: &Waker) -> Polled {
         self.peeked = Some(self.peeked.map_or(came, |earlier| earlier.min(came)));
+        self.looked_at.push(waker.clone());
         Polled::Pending
+    }
+
+    /// When the earliest result came that the running unit has yet to be shown.
+    pub(crate) fn earliest_hidden(&self) -> Option<Ordinal> {
+        let unit = self.units.get(&self.running?)?;
+        let slot = self.slots.get(unit.reveals.front()?)?;
+        slot.arrived.as_ref().map(|(came, _)| *came)
     }
 
     /// The future was detached: its operation goes on, and nobody takes the result.

@@ -74,6 +74,10 @@ pub(crate) struct State {
     pub(crate) peeking: bool,
     /// The earliest result that was looked at.
     pub(crate) peeked: Option<Ordinal>,
+    /// Wakers of the futures that were looked at.
+    pub(crate) looked_at: Vec<Waker>,
+    /// Within a race, results that came after this one are not taken: it is still to be shown.
+    pub(crate) horizon: Option<Ordinal>,
     pub(crate) scheduler: Scheduler,
 
     pub(crate) slots: BTreeMap<SlotId, Box<Slot>>,
@@ -149,6 +153,8 @@ impl State {
             consumed: None,
             peeking: false,
             peeked: None,
+            looked_at: Vec::new(),
+            horizon: None,
             scheduler,
             slots: BTreeMap::new(),
             released: Vec::new(),
