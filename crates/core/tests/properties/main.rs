@@ -7,6 +7,7 @@
 
 mod coverage;
 mod examine;
+mod found;
 mod interpret;
 mod ledger;
 mod plays;
