@@ -128,7 +128,9 @@ impl State {
         let cancelled = self.cancellation(scope);
         let Some(slot) = self.slots.get_mut(&id) else { return (Polled::Pending, None) };
         if let Some((came, _)) = slot.arrived {
-            let lost = cancelled.as_ref().is_some_and(|(at, _)| slot.owner.is_some() && *at < came);
+            // A wait that a cancellation does not end takes what comes after it.
+            let ends = slot.owner.is_some() && !slot.cancel.waits();
+            let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
                 if self.peeking {
                     return (self.peek(came), None);

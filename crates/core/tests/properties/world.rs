@@ -127,7 +127,19 @@ impl<'a> World<'a> {
                 other => return Err(format!("a closed run answered a turn with {other:?}")),
             }
         }
+        self.check_end()?;
         Ok(self.recording)
+    }
+
+    /// A run that was cancelled and got everything it waited for has ended, unless it shields a wait for a condition
+    /// that never holds.
+    fn check_end(&self) -> Result<(), Problem> {
+        let inspection = self.run.inspect();
+        let excused = inspection.units.iter().flat_map(|unit| &unit.waits).any(|wait| wait.what == "a condition");
+        if self.ledger.closed || excused {
+            return Ok(());
+        }
+        Err(format!("the run was given everything and does not end:\n{inspection}"))
     }
 
     fn turn(&mut self, jobs: Vec<Job>) -> Result<(), Problem> {
