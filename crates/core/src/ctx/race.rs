@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use super::timer::Timer;
@@ -105,6 +105,7 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
         }
     }
     if !outer {
+        rouse(shared);
         ahead.sort();
         for (seen, place) in ahead {
             let best = done.iter().map(|place| sides[*place].latest()).min();
@@ -146,6 +147,17 @@ fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool,
     side.took(state.consumed);
     state.consumed = state.consumed.max(consumed);
     (done, seen)
+}
+
+/// Wakes what was looked at, within this very step: a join polls only those of its futures that were woken, and has
+/// just used those wakes up for a look.
+fn rouse(shared: &Shared) {
+    let Some(mut state) = shared.enter_poll() else { return };
+    let wakers = std::mem::take(&mut state.peek_wakers);
+    state.rousing = true;
+    drop(state);
+    wakers.into_iter().for_each(Waker::wake);
+    shared.lock().rousing = false;
 }
 
 fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> bool {

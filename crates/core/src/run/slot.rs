@@ -133,7 +133,7 @@ impl State {
             let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
                 if self.peeking {
-                    return (self.peek(came), None);
+                    return (self.peek(came, waker), None);
                 }
                 let slot = self.slots.remove(&id).expect("the slot was just found");
                 let (came, value) = slot.arrived.expect("the slot has arrived");
@@ -150,7 +150,7 @@ impl State {
         if let Some((at, reason)) = cancelled {
             if !slot.cancel.waits() {
                 if self.peeking {
-                    return (self.peek(at), None);
+                    return (self.peek(at, waker), None);
                 }
                 self.consume(at);
                 let waker = self.leave(id, reason.clone());
@@ -232,8 +232,10 @@ impl State {
         }
     }
 
-    /// A race sees that something is there, and leaves it.
-    fn peek(&mut self, came: Ordinal) -> Polled {
+    /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
+    /// was woken.
+    fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
+        self.peek_wakers.push(waker.clone());
         self.peeked = Some(self.peeked.map_or(came, |earlier| earlier.min(came)));
         Polled::Pending
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::emit::Emitted;
 use super::matcher::Matcher;
@@ -73,6 +74,10 @@ pub(crate) struct State {
     pub(crate) peeking: bool,
     /// The earliest result that was looked at.
     pub(crate) peeked: Option<Ordinal>,
+    /// The wakers of futures whose results were looked at and not taken.
+    pub(crate) peek_wakers: Vec<Waker>,
+    /// Whether those are being woken: the running unit needs no further go for that.
+    pub(crate) rousing: bool,
     pub(crate) scheduler: Scheduler,
 
     pub(crate) slots: BTreeMap<SlotId, Box<Slot>>,
@@ -146,6 +151,8 @@ impl State {
             consumed: None,
             peeking: false,
             peeked: None,
+            peek_wakers: Vec::new(),
+            rousing: false,
             scheduler,
             slots: BTreeMap::new(),
             next_seq: 0,

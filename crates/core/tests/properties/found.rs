@@ -1,7 +1,9 @@
 //! Bugs that generated programs found, each as a story of its own.
 
-use dacapo_core::{CancelType, Ctx, Failure, Payload};
-use dacapo_testkit::{check, expect};
+use std::time::Duration;
+
+use dacapo_core::{CancelType, Ctx, Either, Failure, Payload, Pins};
+use dacapo_testkit::{Mode, Play, check, expect, workflow};
 
 /// The text form left out everything that was null, and so the removal of a memo entry or of a search attribute: the
 /// transcript read back said that nothing was changed, and did not replay.
@@ -47,4 +49,45 @@ fn a_cancelled_run_takes_the_results_it_still_waits_for() {
             turn 3  [] complete done stopped
         "#]],
     );
+}
+
+/// A race first looks at its sides without taking results. A join polls only those of its futures that were woken, and
+/// that look used up the wake: the result was never taken and the race never ended.
+#[test]
+fn a_join_inside_a_race_takes_the_results_of_its_futures() {
+    async fn races(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let both = async { Ok::<_, Failure>(ctx.join([ctx.activity("a", ""), ctx.activity("b", "")]).await.len()) };
+        match ctx.race(both, ctx.sleep(Duration::from_secs(9))).await? {
+            Either::First(count) => Ok(format!("{count} came").into()),
+            Either::Second(()) => Ok("late".into()),
+        }
+    }
+    check(
+        races,
+        "start
+         resolve b
+         resolve a",
+        expect![[r#"
+            turn 0  [] timer 9s  [] activity a  [] activity b
+            turn 1
+            turn 2  [] cancel #0  [] complete 2 came
+        "#]],
+    );
+}
+
+/// As above, with many plain futures that poll only what was woken, and a race within a race.
+#[test]
+fn a_plain_join_of_many_inside_two_races_takes_the_results_of_its_futures() {
+    async fn races(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let many = futures::future::join_all((0..40).map(|_| ctx.activity("a", "")));
+        let inner = ctx.race(async { Ok::<_, Failure>(many.await.len()) }, ctx.promise("p"));
+        match ctx.race(inner, ctx.promise("q")).await? {
+            Either::First(Either::First(count)) => Ok(format!("{count} came").into()),
+            other => Ok(format!("{other:?}").into()),
+        }
+    }
+    let activities = vec!["resolve a"; 40].join(", ");
+    let mut play = Play::new(workflow(races), Pins::default(), Mode::Double);
+    play.play(&format!("start\n{activities}"));
+    assert!(play.printed.ends_with("complete 40 came\n"), "{}", play.printed);
 }
