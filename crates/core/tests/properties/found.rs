@@ -91,3 +91,23 @@ fn a_plain_join_of_many_inside_two_races_takes_the_results_of_its_futures() {
     play.play(&format!("start\n{activities}"));
     assert!(play.printed.ends_with("complete 40 came\n"), "{}", play.printed);
 }
+
+/// A launched unit that fails cancels the workflow function, and that was thought to end every wait for the unit. A wait
+/// in a shield is not cancelled, and one that begins after the unit's end found it done: both waited for ever.
+#[test]
+fn a_wait_for_a_launched_unit_that_failed_ends() {
+    async fn waits(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let first = ctx.launch::<()>(async { Err(Failure::application("no use")) });
+        ctx.yield_now().await;
+        let cancelled = ctx.shield(first).await.expect_err("the unit failed");
+        ctx.set_state("why", cancelled.reason);
+        Ok(Payload::empty())
+    }
+    check(
+        waits,
+        "start",
+        expect![[r#"
+            turn 0  [] state why = the launched unit failed  [] fail: no use
+        "#]],
+    );
+}

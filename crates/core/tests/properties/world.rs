@@ -78,6 +78,8 @@ struct World<'a> {
     now: Timestamp,
     next_update: u64,
     cancelled: bool,
+    /// Nothing is put off any more.
+    calm: bool,
     recording: Recording,
 }
 
@@ -91,7 +93,7 @@ impl<'a> World<'a> {
         let recording = Recording { transcript: Transcript::new(WORKFLOW, pins.clone()), turns: Vec::new() };
         let rng = Rng::from_seed(seed ^ 0x776f_726c_6400);
         let (ledger, now) = (Ledger::default(), Timestamp::from_millis(1_000_000));
-        Self { rng, seed, marks, run, ledger, now, next_update: 0, cancelled: false, recording }
+        Self { rng, seed, marks, run, ledger, now, next_update: 0, cancelled: false, calm: false, recording }
     }
 
     fn play(mut self) -> Result<Recording, Problem> {
@@ -111,6 +113,7 @@ impl<'a> World<'a> {
                 self.query()?;
             }
         }
+        self.calm = true;
         for _ in 0..LAST_TURNS {
             if self.ledger.closed {
                 break;
@@ -280,7 +283,7 @@ impl<'a> World<'a> {
         let at_once = self.rng.below(2) == 0;
         match operation {
             Operation::Timer => push(Resolution::Timer),
-            Operation::LocalActivity if self.rng.below(2) == 0 => {
+            Operation::LocalActivity if !self.calm && self.rng.below(2) == 0 => {
                 self.marks.hit("local activity after a backoff");
                 push(Resolution::Backoff { attempt: 2, pause: Duration::from_secs(60), first_scheduled: None });
             }
