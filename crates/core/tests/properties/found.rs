@@ -1,8 +1,9 @@
 //! Bugs that generated programs found, each as a story of its own.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
-use dacapo_core::{CancelType, Ctx, Either, Failure, Payload, Pins};
+use dacapo_core::{CancelType, Ctx, Either, Failure, Handled, Payload, Pins};
 use dacapo_testkit::{Mode, Play, check, expect, workflow};
 
 /// The text form left out everything that was null, and so the removal of a memo entry or of a search attribute: the
@@ -108,6 +109,46 @@ fn a_wait_for_a_launched_unit_that_failed_ends() {
         "start",
         expect![[r#"
             turn 0  [] state why = the launched unit failed  [] fail: no use
+        "#]],
+    );
+}
+
+/// The handlers of a serial phase that waited for their go were forgotten when the phase was dropped, as one is that
+/// loses a race: the signals they had taken were lost and the senders of their updates never got an answer.
+#[test]
+fn handlers_of_a_dropped_phase_still_go_one_after_the_other() {
+    async fn drops(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let state = ctx.state(0);
+        let inner = ctx.clone();
+        let phase = ctx.phase(&state).on_update(
+            "add",
+            |_, _| Ok(()),
+            move |count, update| {
+                *count += 1;
+                let (ctx, id) = (inner.clone(), update.id);
+                Handled::with(async move { ctx.activity(id, "").await })
+            },
+        );
+        ctx.with_timeout(Duration::from_secs(1), phase.into_future()).await.expect_err("nothing ends the phase");
+        ctx.promise("end").await
+    }
+    check(
+        drops,
+        "start
+         update add u1, update add u2, update add u3
+         fire
+         resolve u1 = one
+         resolve u2 = two
+         resolve u3 = three
+         resolve end",
+        expect![[r#"
+            turn 0  [] timer 1s
+            turn 1  [h0] accept update u1  [h1] accept update u2  [h2] accept update u3  [h0,a0] activity u1
+            turn 2  [] promise end
+            turn 3  [h0,a0] complete update u1 ok one  [h1,a0] activity u2
+            turn 4  [h1,a0] complete update u2 ok two  [h2,a0] activity u3
+            turn 5  [h2,a0] complete update u3 ok three
+            turn 6  [] complete
         "#]],
     );
 }

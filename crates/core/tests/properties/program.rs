@@ -125,6 +125,9 @@ impl Program {
         let wait_for_handlers = draw.one_in(3);
         let mut body = draw.prologue();
         body.extend(draw.steps(3, 5, true));
+        if draw.one_in(6) {
+            body.push(loose(Op::ContinueAsNew(1)));
+        }
         Self { body: Arc::new(body), wait_for_handlers }
     }
 
@@ -326,14 +329,13 @@ impl Draw<'_> {
             18 => Op::Shield(self.block(depth, 3)),
             19 => Op::Choose(self.blocks(depth)),
             20 => Op::Patched(self.place(2), self.block(depth, 2)),
-            21..=23 if root => {
+            // Outside the root it is passed over; inside a race or a scope of the root it may be dropped half way.
+            21 | 22 => {
                 let timeout = (self.below(2) == 0).then_some(value);
                 let handler = (self.below(2) == 0).then(|| self.block(depth, 2));
                 Op::Phase(Phase { until: 1 + self.below(2), timeout, serial: self.one_in(2), handler })
             }
-            21 => Op::Shield(self.block(depth, 3)),
-            22 => Op::Choose(self.blocks(depth)),
-            23 => Op::Patched(self.place(2), self.block(depth, 2)),
+            23 => Op::Shield(self.block(depth, 3)),
             _ if root => Op::OnUpdate(self.place(2), self.block(depth, 2)),
             _ => Op::Parallel(self.blocks(depth)),
         }
