@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_macros, reason = "the coverage of generated programs is printed for people to read")]
 
+mod changes;
 mod coverage;
 mod examine;
 mod found;
