@@ -33,13 +33,6 @@ impl Coverage {
         }
     }
 
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.programs += other.programs;
-        for (what, count) in other.hits {
-            *self.hits.entry(what).or_default() += count;
-        }
-    }
-
     fn share(&self, what: &str) -> f64 {
         self.hits.get(what).copied().unwrap_or_default() as f64 * 100.0 / self.programs.max(1) as f64
     }

@@ -13,4 +13,5 @@ mod interpret;
 mod ledger;
 mod plays;
 mod program;
+mod repeats;
 mod world;
