@@ -106,7 +106,7 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
         }
     }
     if !outer {
-        wake_looked_at(shared)?;
+        rouse(shared);
         ahead.sort();
         for (seen, place) in ahead {
             let best = done.iter().map(|place| sides[*place].latest()).min();
@@ -117,7 +117,7 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
                 done.push(place);
             }
         }
-        wake_looked_at(shared)?;
+        rouse(shared);
     }
     let best = done.iter().map(|place| sides[*place].latest()).min()?;
     let mut equals: Vec<usize> = done.into_iter().filter(|place| sides[*place].latest() == best).collect();
@@ -151,6 +151,17 @@ fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool,
     (done, seen)
 }
 
+/// Wakes what was looked at, within this very step: a join polls only those of its futures that were woken, and has
+/// just used those wakes up for a look.
+fn rouse(shared: &Shared) {
+    let Some(mut state) = shared.enter_poll() else { return };
+    let wakers = std::mem::take(&mut state.peek_wakers);
+    state.rousing = true;
+    drop(state);
+    wakers.into_iter().for_each(Waker::wake);
+    shared.lock().rousing = false;
+}
+
 fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> bool {
     let Some(mut state) = shared.enter_poll() else { return false };
     let before = state.consumed.take();
@@ -163,21 +174,6 @@ fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) 
     side.took(state.consumed);
     state.consumed = state.consumed.max(before);
     done
-}
-
-/// Wakes what was only looked at: a join or a set polls nothing that was not woken. The unit itself has its go already
-/// and gets no further one for this.
-fn wake_looked_at(shared: &Shared) -> Option<()> {
-    let mut state = shared.enter_poll()?;
-    let wakers = std::mem::take(&mut state.looked_at);
-    if wakers.is_empty() {
-        return Some(());
-    }
-    let go = state.running_unit().go;
-    drop(state);
-    wakers.into_iter().for_each(Waker::wake);
-    shared.enter_poll()?.running_unit().go = go;
-    Some(())
 }
 
 /// Two futures in a race.

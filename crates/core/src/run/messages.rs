@@ -54,6 +54,8 @@ pub(crate) struct Messages {
     query_handlers: BTreeMap<Name, QueryFn>,
     next_handler: u32,
     pub(crate) phase: Option<Phase>,
+    /// Phases that were dropped while handlers of theirs were not done.
+    pub(crate) left_phases: Vec<Phase>,
     pub(crate) next_phase: u64,
 }
 

@@ -144,10 +144,12 @@ impl State {
         let cancelled = self.cancellation(scope);
         let Some(slot) = self.slots.get_mut(&id) else { return (Polled::Pending, None) };
         if let Some((came, _)) = slot.arrived {
-            let lost = cancelled.as_ref().is_some_and(|(at, _)| slot.owner.is_some() && *at < came);
+            // A wait that a cancellation does not end takes what comes after it.
+            let ends = slot.owner.is_some() && !slot.cancel.waits();
+            let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
                 if self.peeking || self.horizon.is_some_and(|horizon| horizon < came) {
-                    return (self.look_at(came, waker), None);
+                    return (self.peek(came, waker), None);
                 }
                 let slot = self.slots.remove(&id).expect("the slot was just found");
                 let (came, value) = slot.arrived.expect("the slot has arrived");
@@ -164,7 +166,7 @@ impl State {
         if let Some((at, reason)) = cancelled {
             if !slot.cancel.waits() {
                 if self.peeking {
-                    return (self.look_at(at, waker), None);
+                    return (self.peek(at, waker), None);
                 }
                 self.consume(at);
                 let waker = self.leave(id, reason.clone());
@@ -246,11 +248,11 @@ impl State {
         }
     }
 
-    /// A race sees that something is there, and leaves it. Whoever polled it was told that it is pending, so the race
-    /// wakes it before it is polled again.
-    fn look_at(&mut self, came: Ordinal, waker: &Waker) -> Polled {
+    /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
+    /// was woken.
+    fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
+        self.peek_wakers.push(waker.clone());
         self.peeked = Some(self.peeked.map_or(came, |earlier| earlier.min(came)));
-        self.looked_at.push(waker.clone());
         Polled::Pending
     }
 

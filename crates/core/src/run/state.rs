@@ -74,8 +74,10 @@ pub(crate) struct State {
     pub(crate) peeking: bool,
     /// The earliest result that was looked at.
     pub(crate) peeked: Option<Ordinal>,
-    /// Wakers of the futures that were looked at.
-    pub(crate) looked_at: Vec<Waker>,
+    /// The wakers of futures whose results were looked at and not taken.
+    pub(crate) peek_wakers: Vec<Waker>,
+    /// Whether those are being woken: the running unit needs no further go for that.
+    pub(crate) rousing: bool,
     /// Within a race, results that came after this one are not taken: it is still to be shown.
     pub(crate) horizon: Option<Ordinal>,
     pub(crate) scheduler: Scheduler,
@@ -153,7 +155,8 @@ impl State {
             consumed: None,
             peeking: false,
             peeked: None,
-            looked_at: Vec::new(),
+            peek_wakers: Vec::new(),
+            rousing: false,
             horizon: None,
             scheduler,
             slots: BTreeMap::new(),

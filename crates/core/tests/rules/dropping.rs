@@ -141,7 +141,10 @@ impl Drop for Guard {
 }
 
 fn panic_if_asked(ctx: &Ctx) {
-    assert!(ctx.now() == Timestamp::default() || ctx.get_state("quiet").is_some(), "a run that is taken apart has no time");
+    assert!(
+        ctx.now() == Timestamp::default() || ctx.get_state("quiet").is_some(),
+        "a run that is taken apart has no time"
+    );
 }
 
 /// C-35: eviction polls nobody, drops every guard once, and whatever destructors ask for does nothing.

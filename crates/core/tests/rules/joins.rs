@@ -77,8 +77,10 @@ turn 2  [] complete a b c
     let printed = [
         play(|ctx, _| three(ctx, |ctx, all| ctx.join(all)), script).printed,
         play(|ctx, _| three(ctx, |_, all| futures::future::join_all(all)), script).printed,
-        play(|ctx, _| three(ctx, |_, [a, b, c]| async { <[_; 3]>::from(tokio::join!(a, b, c)).to_vec() }), script).printed,
-        play(|ctx, _| three(ctx, |_, [a, b, c]| async { <[_; 3]>::from(futures::join!(a, b, c)).to_vec() }), script).printed,
+        play(|ctx, _| three(ctx, |_, [a, b, c]| async { <[_; 3]>::from(tokio::join!(a, b, c)).to_vec() }), script)
+            .printed,
+        play(|ctx, _| three(ctx, |_, [a, b, c]| async { <[_; 3]>::from(futures::join!(a, b, c)).to_vec() }), script)
+            .printed,
         play(
             |ctx, _| {
                 three(ctx, |_, all| async {

@@ -46,7 +46,8 @@ fn a_result_whose_unit_is_gone_wakes_whoever_holds_its_future() {
     async fn bequeath(ctx: Ctx, _: Payload) -> Done {
         let inner = ctx.clone();
         let branch = async move {
-            let mut set: FuturesUnordered<Activity> = [inner.activity("A", ""), inner.activity("B", "")].into_iter().collect();
+            let mut set: FuturesUnordered<Activity> =
+                [inner.activity("A", ""), inner.activity("B", "")].into_iter().collect();
             assert!(set.next().now_or_never().is_none());
             set
         };
@@ -113,7 +114,8 @@ fn a_unit_that_ends_leaves_the_results_it_did_not_see() {
     async fn bequeath(ctx: Ctx, _: Payload) -> Done {
         let inner = ctx.clone();
         let branch = async move {
-            let mut set: FuturesUnordered<Activity> = ["A", "B"].map(|name| inner.activity(name, "")).into_iter().collect();
+            let mut set: FuturesUnordered<Activity> =
+                ["A", "B"].map(|name| inner.activity(name, "")).into_iter().collect();
             let first = set.next().await.unwrap();
             (first, set)
         };

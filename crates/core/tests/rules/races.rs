@@ -290,7 +290,10 @@ fn a_join_within_a_race_sees_the_results_that_the_race_looked_at() {
     let jobs = |seqs: std::ops::Range<u32>| seqs.map(|seq| format!("resolve #{seq}")).collect::<Vec<_>>().join(", ");
     let script = format!("start\n{}\n{}\n{}", jobs(0..1), jobs(1..20), jobs(20..40));
     for printed in [play(own, &script).printed, play(foreign, &script).printed] {
-        assert_eq!(printed.lines().skip(1).collect::<Vec<_>>(), ["turn 1", "turn 2", "turn 3  [] cancel #40  [] complete 40"]);
+        assert_eq!(
+            printed.lines().skip(1).collect::<Vec<_>>(),
+            ["turn 1", "turn 2", "turn 3  [] cancel #40  [] complete 40"]
+        );
     }
 }
 

@@ -109,7 +109,10 @@ fn every_activation_gets_one_answer_that_says_what_happened() {
     let mut run = Run::new(workflow(moody), RunOptions::default()).unwrap();
     let early = run.activate(turn(vec![resolved(0, "")]));
     let Completion::Failed(error) = early else { panic!("{early:?}") };
-    assert_eq!(error.to_string(), "the activation does not fit the run: the first job of the first turn must be a start");
+    assert_eq!(
+        error.to_string(),
+        "the activation does not fit the run: the first job of the first turn must be a start"
+    );
     assert_eq!(commands(&run.activate(turn(vec![start(7)]))).len(), 1);
     let again = run.activate(turn(vec![start(7)]));
     let Completion::Failed(error) = again else { panic!("{again:?}") };

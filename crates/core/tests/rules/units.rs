@@ -139,8 +139,10 @@ fn a_run_at_rest_can_be_looked_into() {
     let mut run = Run::new(workflow(two), RunOptions::default()).unwrap();
     let show = |run: &Run| {
         let Inspection { turn, round, running, runnable, units, pending, next_seq } = run.inspect();
-        let units: Vec<_> = units.iter().map(|u| (u.id.to_string(), u.waits.iter().map(|w| w.what.clone()).collect())).collect();
-        let pending: Vec<_> = pending.iter().map(|p| (p.seq.0, p.name.to_string(), p.unit.clone().unwrap().to_string())).collect();
+        let units: Vec<_> =
+            units.iter().map(|u| (u.id.to_string(), u.waits.iter().map(|w| w.what.clone()).collect())).collect();
+        let pending: Vec<_> =
+            pending.iter().map(|p| (p.seq.0, p.name.to_string(), p.unit.clone().unwrap().to_string())).collect();
         (turn, round, running, runnable, units, pending, next_seq.0)
     };
     let unit = |id: &str, waits: &[&str]| (id.to_owned(), waits.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
