@@ -56,8 +56,10 @@ impl<T> Future for Launched<T> {
         drop(state);
         drop(waker);
         ready!(polled.into_poll())?;
-        // A unit that failed leaves no value, and the cancellation that follows it ends this wait.
-        self.output.take().map_or(Poll::Pending, |value| Poll::Ready(Ok(value)))
+        // A unit that failed leaves no value. The cancellation that follows it need not reach a wait in a shield, nor one
+        // that began after the unit had ended.
+        let failed = || Cancelled { reason: "the launched unit failed".to_owned() };
+        Poll::Ready(self.output.take().ok_or_else(failed))
     }
 }
 

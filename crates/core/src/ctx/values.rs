@@ -189,7 +189,10 @@ impl State {
     fn rng(&mut self) -> &mut Rng {
         let seed = self.seed;
         let unit = self.running_unit();
-        let path = unit.id.path().iter().fold(1, |hash, seg| mix(hash ^ u64::from(seg.index()).wrapping_add(1) << 8));
+        // Handlers count apart from branches and launched units: `[h0]` and `[p0]` are two units of one run.
+        let first = if unit.id.is_handler() { 2 } else { 1 };
+        let path =
+            unit.id.path().iter().fold(first, |hash, seg| mix(hash ^ u64::from(seg.index()).wrapping_add(1) << 8));
         unit.rng.get_or_insert_with(|| Box::new(Rng::from_seed(derive(seed ^ USER_STREAM, path))))
     }
 }

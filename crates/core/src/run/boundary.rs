@@ -1,6 +1,7 @@
 //! Between rounds: the executor brings messages to handlers and looks at conditions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 
 use super::Run;
 use super::holder::{Hold, Mode};
@@ -29,6 +30,8 @@ impl Run {
         if played {
             self.check_conditions()?;
         }
+        let released = std::mem::take(&mut self.shared.lock().released);
+        released.into_iter().for_each(Waker::wake);
         Ok(())
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Messages {
     query_handlers: BTreeMap<Name, QueryFn>,
     next_handler: u32,
     pub(crate) phase: Option<Phase>,
+    /// Phases that were dropped while handlers of theirs were not done.
+    pub(crate) left_phases: Vec<Phase>,
     pub(crate) next_phase: u64,
 }
 
@@ -193,10 +195,11 @@ impl State {
         self.mail.as_ref().is_some_and(|mail| mail.accepted.contains(id))
     }
 
-    /// Whether there is nothing to bring to a handler and no condition to look at.
+    /// Whether there is nothing to do between two rounds: no message to bring to a handler, no condition to look at, no
+    /// result left behind.
     pub(crate) fn is_settled(&self) -> bool {
         let no_mail = self.mail.as_ref().is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty());
-        no_mail && self.conditions.is_empty()
+        no_mail && self.conditions.is_empty() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.

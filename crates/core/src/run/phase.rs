@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::Location;
 
+use super::messages::Messages;
 use super::slot::{SlotId, What};
 use super::state::State;
 use super::unit::UnitKey;
@@ -31,7 +32,8 @@ impl State {
     }
 
     fn phase(&mut self, id: Option<u64>) -> Option<&mut Phase> {
-        self.mail.as_mut()?.phase.as_mut().filter(|phase| Some(phase.id) == id)
+        let Messages { phase, left_phases, .. } = &mut **self.mail.as_mut()?;
+        phase.iter_mut().chain(left_phases).find(|phase| Some(phase.id) == id)
     }
 
     /// Counts a handler of this phase in. Says whether it has to wait for others.
@@ -52,12 +54,16 @@ impl State {
         let Some(phase) = self.phase(id) else { return };
         phase.running -= 1;
         let next = phase.held.pop_front();
-        let closing = phase.closing.filter(|_| phase.running == 0);
+        let done = phase.running == 0;
+        let closing = phase.closing.filter(|_| done);
         if let Some(key) = next {
             self.make_runnable(key);
         }
         if let Some(slot) = closing {
             self.count_down(slot);
+        }
+        if done {
+            self.messages().left_phases.retain(|phase| Some(phase.id) != id);
         }
     }
 
@@ -76,10 +82,11 @@ impl State {
         slot
     }
 
+    /// The phase is over, or was dropped. What its handlers have taken is theirs: those that are left go on as before.
     pub(crate) fn end_phase(&mut self, id: u64) {
         self.remove_handlers(id);
-        if self.phase(Some(id)).is_some() {
-            self.messages().phase = None;
-        }
+        let messages = self.messages();
+        let ended = messages.phase.take_if(|phase| phase.id == id);
+        messages.left_phases.extend(ended.filter(|phase| phase.running > 0));
     }
 }

@@ -191,7 +191,8 @@ impl Run {
 
     fn end_unit(&mut self, key: UnitKey, result: Result<Payload, Failure>) {
         let mut state = self.shared.lock();
-        let Some(unit) = state.units.remove(&key) else { return };
+        let Some(mut unit) = state.units.remove(&key) else { return };
+        state.release_all(std::mem::take(&mut unit.reveals));
         let wakers = match unit.on_end {
             OnEnd::Root => {
                 drop(state);
@@ -265,7 +266,9 @@ impl Run {
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);
             }
-            state.units.remove(&key);
+            if let Some(unit) = state.units.remove(&key) {
+                state.release_all(unit.reveals);
+            }
             state.running = None;
         }
     }

@@ -133,7 +133,7 @@ impl Shared {
             let violation = state.foreign_wake(unit);
             drop(state);
             self.report(&violation);
-        } else if holder.mode != Mode::Query {
+        } else if holder.mode != Mode::Query && !(state.is_rousing() && state.running == Some(unit)) {
             state.make_runnable(unit);
         }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::emit::Seal;
 use super::matcher::Matcher;
@@ -70,12 +71,11 @@ pub(crate) struct State {
     pub(crate) site: Option<&'static Location<'static>>,
     /// The latest result consumed since a race last asked.
     pub(crate) consumed: Option<Ordinal>,
-    /// Whether a race is finding out what is there: results are looked at and not taken.
-    pub(crate) peeking: bool,
-    /// The earliest result that was looked at.
-    pub(crate) peeked: Option<Ordinal>,
+    look: Option<Box<Look>>,
     pub(crate) scheduler: RunScheduler,
 
+    /// Wakers of results whose unit is gone, to be woken before the next round.
+    pub(crate) released: Vec<Waker>,
     pub(crate) slots: SmallMap<SlotId, Box<Slot>>,
     pub(crate) next_seq: u64,
     pub(crate) next_wait: u64,
@@ -123,6 +123,21 @@ pub(crate) struct Facts {
     pub(crate) search_attributes: BTreeMap<Name, Payload>,
 }
 
+/// What the races of the running unit are finding out. Most runs have none.
+#[derive(Default)]
+pub(crate) struct Look {
+    /// Results are looked at and not taken.
+    pub(crate) peeking: bool,
+    /// The earliest result that was looked at.
+    pub(crate) peeked: Option<Ordinal>,
+    /// The wakers of futures whose results were looked at and not taken.
+    pub(crate) wakers: Vec<Waker>,
+    /// Whether those are being woken: the running unit needs no further go for that.
+    pub(crate) rousing: bool,
+    /// Results that came after this one are not taken: it is still to be shown.
+    pub(crate) horizon: Option<Ordinal>,
+}
+
 /// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
 pub(crate) type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -167,10 +182,10 @@ impl State {
             scope: EXECUTION,
             site: None,
             consumed: None,
-            peeking: false,
-            peeked: None,
+            look: None,
             scheduler,
             slots: SmallMap::new(),
+            released: Vec::new(),
             next_seq: 0,
             next_wait: 0,
             tombstones: SeqSet::default(),
@@ -212,6 +227,23 @@ impl State {
     pub(crate) fn running_id(&self) -> UnitId {
         let unit = self.running.and_then(|key| self.units.get(&key));
         unit.map_or_else(UnitId::root, |unit| unit.id.clone())
+    }
+
+    pub(crate) fn look_mut(&mut self) -> &mut Look {
+        self.look.get_or_insert_default()
+    }
+
+    /// Whether a result that came then is only looked at now.
+    pub(crate) fn only_looks(&self, came: Ordinal) -> bool {
+        self.look.as_ref().is_some_and(|look| look.peeking || look.horizon.is_some_and(|horizon| horizon < came))
+    }
+
+    pub(crate) fn is_peeking(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.peeking)
+    }
+
+    pub(crate) fn is_rousing(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.rousing)
     }
 
     pub(crate) fn warn(&mut self, warning: Warning) {

@@ -104,7 +104,14 @@ impl TurnRecord {
             writeln!(text, "  job {}", json(job))?;
         }
         for Command { kind, unit, site } in &self.commands {
-            writeln!(text, "  command {} {} {}", json(unit), json(kind), json(site))?;
+            // What is absent from these maps is removed from the run's, so nothing may be left out.
+            let kind = match kind {
+                CommandKind::SearchAttributes(_) | CommandKind::Memo(_) => {
+                    serde_json::to_string(kind).unwrap_or_default()
+                }
+                kind => json(kind),
+            };
+            writeln!(text, "  command {} {kind} {}", json(unit), json(site))?;
         }
         match &self.choices {
             Some(choices) => writeln!(text, "  choices {}", serde_json::to_string(choices).unwrap_or_default()),
