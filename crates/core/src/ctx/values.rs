@@ -35,13 +35,13 @@ impl Ctx {
     /// The time of this turn. It stands still while the turn is played, and never goes back.
     #[track_caller]
     pub fn now(&self) -> Timestamp {
-        self.shared.enter(Location::caller()).map_or_else(Timestamp::default, |state| state.now)
+        self.shared.look(Location::caller()).map_or_else(Timestamp::default, |state| state.now)
     }
 
     /// Facts about the run.
     #[track_caller]
     pub fn info(&self) -> Option<Info> {
-        let state = self.shared.enter(Location::caller())?;
+        let state = self.shared.look(Location::caller())?;
         Some(Info {
             start: state.start.clone(),
             turn: state.turn,
@@ -119,7 +119,7 @@ impl Ctx {
     /// The value of a durable key.
     #[track_caller]
     pub fn get_state(&self, key: impl Into<Name>) -> Option<Payload> {
-        self.shared.enter(Location::caller())?.store.get(&key.into()).cloned()
+        self.shared.look(Location::caller())?.store.get(&key.into()).cloned()
     }
 
     /// Sets a durable key. It is a command: replay checks key and value.
