@@ -129,7 +129,9 @@ fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null() && field.as_array().is_none_or(|items| !items.is_empty()));
-            fields.values_mut().for_each(prune);
+            // In an upsert nothing means "removed".
+            let is_upsert = |name: &str| matches!(name, "search_attributes" | "memo");
+            fields.iter_mut().filter(|(name, _)| !is_upsert(name)).for_each(|(_, field)| prune(field));
         }
         Value::Array(items) => items.iter_mut().for_each(prune),
         _ => {}
