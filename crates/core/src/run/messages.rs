@@ -54,6 +54,8 @@ pub(crate) struct Messages {
     query_handlers: BTreeMap<Name, QueryFn>,
     next_handler: u32,
     pub(crate) phase: Option<Phase>,
+    /// Phases that were given up before all their handlers were done.
+    pub(crate) given_up: Vec<Phase>,
     pub(crate) next_phase: u64,
 }
 

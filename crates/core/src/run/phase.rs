@@ -30,7 +30,8 @@ impl State {
     }
 
     fn phase(&mut self, id: Option<u64>) -> Option<&mut Phase> {
-        self.messages.phase.as_mut().filter(|phase| Some(phase.id) == id)
+        let phases = self.messages.phase.iter_mut().chain(&mut self.messages.given_up);
+        phases.into_iter().find(|phase| Some(phase.id) == id)
     }
 
     /// Counts a handler of this phase in. Says whether it has to wait for others.
@@ -55,6 +56,7 @@ impl State {
         if let Some(key) = next {
             self.make_runnable(key);
         }
+        self.messages.given_up.retain(|phase| phase.running > 0);
         if let Some(slot) = closing {
             self.count_down(slot);
         }
@@ -75,10 +77,10 @@ impl State {
         slot
     }
 
+    /// Nothing keeps the next phase from opening. Handlers that have started still get their go.
     pub(crate) fn end_phase(&mut self, id: u64) {
         self.remove_handlers(id);
-        if self.phase(Some(id)).is_some() {
-            self.messages.phase = None;
-        }
+        let ended = self.messages.phase.take_if(|phase| phase.id == id);
+        self.messages.given_up.extend(ended.filter(|phase| phase.running > 0));
     }
 }
