@@ -136,7 +136,8 @@ impl State {
         let id = self.next_child(Seg::A);
         let unit = self.running_unit();
         let (scope, on_end) = (unit.scope, std::mem::replace(&mut unit.on_end, OnEnd::HandedOver));
-        self.spawn(id, on_end, scope, future, false);
+        // Whatever the future still holds when it is done is dropped in its own step, so that it is cancelled.
+        self.spawn(id, on_end, scope, Box::pin(async move { future.await }), false);
     }
 
     /// The scope of what the running unit launches: beside the workflow function, or beside the handlers.
