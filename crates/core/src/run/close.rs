@@ -39,6 +39,7 @@ impl Run {
 
     fn drop_units(&mut self, keys: &[UnitKey]) {
         let playing: Vec<Playing> = keys.iter().filter_map(|key| self.futures.remove(key)).collect();
+        self.shared.lock().running = None;
         let panicked: Vec<String> = {
             let _hold = Hold::mode(Mode::Teardown);
             playing.into_iter().filter_map(|playing| self.drop_quietly(playing)).collect()

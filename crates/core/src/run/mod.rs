@@ -35,7 +35,7 @@ pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
 pub(crate) use messages::{SignalHandler, UpdateHandler, ValidatorFn};
-pub(crate) use scope::ScopeId;
+pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};
 pub(crate) use state::{Condition, State};
@@ -51,7 +51,7 @@ use crate::policy::Scheduler;
 use crate::{ActivationError, Completion, Ctx, Seq, TurnDone};
 use holder::new_token;
 use matcher::Matcher;
-use scope::EXECUTION;
+use rounds::asked;
 use state::Life;
 
 /// One run in memory: live, and able to go on from where it is.
@@ -126,6 +126,8 @@ impl Run {
         let jobs = turn.jobs.len();
         let done = self.begin(token, turn).and_then(|()| self.drain()).and_then(|steps| self.finish(steps, jobs));
         let mut state = self.shared.lock();
+        // Until here somebody may give up on the turn.
+        let done = if state.abandoned { Err(ActivationError::Abandoned) } else { done };
         state.token = 0;
         state.running = None;
         match &done {
@@ -176,7 +178,7 @@ impl Run {
         // Every policy but the deterministic one records its choices, so a turn recorded without any made none.
         let choices = choices.map(|choices| choices.unwrap_or_default());
         let choices = choices.filter(|_| !state.scheduler.is_deterministic());
-        state.scheduler.begin_turn(number, choices);
+        asked(|| Ok(state.scheduler.begin_turn(number, choices)))?;
         state.begin_places();
         let starts = state.life == Life::New;
         let mut wakers = Vec::new();
@@ -188,7 +190,7 @@ impl Run {
             state.spawn(crate::UnitId::root(), OnEnd::Root, EXECUTION, root, false);
         }
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        self.wake(wakers);
         Ok(())
     }
 

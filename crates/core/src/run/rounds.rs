@@ -11,7 +11,7 @@ use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
 use super::unit::{Go, OnEnd, UnitKey};
 use super::{Playing, Run, State};
-use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, UnitId, Warning};
+use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, PolicyError, UnitId, ViolationKind, Warning};
 
 impl Run {
     /// Plays rounds until no unit is runnable. Gives how many steps that took.
@@ -71,7 +71,7 @@ impl Run {
             let mut guard = self.shared.lock();
             let State { scheduler, units, .. } = &mut *guard;
             let alive = |id: &UnitId| keys.get(id).and_then(|key| units.get(key)).is_some_and(|unit| !unit.dying);
-            let next = scheduler.next_unit(&mut { alive })?;
+            let next = asked(|| scheduler.next_unit(&mut { alive }))?;
             drop(guard);
             let Some(key) = next.and_then(|id| keys.get(&id).copied()) else { return Ok(steps) };
             steps += u64::from(self.step(key)?);
@@ -89,7 +89,10 @@ impl Run {
         // The unit is still queued here, so that being woken by its own result gives it no second go.
         if let Some(waker) = state.reveal(key).filter(|waker| !waker.will_wake(&playing.waker)) {
             drop(state);
-            waker.wake();
+            // It may be the user's own, so it may panic.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                return self.end_step(key, Err(payload)).map(|()| true);
+            }
             state = self.shared.lock();
         }
         let unit = state.running_unit();
@@ -111,6 +114,7 @@ impl Run {
         key: UnitKey,
         result: Result<Poll<Result<Payload, Failure>>, Box<dyn Any + Send>>,
     ) -> Result<(), ActivationError> {
+        self.drop_spent();
         let mut state = self.shared.lock();
         if let Err(payload) = &result
             && !payload.is::<Stop>()
@@ -120,6 +124,10 @@ impl Run {
         }
         if state.abandoned {
             return Err(ActivationError::Abandoned);
+        }
+        if result.is_err() && state.fault.is_none() {
+            // Stopped by another run, whose ctx it used.
+            state.violate(ViolationKind::ForeignCall, None);
         }
         state.seal_all();
         if state.fault.is_none() {
@@ -134,16 +142,14 @@ impl Run {
             unit.go = Go::Idle;
             again
         };
+        drop(state);
+        // What the unit gave up in this step is cancelled before its own end is seen.
+        self.adopt_newborn();
+        self.drop_aborted()?;
         match result {
-            Ok(Poll::Ready(result)) => {
-                drop(state);
-                self.end_unit(key, result);
-            }
-            _ if again => {
-                state.make_runnable(key);
-                drop(state);
-            }
-            _ => drop(state),
+            Ok(Poll::Ready(result)) => self.end_unit(key, result),
+            _ if again => self.shared.lock().make_runnable(key),
+            _ => {}
         }
         self.adopt_newborn();
         self.drop_aborted()?;
@@ -167,7 +173,9 @@ impl Run {
             }
             OnEnd::Launched(slot) => {
                 let mut wakers = Vec::new();
-                if let Err(failure) = result {
+                if let Err(failure) = result
+                    && !(failure.is_cancelled() && state.run_cancelled())
+                {
                     let reason = format!("launched unit {} failed: {failure}", unit.id);
                     state.launched_failure.get_or_insert(failure);
                     let at = state.next_ordinal();
@@ -193,7 +201,34 @@ impl Run {
             }
         };
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        self.wake(wakers);
+    }
+
+    /// Drops bodies that nobody will run. What they hold is the user's, so it is dropped outside the lock.
+    fn drop_spent(&mut self) {
+        let spent = std::mem::take(&mut self.shared.lock().spent);
+        if spent.is_empty() {
+            return;
+        }
+        let _hold = Hold::mode(Mode::Teardown);
+        if let Some(message) = self.drop_quietly(spent) {
+            self.panicked(message);
+        }
+    }
+
+    /// Wakes them. They may be the user's own, so they may panic.
+    pub(super) fn wake(&self, wakers: impl IntoIterator<Item = Waker>) {
+        for waker in wakers {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                self.panicked(panic_message(&*payload));
+            }
+        }
+    }
+
+    fn panicked(&self, message: String) {
+        let mut state = self.shared.lock();
+        let (unit, site) = (state.running_id(), state.site());
+        state.fail(ActivationError::Panic { message, unit, site });
     }
 
     /// Takes over the futures of units that were started since.
@@ -242,6 +277,14 @@ impl Run {
             self.adopt_newborn();
         }
     }
+}
+
+/// Asks the scheduler, whose policy may be the user's own.
+pub(super) fn asked<T>(ask: impl FnOnce() -> Result<T, PolicyError>) -> Result<T, PolicyError> {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|payload| {
+        let reason = format!("it panicked: {}", panic_message(&*payload));
+        Err(PolicyError::Refused { reason })
+    })
 }
 
 /// What a panic said, as far as it said anything in words.

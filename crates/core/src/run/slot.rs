@@ -128,7 +128,8 @@ impl State {
         let cancelled = self.cancellation(scope);
         let Some(slot) = self.slots.get_mut(&id) else { return (Polled::Pending, None) };
         if let Some((came, _)) = slot.arrived {
-            let lost = cancelled.as_ref().is_some_and(|(at, _)| slot.owner.is_some() && *at < came);
+            let ends = slot.owner.is_some() && !slot.cancel.waits();
+            let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
                 if self.peeking {
                     return (self.peek(came), None);
@@ -208,7 +209,7 @@ impl State {
         match (id, slot.arrived.take()) {
             (SlotId::Operation(seq), None) => {
                 self.tombstones.insert(seq);
-                self.bodies.remove(&seq);
+                self.spent.extend(self.bodies.remove(&seq));
                 self.slots.remove(&SlotId::Start(seq));
             }
             (SlotId::Wait(_), Some((came, Value::Signal(signal)))) => self.give_back(came, signal),
@@ -222,11 +223,13 @@ impl State {
         let SlotId::Operation(seq) = id else { return };
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let What::Operation(operation, _) = slot.what else { return };
+        // When the run closes nobody is running: what is open then ends with the run, without a command.
+        let Some(unit) = self.running.and_then(|key| self.units.get_mut(&key)) else { return };
         let can_be_cancelled = operation != Operation::CancelExternal && slot.cancel.asks();
         if can_be_cancelled && slot.arrived.is_none() && !slot.cancel_sent {
             slot.cancel_sent = true;
             let site = slot.site;
-            self.running_unit().cancels.push((CancelOperation { seq, operation, reason }, site));
+            unit.cancels.push((CancelOperation { seq, operation, reason }, site));
         }
     }
 

@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub(crate) scopes: Scopes,
     pub(crate) next_scope: ScopeId,
     pub(crate) bodies: BTreeMap<Seq, Body>,
+    /// Bodies that nobody will run, to be dropped outside the lock.
+    pub(crate) spent: Vec<Body>,
 
     pub(crate) commands: Vec<Emitted>,
     /// Positions of commands whose options may still be set.
@@ -155,6 +157,7 @@ impl State {
             scopes: Scopes::of_run(),
             next_scope: 3,
             bodies: BTreeMap::new(),
+            spent: Vec::new(),
             commands: Vec::new(),
             open: Vec::new(),
             matcher: Matcher::default(),
