@@ -11,7 +11,9 @@ use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
 use super::unit::{Go, OnEnd, UnitKey};
 use super::{Playing, Run, State};
-use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, PolicyError, UnitId, ViolationKind, Warning};
+use crate::{
+    ActivationError, CommandKind, CompleteUpdate, Failure, Payload, PolicyError, UnitId, ViolationKind, Warning,
+};
 
 impl Run {
     /// Plays rounds until no unit is runnable. Gives how many steps that took.
