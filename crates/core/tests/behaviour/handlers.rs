@@ -138,22 +138,31 @@ const SPEAK: &str = "start
 /// S0-32, T-1, C-48
 #[test]
 fn by_default_the_root_goes_before_the_handlers() {
-    check(both_speak, SPEAK, expect![[r#"
+    check(
+        both_speak,
+        SPEAK,
+        expect![[r#"
         turn 0  [] activity a
         turn 1  [] state by = root  [h0] state by = handler
         turn 2  [] complete done
-    "#]]);
+    "#]],
+    );
 }
 
 /// C-48
 #[test]
 fn a_run_pinned_to_handlers_first_plays_them_before_the_root() {
     let pins = Pins { order: Order::HandlersFirst, ..Pins::default() };
-    check_workflow(&workflow(both_speak), pins, SPEAK, expect![[r#"
+    check_workflow(
+        &workflow(both_speak),
+        pins,
+        SPEAK,
+        expect![[r#"
         turn 0  [] activity a
         turn 1  [h0] state by = handler  [] state by = root
         turn 2  [] complete done
-    "#]]);
+    "#]],
+    );
 }
 
 /// C-48: the order is part of the record, not of today's settings.

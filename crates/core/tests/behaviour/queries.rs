@@ -61,7 +61,8 @@ fn a_thousand_queries_change_nothing() {
     play.play("resolve tell");
     expect![[r#"
         turn 2  [] activity tell
-    "#]].assert_eq(&play.printed);
+    "#]]
+    .assert_eq(&play.printed);
 }
 
 /// C-32
@@ -181,7 +182,8 @@ fn a_query_before_the_start_is_refused() {
     assert!(matches!(completion, Completion::Failed(_)));
     expect![[r#"
         failed: the activation does not fit the run: a query needs a run that was started
-    "#]].assert_eq(&shown(&completion));
+    "#]]
+    .assert_eq(&shown(&completion));
     assert!(matches!(run.activate(start()), Completion::Turn(_)), "and does no harm");
 }
 

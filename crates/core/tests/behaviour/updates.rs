@@ -131,13 +131,17 @@ fn a_rejected_update_beside_others_takes_no_number_and_is_not_recorded() {
          update u 1 = A, update u 2 = bad, update u 3 = B
          resolve A = a, resolve B = b
          signal stop";
-    check(serve, script, expect![[r#"
+    check(
+        serve,
+        script,
+        expect![[r#"
         turn 0
         turn 1  [h0] accept update 1  [h1] accept update 3  [h0] activity A  [h1] activity B
           rejected 2: no bad words
         turn 2  [h0] state last = a  [h0] complete update 1 ok a  [h1] state last = b  [h1] complete update 3 ok b
         turn 3  [] complete stopped
-    "#]]);
+    "#]],
+    );
     let play = |script: &str| {
         let pins = Pins { policy: PolicySpec::Random { seed: 3 }, ..Pins::default() };
         let mut play = Play::new(workflow(serve), pins, Mode::Whole);
@@ -248,22 +252,35 @@ fn handlers_first_lets_an_update_be_seen_by_the_root_in_the_same_round() {
     let both = |ctx: Ctx, _| async move {
         let count = ctx.state(0);
         let inside = count.clone();
-        ctx.on_update("add", |_| Ok(()), move |_| {
-            inside.update(|count| *count += 1);
-            async { say("added") }
-        });
+        ctx.on_update(
+            "add",
+            |_| Ok(()),
+            move |_| {
+                inside.update(|count| *count += 1);
+                async { say("added") }
+            },
+        );
         ctx.signal("stop").await?;
         say(count.read(i32::to_string))
     };
     let script = "start
          update add 1, signal stop";
-    check(both, script, expect![[r#"
+    check(
+        both,
+        script,
+        expect![[r#"
         turn 0
         turn 1  [h0] accept update 1  [h0] complete update 1 ok added  [] complete 0
-    "#]]);
+    "#]],
+    );
     let pins = Pins { order: dacapo_core::Order::HandlersFirst, ..Pins::default() };
-    check_workflow(&workflow(both), pins, script, expect![[r#"
+    check_workflow(
+        &workflow(both),
+        pins,
+        script,
+        expect![[r#"
         turn 0
         turn 1  [h0] accept update 1  [h0] complete update 1 ok added  [] complete 1
-    "#]]);
+    "#]],
+    );
 }
