@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::Location;
 
+use super::messages::Messages;
 use super::slot::{SlotId, What};
 use super::state::State;
 use super::unit::UnitKey;
@@ -23,15 +24,16 @@ pub(crate) struct Phase {
 
 impl State {
     pub(crate) fn open_phase(&mut self, serial: bool) -> u64 {
-        let id = self.messages.next_phase;
-        self.messages.next_phase += 1;
-        self.messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
+        let messages = self.messages();
+        let id = messages.next_phase;
+        messages.next_phase += 1;
+        messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
         id
     }
 
     fn phase(&mut self, id: Option<u64>) -> Option<&mut Phase> {
-        let phases = self.messages.phase.iter_mut().chain(&mut self.messages.given_up);
-        phases.into_iter().find(|phase| Some(phase.id) == id)
+        let Messages { phase, left_phases, .. } = &mut **self.mail.as_mut()?;
+        phase.iter_mut().chain(left_phases).find(|phase| Some(phase.id) == id)
     }
 
     /// Counts a handler of this phase in. Says whether it has to wait for others.
@@ -42,7 +44,7 @@ impl State {
     }
 
     pub(crate) fn hold_back(&mut self, key: UnitKey) {
-        if let Some(phase) = &mut self.messages.phase {
+        if let Some(phase) = &mut self.messages().phase {
             phase.held.push_back(key);
         }
     }
@@ -52,13 +54,16 @@ impl State {
         let Some(phase) = self.phase(id) else { return };
         phase.running -= 1;
         let next = phase.held.pop_front();
-        let closing = phase.closing.filter(|_| phase.running == 0);
+        let done = phase.running == 0;
+        let closing = phase.closing.filter(|_| done);
         if let Some(key) = next {
             self.make_runnable(key);
         }
-        self.messages.given_up.retain(|phase| phase.running > 0);
         if let Some(slot) = closing {
             self.count_down(slot);
+        }
+        if done {
+            self.messages().left_phases.retain(|phase| Some(phase.id) != id);
         }
     }
 
@@ -77,10 +82,11 @@ impl State {
         slot
     }
 
-    /// Nothing keeps the next phase from opening. Handlers that have started still get their go.
+    /// The phase is over, or was dropped. What its handlers have taken is theirs: those that are left go on as before.
     pub(crate) fn end_phase(&mut self, id: u64) {
         self.remove_handlers(id);
-        let ended = self.messages.phase.take_if(|phase| phase.id == id);
-        self.messages.given_up.extend(ended.filter(|phase| phase.running > 0));
+        let messages = self.messages();
+        let ended = messages.phase.take_if(|phase| phase.id == id);
+        messages.left_phases.extend(ended.filter(|phase| phase.running > 0));
     }
 }

@@ -27,7 +27,7 @@ impl Run {
         state.token = 0;
         if state.abandoned {
             drop(state);
-            self.poisoned = Some(ActivationError::Abandoned.to_string());
+            self.poisoned = Some(ActivationError::Abandoned.to_string().into());
             self.take_apart();
             return Err(ActivationError::Abandoned);
         }

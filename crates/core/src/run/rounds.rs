@@ -9,11 +9,23 @@ use std::task::{Context, Poll, Waker};
 use super::holder::{Hold, Mode};
 use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
-use super::unit::{Go, OnEnd, UnitKey};
-use super::{Playing, Run, State};
+use super::unit::{Go, HandlerEnd, OnEnd, UnitFuture, UnitKey};
+use super::{Run, State, drop_quietly};
 use crate::{
     ActivationError, CommandKind, CompleteUpdate, Failure, Payload, PolicyError, UnitId, ViolationKind, Warning,
 };
+
+/// How a step ended.
+enum StepEnd {
+    /// It waits, or yielded.
+    Paused(UnitFuture, Waker),
+    /// The unit is done.
+    Done(Result<Payload, Failure>),
+    /// The activation failed within it.
+    Stopped,
+    /// User code panicked, and said this.
+    Panicked(String),
+}
 
 impl Run {
     /// Plays rounds until no unit is runnable. Gives how many steps that took.
@@ -21,19 +33,21 @@ impl Run {
         let mut steps = 0;
         loop {
             self.between_rounds(steps > 0)?;
-            let round = self.next_round();
-            if round.is_empty() {
+            if !self.next_round() {
                 self.at_quiescence();
                 return Ok(steps);
             }
-            steps += self.play_round(round)?;
+            steps += self.play_round()?;
         }
     }
 
-    /// The units of the next round in the run's order, which follows from their ids alone.
-    fn next_round(&mut self) -> Vec<UnitKey> {
+    /// Lines up the units of the next round in the run's order, which follows from their ids alone. Says whether there
+    /// are any.
+    fn next_round(&mut self) -> bool {
         let mut state = self.shared.lock();
-        let mut round = std::mem::take(&mut state.next_round);
+        let round = &mut self.round;
+        round.clear();
+        std::mem::swap(round, &mut state.next_round);
         round.retain(|key| state.is_alive(*key));
         if !round.is_empty() {
             state.round += 1;
@@ -45,18 +59,19 @@ impl Run {
                 (order.rank(&id), id)
             });
         }
-        round
+        !round.is_empty()
     }
 
-    fn play_round(&mut self, round: Vec<UnitKey>) -> Result<u64, ActivationError> {
-        if self.shared.lock().scheduler.is_deterministic() {
-            let mut steps = 0;
-            for key in round {
-                steps += u64::from(self.step(key)?);
-            }
-            return Ok(steps);
+    fn play_round(&mut self) -> Result<u64, ActivationError> {
+        if !self.shared.lock().scheduler.is_deterministic() {
+            let round = std::mem::take(&mut self.round);
+            return self.play_round_by_policy(&round);
         }
-        self.play_round_by_policy(&round)
+        let mut steps = 0;
+        for place in 0..self.round.len() {
+            steps += u64::from(self.step(self.round[place])?);
+        }
+        Ok(steps)
     }
 
     /// As the policy says: which of the round's units that are left goes next.
@@ -82,19 +97,16 @@ impl Run {
 
     /// One unit's go: it runs until it pauses, ends, fails or yields. Says whether it had one.
     fn step(&mut self, key: UnitKey) -> Result<bool, ActivationError> {
-        let Some(playing) = self.futures.get_mut(&key) else { return Ok(false) };
         let mut state = self.shared.lock();
-        if !state.is_alive(key) {
-            return Ok(false);
-        }
+        let Some(unit) = state.units.get_mut(&key).filter(|unit| !unit.dying) else { return Ok(false) };
+        let Some(mut future) = unit.future.take() else { return Ok(false) };
+        let waker = unit.waker.take();
+        let waker = waker.unwrap_or_else(|| Arc::new(UnitWaker { shared: self.shared.clone(), unit: key }).into());
         state.running = Some(key);
         // The unit is still queued here, so that being woken by its own result gives it no second go.
-        if let Some(waker) = state.reveal(key).filter(|waker| !waker.will_wake(&playing.waker)) {
+        if let Some(asked) = state.reveal(key).filter(|asked| !asked.will_wake(&waker)) {
             drop(state);
-            // It may be the user's own, so it may panic.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                return self.end_step(key, Err(payload)).map(|()| true);
-            }
+            self.wake([asked]);
             state = self.shared.lock();
         }
         let unit = state.running_unit();
@@ -102,34 +114,57 @@ impl Run {
         let scope = unit.scope;
         state.scope = scope;
         drop(state);
-        let result = {
+        let polled = {
             let _hold = Hold::mode(Mode::Step);
-            let mut context = Context::from_waker(&playing.waker);
-            catch_unwind(AssertUnwindSafe(|| playing.future.as_mut().poll(&mut context)))
+            catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))))
         };
-        self.end_step(key, result)?;
+        match polled {
+            Ok(Poll::Pending) => self.end_step(key, StepEnd::Paused(future, waker))?,
+            Ok(Poll::Ready(result)) => {
+                let _hold = Hold::mode(Mode::Step);
+                let end = drop_quietly(future).map_or(StepEnd::Done(result), StepEnd::Panicked);
+                self.end_step(key, end)?;
+            }
+            Err(payload) => {
+                let _hold = Hold::mode(Mode::Teardown);
+                drop_quietly(future);
+                let stopped = payload.is::<Stop>();
+                self.end_step(
+                    key,
+                    if stopped { StepEnd::Stopped } else { StepEnd::Panicked(panic_message(&*payload)) },
+                )?;
+            }
+        }
         Ok(true)
     }
 
-    fn end_step(
-        &mut self,
-        key: UnitKey,
-        result: Result<Poll<Result<Payload, Failure>>, Box<dyn Any + Send>>,
-    ) -> Result<(), ActivationError> {
+    fn end_step(&mut self, key: UnitKey, end: StepEnd) -> Result<(), ActivationError> {
+        let _hold = Hold::mode(Mode::Kernel);
         self.drop_spent();
         let mut state = self.shared.lock();
-        if let Err(payload) = &result
-            && !payload.is::<Stop>()
-        {
-            let (message, unit, site) = (panic_message(&**payload), state.running_id(), state.site());
-            state.fail(ActivationError::Panic { message, unit, site });
-        }
+        let result = match end {
+            StepEnd::Paused(future, waker) => {
+                if let Some(unit) = state.units.get_mut(&key) {
+                    (unit.future, unit.waker) = (Some(future), Some(waker));
+                }
+                None
+            }
+            StepEnd::Done(result) => Some(result),
+            StepEnd::Panicked(message) => {
+                let (unit, site) = (state.running_id(), state.site());
+                state.fail(ActivationError::Panic { message, unit, site });
+                None
+            }
+            StepEnd::Stopped => {
+                // Without a fault of this run's own, it was stopped for meddling with another.
+                if state.fault.is_none() {
+                    state.violate(ViolationKind::ForeignCall, None);
+                }
+                None
+            }
+        };
         if state.abandoned {
             return Err(ActivationError::Abandoned);
-        }
-        if result.is_err() && state.fault.is_none() {
-            // Stopped by another run, whose ctx it used.
-            state.violate(ViolationKind::ForeignCall, None);
         }
         state.seal_all();
         if state.fault.is_none() {
@@ -138,31 +173,31 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
-        let again = {
-            let unit = state.running_unit();
-            let again = unit.go == Go::RunningAgain || !unit.reveals.is_empty();
-            unit.go = Go::Idle;
-            again
-        };
-        drop(state);
-        // What the unit gave up in this step is cancelled before its own end is seen.
-        self.adopt_newborn();
-        self.drop_aborted()?;
-        match result {
-            Ok(Poll::Ready(result)) => self.end_unit(key, result),
-            _ if again => self.shared.lock().make_runnable(key),
-            _ => {}
+        let unit = state.running_unit();
+        let again = unit.go == Go::RunningAgain || !unit.reveals.is_empty();
+        unit.go = Go::Idle;
+        if !state.aborted.is_empty() {
+            // What the unit gave up in this step is cancelled before its own end is seen.
+            drop(state);
+            self.drop_aborted()?;
+            state = self.shared.lock();
         }
-        self.adopt_newborn();
-        self.drop_aborted()?;
-        self.shared.lock().running = None;
+        if let Some(result) = result {
+            drop(state);
+            self.end_unit(key, result);
+            self.drop_aborted()?;
+            state = self.shared.lock();
+        } else if again {
+            state.make_runnable(key);
+        }
+        state.running = None;
         Ok(())
     }
 
     fn end_unit(&mut self, key: UnitKey, result: Result<Payload, Failure>) {
-        drop(self.futures.remove(&key));
         let mut state = self.shared.lock();
-        let Some(unit) = state.units.remove(&key) else { return };
+        let Some(mut unit) = state.units.remove(&key) else { return };
+        state.release_all(std::mem::take(&mut unit.reveals));
         let wakers = match unit.on_end {
             OnEnd::Root => {
                 drop(state);
@@ -179,14 +214,15 @@ impl Run {
                     && !(failure.is_cancelled() && state.run_cancelled())
                 {
                     let reason = format!("launched unit {} failed: {failure}", unit.id);
-                    state.launched_failure.get_or_insert(failure);
+                    state.launched_failure.get_or_insert(Box::new(failure));
                     let at = state.next_ordinal();
                     wakers = state.cancel_scope(EXECUTION, at, reason);
                 }
                 state.count_down(slot);
                 wakers
             }
-            OnEnd::Handler { update, phase, site } => {
+            OnEnd::Handler(end) => {
+                let HandlerEnd { update, phase, site } = *end;
                 match (update, result) {
                     (Some(update), result) => {
                         state.answered(&update);
@@ -194,7 +230,7 @@ impl Run {
                         state.emit_for(unit.id.clone(), CommandKind::CompleteUpdate(Box::new(answer)), site);
                     }
                     (None, Err(failure)) => {
-                        state.warnings.push(Warning::SignalHandlerFailed { unit: unit.id.clone(), failure });
+                        state.warn(Warning::SignalHandlerFailed { unit: unit.id.clone(), failure });
                     }
                     (None, Ok(_)) => {}
                 }
@@ -213,7 +249,7 @@ impl Run {
             return;
         }
         let _hold = Hold::mode(Mode::Teardown);
-        if let Some(message) = self.drop_quietly(spent) {
+        if let Some(message) = drop_quietly(spent) {
             self.panicked(message);
         }
     }
@@ -233,15 +269,6 @@ impl Run {
         state.fail(ActivationError::Panic { message, unit, site });
     }
 
-    /// Takes over the futures of units that were started since.
-    pub(super) fn adopt_newborn(&mut self) {
-        let newborn = std::mem::take(&mut self.shared.lock().newborn);
-        for (unit, future) in newborn {
-            let waker = Waker::from(Arc::new(UnitWaker { shared: self.shared.clone(), unit }));
-            self.futures.insert(unit, Playing { future, waker });
-        }
-    }
-
     /// Drops the futures of units that were given up, in the run's order. What they had open is cancelled.
     fn drop_aborted(&mut self) -> Result<(), ActivationError> {
         loop {
@@ -256,10 +283,10 @@ impl Run {
                 state.running = Some(key);
                 key
             };
-            let playing = self.futures.remove(&key);
+            let future = self.shared.lock().units.get_mut(&key).and_then(|unit| unit.future.take());
             let panicked = {
                 let _hold = Hold::mode(Mode::Step);
-                self.drop_quietly(playing)
+                drop_quietly(future)
             };
             let mut state = self.shared.lock();
             if let Some(message) = panicked {
@@ -273,10 +300,10 @@ impl Run {
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);
             }
-            state.units.remove(&key);
+            if let Some(unit) = state.units.remove(&key) {
+                state.release_all(unit.reveals);
+            }
             state.running = None;
-            drop(state);
-            self.adopt_newborn();
         }
     }
 }

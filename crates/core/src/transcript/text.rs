@@ -104,7 +104,14 @@ impl TurnRecord {
             writeln!(text, "  job {}", json(job))?;
         }
         for Command { kind, unit, site } in &self.commands {
-            writeln!(text, "  command {} {} {}", json(unit), json(kind), json(site))?;
+            // What is absent from these maps is removed from the run's, so nothing may be left out.
+            let kind = match kind {
+                CommandKind::SearchAttributes(_) | CommandKind::Memo(_) => {
+                    serde_json::to_string(kind).unwrap_or_default()
+                }
+                kind => json(kind),
+            };
+            writeln!(text, "  command {} {kind} {}", json(unit), json(site))?;
         }
         match &self.choices {
             Some(choices) => writeln!(text, "  choices {}", serde_json::to_string(choices).unwrap_or_default()),
@@ -129,9 +136,7 @@ fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null() && field.as_array().is_none_or(|items| !items.is_empty()));
-            // In an upsert nothing means "removed".
-            let is_upsert = |name: &str| matches!(name, "search_attributes" | "memo");
-            fields.iter_mut().filter(|(name, _)| !is_upsert(name)).for_each(|(_, field)| prune(field));
+            fields.values_mut().for_each(prune);
         }
         Value::Array(items) => items.iter_mut().for_each(prune),
         _ => {}

@@ -1,0 +1,17 @@
+//! Properties of the core over generated programs and generated worlds, and what it says to malformed input.
+//!
+//! Everything is drawn from fixed seeds with the core's own generator, so a failure is the same on every machine; it is
+//! told as a program made small by deletion. `DACAPO_PROGRAMS` says how many programs are played.
+
+#![allow(clippy::disallowed_macros, reason = "the coverage of generated programs is printed for people to read")]
+
+mod changes;
+mod coverage;
+mod examine;
+mod found;
+mod interpret;
+mod ledger;
+mod plays;
+mod program;
+mod repeats;
+mod world;
