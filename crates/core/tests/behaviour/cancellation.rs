@@ -518,11 +518,12 @@ fn branches_that_outlive_the_part_they_were_started_in_are_cancelled_with_the_ru
             let inside = ctx.clone();
             let (part, handle) = ctx.cancellable(async move {
                 let ctx = inside.clone();
-                inside.parallel([async move { ctx.activity("A", "").await }])
+                let branches = inside.parallel([async move { ctx.activity("A", "").await }]);
+                Some(branches)
             });
             let branches = part.await;
             drop(handle);
-            branches.await.remove(0)
+            branches.unwrap().await.remove(0)
         },
         "start
          cancel: enough",

@@ -101,7 +101,7 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
     let sometimes = workflow(move |_: Ctx, input| {
         let toggle = toggle.clone();
         async move {
-            assert!(toggle.fetch_add(1, Ordering::Relaxed) % 2 == 0, "every other time");
+            assert!(toggle.fetch_add(1, Ordering::Relaxed).is_multiple_of(2), "every other time");
             Ok(input)
         }
     });

@@ -342,6 +342,31 @@ fn a_random_policy_plays_runs_with_handlers_first() {
     assert!(transcript.replay(&wandering(), options).is_ok());
 }
 
+/// T-16, S0-36: the child of the first branch is made last, at another address and under a later key; its id goes first.
+#[test]
+fn the_order_of_units_follows_their_ids_and_not_when_or_where_they_were_made() {
+    let late = workflow(|ctx: Ctx, _| async move {
+        let branches = [2, 0].map(|rounds| {
+            let ctx = ctx.clone();
+            async move {
+                for _ in 0..rounds {
+                    ctx.yield_now().await;
+                }
+                let inside = ctx.clone();
+                let child = async move {
+                    inside.activity("wait", "").await.unwrap();
+                    inside.set_state("said", format!("after {rounds} rounds"));
+                };
+                ctx.parallel([child]).await;
+            }
+        });
+        ctx.parallel(branches).await;
+        say("done")
+    });
+    let transcript = play_out(&late, &deterministic(), false).unwrap();
+    assert_eq!(said(&transcript), "after 2 rounds after 0 rounds = done");
+}
+
 /// A step of a made-up program.
 #[derive(Clone, Debug)]
 enum Op {

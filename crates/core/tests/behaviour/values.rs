@@ -116,11 +116,9 @@ fn upserts_are_commands_and_merge_into_what_the_run_knows() {
     );
 }
 
-fn patched(ctx: Ctx, _: Payload) -> impl Future<Output = Done> + Send {
-    async move {
-        ctx.activity("A", "").await?;
-        if ctx.patched("p") { ctx.activity("new", "").await } else { ctx.activity("old", "").await }
-    }
+async fn patched(ctx: Ctx, _: Payload) -> Done {
+    ctx.activity("A", "").await?;
+    if ctx.patched("p") { ctx.activity("new", "").await } else { ctx.activity("old", "").await }
 }
 
 async fn unpatched(ctx: Ctx, _: Payload) -> Done {
