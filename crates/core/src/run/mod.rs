@@ -34,7 +34,7 @@ pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
-pub(crate) use messages::{SignalHandler, UpdateHandler, ValidatorFn};
+pub(crate) use messages::{SignalFn, SignalHandler, UpdateFn, UpdateHandler, ValidatorFn};
 pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};

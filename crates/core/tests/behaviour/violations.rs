@@ -414,3 +414,67 @@ fn a_timeout_around_a_plain_channel_ends_it() {
         "#]],
     );
 }
+
+/// C-2: what a handler that was refused held was dropped under the run's own lock. If that was a part of the run, such as
+/// the handle of a cancellation, the turn hung and nobody was told of the violation.
+#[test]
+fn a_refused_handler_may_hold_parts_of_the_run() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            ctx.on_signal("s", |_| async { Ok(()) });
+            let ((_, handle), meddler) = (ctx.cancellable(async {}), Meddler(ctx.clone()));
+            ctx.on_signal("s", move |_| {
+                let _held = (&handle, &meddler);
+                async { Ok(()) }
+            });
+            say("never")
+        },
+        "start",
+        expect![[r#"
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: signal "s" has a handler already; one name has one handler
+        "#]],
+    );
+    check_refused(
+        |ctx: Ctx, _| async move {
+            ctx.on_update("u", |_| Ok(()), |_| async { say("") });
+            let ((_, handle), meddler) = (ctx.cancellable(async {}), Meddler(ctx.clone()));
+            ctx.on_update(
+                "u",
+                move |_| {
+                    let _held = &meddler;
+                    Ok(())
+                },
+                move |_| {
+                    let _held = &handle;
+                    async { say("") }
+                },
+            );
+            say("never")
+        },
+        "start",
+        expect![[r#"
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: update "u" has a handler already; one name has one handler
+        "#]],
+    );
+}
+
+/// C-2: the closure that sets a child's options ran under the run's own lock; one that asked its ctx for the time hung.
+#[test]
+fn the_options_of_a_child_may_be_computed_with_the_ctx() {
+    dacapo_testkit::check(
+        |ctx: Ctx, _| async move {
+            let child = ctx.child("C", "").with(|child| {
+                child.workflow_id = format!("C at {}", ctx.now()).into();
+                ctx.set_state("while", "setting it up");
+            });
+            let id = child.started().await?.run_id().to_string();
+            say(id)
+        },
+        "start
+         started C = run 1",
+        expect![[r#"
+            turn 0  [] child C  [] state while = setting it up
+            turn 1  [] cancel #0  [] complete run 1
+        "#]],
+    );
+}
