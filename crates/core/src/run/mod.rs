@@ -217,7 +217,7 @@ impl Run {
             number: (!void).then_some(turn),
             commands,
             rejected,
-            choices,
+            choices: choices.filter(|_| !void),
             published: state.published.take().map(|snapshot| *snapshot),
             warnings,
             closed: state.life == Life::Closed,

@@ -478,3 +478,21 @@ fn the_options_of_a_child_may_be_computed_with_the_ctx() {
         "#]],
     );
 }
+
+/// S0-63: the run is past saving once a rule is broken, whatever the code makes of it.
+#[test]
+fn code_that_catches_the_unwinding_of_a_violation_cannot_go_on() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            let cell = ctx.state(0);
+            let caught = catch_unwind(AssertUnwindSafe(|| cell.update(|_| ctx.now())));
+            assert!(caught.is_err());
+            assert!(catch_unwind(AssertUnwindSafe(|| ctx.set_state("after", "it"))).is_err());
+            say("as if nothing had happened")
+        },
+        "start",
+        expect![[r#"
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+        "#]],
+    );
+}
