@@ -7,6 +7,7 @@ use crate::{ActivationError, CallSite, Command, Failure, Name, Payload, UnitId};
 
 /// The one answer to an activation.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "nearly every completion is that of a turn")]
 pub enum Completion {
     /// The turn was played; these are its commands.
     Turn(TurnDone),

@@ -29,12 +29,21 @@ pub struct Failure {
     /// What caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<Failure>>,
-    /// Where it happened, as far as its origin tells.
+    /// Who reported it, and from where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stack: Option<String>,
-    /// Which program reported it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Name>,
+    pub origin: Option<Box<Origin>>,
+}
+
+/// Who reported a failure, and from where. Never compared on replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Origin {
+    /// Which program.
+    #[n(0)]
+    pub source: Name,
+    /// Where in it, as far as it tells.
+    #[n(1)]
+    pub stack: String,
 }
 
 /// The sorts of failure.
@@ -59,55 +68,70 @@ pub enum FailureKind {
     Server,
     /// An activity failed; the cause says how.
     #[n(5)]
-    Activity {
-        /// The activity's type.
-        #[n(0)]
-        activity: Name,
-        /// Its id within the run.
-        #[n(1)]
-        id: Name,
-        /// Why no further attempt was made.
-        #[n(2)]
-        retry: RetryState,
-    },
+    Activity(#[n(0)] Box<ActivityFailed>),
     /// A child workflow failed; the cause says how.
     #[n(6)]
-    Child {
-        /// The child's type.
-        #[n(0)]
-        workflow: Name,
-        /// Its workflow id.
-        #[n(1)]
-        workflow_id: Name,
-        /// Its run id, once it had one.
-        #[n(2)]
-        run_id: Name,
-        /// Why it was not run again.
-        #[n(3)]
-        retry: RetryState,
-    },
+    Child(#[n(0)] Box<ChildFailed>),
     /// An operation of another service failed; the cause says how.
     #[n(7)]
-    Nexus {
-        /// The endpoint called.
-        #[n(0)]
-        endpoint: Name,
-        /// The service called.
-        #[n(1)]
-        service: Name,
-        /// The operation called.
-        #[n(2)]
-        operation: Name,
-        /// The token of the operation, once it had started.
-        #[n(3)]
-        token: Name,
-    },
+    Nexus(#[n(0)] Box<NexusFailed>),
     /// The run was reset while this was pending.
     #[n(8)]
     Reset,
     /// Not a failure at all: the workflow goes on as a new run.
     #[n(9)]
     ContinueAsNew,
+}
+
+/// Which activity failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ActivityFailed {
+    /// The activity's type.
+    #[n(0)]
+    pub activity: Name,
+    /// Its id within the run.
+    #[n(1)]
+    pub id: Name,
+    /// Why no further attempt was made.
+    #[n(2)]
+    pub retry: RetryState,
+}
+
+/// Which child failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChildFailed {
+    /// The child's type.
+    #[n(0)]
+    pub workflow: Name,
+    /// Its workflow id.
+    #[n(1)]
+    pub workflow_id: Name,
+    /// Its run id, once it had one.
+    #[n(2)]
+    pub run_id: Name,
+    /// Why it was not run again.
+    #[n(3)]
+    pub retry: RetryState,
+}
+
+/// Which operation of another service failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NexusFailed {
+    /// The endpoint called.
+    #[n(0)]
+    pub endpoint: Name,
+    /// The service called.
+    #[n(1)]
+    pub service: Name,
+    /// The operation called.
+    #[n(2)]
+    pub operation: Name,
+    /// The token of the operation, once it had started.
+    #[n(3)]
+    pub token: Name,
 }
 
 /// Which timeout ran out.
@@ -179,8 +203,7 @@ impl Failure {
             non_retryable: false,
             details: Vec::new(),
             cause: None,
-            stack: None,
-            source: None,
+            origin: None,
         }
     }
 

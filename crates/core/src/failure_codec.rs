@@ -5,7 +5,7 @@ use minicbor::decode::Decoder;
 use minicbor::encode::{Encoder, Write};
 use minicbor::{Decode, Encode};
 
-use crate::failure::{Failure, FailureKind, MAX_CAUSES};
+use crate::failure::{Failure, FailureKind, MAX_CAUSES, Origin};
 use crate::{Name, Payload};
 
 /// One failure of a chain, without its cause.
@@ -22,9 +22,7 @@ struct Link {
     #[n(4)]
     details: Vec<Payload>,
     #[n(5)]
-    stack: Option<String>,
-    #[n(6)]
-    source: Option<Name>,
+    origin: Option<Box<Origin>>,
 }
 
 impl From<&Failure> for Link {
@@ -35,16 +33,15 @@ impl From<&Failure> for Link {
             type_name: failure.type_name.clone(),
             non_retryable: failure.non_retryable,
             details: failure.details.clone(),
-            stack: failure.stack.clone(),
-            source: failure.source.clone(),
+            origin: failure.origin.clone(),
         }
     }
 }
 
 impl Link {
     fn caused_by(self, cause: Option<Failure>) -> Failure {
-        let Self { kind, message, type_name, non_retryable, details, stack, source } = self;
-        Failure { kind, message, type_name, non_retryable, details, cause: cause.map(Box::new), stack, source }
+        let Self { kind, message, type_name, non_retryable, details, origin } = self;
+        Failure { kind, message, type_name, non_retryable, details, cause: cause.map(Box::new), origin }
     }
 }
 

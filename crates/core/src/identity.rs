@@ -53,9 +53,9 @@ impl Comparison {
     }
 
     fn failure(&mut self, recorded: &Failure, new: &Failure) {
-        let bare = |failure: &Failure| Failure { stack: None, source: None, ..failure.clone() };
+        let bare = |failure: &Failure| Failure { origin: None, ..failure.clone() };
         self.meaning("failure", &bare(recorded), &bare(new));
-        self.transport("stack", &recorded.stack, &new.stack);
+        self.transport("origin", &recorded.origin, &new.origin);
     }
 }
 

@@ -43,7 +43,9 @@ pub use command::{
 pub use completion::{Answer, Completion, Rejected, TurnDone, Warning};
 pub use ctx::*;
 pub use error::{ActivationError, JobError, Violation, ViolationKind};
-pub use failure::{Cancelled, Failure, FailureKind, RetryState, TimeoutKind};
+pub use failure::{
+    ActivityFailed, Cancelled, ChildFailed, Failure, FailureKind, NexusFailed, Origin, RetryState, TimeoutKind,
+};
 pub use identity::Difference;
 pub use job::{Continued, Job, Lineage, Resolution, RunRef, Signal, Start, Started, Terms, Update};
 pub use name::Name;

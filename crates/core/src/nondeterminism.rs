@@ -52,7 +52,7 @@ impl Nondeterminism {
     }
 
     /// What the code decided, if it decided anything.
-    pub fn new(&self) -> Option<&Command> {
+    pub fn decided(&self) -> Option<&Command> {
         match &self.mismatch {
             Mismatch::Extra { new } | Mismatch::Changed { new, .. } => Some(new),
             Mismatch::Missing { .. } => None,
@@ -78,7 +78,7 @@ impl fmt::Display for Nondeterminism {
             Some(command) => writeln!(f, "   | recorded: {}{build}", Shown(command))?,
             None => writeln!(f, "   | recorded: nothing{build}")?,
         }
-        match self.new() {
+        match self.decided() {
             Some(command) => writeln!(f, "   | new:      {}", Shown(command))?,
             None => writeln!(f, "   | new:      nothing")?,
         }

@@ -61,8 +61,8 @@ pub enum PhaseEnd {
     Timeout,
 }
 
-type SignalPart<S> = Arc<dyn Fn(&mut S, Signal) -> Handled + Send + Sync>;
-type UpdatePart<S> = Arc<dyn Fn(&mut S, Update) -> Handled + Send + Sync>;
+/// The synchronous part of a handler of messages `M`.
+type Part<S, M> = Arc<dyn Fn(&mut S, M) -> Handled + Send + Sync>;
 type Validator<S> = Arc<dyn Fn(&S, &Update) -> Result<(), Failure> + Send + Sync>;
 
 /// A phase that is being put together. Await it to open it; it ends on its condition or its timeout, after the handlers
@@ -71,8 +71,8 @@ type Validator<S> = Arc<dyn Fn(&S, &Update) -> Result<(), Failure> + Send + Sync
 pub struct PhaseBuilder<S> {
     ctx: Ctx,
     state: StateCell<S>,
-    signals: Vec<(Name, SignalPart<S>)>,
-    updates: Vec<(Name, Validator<S>, UpdatePart<S>)>,
+    signals: Vec<(Name, Part<S, Signal>)>,
+    updates: Vec<(Name, Validator<S>, Part<S, Update>)>,
     until: Arc<dyn Fn(&S) -> bool + Send + Sync>,
     timeout: Option<Duration>,
     serial: bool,
@@ -176,7 +176,7 @@ impl<S: Send + 'static> PhaseBuilder<S> {
 fn handle<S: Send + 'static, M: Send + 'static>(
     ctx: &Ctx,
     cell: &StateCell<S>,
-    part: &Arc<dyn Fn(&mut S, M) -> Handled + Send + Sync>,
+    part: &Part<S, M>,
     message: M,
 ) -> UnitFuture {
     let (ctx, cell, part) = (ctx.clone(), cell.clone(), part.clone());

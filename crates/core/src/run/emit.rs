@@ -131,8 +131,8 @@ impl State {
         self.seals[position].sealed = true;
         let command = &mut self.commands[position];
         let bound = self.seals[position].bound;
-        let judge = |matcher: &Box<Matcher>| matcher.judge(bound, self.turn, position, command);
-        match self.matcher.as_ref().map_or(Verdict::Same, judge) {
+        let judge = |matcher: &Matcher| matcher.judge(bound, self.turn, position, command);
+        match self.matcher.as_deref().map_or(Verdict::Same, judge) {
             Verdict::Same => {}
             Verdict::Tuned(recorded, fields) => {
                 if !fields.is_empty() {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::Run;
 use super::slot::{Slot, SlotId, What};
-use super::unit::{Go, Unit, UnitKey};
+use super::unit::{Go, UnitKey};
 use crate::{CallSite, Name, Operation, Seq, UnitId};
 
 /// A run at rest, as data: what a stack trace would show of a thread.
@@ -73,12 +73,11 @@ impl Run {
                 waits.entry(owner).or_default().push(wait(*id, slot));
             }
         }
-        let view = |(key, unit): (&UnitKey, &Box<Unit>)| UnitView {
-            id: unit.id.clone(),
-            since: unit.since,
-            waits: waits.remove(key).unwrap_or_default(),
-        };
-        let mut units: Vec<UnitView> = state.units.iter().map(view).collect();
+        let mut units = Vec::new();
+        for (key, unit) in state.units.iter() {
+            let waits = waits.remove(key).unwrap_or_default();
+            units.push(UnitView { id: unit.id.clone(), since: unit.since, waits });
+        }
         units.sort_by(|a, b| a.id.cmp(&b.id));
         let pending = state.slots.iter().filter_map(|(id, slot)| match (id, &slot.what) {
             (SlotId::Operation(seq), What::Operation(operation, name)) if slot.arrived.is_none() => {

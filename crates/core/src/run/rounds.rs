@@ -214,7 +214,11 @@ impl Run {
                     && !(failure.is_cancelled() && state.run_cancelled())
                 {
                     let reason = format!("launched unit {} failed: {failure}", unit.id);
-                    state.launched_failure.get_or_insert(Box::new(failure));
+                    match &mut state.ending {
+                        // The workflow function has returned, and the run is still open for its handlers: it fails now.
+                        Some(ending) => ending.kind = CommandKind::Fail { failure: Box::new(failure) },
+                        None => drop(state.launched_failure.get_or_insert(Box::new(failure))),
+                    }
                     let at = state.next_ordinal();
                     wakers = state.cancel_scope(EXECUTION, at, reason);
                 }

@@ -309,3 +309,33 @@ fn an_update_that_nobody_took_is_rejected_before_the_run_closes() {
         "#]],
     );
 }
+
+/// A unit that a handler had launched failed after the workflow function had returned, and nobody was ever told: the run
+/// completed as if nothing had happened. The run was still open for that handler, so it fails.
+#[test]
+fn a_unit_launched_by_a_handler_fails_a_run_that_still_waits_for_the_handler() {
+    async fn main(ctx: Ctx, _: Payload) -> Result<Payload, dacapo_core::Failure> {
+        let inner = ctx.clone();
+        ctx.on_signal("work", move |_| {
+            let ctx = inner.clone();
+            async move {
+                let branch = ctx.clone();
+                ctx.launch(async move { branch.activity("launched", "").await });
+                ctx.activity("handler", "").await.map(drop)
+            }
+        });
+        Ok("done".into())
+    }
+    check_workflow(
+        &workflow(main).unfinished_handlers(UnfinishedHandlers::Wait),
+        Pins::default(),
+        "start, signal work
+         fail launched: broken
+         resolve handler",
+        expect![[r#"
+            turn 0  [h0] activity handler  [h0,l0] activity launched
+            turn 1
+            turn 2  [] fail: broken
+        "#]],
+    );
+}

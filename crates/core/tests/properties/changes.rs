@@ -57,9 +57,9 @@ fn judge(case: &Case, changed: &Program, transcript: &Transcript) -> Result<bool
 /// A failed replay says which command it is about.
 fn named(failed: &ReplayFailed) -> Result<(), Problem> {
     match &*failed.error {
-        ActivationError::Nondeterminism(report) if report.recorded().is_some() || report.new().is_some() => {
+        ActivationError::Nondeterminism(report) if report.recorded().is_some() || report.decided().is_some() => {
             let text = report.to_string();
-            let named = [report.recorded(), report.new()];
+            let named = [report.recorded(), report.decided()];
             let all = named.into_iter().flatten().all(|command| text.contains(&command.kind.to_string()));
             if all { Ok(()) } else { Err(format!("the report does not name its commands: {text}")) }
         }
