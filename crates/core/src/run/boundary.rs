@@ -1,5 +1,6 @@
 //! Between rounds: the executor brings messages to handlers and looks at conditions.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
@@ -9,7 +10,7 @@ use super::messages::Dispatch;
 use super::rounds::panic_message;
 use super::shared::Stop;
 use super::slot::{SlotId, Value};
-use crate::{ActivationError, UnitId};
+use crate::{ActivationError, UnitId, Warning};
 
 impl Run {
     pub(super) fn between_rounds(&mut self, played: bool) -> Result<(), ActivationError> {
@@ -28,9 +29,21 @@ impl Run {
             self.check_conditions()?;
         }
         self.adopt_newborn();
-        let released = std::mem::take(&mut self.shared.lock().released);
+        let (released, spent) = {
+            let mut state = self.shared.lock();
+            (std::mem::take(&mut state.released), std::mem::take(&mut state.spent))
+        };
         released.into_iter().for_each(Waker::wake);
+        self.drop_spent(spent);
         Ok(())
+    }
+
+    /// Drops closures of the user's. Like all that is dropped because it is over, they can ask nothing of the run.
+    fn drop_spent(&self, spent: Vec<Box<dyn Any + Send>>) {
+        let _hold = Hold::mode(Mode::Teardown);
+        let panicked: Vec<String> = spent.into_iter().filter_map(|closure| self.drop_quietly(closure)).collect();
+        let warnings = panicked.into_iter().map(|message| Warning::DestructorPanicked { message });
+        self.shared.lock().warnings.extend(warnings);
     }
 
     /// Starts a handler for each message that has one, in the order in which the messages came. Validators run here, by

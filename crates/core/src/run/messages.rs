@@ -166,17 +166,17 @@ impl State {
 
     /// Takes a phase's handlers away; what they have not taken stays for others.
     pub(crate) fn remove_handlers(&mut self, phase: u64) {
-        self.messages.update_handlers.retain(|_, handler| handler.phase != Some(phase));
-        let freed: Vec<Name> = self
-            .messages
-            .signals
-            .iter_mut()
-            .filter(|(_, mailbox)| mailbox.handler.as_ref().is_some_and(|handler| handler.phase == Some(phase)))
-            .map(|(name, mailbox)| {
-                mailbox.handler = None;
-                name.clone()
-            })
-            .collect();
+        let updates = std::mem::take(&mut self.messages.update_handlers);
+        let (gone, kept) = updates.into_iter().partition(|(_, handler)| handler.phase == Some(phase));
+        self.messages.update_handlers = kept;
+        self.spent.push(Box::<BTreeMap<Name, Arc<UpdateHandler>>>::new(gone));
+        let mut freed: Vec<Name> = Vec::new();
+        for (name, mailbox) in &mut self.messages.signals {
+            if let Some(handler) = mailbox.handler.take_if(|handler| handler.phase == Some(phase)) {
+                self.spent.push(Box::new(handler));
+                freed.push(name.clone());
+            }
+        }
         for name in freed {
             self.messages.due.remove(&name);
             self.settle(&name);

@@ -1,5 +1,6 @@
 //! The state of a run between and during its turns: a fold over its transcript.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Arc;
@@ -92,6 +93,8 @@ pub(crate) struct State {
     pub(crate) scopes: Scopes,
     pub(crate) next_scope: ScopeId,
     pub(crate) bodies: BTreeMap<Seq, Body>,
+    /// Closures of the user's that are not needed any more, to be dropped outside the lock.
+    pub(crate) spent: Vec<Box<dyn Any + Send>>,
 
     pub(crate) commands: Vec<Emitted>,
     /// Positions of commands whose options may still be set.
@@ -168,6 +171,7 @@ impl State {
             scopes: Scopes::of_run(),
             next_scope: 3,
             bodies: BTreeMap::new(),
+            spent: Vec::new(),
             commands: Vec::new(),
             open: Vec::new(),
             matcher: Matcher::default(),
@@ -190,6 +194,13 @@ impl State {
     /// Places of events count from the start of each turn.
     pub(crate) fn begin_places(&mut self) {
         self.next_place = 0;
+    }
+
+    /// The body of this `run` is not needed any more.
+    pub(crate) fn spend_body(&mut self, seq: Seq) {
+        if let Some(body) = self.bodies.remove(&seq) {
+            self.spent.push(Box::new(body));
+        }
     }
 
     pub(crate) fn next_ordinal(&mut self) -> Ordinal {
