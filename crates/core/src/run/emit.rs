@@ -7,7 +7,7 @@ use super::slot::{SlotId, What};
 use super::state::State;
 use crate::command::Operation;
 use crate::options::{CancelType, Retry};
-use crate::{ActivationError, CallSite, Command, CommandKind, Name, OperationId, Seq, UnitId, Warning};
+use crate::{ActivationError, CallSite, Command, CommandKind, Name, Nondeterminism, OperationId, Seq, UnitId, Warning};
 
 /// A command of this turn. Its position is its index; it is open until sealed.
 pub(crate) struct Emitted {
@@ -137,9 +137,52 @@ impl State {
                 }
                 emitted.command.kind = recorded;
             }
-            Verdict::Different(report) => self.fail(ActivationError::Nondeterminism(report)),
+            Verdict::Different(report) => {
+                let report = self.earlier_difference(position).unwrap_or(report);
+                self.fail_replay(report);
+            }
         }
         self.bind_cancel_type(position);
+    }
+
+    /// Commands are sealed as their futures are polled, which need not be their order: people are told of the first
+    /// difference.
+    fn earlier_difference(&mut self, position: usize) -> Option<Box<Nondeterminism>> {
+        let mut open: Vec<usize> = self.open.iter().copied().filter(|open| *open < position).collect();
+        open.sort();
+        open.into_iter().find_map(|position| {
+            self.resolve_defaults(position);
+            let Emitted { command, sealed, bound } = &self.commands[position];
+            match self.matcher.judge(*bound, self.turn, position, command) {
+                Verdict::Different(report) if !sealed => Some(report),
+                _ => None,
+            }
+        })
+    }
+
+    /// Replayed code disagrees with the record.
+    pub(crate) fn fail_replay(&mut self, mut report: Box<Nondeterminism>) {
+        report.recorded_nth = report.recorded().and_then(|recorded| {
+            let seq = recorded.kind.seq();
+            self.nth(&recorded.kind, self.matcher.recorded_before(seq))
+        });
+        let earlier = self.commands.iter().take(report.position).map(|emitted| &emitted.command.kind);
+        report.new_nth = report.new().and_then(|new| self.nth(&new.kind, earlier));
+        self.fail(ActivationError::Nondeterminism(report));
+    }
+
+    /// An operation's number among those of its kind in the run.
+    fn nth<'a>(&self, kind: &CommandKind, earlier: impl Iterator<Item = &'a CommandKind>) -> Option<u64> {
+        kind.seq()?;
+        let in_this_turn = earlier.filter(|other| other.word() == kind.word()).count() as u64;
+        Some(self.counts.get(kind.word()).unwrap_or(&0) + in_this_turn)
+    }
+
+    /// Counts the operations of a turn that is over, by their kind.
+    pub(crate) fn count(&mut self, commands: &[Emitted]) {
+        for kind in commands.iter().map(|emitted| &emitted.command.kind).filter(|kind| kind.seq().is_some()) {
+            *self.counts.entry(kind.word()).or_default() += 1;
+        }
     }
 
     fn resolve_defaults(&mut self, position: usize) {

@@ -197,17 +197,18 @@ impl Run {
         if state.abandoned {
             return Err(ActivationError::Abandoned);
         }
-        if let Some(fault) = state.fault.take() {
-            return Err(*fault);
-        }
         let (turn, position) = (state.turn, state.commands.len());
         if let Some(report) = state.matcher.missing(turn, position) {
-            return Err(ActivationError::Nondeterminism(report));
+            state.fail_replay(report);
+        }
+        if let Some(fault) = state.fault.take() {
+            return Err(*fault);
         }
         let choices = state.scheduler.end_turn()?;
         let warnings = std::mem::take(&mut state.warnings);
         state.matcher = Matcher::live();
         let commands = std::mem::take(&mut state.commands);
+        state.count(&commands);
         assert!(
             commands.iter().all(|emitted| emitted.sealed),
             "invariant 2: every command is sealed by the step's end"

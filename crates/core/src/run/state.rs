@@ -100,6 +100,8 @@ pub(crate) struct State {
     /// Positions of commands whose options may still be set.
     pub(crate) open: Vec<usize>,
     pub(crate) matcher: Matcher,
+    /// How many operations of each kind the turns before this one started.
+    pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) messages: Messages,
     pub(crate) rejected: Vec<Rejected>,
     pub(crate) warnings: Vec<Warning>,
@@ -175,6 +177,7 @@ impl State {
             commands: Vec::new(),
             open: Vec::new(),
             matcher: Matcher::default(),
+            counts: BTreeMap::new(),
             messages: Messages::default(),
             rejected: Vec::new(),
             warnings: Vec::new(),
