@@ -5,8 +5,8 @@
 
 mod commands;
 mod dropping;
-//mod golden;
-//mod identity;
+mod golden;
+mod identity;
 mod ids;
 mod joins;
 mod kit;
