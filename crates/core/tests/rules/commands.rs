@@ -111,3 +111,75 @@ fn handlers_that_hold_something_of_their_run_are_dropped_without_harm() {
         "#]],
     );
 }
+
+/// C-2: options belong to a command as long as it is open: until it is polled, dropped or detached, or its step ends.
+#[test]
+fn options_are_set_until_the_command_is_sealed() {
+    async fn in_time(ctx: Ctx, _: Payload) -> Done {
+        let a = ctx.activity("A", "");
+        ctx.set_state("between", "1");
+        a.queue("other").summary("still open").await
+    }
+    let played = play(in_time, "start");
+    let CommandKind::Activity(activity) = &played.transcript.turns[0].commands[0].kind else { panic!() };
+    assert_eq!((activity.queue.as_deref(), activity.summary.as_deref()), (Some("other"), Some("still open")));
+    async fn after_a_poll(ctx: Ctx, _: Payload) -> Done {
+        let mut a = ctx.activity("A", "");
+        futures::poll!(&mut a).is_pending();
+        a.queue("other").await
+    }
+    async fn after_the_step(ctx: Ctx, _: Payload) -> Done {
+        let a = ctx.activity("A", "");
+        ctx.yield_now().await;
+        a.queue("other").await
+    }
+    async fn after_the_turn(ctx: Ctx, _: Payload) -> Done {
+        let a = ctx.activity("A", "");
+        ctx.sleep(secs(1)).await?;
+        a.queue("other").await
+    }
+    for printed in [
+        play(after_a_poll, "start").printed,
+        play(after_the_step, "start").printed,
+        play(after_the_turn, "start\nfire").printed,
+    ] {
+        let last = printed.lines().last().unwrap();
+        assert!(
+            last.starts_with("failed: scheduler violation in unit [], at crates/core/tests/rules/commands.rs:"),
+            "{last}"
+        );
+    }
+}
+
+/// C-2, C-29: the seqs and places of open commands stand, in whatever order they are sealed.
+#[test]
+fn commands_keep_their_places_in_whatever_order_they_are_sealed() {
+    async fn backwards(ctx: Ctx, _: Payload) -> Done {
+        let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        let c = c.queue("third");
+        let (mut c, mut a, mut b) = (c, a.queue("first"), b);
+        futures::poll!(&mut c).is_pending();
+        futures::poll!(&mut a).is_pending();
+        b = b.queue("second");
+        b.await?;
+        ctx.join([c, a]).await;
+        nothing()
+    }
+    let played = play(backwards, "start\nresolve B\nresolve A, resolve C");
+    let shown = played.transcript.turns[0].commands.iter().map(|command| match &command.kind {
+        CommandKind::Activity(c) => format!("{} {} {}", c.seq, c.activity, c.queue.as_ref().unwrap()),
+        other => panic!("{other}"),
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), ["#0 A first", "#1 B second", "#2 C third"]);
+    check(
+        backwards,
+        "start
+         resolve B
+         resolve A, resolve C",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B  [] activity C
+            turn 1
+            turn 2  [] complete
+        "#]],
+    );
+}

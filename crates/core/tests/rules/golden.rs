@@ -69,11 +69,8 @@ async fn race(ctx: Ctx, _: Payload) -> Done {
     let mut words = Vec::new();
     let timer = ctx.sleep(secs(5));
     let mut timer = std::pin::pin!(timer);
-    loop {
-        match ctx.race(ctx.signal("word"), timer.as_mut()).await? {
-            Either::First(signal) => words.push(signal.input[0].to_string()),
-            Either::Second(()) => break,
-        }
+    while let Either::First(signal) = ctx.race(ctx.signal("word"), timer.as_mut()).await? {
+        words.push(signal.input[0].to_string());
     }
     ctx.set_state("words", words.join(" "));
     ctx.activity("refund", words.join(" ")).await
