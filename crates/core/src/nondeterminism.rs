@@ -107,7 +107,7 @@ struct Shown<'a>(&'a Command, Option<u64>);
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = self.0;
-        f.write_str(command.kind.to_string().trim_end())?;
+        write!(f, "{}", command.kind)?;
         if let Some(seq) = command.kind.seq() {
             write!(f, " {seq}")?;
         }
