@@ -4,12 +4,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-use super::Run;
 use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
 use super::rounds::panic_message;
 use super::shared::Stop;
 use super::slot::{SlotId, Value};
+use super::{Run, drop_quietly};
 use crate::{ActivationError, UnitId, Warning};
 
 impl Run {
@@ -18,17 +18,19 @@ impl Run {
             let mut state = self.shared.lock();
             if let Some(reason) = state.interrupt.take() {
                 let site = state.site();
-                state.fail(ActivationError::Interrupted { reason, unit: UnitId::root(), site });
+                state.fail(ActivationError::Interrupted { reason: reason.into(), unit: UnitId::root(), site });
             }
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);
+            }
+            if state.is_settled() {
+                return Ok(());
             }
         }
         self.dispatch()?;
         if played {
             self.check_conditions()?;
         }
-        self.adopt_newborn();
         let (released, spent) = {
             let mut state = self.shared.lock();
             (std::mem::take(&mut state.released), std::mem::take(&mut state.spent))
@@ -41,9 +43,9 @@ impl Run {
     /// Drops closures of the user's. Like all that is dropped because it is over, they can ask nothing of the run.
     fn drop_spent(&self, spent: Vec<Box<dyn Any + Send>>) {
         let _hold = Hold::mode(Mode::Teardown);
-        let panicked: Vec<String> = spent.into_iter().filter_map(|closure| self.drop_quietly(closure)).collect();
-        let warnings = panicked.into_iter().map(|message| Warning::DestructorPanicked { message });
-        self.shared.lock().warnings.extend(warnings);
+        for message in spent.into_iter().filter_map(drop_quietly) {
+            self.shared.lock().warn(Warning::DestructorPanicked { message });
+        }
     }
 
     /// Starts a handler for each message that has one, in the order in which the messages came. Validators run here, by

@@ -2,16 +2,16 @@
 
 use std::panic::Location;
 
-use super::matcher::{Bound, Verdict};
+use super::matcher::{Bound, Matcher, Verdict};
 use super::slot::{SlotId, What};
 use super::state::State;
 use crate::command::Operation;
 use crate::options::{CancelType, Retry};
 use crate::{ActivationError, CallSite, Command, CommandKind, Name, Nondeterminism, OperationId, Seq, UnitId, Warning};
 
-/// A command of this turn. Its position is its index; it is open until sealed.
-pub(crate) struct Emitted {
-    pub(crate) command: Command,
+/// What is known of a command of this turn beside the command itself. It is open until sealed.
+#[derive(Clone, Copy)]
+pub(crate) struct Seal {
     pub(crate) sealed: bool,
     bound: Bound,
 }
@@ -44,7 +44,7 @@ impl State {
         if self.ending.is_some() && !self.waits_for_handlers() {
             let unit = self.running_id();
             let warning = Warning::IgnoredAfterClose { unit, command: kind.to_string(), site: site.into() };
-            self.warnings.push(warning);
+            self.warn(warning);
             return Ticket::NEVER;
         }
         self.next_seq += 1;
@@ -54,7 +54,7 @@ impl State {
         }
         self.open_slot(slot, What::Operation(operation, name), site);
         let position = self.push(kind, site);
-        self.open.push(position);
+        self.open.push(position as u32);
         Ticket { slot, turn: self.turn, position }
     }
 
@@ -77,9 +77,10 @@ impl State {
     }
 
     fn append(&mut self, kind: CommandKind, unit: UnitId, site: &'static Location<'static>) -> usize {
-        let bound = self.matcher.bind(&kind);
+        let bound = self.matcher.as_mut().map_or(Bound::Live, |matcher| matcher.bind(&kind));
         let command = Command { kind, unit, site: CallSite::from(site) };
-        self.commands.push(Emitted { command, sealed: false, bound });
+        self.commands.push(command);
+        self.seals.push(Seal { sealed: false, bound });
         self.commands.len() - 1
     }
 
@@ -103,8 +104,8 @@ impl State {
         if ticket.turn != self.turn {
             return None;
         }
-        let emitted = self.commands.get_mut(ticket.position)?;
-        (!emitted.sealed).then_some(&mut emitted.command.kind)
+        let sealed = self.seals.get(ticket.position)?.sealed;
+        (!sealed).then(|| &mut self.commands[ticket.position].kind)
     }
 
     pub(crate) fn seal_ticket(&mut self, ticket: Ticket) {
@@ -115,27 +116,32 @@ impl State {
 
     /// Seals what is still open: the step is over.
     pub(crate) fn seal_all(&mut self) {
-        for position in std::mem::take(&mut self.open) {
-            self.seal(position);
+        for place in 0..self.open.len() {
+            self.seal(self.open[place] as usize);
         }
+        self.open.clear();
     }
 
     /// Closes a command to further options, resolves its defaults into it, and matches it against the record.
     pub(crate) fn seal(&mut self, position: usize) {
-        if self.commands[position].sealed {
+        if self.seals[position].sealed {
             return;
         }
         self.resolve_defaults(position);
-        let emitted = &mut self.commands[position];
-        emitted.sealed = true;
-        match self.matcher.judge(emitted.bound, self.turn, position, &emitted.command) {
+        self.seals[position].sealed = true;
+        let command = &mut self.commands[position];
+        let bound = self.seals[position].bound;
+        let judge = |matcher: &Box<Matcher>| matcher.judge(bound, self.turn, position, command);
+        match self.matcher.as_ref().map_or(Verdict::Same, judge) {
             Verdict::Same => {}
             Verdict::Tuned(recorded, fields) => {
                 if !fields.is_empty() {
-                    let (command, site) = (recorded.to_string(), emitted.command.site.clone());
-                    self.warnings.push(Warning::Tuning { position, command, fields, site });
+                    let (shown, site) = (recorded.to_string(), command.site.clone());
+                    command.kind = recorded;
+                    self.warn(Warning::Tuning { position, command: shown, fields, site });
+                } else {
+                    command.kind = recorded;
                 }
-                emitted.command.kind = recorded;
             }
             Verdict::Different(report) => {
                 let report = self.earlier_difference(position).unwrap_or(report);
@@ -148,25 +154,25 @@ impl State {
     /// Commands are sealed as their futures are polled, which need not be their order: people are told of the first
     /// difference.
     fn earlier_difference(&mut self, position: usize) -> Option<Box<Nondeterminism>> {
-        let mut open: Vec<usize> = self.open.iter().copied().filter(|open| *open < position).collect();
-        open.sort();
-        open.into_iter().find_map(|position| {
-            self.resolve_defaults(position);
-            let Emitted { command, sealed, bound } = &self.commands[position];
-            match self.matcher.judge(*bound, self.turn, position, command) {
-                Verdict::Different(report) if !sealed => Some(report),
-                _ => None,
-            }
-        })
+        (0..position).filter(|earlier| !self.seals[*earlier].sealed).collect::<Vec<_>>().into_iter().find_map(
+            |earlier| {
+                self.resolve_defaults(earlier);
+                let (matcher, bound) = (self.matcher.as_ref()?, self.seals[earlier].bound);
+                match matcher.judge(bound, self.turn, earlier, &self.commands[earlier]) {
+                    Verdict::Different(report) => Some(report),
+                    Verdict::Same | Verdict::Tuned(..) => None,
+                }
+            },
+        )
     }
 
     /// Replayed code disagrees with the record.
     pub(crate) fn fail_replay(&mut self, mut report: Box<Nondeterminism>) {
         report.recorded_nth = report.recorded().and_then(|recorded| {
-            let seq = recorded.kind.seq();
-            self.nth(&recorded.kind, self.matcher.recorded_before(seq))
+            let before = self.matcher.as_ref()?.recorded_before(recorded.kind.seq());
+            self.nth(&recorded.kind, before)
         });
-        let earlier = self.commands.iter().take(report.position).map(|emitted| &emitted.command.kind);
+        let earlier = self.commands.iter().take(report.position).map(|command| &command.kind);
         report.new_nth = report.new().and_then(|new| self.nth(&new.kind, earlier));
         self.fail(ActivationError::Nondeterminism(report));
     }
@@ -175,13 +181,17 @@ impl State {
     fn nth<'a>(&self, kind: &CommandKind, earlier: impl Iterator<Item = &'a CommandKind>) -> Option<u64> {
         kind.seq()?;
         let in_this_turn = earlier.filter(|other| other.word() == kind.word()).count() as u64;
-        Some(self.counts.get(kind.word()).unwrap_or(&0) + in_this_turn)
+        let before = self.counts.iter().find(|(word, _)| *word == kind.word()).map_or(0, |(_, count)| *count);
+        Some(before + in_this_turn)
     }
 
-    /// Counts the operations of a turn that is over, by their kind.
-    pub(crate) fn count(&mut self, commands: &[Emitted]) {
-        for kind in commands.iter().map(|emitted| &emitted.command.kind).filter(|kind| kind.seq().is_some()) {
-            *self.counts.entry(kind.word()).or_default() += 1;
+    /// Counts the operations of a replayed turn that is over, by their kind.
+    pub(crate) fn count(&mut self, commands: &[Command]) {
+        for kind in commands.iter().map(|command| &command.kind).filter(|kind| kind.seq().is_some()) {
+            match self.counts.iter_mut().find(|(word, _)| *word == kind.word()) {
+                Some((_, count)) => *count += 1,
+                None => self.counts.push((kind.word(), 1)),
+            }
         }
     }
 
@@ -190,7 +200,7 @@ impl State {
         let own_queue = |asked: &mut Option<Name>| {
             asked.get_or_insert_with(|| queue.clone());
         };
-        match &mut self.commands[position].command.kind {
+        match &mut self.commands[position].kind {
             CommandKind::Activity(c) => {
                 own_queue(&mut c.queue);
                 c.retry.get_or_insert_with(Retry::exponential);
@@ -207,8 +217,6 @@ impl State {
                 if c.workflow.is_empty() {
                     c.workflow = self.start.workflow.clone();
                 }
-                c.memo.get_or_insert_with(|| self.memo.clone());
-                c.search_attributes.get_or_insert_with(|| self.search_attributes.clone());
             }
             _ => {}
         }
@@ -216,7 +224,7 @@ impl State {
 
     /// From here on the operation behaves as its sealed command says.
     fn bind_cancel_type(&mut self, position: usize) {
-        let kind = &self.commands[position].command.kind;
+        let kind = &self.commands[position].kind;
         let cancel = match kind {
             CommandKind::Activity(c) => c.cancel,
             CommandKind::LocalActivity(c) => c.cancel,

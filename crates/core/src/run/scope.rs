@@ -18,7 +18,7 @@ pub(crate) struct Scope {
     parent: Option<ScopeId>,
     /// A shield: cancellations from above stop here.
     shield: bool,
-    cancelled: Option<(Ordinal, String)>,
+    cancelled: Option<Box<(Ordinal, String)>>,
 }
 
 /// All scopes of a run, by their rising ids.
@@ -63,7 +63,8 @@ impl State {
     pub(crate) fn cancellation(&self, scope: ScopeId) -> Option<(Ordinal, String)> {
         let mut earliest: Option<&(Ordinal, String)> = None;
         let mut next = Some(scope);
-        while let Some(scope) = next.and_then(|id| self.scopes.get(id)) {
+        // What outlived its scope is still the run's.
+        while let Some(scope) = next.and_then(|id| self.scopes.get(id).or_else(|| self.scopes.get(RUN))) {
             if let Some(cancelled) = &scope.cancelled
                 && earliest.is_none_or(|(at, _)| cancelled.0 < *at)
             {
@@ -77,7 +78,7 @@ impl State {
     /// Cancels a scope. Units with waits in it become runnable; their wakers are woken by the caller, outside the lock.
     pub(crate) fn cancel_scope(&mut self, id: ScopeId, at: Ordinal, reason: String) -> Vec<Waker> {
         match self.scopes.get_mut(id) {
-            Some(scope) if scope.cancelled.is_none() => scope.cancelled = Some((at, reason)),
+            Some(scope) if scope.cancelled.is_none() => scope.cancelled = Some(Box::new((at, reason))),
             _ => return Vec::new(),
         }
         let reached: Vec<_> = self

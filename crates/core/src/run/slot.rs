@@ -148,7 +148,7 @@ impl State {
             let ends = slot.owner.is_some() && !slot.cancel.waits();
             let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
-                if self.peeking || self.horizon.is_some_and(|horizon| horizon < came) {
+                if self.only_looks(came) {
                     return (self.peek(came, waker), None);
                 }
                 let slot = self.slots.remove(&id).expect("the slot was just found");
@@ -165,7 +165,7 @@ impl State {
         }
         if let Some((at, reason)) = cancelled {
             if !slot.cancel.waits() {
-                if self.peeking {
+                if self.is_peeking() {
                     return (self.peek(at, waker), None);
                 }
                 self.consume(at);
@@ -251,8 +251,9 @@ impl State {
     /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
     /// was woken.
     fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
-        self.peek_wakers.push(waker.clone());
-        self.peeked = Some(self.peeked.map_or(came, |earlier| earlier.min(came)));
+        let look = self.look_mut();
+        look.wakers.push(waker.clone());
+        look.peeked = Some(look.peeked.map_or(came, |earlier| earlier.min(came)));
         Polled::Pending
     }
 
@@ -284,8 +285,6 @@ impl State {
 
     pub(crate) fn consume(&mut self, came: Ordinal) {
         self.consumed = self.consumed.max(Some(came));
-        let unit = self.running_unit();
-        unit.latest = unit.latest.max(Some(came));
     }
 
     /// One of the units that this slot counts has ended.
