@@ -1,16 +1,15 @@
 //! Between rounds: the executor brings messages to handlers and looks at conditions.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
+use super::Run;
 use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
 use super::rounds::panic_message;
 use super::shared::Stop;
 use super::slot::{SlotId, Value};
-use super::{Run, drop_quietly};
-use crate::{ActivationError, UnitId, Warning};
+use crate::{ActivationError, UnitId};
 
 impl Run {
     pub(super) fn between_rounds(&mut self, played: bool) -> Result<(), ActivationError> {
@@ -31,21 +30,9 @@ impl Run {
         if played {
             self.check_conditions()?;
         }
-        let (released, spent) = {
-            let mut state = self.shared.lock();
-            (std::mem::take(&mut state.released), std::mem::take(&mut state.spent))
-        };
+        let released = std::mem::take(&mut self.shared.lock().released);
         released.into_iter().for_each(Waker::wake);
-        self.drop_spent(spent);
         Ok(())
-    }
-
-    /// Drops closures of the user's. Like all that is dropped because it is over, they can ask nothing of the run.
-    fn drop_spent(&self, spent: Vec<Box<dyn Any + Send>>) {
-        let _hold = Hold::mode(Mode::Teardown);
-        for message in spent.into_iter().filter_map(drop_quietly) {
-            self.shared.lock().warn(Warning::DestructorPanicked { message });
-        }
     }
 
     /// Starts a handler for each message that has one, in the order in which the messages came. Validators run here, by

@@ -198,7 +198,7 @@ impl State {
     /// result left behind.
     pub(crate) fn is_settled(&self) -> bool {
         let no_mail = self.mail.as_ref().is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty());
-        no_mail && self.conditions.is_empty() && self.released.is_empty() && self.spent.is_empty()
+        no_mail && self.conditions.is_empty() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.

@@ -73,7 +73,8 @@ fn a_body_that_is_not_needed_is_dropped_without_harm() {
     run.activate(turn(vec![start(7)]));
     let done = Job::Resolve { seq: Seq(0), resolution: Resolution::Run(Outcome::Completed("".into())) };
     let completion = run.activate(turn(vec![done]));
-    assert_eq!(commands(&completion).last().unwrap().kind.to_string(), "activity A");
+    let names: Vec<String> = commands(&completion).iter().map(|command| command.kind.to_string()).collect();
+    assert_eq!(names, ["cancel #2", "activity A", "cancel #1"], "the second run, and what its body held");
     assert_eq!(trace.take(), ["dropped"]);
     assert!(run.take_body(Seq(0)).is_none() && run.take_body(Seq(2)).is_none());
 }
