@@ -16,6 +16,10 @@ pub struct Nondeterminism {
     pub mismatch: Mismatch,
     /// The build that recorded the turn.
     pub build: Name,
+    /// The recorded operation's number among those of its kind in the run, from 0.
+    pub recorded_nth: Option<u64>,
+    /// The new operation's number among those of its kind in the run, from 0.
+    pub new_nth: Option<u64>,
 }
 
 /// How code and transcript disagree.
@@ -75,11 +79,11 @@ impl fmt::Display for Nondeterminism {
             build => format!(", by build {build}"),
         };
         match self.recorded() {
-            Some(command) => writeln!(f, "   | recorded: {}{build}", Shown(command))?,
+            Some(command) => writeln!(f, "   | recorded: {}{build}", Shown(command, self.recorded_nth))?,
             None => writeln!(f, "   | recorded: nothing{build}")?,
         }
         match self.decided() {
-            Some(command) => writeln!(f, "   | new:      {}", Shown(command))?,
+            Some(command) => writeln!(f, "   | new:      {}", Shown(command, self.new_nth))?,
             None => writeln!(f, "   | new:      nothing")?,
         }
         if let Mismatch::Changed { differences, .. } = &self.mismatch {
@@ -97,7 +101,8 @@ impl fmt::Display for Nondeterminism {
     }
 }
 
-struct Shown<'a>(&'a Command);
+/// A command, with its number among those of its kind.
+struct Shown<'a>(&'a Command, Option<u64>);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,6 +110,9 @@ impl fmt::Display for Shown<'_> {
         write!(f, "{}", command.kind)?;
         if let Some(seq) = command.kind.seq() {
             write!(f, " {seq}")?;
+        }
+        if let Some(nth) = self.1 {
+            write!(f, ", {}({nth})", command.kind.word())?;
         }
         write!(f, ", unit {}, at {}", command.unit, command.site)
     }

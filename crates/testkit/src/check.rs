@@ -8,6 +8,7 @@ use expect_test::Expect;
 use crate::play::{Mode, Play};
 
 /// A workflow named `kit` from a function with one argument.
+#[track_caller]
 pub fn workflow<F, P>(function: F) -> Workflow
 where
     F: Fn(Ctx, Payload) -> P + Send + Sync + 'static,

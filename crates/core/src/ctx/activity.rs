@@ -234,7 +234,8 @@ impl LocalActivity {
         self.change(|activity| activity.summary = Some(summary.clone()))
     }
 
-    /// Lets the activity run on without anybody to await it.
+    /// Lets the activity run on without anybody to await it. A long pause between two attempts ends it: nobody is left
+    /// to schedule the next.
     pub fn detach(self) {
         if let LocalStep::Attempt(op) = self.step {
             op.detach();

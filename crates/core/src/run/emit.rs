@@ -7,7 +7,7 @@ use super::slot::{SlotId, What};
 use super::state::State;
 use crate::command::Operation;
 use crate::options::{CancelType, Retry};
-use crate::{ActivationError, CallSite, Command, CommandKind, Name, OperationId, Seq, UnitId, Warning};
+use crate::{ActivationError, CallSite, Command, CommandKind, Name, Nondeterminism, OperationId, Seq, UnitId, Warning};
 
 /// What is known of a command of this turn beside the command itself. It is open until sealed.
 #[derive(Clone, Copy)]
@@ -135,17 +135,60 @@ impl State {
         match self.matcher.as_deref().map_or(Verdict::Same, judge) {
             Verdict::Same => {}
             Verdict::Tuned(recorded, fields) => {
+                let (shown, site) = (recorded.to_string(), command.site.clone());
+                command.kind = recorded;
                 if !fields.is_empty() {
-                    let (shown, site) = (recorded.to_string(), command.site.clone());
-                    command.kind = recorded;
                     self.warn(Warning::Tuning { position, command: shown, fields, site });
-                } else {
-                    command.kind = recorded;
                 }
             }
-            Verdict::Different(report) => self.fail(ActivationError::Nondeterminism(report)),
+            Verdict::Different(report) => {
+                let report = self.earlier_difference(position).unwrap_or(report);
+                self.fail_replay(report);
+            }
         }
         self.bind_cancel_type(position);
+    }
+
+    /// Commands are sealed as their futures are polled, which need not be their order: people are told of the first
+    /// difference.
+    fn earlier_difference(&mut self, position: usize) -> Option<Box<Nondeterminism>> {
+        (0..position).find_map(|earlier| {
+            let Seal { sealed: false, bound } = self.seals[earlier] else { return None };
+            self.resolve_defaults(earlier);
+            match self.matcher.as_ref()?.judge(bound, self.turn, earlier, &self.commands[earlier]) {
+                Verdict::Different(report) => Some(report),
+                Verdict::Same | Verdict::Tuned(..) => None,
+            }
+        })
+    }
+
+    /// Replayed code disagrees with the record.
+    pub(crate) fn fail_replay(&mut self, mut report: Box<Nondeterminism>) {
+        report.recorded_nth = report.recorded().and_then(|recorded| {
+            let before = self.matcher.as_ref()?.recorded_before(recorded.kind.seq());
+            self.nth(&recorded.kind, before)
+        });
+        let earlier = self.commands.iter().take(report.position).map(|command| &command.kind);
+        report.new_nth = report.decided().and_then(|new| self.nth(&new.kind, earlier));
+        self.fail(ActivationError::Nondeterminism(report));
+    }
+
+    /// An operation's number among those of its kind in the run.
+    fn nth<'a>(&self, kind: &CommandKind, earlier: impl Iterator<Item = &'a CommandKind>) -> Option<u64> {
+        kind.seq()?;
+        let in_this_turn = earlier.filter(|other| other.word() == kind.word()).count() as u64;
+        let before = self.counts.iter().find(|(word, _)| *word == kind.word()).map_or(0, |(_, count)| *count);
+        Some(before + in_this_turn)
+    }
+
+    /// Counts the operations of a replayed turn that is over, by their kind.
+    pub(crate) fn count(&mut self, commands: &[Command]) {
+        for kind in commands.iter().map(|command| &command.kind).filter(|kind| kind.seq().is_some()) {
+            match self.counts.iter_mut().find(|(word, _)| *word == kind.word()) {
+                Some((_, count)) => *count += 1,
+                None => self.counts.push((kind.word(), 1)),
+            }
+        }
     }
 
     fn resolve_defaults(&mut self, position: usize) {

@@ -2,7 +2,7 @@
 
 use crate::identity::{Difference, compare};
 use crate::nondeterminism::{Mismatch, Nondeterminism};
-use crate::{Command, CommandKind, Name, PatchMarker};
+use crate::{Command, CommandKind, Name, PatchMarker, Seq};
 
 /// The recorded commands of the turn being played. A live turn has none of this.
 pub(crate) struct Matcher {
@@ -91,7 +91,14 @@ impl Matcher {
     }
 
     fn report(&self, turn: u64, position: usize, mismatch: Mismatch) -> Box<Nondeterminism> {
-        Box::new(Nondeterminism { turn, position, mismatch, build: self.build.clone() })
+        let build = self.build.clone();
+        Box::new(Nondeterminism { turn, position, mismatch, build, recorded_nth: None, new_nth: None })
+    }
+
+    /// What was recorded in this turn before the operation with this seq.
+    pub(crate) fn recorded_before(&self, seq: Option<Seq>) -> impl Iterator<Item = &CommandKind> {
+        let recorded = self.recorded.iter().map(|command| &command.kind);
+        recorded.take_while(move |kind| kind.seq() != seq)
     }
 }
 

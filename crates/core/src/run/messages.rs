@@ -170,18 +170,17 @@ impl State {
 
     /// Takes a phase's handlers away; what they have not taken stays for others.
     pub(crate) fn remove_handlers(&mut self, phase: u64) {
-        self.messages().update_handlers.retain(|_, handler| handler.phase != Some(phase));
-        let freed: Vec<Name> = self
-            .messages()
-            .signals
-            .iter_mut()
-            .filter(|(_, mailbox)| mailbox.handler.as_ref().is_some_and(|handler| handler.phase == Some(phase)))
-            .map(|(name, mailbox)| {
-                mailbox.handler = None;
-                name.clone()
-            })
-            .collect();
-        for name in freed {
+        let updates = std::mem::take(&mut self.messages().update_handlers);
+        let (gone, kept) = updates.into_iter().partition(|(_, handler)| handler.phase == Some(phase));
+        self.messages().update_handlers = kept;
+        self.spent.push(Box::<BTreeMap<Name, Arc<UpdateHandler>>>::new(gone));
+        let mut freed: Vec<(Name, Arc<SignalHandler>)> = Vec::new();
+        for (name, mailbox) in &mut self.messages().signals {
+            let handler = mailbox.handler.take_if(|handler| handler.phase == Some(phase));
+            freed.extend(handler.map(|handler| (name.clone(), handler)));
+        }
+        for (name, handler) in freed {
+            self.spent.push(Box::new(handler));
             self.messages().due.remove(&name);
             self.settle(&name);
         }

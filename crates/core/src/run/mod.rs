@@ -199,16 +199,18 @@ impl Run {
         if state.abandoned {
             return Err(ActivationError::Abandoned);
         }
+        let (turn, position) = (state.turn, state.commands.len());
+        if let Some(report) = state.matcher.as_mut().and_then(|matcher| matcher.missing(turn, position)) {
+            state.fail_replay(report);
+        }
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
-        let (turn, position) = (state.turn, state.commands.len());
-        if let Some(report) = state.matcher.as_mut().and_then(|matcher| matcher.missing(turn, position)) {
-            return Err(ActivationError::Nondeterminism(report));
-        }
         let choices = state.scheduler.end_turn()?;
-        state.matcher = None;
         let commands = std::mem::take(&mut state.commands);
+        if state.matcher.take().is_some() {
+            state.count(&commands);
+        }
         assert!(state.seals.iter().all(|seal| seal.sealed), "invariant 2: every command is sealed by the step's end");
         state.seals.clear();
         let Notes { rejected, warnings } = state.take_notes();

@@ -1,5 +1,6 @@
 //! The state of a run between and during its turns: a fold over its transcript.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -84,14 +85,16 @@ pub(crate) struct State {
     pub(crate) scopes: Scopes,
     pub(crate) next_scope: ScopeId,
     pub(crate) bodies: BTreeMap<Seq, Body>,
-    /// Bodies that nobody will run, to be dropped outside the lock.
-    pub(crate) spent: Vec<Body>,
+    /// Closures of the user's that are not needed any more, to be dropped outside the lock.
+    pub(crate) spent: Vec<Box<dyn Any + Send>>,
 
     pub(crate) commands: Vec<Command>,
     pub(crate) seals: Vec<Seal>,
     /// Positions of commands whose options may still be set.
     pub(crate) open: Vec<u32>,
     pub(crate) matcher: Option<Box<Matcher>>,
+    /// How many operations of each kind the replayed turns before this one started.
+    pub(crate) counts: Vec<(&'static str, u64)>,
     pub(crate) mail: Option<Box<Messages>>,
     notes: Option<Box<Notes>>,
 
@@ -200,6 +203,7 @@ impl State {
             seals: Vec::new(),
             open: Vec::new(),
             matcher: None,
+            counts: Vec::new(),
             mail: None,
             notes: None,
             launched_failure: None,
@@ -214,6 +218,13 @@ impl State {
     /// Places of events count from the start of each turn.
     pub(crate) fn begin_places(&mut self) {
         self.next_place = 0;
+    }
+
+    /// The body of this `run` is not needed any more.
+    pub(crate) fn spend_body(&mut self, seq: Seq) {
+        if let Some(body) = self.bodies.remove(&seq) {
+            self.spent.push(Box::new(body));
+        }
     }
 
     pub(crate) fn next_ordinal(&mut self) -> Ordinal {

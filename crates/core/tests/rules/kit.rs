@@ -4,7 +4,7 @@ pub(crate) use std::sync::{Arc, Mutex};
 pub(crate) use std::time::Duration;
 
 pub(crate) use dacapo_core::*;
-pub(crate) use dacapo_testkit::{Mode, Play, check, check_replay, check_workflow, expect, workflow};
+pub(crate) use dacapo_testkit::{Mode, Play, check, check_replay, expect, workflow};
 
 /// What a workflow comes to.
 pub(crate) type Done = Result<Payload, Failure>;

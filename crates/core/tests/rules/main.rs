@@ -2,6 +2,7 @@
 //!
 //! `check` plays each script whole, evicted between all turns and twice side by side, so what a test here shows it shows
 //! of live runs and of replays.
+#![allow(clippy::result_large_err, reason = "a failure is as large as the core makes it")]
 
 mod commands;
 mod dropping;

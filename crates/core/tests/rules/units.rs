@@ -34,11 +34,18 @@ fn every_sort_of_unit_decides_under_its_own_id() {
                 async move { ctx.activity("update handler", "").await }
             },
         );
-        ctx.activity("root", "").await?;
+        ctx.activity("root", "").detach();
+        let phase = ctx.clone();
+        ctx.phase(&ctx.state(()))
+            .on_signal("P", move |(), _| {
+                let ctx = phase.clone();
+                Handled::with(async move { ctx.activity("async handler", "").await })
+            })
+            .await?;
         branches.await;
         nothing()
     }
-    let played = play(everything, "start, signal S, update U u1, signal S");
+    let played = play(everything, "start, signal S, update U u1, signal P, signal S");
     let mut decided = decided(&played.transcript);
     decided.sort();
     expect![[r#"
@@ -47,7 +54,8 @@ fn every_sort_of_unit_decides_under_its_own_id() {
             "[h0] activity signal handler",
             "[h1] accept update u1",
             "[h1] activity update handler",
-            "[h2] activity signal handler",
+            "[h2,a0] activity async handler",
+            "[h3] activity signal handler",
             "[l0] activity launched",
             "[p2] activity branch",
             "[p2] activity nested 0",
