@@ -48,7 +48,7 @@ use std::task::Waker;
 
 use crate::activation::{Activation, Turn};
 use crate::policy::Scheduler;
-use crate::{ActivationError, Completion, Ctx, Seq, TurnDone};
+use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
 use holder::new_token;
 use matcher::Matcher;
 use scope::EXECUTION;
@@ -157,7 +157,10 @@ impl Run {
             self.take_apart();
             return Err(*fault);
         }
-        Ok(state.check_jobs(&self.workflow.name, &turn.jobs)?)
+        match turn.recorded.as_ref().and_then(|recorded| recorded.number) {
+            Some(found) if found != state.turn => Err(JobError::OutOfOrder { expected: state.turn, found })?,
+            _ => Ok(state.check_jobs(&self.workflow.name, &turn.jobs)?),
+        }
     }
 
     fn begin(&mut self, token: u64, turn: Turn) -> Result<(), ActivationError> {

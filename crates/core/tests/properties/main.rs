@@ -11,6 +11,7 @@ mod examine;
 mod found;
 mod interpret;
 mod ledger;
+mod malformed_jobs;
 mod plays;
 mod program;
 mod repeats;
