@@ -6,12 +6,15 @@
 #![allow(clippy::disallowed_macros, reason = "the coverage of generated programs is printed for people to read")]
 
 mod changes;
+mod corpus;
 mod coverage;
 mod examine;
+mod forge;
 mod found;
 mod interpret;
 mod ledger;
 mod malformed_jobs;
+mod malformed_transcripts;
 mod plays;
 mod program;
 mod repeats;
