@@ -150,7 +150,7 @@ pub enum JobError {
     #[error("no operation has seq {0}")]
     UnknownSeq(Seq),
     /// The operation is of another sort.
-    #[error("seq {seq} is a {operation}, and the resolution is that of a {resolution}")]
+    #[error("seq {seq} is of kind {operation}, and its resolution of kind {resolution}")]
     WrongKind {
         /// Which.
         seq: Seq,

@@ -248,81 +248,99 @@ pub struct Start {
     /// The task queue the run is served on.
     #[n(5)]
     pub queue: Name,
-    /// What travels beside the arguments.
+    /// When it was started.
     #[n(6)]
+    pub started: Timestamp,
+    /// Which attempt this run is, from 1.
+    #[n(7)]
+    pub attempt: u32,
+    /// What travels beside the arguments.
+    #[n(8)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
-    /// Who started it.
-    #[n(7)]
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub identity: Name,
-    /// The run that started it as a child.
-    #[n(8)]
-    pub parent: Option<RunRef>,
-    /// The root of the tree of runs it belongs to.
-    #[n(9)]
-    pub root: Option<RunRef>,
-    /// From the start of the first run to the end of the last.
-    #[n(10)]
-    #[serde(with = "text_duration_option")]
-    pub execution_timeout: Option<Duration>,
-    /// From the start of this run to its end.
-    #[n(11)]
-    #[serde(with = "text_duration_option")]
-    pub run_timeout: Option<Duration>,
-    /// For one turn.
-    #[n(12)]
-    #[serde(with = "text_duration_option")]
-    pub task_timeout: Option<Duration>,
-    /// When all its runs must have ended.
-    #[n(13)]
-    pub expires: Option<Timestamp>,
-    /// The run that this one continues.
-    #[n(14)]
-    pub continued_from: Option<Name>,
-    /// Why it continues another.
-    #[n(15)]
-    pub continued_because: Option<Continued>,
-    /// The failure of the run before it.
-    #[n(16)]
-    pub last_failure: Option<Box<Failure>>,
-    /// The result of the completed run before it.
-    #[n(17)]
-    pub last_result: Vec<Payload>,
-    /// The first run of the chain.
-    #[n(18)]
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub first_run_id: Name,
-    /// The run id this run had before it was reset.
-    #[n(19)]
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub original_run_id: Name,
-    /// When the workflow is run again after a failure.
-    #[n(20)]
-    pub retry: Option<Retry>,
-    /// Which attempt this run is, from 1.
-    #[n(21)]
-    pub attempt: u32,
-    /// When it is started, as a cron line.
-    #[n(22)]
-    pub cron: Option<Name>,
-    /// How long after the run before it this one was due, by its cron line.
-    #[n(23)]
-    #[serde(with = "text_duration_option")]
-    pub cron_interval: Option<Duration>,
     /// Notes for people.
-    #[n(24)]
+    #[n(9)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub memo: BTreeMap<Name, Payload>,
     /// What it can be found by.
-    #[n(25)]
+    #[n(10)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub search_attributes: BTreeMap<Name, Payload>,
-    /// When it was started.
-    #[n(26)]
-    pub started: Timestamp,
+    /// Who started it.
+    #[n(11)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub identity: Name,
+    /// Where it comes from, if from another run.
+    #[n(12)]
+    pub lineage: Option<Box<Lineage>>,
+    /// How long it may take and when it is run again, if anybody said.
+    #[n(13)]
+    pub terms: Option<Box<Terms>>,
+}
+
+/// The runs that a run comes from.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lineage {
+    /// The run that started it as a child.
+    #[n(0)]
+    pub parent: Option<RunRef>,
+    /// The root of the tree of runs it belongs to.
+    #[n(1)]
+    pub root: Option<RunRef>,
+    /// The run that this one continues.
+    #[n(2)]
+    pub continued_from: Option<Name>,
+    /// Why it continues another.
+    #[n(3)]
+    pub continued_because: Option<Continued>,
+    /// The failure of the run before it.
+    #[n(4)]
+    pub last_failure: Option<Box<Failure>>,
+    /// The result of the completed run before it.
+    #[n(5)]
+    pub last_result: Vec<Payload>,
+    /// The first run of the chain.
+    #[n(6)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub first_run_id: Name,
+    /// The run id this run had before it was reset.
+    #[n(7)]
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub original_run_id: Name,
+}
+
+/// The terms under which a run was started.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Terms {
+    /// From the start of the first run to the end of the last.
+    #[n(0)]
+    #[serde(with = "text_duration_option")]
+    pub execution_timeout: Option<Duration>,
+    /// From the start of this run to its end.
+    #[n(1)]
+    #[serde(with = "text_duration_option")]
+    pub run_timeout: Option<Duration>,
+    /// For one turn.
+    #[n(2)]
+    #[serde(with = "text_duration_option")]
+    pub task_timeout: Option<Duration>,
+    /// When all its runs must have ended.
+    #[n(3)]
+    pub expires: Option<Timestamp>,
+    /// When the workflow is run again after a failure.
+    #[n(4)]
+    pub retry: Option<Retry>,
+    /// When it is started, as a cron line.
+    #[n(5)]
+    pub cron: Option<Name>,
+    /// How long after the run before it this one was due, by its cron line.
+    #[n(6)]
+    #[serde(with = "text_duration_option")]
+    pub cron_interval: Option<Duration>,
     /// Which task goes first.
-    #[n(27)]
+    #[n(7)]
     pub priority: Priority,
 }
 

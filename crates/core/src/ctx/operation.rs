@@ -50,7 +50,11 @@ impl PendingOp {
     }
 
     pub(crate) fn poll_value(&mut self, cx: &mut Context<'_>) -> Poll<Result<Value, Cancelled>> {
-        self.poll_slot(self.ticket.slot, cx)
+        let polled = self.poll_slot(self.ticket.slot, cx);
+        if polled.is_ready() {
+            self.ticket = Ticket::NEVER; // There is nothing left to cancel.
+        }
+        polled
     }
 
     /// Polls the first of two resolutions.

@@ -141,7 +141,7 @@ impl<S: Send + 'static> PhaseBuilder<S> {
         let mut state = shared.enter(self.site)?;
         let refuse = match state.running_id() {
             unit if !unit.is_root() => Some("only the workflow function itself can open a phase"),
-            _ if state.messages.phase.is_some() => Some("a phase is open already; one at a time"),
+            _ if state.messages().phase.is_some() => Some("a phase is open already; one at a time"),
             _ => None,
         };
         if let Some(text) = refuse {

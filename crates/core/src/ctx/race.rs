@@ -91,9 +91,10 @@ impl<F: Future> Contend for Contender<F> {
 
 /// Decides a race, if it can be decided now. First every side is polled while results that are there are only looked
 /// at; then the sides that have one are polled in the order of those results, until no other side could have been
-/// earlier. So a side that loses has not taken what it lost with.
+/// earlier. So a side that loses has not taken what it lost with. What came after a result that the unit is still to be
+/// shown waits for that one, for it may decide the race.
 fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>) -> Option<usize> {
-    let outer = shared.enter_poll()?.peeking;
+    let outer = shared.enter_poll()?.is_peeking();
     let mut done: Vec<usize> = Vec::new();
     let mut ahead: Vec<(Ordinal, usize)> = Vec::new();
     for (place, side) in sides.iter_mut().enumerate() {
@@ -116,6 +117,7 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
                 done.push(place);
             }
         }
+        rouse(shared);
     }
     let best = done.iter().map(|place| sides[*place].latest()).min()?;
     let mut equals: Vec<usize> = done.into_iter().filter(|place| sides[*place].latest() == best).collect();
@@ -134,16 +136,18 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
 /// earliest result it could have taken.
 fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool, Option<Ordinal>) {
     let Some(mut state) = shared.enter_poll() else { return (false, None) };
-    let peeking = std::mem::replace(&mut state.peeking, true);
-    let before = state.peeked.take();
+    let look = state.look_mut();
+    let peeking = std::mem::replace(&mut look.peeking, true);
+    let before = look.peeked.take();
     let consumed = state.consumed.take();
     drop(state);
     let done = side.poll(cx);
     let Some(mut state) = shared.enter_poll() else { return (done, None) };
-    let seen = state.peeked.take();
+    let look = state.look_mut();
+    let seen = look.peeked.take();
     // What an outer race sees of this one is the earliest of all sides.
-    state.peeked = [before, seen].into_iter().flatten().min();
-    state.peeking = peeking;
+    look.peeked = [before, seen].into_iter().flatten().min();
+    look.peeking = peeking;
     side.took(state.consumed);
     state.consumed = state.consumed.max(consumed);
     (done, seen)
@@ -153,19 +157,26 @@ fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool,
 /// just used those wakes up for a look.
 fn rouse(shared: &Shared) {
     let Some(mut state) = shared.enter_poll() else { return };
-    let wakers = std::mem::take(&mut state.peek_wakers);
-    state.rousing = true;
+    let look = state.look_mut();
+    let wakers = std::mem::take(&mut look.wakers);
+    if wakers.is_empty() {
+        return;
+    }
+    look.rousing = true;
     drop(state);
     wakers.into_iter().for_each(Waker::wake);
-    shared.lock().rousing = false;
+    shared.lock().look_mut().rousing = false;
 }
 
 fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> bool {
     let Some(mut state) = shared.enter_poll() else { return false };
     let before = state.consumed.take();
+    let hidden = state.earliest_hidden();
+    let horizon = std::mem::replace(&mut state.look_mut().horizon, hidden);
     drop(state);
     let done = side.poll(cx);
     let Some(mut state) = shared.enter_poll() else { return done };
+    state.look_mut().horizon = horizon;
     side.took(state.consumed);
     state.consumed = state.consumed.max(before);
     done

@@ -47,8 +47,8 @@ impl Ctx {
             turn: state.turn,
             history: state.history,
             replaying: state.replaying,
-            memo: state.memo.clone(),
-            search_attributes: state.search_attributes.clone(),
+            memo: state.facts().memo.clone(),
+            search_attributes: state.facts().search_attributes.clone(),
         })
     }
 
@@ -92,12 +92,14 @@ impl Ctx {
         let site = Location::caller();
         let id = id.into();
         let Some(mut state) = self.shared.enter(site) else { return false };
-        if let Some(answer) = state.patches.get(&id) {
+        let recorded = state.matcher.as_ref().is_some_and(|matcher| matcher.holds_patch(&id));
+        let replaying = state.replaying;
+        let facts = state.facts_mut();
+        if let Some(answer) = facts.patches.get(&id) {
             return *answer;
         }
-        let known = state.notified.contains(&id) || state.matcher.holds_patch(&id);
-        let answer = known || !state.replaying;
-        state.patches.insert(id.clone(), answer);
+        let answer = !replaying || recorded || facts.notified.contains(&id);
+        facts.patches.insert(id.clone(), answer);
         if answer {
             state.emit(CommandKind::Patch(PatchMarker { id, deprecated: false }), site);
         }
@@ -111,7 +113,7 @@ impl Ctx {
         let site = Location::caller();
         let id = id.into();
         let Some(mut state) = self.shared.enter(site) else { return };
-        if state.patches.insert(id.clone(), true).is_none() {
+        if state.facts_mut().patches.insert(id.clone(), true).is_none() {
             state.emit(CommandKind::Patch(PatchMarker { id, deprecated: true }), site);
         }
     }
@@ -119,7 +121,8 @@ impl Ctx {
     /// The value of a durable key.
     #[track_caller]
     pub fn get_state(&self, key: impl Into<Name>) -> Option<Payload> {
-        self.shared.enter(Location::caller())?.store.get(&key.into()).cloned()
+        let key = key.into();
+        self.shared.enter(Location::caller())?.facts().store.get(&key).cloned()
     }
 
     /// Sets a durable key. It is a command: replay checks key and value.
@@ -127,7 +130,7 @@ impl Ctx {
     pub fn set_state(&self, key: impl Into<Name>, value: impl Into<Payload>) {
         let (key, value) = (key.into(), value.into());
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
-        state.store.insert(key.clone(), value.clone());
+        state.facts_mut().store.insert(key.clone(), value.clone());
         state.emit(CommandKind::State(SetState { key, value: Some(value) }), Location::caller());
     }
 
@@ -136,7 +139,7 @@ impl Ctx {
     pub fn clear_state(&self, key: impl Into<Name>) {
         let key = key.into();
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
-        state.store.remove(&key);
+        state.facts_mut().store.remove(&key);
         state.emit(CommandKind::State(SetState { key, value: None }), Location::caller());
     }
 
@@ -145,7 +148,7 @@ impl Ctx {
     #[track_caller]
     pub fn publish(&self, snapshot: impl Into<Payload>) {
         if let Some(mut state) = self.shared.enter(Location::caller()) {
-            state.published = Some(snapshot.into());
+            state.published = Some(Box::new(snapshot.into()));
         }
     }
 
@@ -154,7 +157,7 @@ impl Ctx {
     pub fn upsert_search_attributes(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
-        merge(&mut state.search_attributes, &changes);
+        merge(&mut state.facts_mut().search_attributes, &changes);
         state.emit(CommandKind::SearchAttributes(changes), Location::caller());
     }
 
@@ -163,7 +166,7 @@ impl Ctx {
     pub fn upsert_memo(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
-        merge(&mut state.memo, &changes);
+        merge(&mut state.facts_mut().memo, &changes);
         state.emit(CommandKind::Memo(changes), Location::caller());
     }
 
@@ -186,7 +189,10 @@ impl State {
     fn rng(&mut self) -> &mut Rng {
         let seed = self.seed;
         let unit = self.running_unit();
-        let path = unit.id.path().iter().fold(1, |hash, seg| mix(hash ^ u64::from(seg.index()).wrapping_add(1) << 8));
+        // Handlers count apart from branches and launched units: `[h0]` and `[p0]` are two units of one run.
+        let first = if unit.id.is_handler() { 2 } else { 1 };
+        let path =
+            unit.id.path().iter().fold(first, |hash, seg| mix(hash ^ u64::from(seg.index()).wrapping_add(1) << 8));
         unit.rng.get_or_insert_with(|| Box::new(Rng::from_seed(derive(seed ^ USER_STREAM, path))))
     }
 }

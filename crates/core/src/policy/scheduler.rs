@@ -117,6 +117,9 @@ impl Scheduler {
 
     /// Begins a turn. With a recording the turn follows it and nothing else; without one the policy is asked.
     pub fn begin_turn(&mut self, turn: u64, recorded: Option<TurnChoices>) {
+        if recorded.is_none() && self.is_deterministic() {
+            return; // Nothing is drawn and nothing is logged.
+        }
         let next_step = self.get_log().first_step() + self.get_log().len();
         self.recorder = match &recorded {
             Some(choices) => Recorder::new(choices.log().header().clone(), choices.log().first_step()),
@@ -177,13 +180,15 @@ impl Scheduler {
     /// Ends the turn and hands out its choices; there are none if the policy is deterministic. A recording of which
     /// something is left is an error.
     pub fn end_turn(&mut self) -> Result<Option<TurnChoices>, PolicyError> {
-        let silent = self.is_deterministic();
+        if self.is_deterministic() {
+            return Ok(None);
+        }
         self.picker.end_turn()?;
         let next_step = self.get_log().first_step() + self.get_log().len();
         let fresh = Recorder::new(self.header.clone(), next_step);
         let log = std::mem::replace(&mut self.recorder, fresh).into_log();
         self.round = Round::default();
-        Ok((!silent).then(|| log.into()))
+        Ok(Some(log.into()))
     }
 
     /// Asks, checks and logs.

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, PolicyError, PolicyKind, PolicyOptions, Scheduler};
+use super::{Policy, PolicyError, PolicyKind, PolicyOptions, RunScheduler, Scheduler};
 use crate::Name;
 
 /// Which policy a run is played by. Pinned when it starts, and part of its transcript.
@@ -32,15 +32,16 @@ pub enum PolicySpec {
 
 impl PolicySpec {
     /// The scheduler of a run with this policy; `own` makes the user's own.
-    pub(crate) fn scheduler(&self, own: Option<&dyn Fn() -> Box<dyn Policy>>) -> Result<Scheduler, PolicyError> {
-        match (self, own) {
-            (Self::Deterministic, _) => Ok(Scheduler::deterministic()),
+    pub(crate) fn scheduler(&self, own: Option<&dyn Fn() -> Box<dyn Policy>>) -> Result<RunScheduler, PolicyError> {
+        let scheduler = match (self, own) {
+            (Self::Deterministic, _) => return Ok(RunScheduler::deterministic()),
             (Self::Random { seed }, _) => {
                 let options = PolicyOptions { seed: Some(*seed), ..PolicyOptions::default() };
-                Scheduler::new(PolicyKind::Random, options)
+                Scheduler::new(PolicyKind::Random, options)?
             }
-            (Self::Own { name }, Some(own)) => Ok(Scheduler::with_policy(name.clone(), own())),
-            (Self::Own { name }, None) => Err(PolicyError::UnknownPolicy { name: name.to_string() }),
-        }
+            (Self::Own { name }, Some(own)) => Scheduler::with_policy(name.clone(), own()),
+            (Self::Own { name }, None) => return Err(PolicyError::UnknownPolicy { name: name.to_string() }),
+        };
+        Ok(RunScheduler::asking(scheduler))
     }
 }

@@ -1,6 +1,7 @@
 //! Between rounds: the executor brings messages to handlers and looks at conditions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 
 use super::Run;
 use super::holder::{Hold, Mode};
@@ -16,17 +17,21 @@ impl Run {
             let mut state = self.shared.lock();
             if let Some(reason) = state.interrupt.take() {
                 let site = state.site();
-                state.fail(ActivationError::Interrupted { reason, unit: UnitId::root(), site });
+                state.fail(ActivationError::Interrupted { reason: reason.into(), unit: UnitId::root(), site });
             }
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);
+            }
+            if state.is_settled() {
+                return Ok(());
             }
         }
         self.dispatch()?;
         if played {
             self.check_conditions()?;
         }
-        self.adopt_newborn();
+        let released = std::mem::take(&mut self.shared.lock().released);
+        released.into_iter().for_each(Waker::wake);
         Ok(())
     }
 

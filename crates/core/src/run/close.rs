@@ -2,8 +2,8 @@
 
 use super::holder::{Hold, Mode};
 use super::state::{Ending, Life, State, UnfinishedHandlers};
-use super::unit::{OnEnd, UnitKey};
-use super::{Playing, Run};
+use super::unit::{OnEnd, Unit, UnitKey};
+use super::{Run, drop_quietly};
 use crate::{CommandKind, CompleteUpdate, Failure, FailureKind, Outcome, Payload, UnitId, Warning};
 
 impl Run {
@@ -11,11 +11,10 @@ impl Run {
     pub(super) fn end_root(&mut self, result: Result<Payload, Failure>) {
         let mut state = self.shared.lock();
         let kind = state.ending_of(result);
-        state.ending = Some(Ending { kind, site: self.workflow.site });
+        state.ending = Some(Box::new(Ending { kind, site: self.workflow.site() }));
         let left: Vec<UnitKey> =
             state.units.iter().filter(|(_, unit)| !unit.id.is_handler()).map(|(key, _)| *key).collect();
         drop(state);
-        self.adopt_newborn();
         self.drop_units(&left);
     }
 
@@ -38,15 +37,17 @@ impl Run {
     }
 
     fn drop_units(&mut self, keys: &[UnitKey]) {
-        let playing: Vec<Playing> = keys.iter().filter_map(|key| self.futures.remove(key)).collect();
+        let mut state = self.shared.lock();
+        let units: Vec<Box<Unit>> = keys.iter().filter_map(|key| state.units.remove(key)).collect();
+        let aborted = std::mem::take(&mut state.aborted);
+        state.aborted = aborted.into_iter().filter(|key| state.units.contains_key(key)).collect();
+        drop(state);
         let panicked: Vec<String> = {
             let _hold = Hold::mode(Mode::Teardown);
-            playing.into_iter().filter_map(|playing| self.drop_quietly(playing)).collect()
+            units.into_iter().filter_map(drop_quietly).collect()
         };
         let mut state = self.shared.lock();
-        state.units.retain(|key, _| !keys.contains(key));
-        state.aborted.retain(|key| !keys.contains(key));
-        state.warnings.extend(panicked.into_iter().map(|message| Warning::DestructorPanicked { message }));
+        panicked.into_iter().for_each(|message| state.warn(Warning::DestructorPanicked { message }));
     }
 }
 
@@ -57,12 +58,15 @@ impl State {
 
     fn ending_of(&mut self, result: Result<Payload, Failure>) -> CommandKind {
         if let Some(failure) = self.launched_failure.take() {
-            return CommandKind::Fail { failure: Box::new(failure) };
+            return CommandKind::Fail { failure };
         }
         match result {
             Ok(result) => CommandKind::Complete { result },
             Err(failure) => match self.continue_as_new.take() {
-                Some(next) if failure.chain().any(|link| link.kind == FailureKind::ContinueAsNew) => {
+                Some(mut next) if failure.chain().any(|link| link.kind == FailureKind::ContinueAsNew) => {
+                    let facts = self.facts();
+                    next.memo.get_or_insert_with(|| facts.memo.clone());
+                    next.search_attributes.get_or_insert_with(|| facts.search_attributes.clone());
                     CommandKind::ContinueAsNew(next)
                 }
                 _ if failure.is_cancelled() && self.run_cancelled() => {
@@ -85,14 +89,16 @@ impl State {
             .collect();
         handlers.sort_by(|a, b| a.0.cmp(&b.0));
         for (unit, on_end) in &handlers {
-            if let OnEnd::Handler { update: Some(update), site, .. } = on_end {
+            if let OnEnd::Handler(end) = on_end
+                && let Some(update) = &end.update
+            {
                 self.answered(update);
                 let failure = Failure::application("the workflow completed before this update did").typed("RunClosed");
                 let outcome = Outcome::Failed(Box::new(failure.not_retryable()));
                 let answer = CompleteUpdate { update: update.clone(), outcome };
-                self.emit_for(unit.clone(), CommandKind::CompleteUpdate(Box::new(answer)), site);
+                self.emit_for(unit.clone(), CommandKind::CompleteUpdate(Box::new(answer)), end.site);
             }
         }
-        self.warnings.push(Warning::UnfinishedHandlers { units: handlers.into_iter().map(|(unit, _)| unit).collect() });
+        self.warn(Warning::UnfinishedHandlers { units: handlers.into_iter().map(|(unit, _)| unit).collect() });
     }
 }

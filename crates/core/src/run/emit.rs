@@ -2,16 +2,16 @@
 
 use std::panic::Location;
 
-use super::matcher::{Bound, Verdict};
+use super::matcher::{Bound, Matcher, Verdict};
 use super::slot::{SlotId, What};
 use super::state::State;
 use crate::command::Operation;
 use crate::options::{CancelType, Retry};
 use crate::{ActivationError, CallSite, Command, CommandKind, Name, OperationId, Seq, UnitId, Warning};
 
-/// A command of this turn. Its position is its index; it is open until sealed.
-pub(crate) struct Emitted {
-    pub(crate) command: Command,
+/// What is known of a command of this turn beside the command itself. It is open until sealed.
+#[derive(Clone, Copy)]
+pub(crate) struct Seal {
     pub(crate) sealed: bool,
     bound: Bound,
 }
@@ -44,7 +44,7 @@ impl State {
         if self.ending.is_some() && !self.waits_for_handlers() {
             let unit = self.running_id();
             let warning = Warning::IgnoredAfterClose { unit, command: kind.to_string(), site: site.into() };
-            self.warnings.push(warning);
+            self.warn(warning);
             return Ticket::NEVER;
         }
         self.next_seq += 1;
@@ -54,7 +54,7 @@ impl State {
         }
         self.open_slot(slot, What::Operation(operation, name), site);
         let position = self.push(kind, site);
-        self.open.push(position);
+        self.open.push(position as u32);
         Ticket { slot, turn: self.turn, position }
     }
 
@@ -77,9 +77,10 @@ impl State {
     }
 
     fn append(&mut self, kind: CommandKind, unit: UnitId, site: &'static Location<'static>) -> usize {
-        let bound = self.matcher.bind(&kind);
+        let bound = self.matcher.as_mut().map_or(Bound::Live, |matcher| matcher.bind(&kind));
         let command = Command { kind, unit, site: CallSite::from(site) };
-        self.commands.push(Emitted { command, sealed: false, bound });
+        self.commands.push(command);
+        self.seals.push(Seal { sealed: false, bound });
         self.commands.len() - 1
     }
 
@@ -103,8 +104,8 @@ impl State {
         if ticket.turn != self.turn {
             return None;
         }
-        let emitted = self.commands.get_mut(ticket.position)?;
-        (!emitted.sealed).then_some(&mut emitted.command.kind)
+        let sealed = self.seals.get(ticket.position)?.sealed;
+        (!sealed).then(|| &mut self.commands[ticket.position].kind)
     }
 
     pub(crate) fn seal_ticket(&mut self, ticket: Ticket) {
@@ -115,27 +116,32 @@ impl State {
 
     /// Seals what is still open: the step is over.
     pub(crate) fn seal_all(&mut self) {
-        for position in std::mem::take(&mut self.open) {
-            self.seal(position);
+        for place in 0..self.open.len() {
+            self.seal(self.open[place] as usize);
         }
+        self.open.clear();
     }
 
     /// Closes a command to further options, resolves its defaults into it, and matches it against the record.
     pub(crate) fn seal(&mut self, position: usize) {
-        if self.commands[position].sealed {
+        if self.seals[position].sealed {
             return;
         }
         self.resolve_defaults(position);
-        let emitted = &mut self.commands[position];
-        emitted.sealed = true;
-        match self.matcher.judge(emitted.bound, self.turn, position, &emitted.command) {
+        self.seals[position].sealed = true;
+        let command = &mut self.commands[position];
+        let bound = self.seals[position].bound;
+        let judge = |matcher: &Box<Matcher>| matcher.judge(bound, self.turn, position, command);
+        match self.matcher.as_ref().map_or(Verdict::Same, judge) {
             Verdict::Same => {}
             Verdict::Tuned(recorded, fields) => {
                 if !fields.is_empty() {
-                    let (command, site) = (recorded.to_string(), emitted.command.site.clone());
-                    self.warnings.push(Warning::Tuning { position, command, fields, site });
+                    let (shown, site) = (recorded.to_string(), command.site.clone());
+                    command.kind = recorded;
+                    self.warn(Warning::Tuning { position, command: shown, fields, site });
+                } else {
+                    command.kind = recorded;
                 }
-                emitted.command.kind = recorded;
             }
             Verdict::Different(report) => self.fail(ActivationError::Nondeterminism(report)),
         }
@@ -147,7 +153,7 @@ impl State {
         let own_queue = |asked: &mut Option<Name>| {
             asked.get_or_insert_with(|| queue.clone());
         };
-        match &mut self.commands[position].command.kind {
+        match &mut self.commands[position].kind {
             CommandKind::Activity(c) => {
                 own_queue(&mut c.queue);
                 c.retry.get_or_insert_with(Retry::exponential);
@@ -164,8 +170,6 @@ impl State {
                 if c.workflow.is_empty() {
                     c.workflow = self.start.workflow.clone();
                 }
-                c.memo.get_or_insert_with(|| self.memo.clone());
-                c.search_attributes.get_or_insert_with(|| self.search_attributes.clone());
             }
             _ => {}
         }
@@ -173,7 +177,7 @@ impl State {
 
     /// From here on the operation behaves as its sealed command says.
     fn bind_cancel_type(&mut self, position: usize) {
-        let kind = &self.commands[position].command.kind;
+        let kind = &self.commands[position].kind;
         let cancel = match kind {
             CommandKind::Activity(c) => c.cancel,
             CommandKind::LocalActivity(c) => c.cancel,

@@ -1,10 +1,11 @@
 //! Inspection: every unit of a run, what it waits for, since when and where.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Run;
 use super::slot::{Slot, SlotId, What};
-use super::unit::Go;
+use super::unit::{Go, Unit, UnitKey};
 use crate::{CallSite, Name, Operation, Seq, UnitId};
 
 /// A run at rest, as data: what a stack trace would show of a thread.
@@ -66,15 +67,18 @@ impl Run {
     pub fn inspect(&self) -> Inspection {
         let state = self.shared.lock();
         let id_of = |key| state.units.get(&key).map(|unit| unit.id.clone());
-        let mut units: Vec<UnitView> = state
-            .units
-            .iter()
-            .map(|(key, unit)| {
-                let owned = state.slots.iter().filter(|(_, slot)| slot.owner == Some(*key));
-                let waits = owned.map(|(id, slot)| wait(*id, slot)).collect();
-                UnitView { id: unit.id.clone(), since: unit.since, waits }
-            })
-            .collect();
+        let mut waits: BTreeMap<UnitKey, Vec<Wait>> = BTreeMap::new();
+        for (id, slot) in state.slots.iter() {
+            if let Some(owner) = slot.owner {
+                waits.entry(owner).or_default().push(wait(*id, slot));
+            }
+        }
+        let view = |(key, unit): (&UnitKey, &Box<Unit>)| UnitView {
+            id: unit.id.clone(),
+            since: unit.since,
+            waits: waits.remove(key).unwrap_or_default(),
+        };
+        let mut units: Vec<UnitView> = state.units.iter().map(view).collect();
         units.sort_by(|a, b| a.id.cmp(&b.id));
         let pending = state.slots.iter().filter_map(|(id, slot)| match (id, &slot.what) {
             (SlotId::Operation(seq), What::Operation(operation, name)) if slot.arrived.is_none() => {

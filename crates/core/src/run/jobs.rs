@@ -33,7 +33,13 @@ impl State {
                 Job::Update(update) if !updates.insert(&update.id) || self.update_is_open(&update.id) => {
                     return Err(JobError::UpdateTwice(update.id.clone()));
                 }
-                Job::Resolve { seq, resolution } => self.check_resolution(*seq, resolution, &mut progress)?,
+                Job::Resolve { seq, resolution } => {
+                    let before = progress.get(seq).copied();
+                    let after = self.check_resolution(*seq, resolution, before)?;
+                    if jobs.len() > 1 {
+                        progress.insert(*seq, after);
+                    }
+                }
                 Job::Start(_)
                 | Job::Patch { .. }
                 | Job::Seed { .. }
@@ -45,16 +51,17 @@ impl State {
         Ok(())
     }
 
+    /// Checks one resolution, given what earlier jobs of the turn did to the operation; gives what it is then.
     fn check_resolution(
         &self,
         seq: Seq,
         resolution: &Resolution,
-        progress: &mut BTreeMap<Seq, Progress>,
-    ) -> Result<(), JobError> {
+        before: Option<Progress>,
+    ) -> Result<Progress, JobError> {
         let Some(slot) = self.slots.get(&SlotId::Operation(seq)) else {
             return match () {
                 () if seq.0 >= self.next_seq => Err(JobError::UnknownSeq(seq)),
-                () if self.tombstones.contains(seq) => Ok(()),
+                () if self.tombstones.contains(seq) => Ok(Progress::default()),
                 () => Err(JobError::ResolvedTwice(seq)),
             };
         };
@@ -62,19 +69,18 @@ impl State {
         if !resolution.fits(operation) {
             return Err(JobError::WrongKind { seq, operation, resolution: resolution.word() });
         }
-        let seen = progress.entry(seq).or_insert(Progress { started: slot.started, resolved: slot.arrived.is_some() });
+        let before = before.unwrap_or(Progress { started: slot.started, resolved: slot.arrived.is_some() });
         match resolution {
-            _ if seen.resolved => return Err(JobError::ResolvedTwice(seq)),
-            Resolution::ChildStarted(start) | Resolution::NexusStarted(start) => {
-                if seen.started {
-                    return Err(JobError::ResolvedTwice(seq));
-                }
-                *seen = Progress { started: true, resolved: matches!(start, Started::Failed(_)) };
+            _ if before.resolved => Err(JobError::ResolvedTwice(seq)),
+            Resolution::ChildStarted(_) | Resolution::NexusStarted(_) if before.started => {
+                Err(JobError::ResolvedTwice(seq))
             }
-            Resolution::Child(_) | Resolution::Nexus(_) if !seen.started => return Err(JobError::NotYetStarted(seq)),
-            _ => seen.resolved = true,
+            Resolution::ChildStarted(start) | Resolution::NexusStarted(start) => {
+                Ok(Progress { started: true, resolved: matches!(start, Started::Failed(_)) })
+            }
+            Resolution::Child(_) | Resolution::Nexus(_) if !before.started => Err(JobError::NotYetStarted(seq)),
+            _ => Ok(Progress { resolved: true, ..before }),
         }
-        Ok(())
     }
 
     /// Applies one job. Gives the wakers to wake outside the lock.
@@ -83,12 +89,10 @@ impl State {
         match job {
             Job::Start(start) => {
                 self.seed = start.seed;
-                self.memo = start.memo.clone();
-                self.search_attributes = start.search_attributes.clone();
                 self.start = Arc::new(*start);
                 self.life = Life::Open;
             }
-            Job::Patch { id } => drop(self.notified.insert(id)),
+            Job::Patch { id } => drop(self.facts_mut().notified.insert(id)),
             Job::Seed { seed } => {
                 self.seed = seed;
                 self.units.values_mut().for_each(|unit| unit.rng = None);

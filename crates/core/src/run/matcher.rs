@@ -4,10 +4,9 @@ use crate::identity::{Difference, compare};
 use crate::nondeterminism::{Mismatch, Nondeterminism};
 use crate::{Command, CommandKind, Name, PatchMarker};
 
-/// The recorded commands of the turn being played; nothing in a live turn.
-#[derive(Default)]
+/// The recorded commands of the turn being played. A live turn has none of this.
 pub(crate) struct Matcher {
-    recorded: Option<Vec<Command>>,
+    recorded: Vec<Command>,
     /// The next recorded command that nothing is bound to yet.
     cursor: usize,
     build: Name,
@@ -19,7 +18,7 @@ pub(crate) enum Bound {
     /// New work.
     Live,
     /// The recorded command at this index.
-    Recorded(usize),
+    Recorded(u32),
     /// Nothing was recorded here.
     Extra,
 }
@@ -33,18 +32,14 @@ pub(crate) enum Verdict {
 }
 
 impl Matcher {
-    pub(crate) fn live() -> Self {
-        Self::default()
-    }
-
-    pub(crate) fn replay(recorded: Vec<Command>, build: Name) -> Self {
-        Self { recorded: Some(recorded), cursor: 0, build }
+    pub(crate) fn new(recorded: Vec<Command>, build: Name) -> Self {
+        Self { recorded, cursor: 0, build }
     }
 
     /// Binds a command at the moment it is decided, before its options are known. A recorded deprecated patch marker
     /// that the code no longer emits is passed over, so that removing it from the code shifts nothing.
     pub(crate) fn bind(&mut self, new: &CommandKind) -> Bound {
-        let Some(recorded) = &self.recorded else { return Bound::Live };
+        let recorded = &self.recorded;
         while let Some(marker) = recorded.get(self.cursor).and_then(deprecated_marker) {
             if matches!(new, CommandKind::Patch(patch) if patch.id == marker.id) {
                 break;
@@ -55,7 +50,7 @@ impl Matcher {
             return Bound::Extra;
         }
         self.cursor += 1;
-        Bound::Recorded(self.cursor - 1)
+        Bound::Recorded(self.cursor as u32 - 1)
     }
 
     /// Compares a sealed command with what it is bound to.
@@ -65,7 +60,7 @@ impl Matcher {
             Bound::Extra => {
                 return Verdict::Different(self.report(turn, position, Mismatch::Extra { new: new.clone() }));
             }
-            Bound::Recorded(index) => &self.recorded.as_ref().expect("bound to a record")[index],
+            Bound::Recorded(index) => &self.recorded[index as usize],
         };
         if recorded.kind == new.kind {
             return Verdict::Same;
@@ -81,7 +76,7 @@ impl Matcher {
 
     /// The recorded command that the code did not decide again, if there is one, after the last that it did.
     pub(crate) fn missing(&mut self, turn: u64, position: usize) -> Option<Box<Nondeterminism>> {
-        let recorded = self.recorded.as_ref()?;
+        let recorded = &self.recorded;
         while recorded.get(self.cursor).and_then(deprecated_marker).is_some() {
             self.cursor += 1;
         }
@@ -91,7 +86,7 @@ impl Matcher {
 
     /// Whether the rest of this turn's record holds the patch's mark.
     pub(crate) fn holds_patch(&self, id: &Name) -> bool {
-        let rest = self.recorded.as_ref().and_then(|recorded| recorded.get(self.cursor..)).unwrap_or_default();
+        let rest = self.recorded.get(self.cursor..).unwrap_or_default();
         rest.iter().any(|command| matches!(&command.kind, CommandKind::Patch(patch) if patch.id == *id))
     }
 

@@ -8,10 +8,10 @@ use super::phase::Phase;
 use super::scope::HANDLERS;
 use super::slot::{SlotId, Value, What};
 use super::state::State;
-use super::unit::{OnEnd, UnitFuture};
+use super::unit::{HandlerEnd, OnEnd, UnitFuture};
 use crate::activation::Query;
 use crate::job::{Signal, Update};
-use crate::{CommandKind, Failure, Name, Ordinal, Payload, Rejected, Seg, UnitId};
+use crate::{CommandKind, Failure, Name, Ordinal, Payload, Seg, UnitId};
 
 pub(crate) type SignalFn = Arc<dyn Fn(Signal) -> UnitFuture + Send + Sync>;
 pub(crate) type UpdateFn = Arc<dyn Fn(Update) -> UnitFuture + Send + Sync>;
@@ -66,8 +66,13 @@ pub(crate) enum Dispatch {
 }
 
 impl State {
+    /// Made when the first message, wait or handler comes: most runs have none.
+    pub(crate) fn messages(&mut self) -> &mut Messages {
+        self.mail.get_or_insert_default()
+    }
+
     fn mailbox(&mut self, name: &Name) -> &mut Mailbox {
-        self.messages.signals.entry(name.clone()).or_default()
+        self.messages().signals.entry(name.clone()).or_default()
     }
 
     pub(crate) fn receive_signal(&mut self, came: Ordinal, signal: Box<Signal>) {
@@ -90,7 +95,7 @@ impl State {
         let mailbox = self.mailbox(name);
         if mailbox.handler.is_some() {
             if !mailbox.queue.is_empty() {
-                self.messages.due.insert(name.clone());
+                self.messages().due.insert(name.clone());
             }
             return;
         }
@@ -107,11 +112,12 @@ impl State {
 
     /// Takes the next signal of this name if one is there and nobody waits for it.
     pub(crate) fn take_signal(&mut self, name: &Name) -> Option<(Ordinal, Box<Signal>)> {
-        self.messages.signals.get_mut(name)?.queue.pop_front()
+        self.mail.as_mut()?.signals.get_mut(name)?.queue.pop_front()
     }
 
     pub(crate) fn has_signal_handler(&self, name: &Name) -> bool {
-        self.messages.signals.get(name).is_some_and(|mailbox| mailbox.handler.is_some())
+        let mailbox = self.mail.as_ref().and_then(|mail| mail.signals.get(name));
+        mailbox.is_some_and(|mailbox| mailbox.handler.is_some())
     }
 
     pub(crate) fn await_signal(&mut self, name: &Name, site: &'static Location<'static>) -> SlotId {
@@ -144,31 +150,29 @@ impl State {
     }
 
     pub(crate) fn handle_updates(&mut self, name: &Name, handler: UpdateHandler) -> Result<(), String> {
-        if self.messages.update_handlers.contains_key(name) {
+        if self.messages().update_handlers.contains_key(name) {
             return Err(format!("update {name:?} has a handler already; one name has one handler"));
         }
-        self.messages.update_handlers.insert(name.clone(), Arc::new(handler));
+        self.messages().update_handlers.insert(name.clone(), Arc::new(handler));
         Ok(())
     }
 
     /// Registers a handler. Gives back the one whose place it takes, to be dropped outside the lock.
     pub(crate) fn handle_queries(&mut self, name: &Name, handler: QueryFn) -> Option<QueryFn> {
-        self.messages.query_handlers.insert(name.clone(), handler)
+        self.messages().query_handlers.insert(name.clone(), handler)
     }
 
     pub(crate) fn query_handler(&self, name: &Name) -> Result<QueryFn, Failure> {
-        self.messages
-            .query_handlers
-            .get(name)
-            .cloned()
-            .ok_or_else(|| unknown("query", name, &self.messages.query_handlers))
+        let none = BTreeMap::new();
+        let handlers = self.mail.as_ref().map_or(&none, |mail| &mail.query_handlers);
+        handlers.get(name).cloned().ok_or_else(|| unknown("query", name, handlers))
     }
 
     /// Takes a phase's handlers away; what they have not taken stays for others.
     pub(crate) fn remove_handlers(&mut self, phase: u64) {
-        self.messages.update_handlers.retain(|_, handler| handler.phase != Some(phase));
+        self.messages().update_handlers.retain(|_, handler| handler.phase != Some(phase));
         let freed: Vec<Name> = self
-            .messages
+            .messages()
             .signals
             .iter_mut()
             .filter(|(_, mailbox)| mailbox.handler.as_ref().is_some_and(|handler| handler.phase == Some(phase)))
@@ -178,22 +182,29 @@ impl State {
             })
             .collect();
         for name in freed {
-            self.messages.due.remove(&name);
+            self.messages().due.remove(&name);
             self.settle(&name);
         }
     }
 
     pub(crate) fn receive_update(&mut self, came: Ordinal, update: Box<Update>) {
-        self.messages.updates.push_back((came, update));
+        self.messages().updates.push_back((came, update));
     }
 
     pub(crate) fn update_is_open(&self, id: &Name) -> bool {
-        self.messages.accepted.contains(id)
+        self.mail.as_ref().is_some_and(|mail| mail.accepted.contains(id))
+    }
+
+    /// Whether there is nothing to do between two rounds: no message to bring to a handler, no condition to look at, no
+    /// result left behind.
+    pub(crate) fn is_settled(&self) -> bool {
+        let no_mail = self.mail.as_ref().is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty());
+        no_mail && self.conditions.is_empty() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.
     pub(crate) fn next_dispatch(&mut self) -> Option<Dispatch> {
-        let messages = &mut self.messages;
+        let messages = self.mail.as_mut()?;
         let update =
             messages.updates.iter().position(|(_, update)| messages.update_handlers.contains_key(&update.name));
         let update_came = update.map(|place| messages.updates[place].0);
@@ -206,7 +217,7 @@ impl State {
                 let handler = mailbox.handler.clone()?;
                 let (_, signal) = mailbox.queue.pop_front()?;
                 if mailbox.queue.is_empty() {
-                    self.messages.due.remove(&name);
+                    self.messages().due.remove(&name);
                 }
                 Some(Dispatch::Signal(handler, signal))
             }
@@ -227,10 +238,16 @@ impl State {
         site: &'static Location<'static>,
         future: UnitFuture,
     ) -> UnitId {
-        let id = UnitId::root().child(Seg::H(self.messages.next_handler));
-        self.messages.next_handler += 1;
+        let id = UnitId::root().child(Seg::H(self.messages().next_handler));
+        self.messages().next_handler += 1;
         let held = self.enter_phase(phase);
-        let key = self.spawn(id.clone(), OnEnd::Handler { update, phase, site }, HANDLERS, future, held);
+        let key = self.spawn(
+            id.clone(),
+            OnEnd::Handler(Box::new(HandlerEnd { update, phase, site })),
+            HANDLERS,
+            future,
+            held,
+        );
         if held {
             self.hold_back(key);
         }
@@ -238,19 +255,17 @@ impl State {
     }
 
     pub(crate) fn accept(&mut self, handler: &UpdateHandler, update: Update, future: UnitFuture) {
-        self.messages.accepted.insert(update.id.clone());
+        self.messages().accepted.insert(update.id.clone());
         let unit = self.start_handler(handler.phase, Some(update.id.clone()), handler.site, future);
         self.emit_for(unit, CommandKind::AcceptUpdate { update: update.id }, handler.site);
     }
 
-    pub(crate) fn reject(&mut self, update: Name, failure: Failure) {
-        self.rejected.push(Rejected { update, failure });
-    }
-
     /// Nothing is runnable any more, so nobody will register a handler for what is left.
     pub(crate) fn reject_unhandled(&mut self) {
-        while let Some((_, update)) = self.messages.updates.pop_front() {
-            let failure = unknown("update", &update.name, &self.messages.update_handlers);
+        while let Some(mail) = &mut self.mail
+            && let Some((_, update)) = mail.updates.pop_front()
+        {
+            let failure = unknown("update", &update.name, &mail.update_handlers);
             if !update.accepted {
                 self.reject(update.id, failure);
             }
@@ -258,7 +273,7 @@ impl State {
     }
 
     pub(crate) fn answered(&mut self, update: &Name) {
-        self.messages.accepted.remove(update);
+        self.messages().accepted.remove(update);
     }
 }
 

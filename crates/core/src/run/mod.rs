@@ -41,18 +41,17 @@ pub(crate) use slot::{Polled, SlotId, Value, What};
 pub(crate) use state::{Condition, State};
 pub(crate) use unit::{OnEnd, UnitFuture, UnitKey};
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
 use crate::activation::{Activation, Turn};
-use crate::policy::Scheduler;
+use crate::policy::RunScheduler;
 use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
 use holder::new_token;
 use matcher::Matcher;
 use scope::EXECUTION;
-use state::Life;
+use state::{Life, Notes};
 
 /// One run in memory: live, and able to go on from where it is.
 ///
@@ -61,16 +60,11 @@ pub struct Run {
     workflow: Workflow,
     order: Order,
     shared: Arc<Shared>,
-    futures: BTreeMap<UnitKey, Playing>,
+    /// The round being played, in order.
+    round: Vec<UnitKey>,
     /// A second instance, fed the same activations, that must decide the same.
     twin: Option<Box<Run>>,
-    poisoned: Option<String>,
-}
-
-/// A unit's future and the waker it is polled with.
-struct Playing {
-    future: UnitFuture,
-    waker: Waker,
+    poisoned: Option<Box<str>>,
 }
 
 impl Run {
@@ -87,9 +81,9 @@ impl Run {
             false => None,
         };
         let scheduler = options.pins.policy.scheduler(options.own_policy.as_deref().map(|own| own as _))?;
-        let state = State::new(scheduler, workflow.unfinished_handlers);
+        let state = State::new(scheduler, workflow.handler_policy());
         let shared = Arc::new(Shared::new(state, options.reporter));
-        Ok(Self { workflow, order: options.pins.order, shared, futures: BTreeMap::new(), twin, poisoned: None })
+        Ok(Self { workflow, order: options.pins.order, shared, round: Vec::new(), twin, poisoned: None })
     }
 
     /// Plays one activation. Exactly one completion answers it, whatever happens; no input makes this panic.
@@ -111,7 +105,9 @@ impl Run {
                 self.evict();
                 return Completion::Evicted;
             }
-            _ if self.poisoned.is_some() => Err(ActivationError::Poisoned(self.poisoned.clone().unwrap_or_default())),
+            _ if self.poisoned.is_some() => {
+                Err(ActivationError::Poisoned(self.poisoned.clone().unwrap_or_default().into()))
+            }
             Activation::Query(queries) => self.answer(queries).map(Completion::Query),
             Activation::Turn(turn) => self.play_turn(turn).map(Completion::Turn),
         };
@@ -135,7 +131,7 @@ impl Run {
             Err(error) => {
                 let message = error.to_string();
                 drop(state);
-                self.poisoned = Some(message);
+                self.poisoned = Some(message.into());
                 self.take_apart();
             }
         }
@@ -153,13 +149,13 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             // Somebody used the run while it was at rest.
             drop(state);
-            self.poisoned = Some(fault.to_string());
+            self.poisoned = Some(fault.to_string().into());
             self.take_apart();
             return Err(*fault);
         }
         match turn.recorded.as_ref().and_then(|recorded| recorded.number) {
             Some(found) if found != state.turn => Err(JobError::OutOfOrder { expected: state.turn, found })?,
-            _ => Ok(state.check_jobs(&self.workflow.name, &turn.jobs)?),
+            _ => Ok(state.check_jobs(self.workflow.name(), &turn.jobs)?),
         }
     }
 
@@ -172,8 +168,8 @@ impl Run {
         state.replaying = turn.replaying || turn.recorded.is_some();
         let number = state.turn;
         let (matcher, choices) = match turn.recorded {
-            Some(recorded) => (Matcher::replay(recorded.commands, recorded.build), Some(recorded.choices)),
-            None => (Matcher::live(), None),
+            Some(recorded) => (Some(Box::new(Matcher::new(recorded.commands, recorded.build))), Some(recorded.choices)),
+            None => (None, None),
         };
         state.matcher = matcher;
         // Every policy but the deterministic one records its choices, so a turn recorded without any made none.
@@ -187,7 +183,10 @@ impl Run {
             wakers.append(&mut state.apply(job));
         }
         if starts {
-            let root = self.workflow.root(Ctx::new(self.shared.clone()), state.start.input.clone());
+            // The workflow function takes its input; what it does not keep need not be kept.
+            let input =
+                Arc::get_mut(&mut state.start).map(|start| std::mem::take(&mut start.input)).unwrap_or_default();
+            let root = self.workflow.root(Ctx::new(self.shared.clone()), input);
             state.spawn(crate::UnitId::root(), OnEnd::Root, EXECUTION, root, false);
         }
         drop(state);
@@ -204,25 +203,22 @@ impl Run {
             return Err(*fault);
         }
         let (turn, position) = (state.turn, state.commands.len());
-        if let Some(report) = state.matcher.missing(turn, position) {
+        if let Some(report) = state.matcher.as_mut().and_then(|matcher| matcher.missing(turn, position)) {
             return Err(ActivationError::Nondeterminism(report));
         }
         let choices = state.scheduler.end_turn()?;
-        let warnings = std::mem::take(&mut state.warnings);
-        state.matcher = Matcher::live();
+        state.matcher = None;
         let commands = std::mem::take(&mut state.commands);
-        assert!(
-            commands.iter().all(|emitted| emitted.sealed),
-            "invariant 2: every command is sealed by the step's end"
-        );
-        let rejected = std::mem::take(&mut state.rejected);
+        assert!(state.seals.iter().all(|seal| seal.sealed), "invariant 2: every command is sealed by the step's end");
+        state.seals.clear();
+        let Notes { rejected, warnings } = state.take_notes();
         let void = steps == 0 && commands.is_empty() && rejected.len() == jobs;
         Ok(TurnDone {
             number: (!void).then_some(turn),
-            commands: commands.into_iter().map(|emitted| emitted.command).collect(),
+            commands,
             rejected,
             choices,
-            published: state.published.take(),
+            published: state.published.take().map(|snapshot| *snapshot),
             warnings,
             closed: state.life == Life::Closed,
         })
@@ -248,20 +244,20 @@ impl Run {
 
     fn take_apart(&mut self) {
         let _hold = Hold::new(0, Mode::Teardown);
-        let mut husk = State::new(Scheduler::deterministic(), UnfinishedHandlers::default());
+        let mut husk = State::new(RunScheduler::deterministic(), UnfinishedHandlers::default());
         husk.life = Life::Evicted;
-        let old = std::mem::replace(&mut *self.shared.lock(), husk);
-        let futures = std::mem::take(&mut self.futures);
-        for (_, playing) in futures {
-            self.drop_quietly(playing);
+        let mut old = std::mem::replace(&mut *self.shared.lock(), husk);
+        // Each unit by itself, so that a destructor that panics keeps no other from running.
+        for unit in old.units.take_values() {
+            drop_quietly(unit);
         }
-        self.drop_quietly(old);
+        drop_quietly(old);
     }
+}
 
-    /// Drops what may run destructors of user code. Gives what a panicking one said.
-    fn drop_quietly<T>(&self, what: T) -> Option<String> {
-        catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(|payload| rounds::panic_message(&*payload))
-    }
+/// Drops what may run destructors of user code. Gives what a panicking one said.
+fn drop_quietly<T>(what: T) -> Option<String> {
+    catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(|payload| rounds::panic_message(&*payload))
 }
 
 impl Drop for Run {

@@ -24,14 +24,15 @@ pub(crate) struct Phase {
 
 impl State {
     pub(crate) fn open_phase(&mut self, serial: bool) -> u64 {
-        let id = self.messages.next_phase;
-        self.messages.next_phase += 1;
-        self.messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
+        let messages = self.messages();
+        let id = messages.next_phase;
+        messages.next_phase += 1;
+        messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
         id
     }
 
     fn phase(&mut self, id: Option<u64>) -> Option<&mut Phase> {
-        let Messages { phase, left_phases, .. } = &mut self.messages;
+        let Messages { phase, left_phases, .. } = &mut **self.mail.as_mut()?;
         phase.iter_mut().chain(left_phases).find(|phase| Some(phase.id) == id)
     }
 
@@ -43,7 +44,7 @@ impl State {
     }
 
     pub(crate) fn hold_back(&mut self, key: UnitKey) {
-        if let Some(phase) = &mut self.messages.phase {
+        if let Some(phase) = &mut self.messages().phase {
             phase.held.push_back(key);
         }
     }
@@ -62,7 +63,7 @@ impl State {
             self.count_down(slot);
         }
         if done {
-            self.messages.left_phases.retain(|phase| Some(phase.id) != id);
+            self.messages().left_phases.retain(|phase| Some(phase.id) != id);
         }
     }
 
@@ -84,7 +85,8 @@ impl State {
     /// The phase is over, or was dropped. What its handlers have taken is theirs: those that are left go on as before.
     pub(crate) fn end_phase(&mut self, id: u64) {
         self.remove_handlers(id);
-        let ended = self.messages.phase.take_if(|phase| phase.id == id);
-        self.messages.left_phases.extend(ended.filter(|phase| phase.running > 0));
+        let messages = self.messages();
+        let ended = messages.phase.take_if(|phase| phase.id == id);
+        messages.left_phases.extend(ended.filter(|phase| phase.running > 0));
     }
 }

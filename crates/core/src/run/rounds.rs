@@ -9,9 +9,21 @@ use std::task::{Context, Poll, Waker};
 use super::holder::{Hold, Mode};
 use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
-use super::unit::{Go, OnEnd, UnitKey};
-use super::{Playing, Run, State};
-use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, UnitId, Warning};
+use super::unit::{Go, HandlerEnd, OnEnd, UnitFuture, UnitKey};
+use super::{Run, State, drop_quietly};
+use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, UnitId, ViolationKind, Warning};
+
+/// How a step ended.
+enum StepEnd {
+    /// It waits, or yielded.
+    Paused(UnitFuture, Waker),
+    /// The unit is done.
+    Done(Result<Payload, Failure>),
+    /// The activation failed within it.
+    Stopped,
+    /// User code panicked, and said this.
+    Panicked(String),
+}
 
 impl Run {
     /// Plays rounds until no unit is runnable. Gives how many steps that took.
@@ -19,19 +31,21 @@ impl Run {
         let mut steps = 0;
         loop {
             self.between_rounds(steps > 0)?;
-            let round = self.next_round();
-            if round.is_empty() {
+            if !self.next_round() {
                 self.at_quiescence();
                 return Ok(steps);
             }
-            steps += self.play_round(round)?;
+            steps += self.play_round()?;
         }
     }
 
-    /// The units of the next round in the run's order, which follows from their ids alone.
-    fn next_round(&mut self) -> Vec<UnitKey> {
+    /// Lines up the units of the next round in the run's order, which follows from their ids alone. Says whether there
+    /// are any.
+    fn next_round(&mut self) -> bool {
         let mut state = self.shared.lock();
-        let mut round = std::mem::take(&mut state.next_round);
+        let round = &mut self.round;
+        round.clear();
+        std::mem::swap(round, &mut state.next_round);
         round.retain(|key| state.is_alive(*key));
         if !round.is_empty() {
             state.round += 1;
@@ -43,18 +57,19 @@ impl Run {
                 (order.rank(&id), id)
             });
         }
-        round
+        !round.is_empty()
     }
 
-    fn play_round(&mut self, round: Vec<UnitKey>) -> Result<u64, ActivationError> {
-        if self.shared.lock().scheduler.is_deterministic() {
-            let mut steps = 0;
-            for key in round {
-                steps += u64::from(self.step(key)?);
-            }
-            return Ok(steps);
+    fn play_round(&mut self) -> Result<u64, ActivationError> {
+        if !self.shared.lock().scheduler.is_deterministic() {
+            let round = std::mem::take(&mut self.round);
+            return self.play_round_by_policy(&round);
         }
-        self.play_round_by_policy(&round)
+        let mut steps = 0;
+        for place in 0..self.round.len() {
+            steps += u64::from(self.step(self.round[place])?);
+        }
+        Ok(steps)
     }
 
     /// As the policy says: which of the round's units that are left goes next.
@@ -80,16 +95,16 @@ impl Run {
 
     /// One unit's go: it runs until it pauses, ends, fails or yields. Says whether it had one.
     fn step(&mut self, key: UnitKey) -> Result<bool, ActivationError> {
-        let Some(playing) = self.futures.get_mut(&key) else { return Ok(false) };
         let mut state = self.shared.lock();
-        if !state.is_alive(key) {
-            return Ok(false);
-        }
+        let Some(unit) = state.units.get_mut(&key).filter(|unit| !unit.dying) else { return Ok(false) };
+        let Some(mut future) = unit.future.take() else { return Ok(false) };
+        let waker = unit.waker.take();
+        let waker = waker.unwrap_or_else(|| Arc::new(UnitWaker { shared: self.shared.clone(), unit: key }).into());
         state.running = Some(key);
         // The unit is still queued here, so that being woken by its own result gives it no second go.
-        if let Some(waker) = state.reveal(key).filter(|waker| !waker.will_wake(&playing.waker)) {
+        if let Some(asked) = state.reveal(key).filter(|asked| !asked.will_wake(&waker)) {
             drop(state);
-            waker.wake();
+            asked.wake();
             state = self.shared.lock();
         }
         let unit = state.running_unit();
@@ -97,27 +112,54 @@ impl Run {
         let scope = unit.scope;
         state.scope = scope;
         drop(state);
-        let result = {
+        let polled = {
             let _hold = Hold::mode(Mode::Step);
-            let mut context = Context::from_waker(&playing.waker);
-            catch_unwind(AssertUnwindSafe(|| playing.future.as_mut().poll(&mut context)))
+            catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))))
         };
-        self.end_step(key, result)?;
+        match polled {
+            Ok(Poll::Pending) => self.end_step(key, StepEnd::Paused(future, waker))?,
+            Ok(Poll::Ready(result)) => {
+                let _hold = Hold::mode(Mode::Step);
+                let end = drop_quietly(future).map_or(StepEnd::Done(result), StepEnd::Panicked);
+                self.end_step(key, end)?;
+            }
+            Err(payload) => {
+                let _hold = Hold::mode(Mode::Teardown);
+                drop_quietly(future);
+                let stopped = payload.is::<Stop>();
+                self.end_step(
+                    key,
+                    if stopped { StepEnd::Stopped } else { StepEnd::Panicked(panic_message(&*payload)) },
+                )?;
+            }
+        }
         Ok(true)
     }
 
-    fn end_step(
-        &mut self,
-        key: UnitKey,
-        result: Result<Poll<Result<Payload, Failure>>, Box<dyn Any + Send>>,
-    ) -> Result<(), ActivationError> {
+    fn end_step(&mut self, key: UnitKey, end: StepEnd) -> Result<(), ActivationError> {
+        let _hold = Hold::mode(Mode::Kernel);
         let mut state = self.shared.lock();
-        if let Err(payload) = &result
-            && !payload.is::<Stop>()
-        {
-            let (message, unit, site) = (panic_message(&**payload), state.running_id(), state.site());
-            state.fail(ActivationError::Panic { message, unit, site });
-        }
+        let result = match end {
+            StepEnd::Paused(future, waker) => {
+                if let Some(unit) = state.units.get_mut(&key) {
+                    (unit.future, unit.waker) = (Some(future), Some(waker));
+                }
+                None
+            }
+            StepEnd::Done(result) => Some(result),
+            StepEnd::Panicked(message) => {
+                let (unit, site) = (state.running_id(), state.site());
+                state.fail(ActivationError::Panic { message, unit, site });
+                None
+            }
+            StepEnd::Stopped => {
+                // Without a fault of this run's own, it was stopped for meddling with another.
+                if state.fault.is_none() {
+                    state.violate(ViolationKind::ForeignCall, None);
+                }
+                None
+            }
+        };
         if state.abandoned {
             return Err(ActivationError::Abandoned);
         }
@@ -128,33 +170,29 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
-        let again = {
-            let unit = state.running_unit();
-            let again = unit.go == Go::RunningAgain || !unit.reveals.is_empty();
-            unit.go = Go::Idle;
-            again
-        };
-        match result {
-            Ok(Poll::Ready(result)) => {
-                drop(state);
-                self.end_unit(key, result);
-            }
-            _ if again => {
-                state.make_runnable(key);
-                drop(state);
-            }
-            _ => drop(state),
+        let unit = state.running_unit();
+        let again = unit.go == Go::RunningAgain || !unit.reveals.is_empty();
+        unit.go = Go::Idle;
+        if let Some(result) = result {
+            drop(state);
+            self.end_unit(key, result);
+            state = self.shared.lock();
+        } else if again {
+            state.make_runnable(key);
         }
-        self.adopt_newborn();
-        self.drop_aborted()?;
-        self.shared.lock().running = None;
+        if !state.aborted.is_empty() {
+            drop(state);
+            self.drop_aborted()?;
+            state = self.shared.lock();
+        }
+        state.running = None;
         Ok(())
     }
 
     fn end_unit(&mut self, key: UnitKey, result: Result<Payload, Failure>) {
-        drop(self.futures.remove(&key));
         let mut state = self.shared.lock();
-        let Some(unit) = state.units.remove(&key) else { return };
+        let Some(mut unit) = state.units.remove(&key) else { return };
+        state.release_all(std::mem::take(&mut unit.reveals));
         let wakers = match unit.on_end {
             OnEnd::Root => {
                 drop(state);
@@ -169,14 +207,15 @@ impl Run {
                 let mut wakers = Vec::new();
                 if let Err(failure) = result {
                     let reason = format!("launched unit {} failed: {failure}", unit.id);
-                    state.launched_failure.get_or_insert(failure);
+                    state.launched_failure.get_or_insert(Box::new(failure));
                     let at = state.next_ordinal();
                     wakers = state.cancel_scope(EXECUTION, at, reason);
                 }
                 state.count_down(slot);
                 wakers
             }
-            OnEnd::Handler { update, phase, site } => {
+            OnEnd::Handler(end) => {
+                let HandlerEnd { update, phase, site } = *end;
                 match (update, result) {
                     (Some(update), result) => {
                         state.answered(&update);
@@ -184,7 +223,7 @@ impl Run {
                         state.emit_for(unit.id.clone(), CommandKind::CompleteUpdate(Box::new(answer)), site);
                     }
                     (None, Err(failure)) => {
-                        state.warnings.push(Warning::SignalHandlerFailed { unit: unit.id.clone(), failure });
+                        state.warn(Warning::SignalHandlerFailed { unit: unit.id.clone(), failure });
                     }
                     (None, Ok(_)) => {}
                 }
@@ -194,15 +233,6 @@ impl Run {
         };
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-    }
-
-    /// Takes over the futures of units that were started since.
-    pub(super) fn adopt_newborn(&mut self) {
-        let newborn = std::mem::take(&mut self.shared.lock().newborn);
-        for (unit, future) in newborn {
-            let waker = Waker::from(Arc::new(UnitWaker { shared: self.shared.clone(), unit }));
-            self.futures.insert(unit, Playing { future, waker });
-        }
     }
 
     /// Drops the futures of units that were given up, in the run's order. What they had open is cancelled.
@@ -219,10 +249,10 @@ impl Run {
                 state.running = Some(key);
                 key
             };
-            let playing = self.futures.remove(&key);
+            let future = self.shared.lock().units.get_mut(&key).and_then(|unit| unit.future.take());
             let panicked = {
                 let _hold = Hold::mode(Mode::Step);
-                self.drop_quietly(playing)
+                drop_quietly(future)
             };
             let mut state = self.shared.lock();
             if let Some(message) = panicked {
@@ -236,10 +266,10 @@ impl Run {
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);
             }
-            state.units.remove(&key);
+            if let Some(unit) = state.units.remove(&key) {
+                state.release_all(unit.reveals);
+            }
             state.running = None;
-            drop(state);
-            self.adopt_newborn();
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Scope {
     parent: Option<ScopeId>,
     /// A shield: cancellations from above stop here.
     shield: bool,
-    cancelled: Option<(Ordinal, String)>,
+    cancelled: Option<Box<(Ordinal, String)>>,
 }
 
 /// All scopes of a run, by their rising ids.
@@ -77,7 +77,7 @@ impl State {
     /// Cancels a scope. Units with waits in it become runnable; their wakers are woken by the caller, outside the lock.
     pub(crate) fn cancel_scope(&mut self, id: ScopeId, at: Ordinal, reason: String) -> Vec<Waker> {
         match self.scopes.get_mut(id) {
-            Some(scope) if scope.cancelled.is_none() => scope.cancelled = Some((at, reason)),
+            Some(scope) if scope.cancelled.is_none() => scope.cancelled = Some(Box::new((at, reason))),
             _ => return Vec::new(),
         }
         let reached: Vec<_> = self

@@ -70,7 +70,7 @@ impl Shared {
         }
         if let Some(reason) = state.interrupt.take() {
             let (unit, last) = (state.running_id(), state.site());
-            state.fail(ActivationError::Interrupted { reason, unit, site: last });
+            state.fail(ActivationError::Interrupted { reason: reason.into(), unit, site: last });
         }
         if state.fault.is_some() {
             drop(state);
@@ -133,7 +133,7 @@ impl Shared {
             let violation = state.foreign_wake(unit);
             drop(state);
             self.report(&violation);
-        } else if holder.mode != Mode::Query && !(state.rousing && state.running == Some(unit)) {
+        } else if holder.mode != Mode::Query && !(state.is_rousing() && state.running == Some(unit)) {
             state.make_runnable(unit);
         }
     }

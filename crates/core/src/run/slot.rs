@@ -105,12 +105,28 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.arrived = Some((ordinal, value));
         slot.revealed = slot.owner.is_none();
-        if let Some(owner) = slot.owner {
-            if let Some(unit) = self.units.get_mut(&owner) {
+        let Some(owner) = slot.owner else { return };
+        match self.units.get_mut(&owner).filter(|unit| !unit.dying) {
+            Some(unit) => {
                 unit.reveals.push_back(id);
+                self.make_runnable(owner);
             }
-            self.make_runnable(owner);
+            None => self.release(id),
         }
+    }
+
+    /// The unit that awaited this is gone, and somebody else may hold the future: whoever that is finds it ready and is
+    /// woken, outside the lock.
+    fn release(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.revealed = true;
+            self.released.extend(slot.waker.take());
+        }
+    }
+
+    /// A unit ended without having seen all that came for it.
+    pub(crate) fn release_all(&mut self, reveals: impl IntoIterator<Item = SlotId>) {
+        reveals.into_iter().for_each(|id| self.release(id));
     }
 
     /// Shows a unit its next result. The waker that asked for it is woken by the caller, outside the lock.
@@ -132,7 +148,7 @@ impl State {
             let ends = slot.owner.is_some() && !slot.cancel.waits();
             let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
-                if self.peeking {
+                if self.only_looks(came) {
                     return (self.peek(came, waker), None);
                 }
                 let slot = self.slots.remove(&id).expect("the slot was just found");
@@ -149,7 +165,7 @@ impl State {
         }
         if let Some((at, reason)) = cancelled {
             if !slot.cancel.waits() {
-                if self.peeking {
+                if self.is_peeking() {
                     return (self.peek(at, waker), None);
                 }
                 self.consume(at);
@@ -235,9 +251,17 @@ impl State {
     /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
     /// was woken.
     fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
-        self.peek_wakers.push(waker.clone());
-        self.peeked = Some(self.peeked.map_or(came, |earlier| earlier.min(came)));
+        let look = self.look_mut();
+        look.wakers.push(waker.clone());
+        look.peeked = Some(look.peeked.map_or(came, |earlier| earlier.min(came)));
         Polled::Pending
+    }
+
+    /// When the earliest result came that the running unit has yet to be shown.
+    pub(crate) fn earliest_hidden(&self) -> Option<Ordinal> {
+        let unit = self.units.get(&self.running?)?;
+        let slot = self.slots.get(unit.reveals.front()?)?;
+        slot.arrived.as_ref().map(|(came, _)| *came)
     }
 
     /// The future was detached: its operation goes on, and nobody takes the result.
@@ -261,8 +285,6 @@ impl State {
 
     pub(crate) fn consume(&mut self, came: Ordinal) {
         self.consumed = self.consumed.max(Some(came));
-        let unit = self.running_unit();
-        unit.latest = unit.latest.max(Some(came));
     }
 
     /// One of the units that this slot counts has ended.

@@ -1,11 +1,12 @@
 //! The state of a run between and during its turns: a fold over its transcript.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::emit::Emitted;
+use super::emit::Seal;
 use super::matcher::Matcher;
 use super::messages::Messages;
 use super::scope::{EXECUTION, ScopeId, Scopes};
@@ -14,10 +15,11 @@ use super::slot::{Slot, SlotId};
 use super::unit::{Unit, UnitFuture, UnitKey};
 use crate::activation::History;
 use crate::job::Start;
-use crate::policy::Scheduler;
+use crate::policy::RunScheduler;
+use crate::small_map::SmallMap;
 use crate::{
-    ActivationError, CallSite, CommandKind, ContinueAsNew, Failure, Name, Ordinal, Payload, Rejected, Seq, Timestamp,
-    UnitId, Violation, ViolationKind, Warning,
+    ActivationError, CallSite, Command, CommandKind, ContinueAsNew, Failure, Name, Ordinal, Payload, Rejected, Seq,
+    Timestamp, UnitId, Violation, ViolationKind, Warning,
 };
 
 /// The body of a `run`: taken by the worker, by its seq.
@@ -45,7 +47,7 @@ pub(crate) struct State {
     pub(crate) life: Life,
     /// The first trouble of this activation. Whatever happens after it is void.
     pub(crate) fault: Option<Box<ActivationError>>,
-    pub(crate) interrupt: Option<String>,
+    pub(crate) interrupt: Option<Box<str>>,
     /// Whether the activation was given up on while it ran.
     pub(crate) abandoned: bool,
 
@@ -57,9 +59,8 @@ pub(crate) struct State {
     pub(crate) seed: u64,
     next_place: u32,
 
-    pub(crate) units: BTreeMap<UnitKey, Box<Unit>>,
+    pub(crate) units: SmallMap<UnitKey, Box<Unit>>,
     pub(crate) next_unit: UnitKey,
-    pub(crate) newborn: Vec<(UnitKey, UnitFuture)>,
     pub(crate) aborted: Vec<UnitKey>,
     pub(crate) next_round: Vec<UnitKey>,
     pub(crate) round: u64,
@@ -70,17 +71,12 @@ pub(crate) struct State {
     pub(crate) site: Option<&'static Location<'static>>,
     /// The latest result consumed since a race last asked.
     pub(crate) consumed: Option<Ordinal>,
-    /// Whether a race is finding out what is there: results are looked at and not taken.
-    pub(crate) peeking: bool,
-    /// The earliest result that was looked at.
-    pub(crate) peeked: Option<Ordinal>,
-    /// The wakers of futures whose results were looked at and not taken.
-    pub(crate) peek_wakers: Vec<Waker>,
-    /// Whether those are being woken: the running unit needs no further go for that.
-    pub(crate) rousing: bool,
-    pub(crate) scheduler: Scheduler,
+    look: Option<Box<Look>>,
+    pub(crate) scheduler: RunScheduler,
 
-    pub(crate) slots: BTreeMap<SlotId, Box<Slot>>,
+    /// Wakers of results whose unit is gone, to be woken before the next round.
+    pub(crate) released: Vec<Waker>,
+    pub(crate) slots: SmallMap<SlotId, Box<Slot>>,
     pub(crate) next_seq: u64,
     pub(crate) next_wait: u64,
     pub(crate) tombstones: SeqSet,
@@ -89,26 +85,57 @@ pub(crate) struct State {
     pub(crate) next_scope: ScopeId,
     pub(crate) bodies: BTreeMap<Seq, Body>,
 
-    pub(crate) commands: Vec<Emitted>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) seals: Vec<Seal>,
     /// Positions of commands whose options may still be set.
-    pub(crate) open: Vec<usize>,
-    pub(crate) matcher: Matcher,
-    pub(crate) messages: Messages,
-    pub(crate) rejected: Vec<Rejected>,
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) open: Vec<u32>,
+    pub(crate) matcher: Option<Box<Matcher>>,
+    pub(crate) mail: Option<Box<Messages>>,
+    notes: Option<Box<Notes>>,
 
     /// The failure of a launched unit: the run's result, whatever the workflow function returns.
-    pub(crate) launched_failure: Option<Failure>,
+    pub(crate) launched_failure: Option<Box<Failure>>,
     pub(crate) continue_as_new: Option<Box<ContinueAsNew>>,
-    pub(crate) ending: Option<Ending>,
+    pub(crate) ending: Option<Box<Ending>>,
     pub(crate) unfinished_handlers: UnfinishedHandlers,
 
+    facts: Option<Box<Facts>>,
+    pub(crate) published: Option<Box<Payload>>,
+}
+
+/// What a turn has to say beside its commands. Most have nothing.
+#[derive(Default)]
+pub(crate) struct Notes {
+    pub(crate) rejected: Vec<Rejected>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// What a run has learnt or remembers by name. Most remember nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Facts {
+    /// The answers of `patched`.
     pub(crate) patches: BTreeMap<Name, bool>,
+    /// Patches whose mark a later part of the history holds.
     pub(crate) notified: BTreeSet<Name>,
+    /// Durable keys.
     pub(crate) store: BTreeMap<Name, Payload>,
     pub(crate) memo: BTreeMap<Name, Payload>,
     pub(crate) search_attributes: BTreeMap<Name, Payload>,
-    pub(crate) published: Option<Payload>,
+}
+
+/// What the races of the running unit are finding out. Most runs have none.
+#[derive(Default)]
+pub(crate) struct Look {
+    /// Results are looked at and not taken.
+    pub(crate) peeking: bool,
+    /// The earliest result that was looked at.
+    pub(crate) peeked: Option<Ordinal>,
+    /// The wakers of futures whose results were looked at and not taken.
+    pub(crate) wakers: Vec<Waker>,
+    /// Whether those are being woken: the running unit needs no further go for that.
+    pub(crate) rousing: bool,
+    /// Results that came after this one are not taken: it is still to be shown.
+    pub(crate) horizon: Option<Ordinal>,
 }
 
 /// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
@@ -124,8 +151,15 @@ pub enum UnfinishedHandlers {
     Wait,
 }
 
+impl Facts {
+    fn of(start: &Start) -> Self {
+        let (memo, search_attributes) = (start.memo.clone(), start.search_attributes.clone());
+        Self { memo, search_attributes, ..Self::default() }
+    }
+}
+
 impl State {
-    pub(crate) fn new(scheduler: Scheduler, unfinished_handlers: UnfinishedHandlers) -> Self {
+    pub(crate) fn new(scheduler: RunScheduler, unfinished_handlers: UnfinishedHandlers) -> Self {
         Self {
             token: 0,
             life: Life::New,
@@ -139,9 +173,8 @@ impl State {
             replaying: false,
             seed: 0,
             next_place: 0,
-            units: BTreeMap::new(),
+            units: SmallMap::new(),
             next_unit: 0,
-            newborn: Vec::new(),
             aborted: Vec::new(),
             next_round: Vec::new(),
             round: 0,
@@ -149,12 +182,10 @@ impl State {
             scope: EXECUTION,
             site: None,
             consumed: None,
-            peeking: false,
-            peeked: None,
-            peek_wakers: Vec::new(),
-            rousing: false,
+            look: None,
             scheduler,
-            slots: BTreeMap::new(),
+            slots: SmallMap::new(),
+            released: Vec::new(),
             next_seq: 0,
             next_wait: 0,
             tombstones: SeqSet::default(),
@@ -163,20 +194,16 @@ impl State {
             next_scope: 3,
             bodies: BTreeMap::new(),
             commands: Vec::new(),
+            seals: Vec::new(),
             open: Vec::new(),
-            matcher: Matcher::default(),
-            messages: Messages::default(),
-            rejected: Vec::new(),
-            warnings: Vec::new(),
+            matcher: None,
+            mail: None,
+            notes: None,
             launched_failure: None,
             continue_as_new: None,
             ending: None,
             unfinished_handlers,
-            patches: BTreeMap::new(),
-            notified: BTreeSet::new(),
-            store: BTreeMap::new(),
-            memo: BTreeMap::new(),
-            search_attributes: BTreeMap::new(),
+            facts: None,
             published: None,
         }
     }
@@ -200,6 +227,44 @@ impl State {
     pub(crate) fn running_id(&self) -> UnitId {
         let unit = self.running.and_then(|key| self.units.get(&key));
         unit.map_or_else(UnitId::root, |unit| unit.id.clone())
+    }
+
+    pub(crate) fn look_mut(&mut self) -> &mut Look {
+        self.look.get_or_insert_default()
+    }
+
+    /// Whether a result that came then is only looked at now.
+    pub(crate) fn only_looks(&self, came: Ordinal) -> bool {
+        self.look.as_ref().is_some_and(|look| look.peeking || look.horizon.is_some_and(|horizon| horizon < came))
+    }
+
+    pub(crate) fn is_peeking(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.peeking)
+    }
+
+    pub(crate) fn is_rousing(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.rousing)
+    }
+
+    pub(crate) fn warn(&mut self, warning: Warning) {
+        self.notes.get_or_insert_default().warnings.push(warning);
+    }
+
+    pub(crate) fn reject(&mut self, update: Name, failure: Failure) {
+        self.notes.get_or_insert_default().rejected.push(Rejected { update, failure });
+    }
+
+    pub(crate) fn take_notes(&mut self) -> Notes {
+        self.notes.take().map_or_else(Notes::default, |notes| *notes)
+    }
+
+    /// What the run remembers, to be changed. Memo and search attributes begin as the start says.
+    pub(crate) fn facts_mut(&mut self) -> &mut Facts {
+        self.facts.get_or_insert_with(|| Box::new(Facts::of(&self.start)))
+    }
+
+    pub(crate) fn facts(&self) -> Cow<'_, Facts> {
+        self.facts.as_ref().map_or_else(|| Cow::Owned(Facts::of(&self.start)), |facts| Cow::Borrowed(&**facts))
     }
 
     pub(crate) fn site(&self) -> Option<CallSite> {

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
+use std::task::Waker;
 
 use super::scope::{EXECUTION, HANDLERS, ScopeId};
 use super::slot::SlotId;
 use super::state::State;
-use crate::{CancelOperation, Failure, Name, Ordinal, Payload, Rng, Seg, UnitId};
+use crate::{CancelOperation, Failure, Name, Payload, Rng, Seg, UnitId};
 
 /// A unit within its run, for as long as the run is in memory. Never part of an order.
 pub(crate) type UnitKey = u32;
@@ -42,9 +43,17 @@ pub(crate) enum OnEnd {
     /// As above, but a failure fails the run.
     Launched(SlotId),
     /// A handler of this phase (or of the run) is done, and its update answered.
-    Handler { update: Option<Name>, phase: Option<u64>, site: &'static Location<'static> },
+    Handler(Box<HandlerEnd>),
     /// Its async part ends it.
     HandedOver,
+}
+
+/// What the end of a handler answers and lets go on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HandlerEnd {
+    pub(crate) update: Option<Name>,
+    pub(crate) phase: Option<u64>,
+    pub(crate) site: &'static Location<'static>,
 }
 
 pub(crate) struct Unit {
@@ -59,14 +68,16 @@ pub(crate) struct Unit {
     pub(crate) scope: ScopeId,
     /// Operations it dropped or was cancelled out of, to be cancelled before its next command.
     pub(crate) cancels: Vec<(CancelOperation, &'static Location<'static>)>,
-    /// The latest result it has consumed.
-    pub(crate) latest: Option<Ordinal>,
     /// Its own stream of random numbers, once it has drawn one.
     pub(crate) rng: Option<Box<Rng>>,
     /// Whether it was dropped by whoever started it and only its destructors are left.
     pub(crate) dying: bool,
     /// The turn it was started in.
     pub(crate) since: u64,
+    /// What it plays; away while it has its go.
+    pub(crate) future: Option<UnitFuture>,
+    /// What it is polled with, from its first step on.
+    pub(crate) waker: Option<Waker>,
 }
 
 impl State {
@@ -89,13 +100,13 @@ impl State {
             reveals: VecDeque::new(),
             scope,
             cancels: Vec::new(),
-            latest: None,
             rng: None,
             dying: false,
             since: self.turn,
+            future: Some(future),
+            waker: None,
         };
         self.units.insert(key, Box::new(unit));
-        self.newborn.push((key, future));
         if !held {
             self.make_runnable(key);
         }

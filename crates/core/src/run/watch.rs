@@ -41,7 +41,7 @@ impl Watch {
     pub fn interrupt(&self, reason: impl Into<String>) {
         let mut state = self.0.lock();
         if state.token != 0 {
-            state.interrupt = Some(reason.into());
+            state.interrupt = Some(reason.into().into_boxed_str());
         }
     }
 

@@ -22,11 +22,14 @@ type StartFn = Arc<dyn Fn(Ctx, Vec<Payload>) -> UnitFuture + Send + Sync>;
 
 /// A registered workflow: a name, and the async function that decides.
 #[derive(Clone)]
-pub struct Workflow {
-    pub(crate) name: Name,
-    pub(crate) start: StartFn,
-    pub(crate) unfinished_handlers: UnfinishedHandlers,
-    pub(crate) site: &'static Location<'static>,
+pub struct Workflow(Arc<Definition>);
+
+#[derive(Clone)]
+struct Definition {
+    name: Name,
+    start: StartFn,
+    unfinished_handlers: UnfinishedHandlers,
+    site: &'static Location<'static>,
 }
 
 impl Workflow {
@@ -37,36 +40,44 @@ impl Workflow {
         F: Fn(Ctx, Vec<Payload>) -> P + Send + Sync + 'static,
         P: Future<Output = Result<Payload, Failure>> + Send + 'static,
     {
-        Self {
+        Self(Arc::new(Definition {
             name: name.into(),
             start: Arc::new(move |ctx, input| Box::pin(start(ctx, input)) as Pin<Box<dyn Future<Output = _> + Send>>),
             unfinished_handlers: UnfinishedHandlers::default(),
             site: Location::caller(),
-        }
+        }))
     }
 
     /// What happens to handlers that still wait when the function returns.
     #[must_use]
     pub fn unfinished_handlers(mut self, policy: UnfinishedHandlers) -> Self {
-        self.unfinished_handlers = policy;
+        Arc::make_mut(&mut self.0).unfinished_handlers = policy;
         self
     }
 
     /// Its name.
     pub fn name(&self) -> &Name {
-        &self.name
+        &self.0.name
+    }
+
+    pub(crate) fn handler_policy(&self) -> UnfinishedHandlers {
+        self.0.unfinished_handlers
+    }
+
+    pub(crate) fn site(&self) -> &'static Location<'static> {
+        self.0.site
     }
 
     /// The root's future. The function itself is called in the root's first step, not before.
     pub(crate) fn root(&self, ctx: Ctx, input: Vec<Payload>) -> UnitFuture {
-        let start = self.start.clone();
+        let start = self.0.start.clone();
         Box::pin(async move { start(ctx, input).await })
     }
 }
 
 impl fmt::Debug for Workflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "workflow {}", self.name)
+        write!(f, "workflow {}", self.0.name)
     }
 }
 

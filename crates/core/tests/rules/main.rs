@@ -1,0 +1,24 @@
+//! The rules of scheduling and replay, each as a story: a workflow, a script of activations, and everything it decided.
+//!
+//! `check` plays each script whole, evicted between all turns and twice side by side, so what a test here shows it shows
+//! of live runs and of replays.
+
+mod commands;
+mod dropping;
+mod golden;
+mod identity;
+mod ids;
+mod joins;
+mod kit;
+mod moving;
+mod nondeterminism;
+mod order;
+mod patches;
+mod pausing;
+mod permutations;
+mod races;
+mod replay;
+mod rounds;
+mod seqs;
+mod turns;
+mod units;
