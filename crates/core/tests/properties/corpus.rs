@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivationError, CommandKind, Ctx, Failure, OperationId, Payload, RunOptions, Seq, Transcript, TranscriptError,
-    Workflow,
+    ActivationError, CommandKind, Ctx, Failure, JobError, OperationId, Payload, RunOptions, Seq, Transcript,
+    TranscriptError, Workflow,
 };
 
 /// What the corpus was recorded with.
@@ -41,13 +41,26 @@ fn verdict(read: Result<Transcript, TranscriptError>) -> String {
     let Err(failed) = transcript.replay(&workflow(), options) else { return "replays".to_owned() };
     let what = match &*failed.error {
         ActivationError::Nondeterminism(report) => format!("nondeterminism at command {}", report.position),
-        ActivationError::Job(error) => format!("{error}"),
+        ActivationError::Job(error) => job_verdict(error),
         ActivationError::Policy(_) => "policy".to_owned(),
         ActivationError::Closed => "closed".to_owned(),
         ActivationError::UnknownSemantics { .. } => "unknown semantics".to_owned(),
         other => other.to_string(),
     };
     format!("turn {}: {what}", failed.turn)
+}
+
+fn job_verdict(error: &JobError) -> String {
+    match error {
+        JobError::NotStarted => "not started".to_owned(),
+        JobError::StartedTwice => "started twice".to_owned(),
+        JobError::OtherWorkflow { found, .. } => format!("other workflow {found}"),
+        JobError::OutOfOrder { expected, found } => format!("turn {found} in the place of turn {expected}"),
+        JobError::UnknownSeq(seq) => format!("unknown seq {seq}"),
+        JobError::WrongKind { seq, .. } => format!("wrong kind {seq}"),
+        JobError::ResolvedTwice(seq) => format!("resolved twice {seq}"),
+        other => other.to_string(),
+    }
 }
 
 fn files(directory: &str) -> Vec<(PathBuf, String)> {
