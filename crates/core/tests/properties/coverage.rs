@@ -56,7 +56,7 @@ impl Coverage {
 }
 
 /// Every operation and combinator.
-pub(crate) const FEATURES: [&str; 64] = [
+pub(crate) const FEATURES: [&str; 65] = [
     "activity",
     "activity with options",
     "local activity",
@@ -73,6 +73,7 @@ pub(crate) const FEATURES: [&str; 64] = [
     "future dropped",
     "future stored",
     "future awaited later",
+    "future polled and kept",
     "signal waited for",
     "signal tried",
     "signal handler",

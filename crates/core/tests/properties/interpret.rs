@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
 use std::time::Duration;
 
 use dacapo_core::{
@@ -197,6 +198,18 @@ impl Env {
                 let Some(stored) = stored else { return Ok(0) };
                 marks.hit("future awaited later");
                 return stored.await;
+            }
+            Op::Glance => {
+                let Some(mut stored) = self.shelf().stored.pop() else { return Ok(0) };
+                marks.hit("future polled and kept");
+                let glance = future::poll_fn(|cx| Poll::Ready(stored.poll_unpin(cx)));
+                return match glance.await {
+                    Poll::Ready(came) => came,
+                    Poll::Pending => {
+                        self.shelf().stored.push(stored);
+                        Ok(1)
+                    }
+                };
             }
             Op::Signal(name) => {
                 marks.hit("signal waited for");

@@ -60,8 +60,17 @@ pub(crate) struct Phase {
 /// Everything a workflow can do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
-    Start { what: Seqd, name: usize, input: u64, how: How },
-    AwaitStored { newest: bool },
+    Start {
+        what: Seqd,
+        name: usize,
+        input: u64,
+        how: How,
+    },
+    AwaitStored {
+        newest: bool,
+    },
+    /// Polls what was kept once, and keeps it on.
+    Glance,
     Signal(usize),
     TrySignal(usize),
     SetState(usize, u64),
@@ -252,7 +261,7 @@ impl Draw<'_> {
     /// An operation without blocks.
     pub(crate) fn leaf(&mut self) -> Op {
         let (place, value) = (self.place(2), self.below(4));
-        match self.below(36) {
+        match self.below(37) {
             0..=12 => self.start(),
             13 | 14 => Op::AwaitStored { newest: self.one_in(2) },
             15 | 16 => Op::Signal(place),
@@ -271,6 +280,7 @@ impl Draw<'_> {
             31 => Op::Info,
             32 => Op::Yield,
             33 | 34 => Op::WaitUntil(1 + self.below(3)),
+            35 => Op::Glance,
             _ if self.one_in(8) => Op::ContinueAsNew(value),
             _ => Op::Fail,
         }
