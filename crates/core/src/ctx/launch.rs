@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::branches::Handover;
-use crate::run::{OnEnd, Shared, SlotId, What};
+use crate::run::{EXECUTION, OnEnd, Shared, SlotId, What};
 use crate::{Cancelled, Ctx, Failure, Payload, Seg};
 
 impl Ctx {
@@ -53,13 +53,13 @@ impl<T> Future for Launched<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(mut state) = self.shared.enter_poll() else { return Poll::Ready(Err(Cancelled::evicted())) };
         let (polled, waker) = state.poll_slot(self.slot, cx.waker());
+        let failed = state.cancellation(EXECUTION);
         drop(state);
         drop(waker);
         ready!(polled.into_poll())?;
-        // A unit that failed leaves no value. The cancellation that follows it need not reach a wait in a shield, nor one
-        // that began after the unit had ended.
-        let failed = || Cancelled { reason: "the launched unit failed".to_owned() };
-        Poll::Ready(self.output.take().ok_or_else(failed))
+        // A unit that failed leaves no value, only the cancellation it caused, and that may not reach this wait.
+        let reason = || failed.map(|(_, reason)| reason).unwrap_or_default();
+        Poll::Ready(self.output.take().ok_or_else(|| Cancelled { reason: reason() }))
     }
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use super::branches::{Crew, Handover};
 use super::cancel::{CancelHandle, Cancellable};
-use crate::{Ctx, Failure, Payload, Seg};
+use crate::{Ctx, Failure, Payload, Seg, ViolationKind};
 
 impl Ctx {
     /// Plays a body that may launch units into its scope. The scope ends when the body and all its units have; the
@@ -46,6 +46,12 @@ impl Scope {
     #[track_caller]
     pub fn launch(&self, future: impl Future<Output = Result<(), Failure>> + Send + 'static) {
         let Some(mut state) = self.ctx.shared.enter(Location::caller()) else { return };
+        let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.slots.contains_key(&crew.slot) {
+            drop(crew);
+            let text = "the scope has ended; launch into it before its body returns".to_owned();
+            self.ctx.shared.misuse(state, ViolationKind::Misuse(text));
+        }
         let scope = self.stop.scope();
         let inside = self.clone();
         let play = async move {
@@ -54,7 +60,7 @@ impl Scope {
             }
             Ok(Payload::empty())
         };
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner).spawn(&mut state, Seg::L, scope, play);
+        crew.spawn(&mut state, Seg::L, scope, play);
     }
 
     fn fail(&self, failure: Failure) {

@@ -38,7 +38,9 @@ impl<S> StateCell<S> {
     /// Looks at the value. Conditions, validators and queries may do this too.
     #[track_caller]
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
-        let step = Holder::of_thread().mode == Mode::Step && self.shared.enter(Location::caller()).is_some();
+        let holder = Holder::of_thread();
+        let computes = matches!(holder.mode, Mode::Closure | Mode::Query) && holder.plays(self.shared.lock().token);
+        let step = !computes && self.shared.enter(Location::caller()).is_some();
         let value = self.enter();
         let _hold = step.then(|| Hold::mode(Mode::Closure));
         look(&value)

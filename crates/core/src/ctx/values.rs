@@ -35,13 +35,13 @@ impl Ctx {
     /// The time of this turn. It stands still while the turn is played, and never goes back.
     #[track_caller]
     pub fn now(&self) -> Timestamp {
-        self.shared.enter(Location::caller()).map_or_else(Timestamp::default, |state| state.now)
+        self.shared.look(Location::caller()).map_or_else(Timestamp::default, |state| state.now)
     }
 
     /// Facts about the run.
     #[track_caller]
     pub fn info(&self) -> Option<Info> {
-        let state = self.shared.enter(Location::caller())?;
+        let state = self.shared.look(Location::caller())?;
         Some(Info {
             start: state.start.clone(),
             turn: state.turn,
@@ -122,7 +122,7 @@ impl Ctx {
     #[track_caller]
     pub fn get_state(&self, key: impl Into<Name>) -> Option<Payload> {
         let key = key.into();
-        self.shared.enter(Location::caller())?.facts().store.get(&key).cloned()
+        self.shared.look(Location::caller())?.facts().store.get(&key).cloned()
     }
 
     /// Sets a durable key. It is a command: replay checks key and value.

@@ -35,7 +35,7 @@ pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
 pub(crate) use messages::{SignalHandler, UpdateHandler, ValidatorFn};
-pub(crate) use scope::ScopeId;
+pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};
 pub(crate) use state::{Condition, State};
@@ -50,7 +50,6 @@ use crate::policy::RunScheduler;
 use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
 use holder::new_token;
 use matcher::Matcher;
-use scope::EXECUTION;
 use state::{Life, Notes};
 
 /// One run in memory: live, and able to go on from where it is.

@@ -23,7 +23,14 @@ impl Run {
         }
         let _hold = Hold::new(token, Mode::Query);
         let answers = queries.into_iter().map(|query| Answer { result: self.ask(&query), id: query.id }).collect();
-        self.shared.lock().token = 0;
+        let mut state = self.shared.lock();
+        state.token = 0;
+        if state.abandoned {
+            drop(state);
+            self.poisoned = Some(ActivationError::Abandoned.to_string().into());
+            self.take_apart();
+            return Err(ActivationError::Abandoned);
+        }
         Ok(answers)
     }
 

@@ -63,7 +63,8 @@ impl State {
     pub(crate) fn cancellation(&self, scope: ScopeId) -> Option<(Ordinal, String)> {
         let mut earliest: Option<&(Ordinal, String)> = None;
         let mut next = Some(scope);
-        while let Some(scope) = next.and_then(|id| self.scopes.get(id)) {
+        // What outlived its scope is still the run's.
+        while let Some(scope) = next.and_then(|id| self.scopes.get(id).or_else(|| self.scopes.get(RUN))) {
             if let Some(cancelled) = &scope.cancelled
                 && earliest.is_none_or(|(at, _)| cancelled.0 < *at)
             {

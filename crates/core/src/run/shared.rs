@@ -41,6 +41,17 @@ impl Shared {
         Some(state)
     }
 
+    /// For a call of the ctx that only reads, which a query may make too; see [`Shared::enter`].
+    pub(crate) fn look(&self, site: &'static Location<'static>) -> Option<MutexGuard<'_, State>> {
+        let holder = Holder::of_thread();
+        let state = self.lock();
+        if holder.mode == Mode::Query && holder.plays(state.token) {
+            return Some(state);
+        }
+        drop(state);
+        self.enter(site)
+    }
+
     /// For a poll of one of the run's futures; see [`Shared::enter`].
     pub(crate) fn enter_poll(&self) -> Option<MutexGuard<'_, State>> {
         self.admit(None)
@@ -111,7 +122,10 @@ impl Shared {
     /// Fails the turn because of a call that makes no sense, and unwinds out of the user's code.
     pub(crate) fn misuse(&self, mut state: MutexGuard<'_, State>, kind: ViolationKind) -> ! {
         let site = state.site;
-        state.violate(kind, site);
+        // What a query does wrong fails the query alone.
+        if Holder::of_thread().mode != Mode::Query {
+            state.violate(kind, site);
+        }
         drop(state);
         resume_unwind(Box::new(Stop));
     }

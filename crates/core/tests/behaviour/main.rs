@@ -1,0 +1,20 @@
+//! What workflow code may rely on: messages, phases, failures, cancellation, closing, eviction, and what happens to code
+//! that breaks the rules.
+
+mod cancellation;
+mod closing;
+mod double_play;
+mod eviction;
+mod failures;
+mod handlers;
+mod inspection;
+mod kit;
+mod panics;
+mod phases;
+mod policies;
+mod queries;
+mod signals;
+mod updates;
+mod values;
+mod violations;
+mod watching;
