@@ -108,7 +108,7 @@ fn a_wait_for_a_launched_unit_that_failed_ends() {
         waits,
         "start",
         expect![[r#"
-            turn 0  [] state why = the launched unit failed  [] fail: no use
+            turn 0  [] state why = launched unit [l0] failed: no use  [] fail: no use
         "#]],
     );
 }
