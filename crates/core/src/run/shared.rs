@@ -116,7 +116,7 @@ impl Shared {
             self.report(&violation);
             return None;
         }
-        (holder.mode == Mode::Step && state.fault.is_none()).then_some(state)
+        (matches!(holder.mode, Mode::Step | Mode::Teardown) && state.fault.is_none()).then_some(state)
     }
 
     /// Fails the turn because of a call that makes no sense, and unwinds out of the user's code.

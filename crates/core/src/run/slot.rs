@@ -240,11 +240,13 @@ impl State {
         let SlotId::Operation(seq) = id else { return };
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let What::Operation(operation, _) = slot.what else { return };
+        // When the run closes nobody is running: what is open then ends with the run, without a command.
+        let Some(unit) = self.running.and_then(|key| self.units.get_mut(&key)) else { return };
         let can_be_cancelled = operation != Operation::CancelExternal && slot.cancel.asks();
         if can_be_cancelled && slot.arrived.is_none() && !slot.cancel_sent {
             slot.cancel_sent = true;
             let site = slot.site;
-            self.running_unit().cancels.push((CancelOperation { seq, operation, reason }, site));
+            unit.cancels.push((CancelOperation { seq, operation, reason }, site));
         }
     }
 
