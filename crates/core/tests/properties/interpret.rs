@@ -14,7 +14,7 @@ use dacapo_core::{
 };
 use futures::future::{self, FutureExt};
 
-use crate::coverage::Marks;
+use crate::coverage::{Marks, TAKEN};
 use crate::program::{
     Block, HANDLED, How, Kill, NAMES, Op, PHASE_SIGNAL, PHASE_UPDATE, Phase, Program, QUERIES, Seqd, Step, TUNED,
     UPDATES, WAITED,
@@ -214,11 +214,14 @@ impl Env {
             Op::Signal(name) => {
                 marks.hit("signal waited for");
                 let signal = ctx.signal(WAITED[*name]).await?;
+                marks.hit(TAKEN[*name]);
                 return Ok(fold(0, &signal.input[0].data));
             }
             Op::TrySignal(name) => {
                 marks.hit("signal tried");
-                return Ok(ctx.try_signal(WAITED[*name]).map_or(0, |signal| fold(1, &signal.input[0].data)));
+                let Some(signal) = ctx.try_signal(WAITED[*name]) else { return Ok(0) };
+                marks.hit(TAKEN[*name]);
+                return Ok(fold(1, &signal.input[0].data));
             }
             Op::SetState(key, value) => {
                 marks.hit("set state");
@@ -330,9 +333,10 @@ impl Env {
             }
             Op::SelectAll(blocks) => {
                 marks.hit("select all");
-                let (winner, came, rest) = ctx.select_all(self.all(blocks, place)).await;
+                let (winner, came, mut rest) = ctx.select_all(self.all(blocks, place)).await;
+                rest.truncate(1);
                 // One of the others is awaited all the same: losing a race must not spoil it.
-                let other = match rest.into_iter().next() {
+                let other = match rest.pop() {
                     Some(other) => other.await.unwrap_or(9),
                     None => 0,
                 };

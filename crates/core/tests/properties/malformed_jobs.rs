@@ -8,6 +8,8 @@ use dacapo_core::{
     Resolution, Rng, Run, Seq, Started, Target, Timestamp, Turn, Update, Workflow,
 };
 
+use futures::FutureExt;
+
 use crate::examine::{Case, examine_all, programs};
 use crate::interpret::WORKFLOW;
 use crate::world::{Problem, activate, new_run, play_turn, start};
@@ -36,7 +38,10 @@ fn everything() -> Workflow {
         ctx.activity("dropped", "").detach();
         let both = ctx.join([first]).await;
         ctx.set_state("first", format!("{both:?}"));
-        (timer.await?, local.await?, run.await?, child.await?, signal.await?, cancel.await?, nexus.await?);
+        timer.await?;
+        ctx.try_join([local.boxed(), run.boxed(), child.boxed(), nexus.boxed()]).await?;
+        signal.await?;
+        cancel.await?;
         promise.await
     })
 }

@@ -133,7 +133,8 @@ impl Program {
         let mut draw = Draw { rng, budget: 34 };
         let wait_for_handlers = draw.one_in(3);
         let mut body = draw.prologue();
-        body.extend(draw.steps(3, 5, true));
+        let longest = if draw.one_in(4) { 1 } else { 6 };
+        body.extend(draw.steps(3, longest, true));
         if draw.one_in(6) {
             body.push(loose(Op::ContinueAsNew(1)));
         }
@@ -224,10 +225,10 @@ impl Draw<'_> {
         let mut steps = Vec::new();
         for place in 0..2 {
             if self.one_in(3) {
-                steps.push(loose(Op::OnSignal(place, self.block(1, 3))));
+                steps.push(loose(Op::OnSignal(place, self.waiting_block())));
             }
             if self.one_in(3) {
-                steps.push(loose(Op::OnUpdate(place, self.block(1, 3))));
+                steps.push(loose(Op::OnUpdate(place, self.waiting_block())));
             }
             if self.one_in(4) {
                 steps.push(loose(Op::OnQuery(place)));
@@ -238,6 +239,12 @@ impl Draw<'_> {
 
     fn block(&mut self, depth: u32, longest: u64) -> Block {
         Arc::new(self.steps(depth, longest, false))
+    }
+
+    /// A block that often waits for mail before anything else, and so outlives others.
+    fn waiting_block(&mut self) -> Block {
+        let wait = self.one_in(2).then(|| loose(Op::Signal(self.place(2))));
+        Arc::new(wait.into_iter().chain(self.steps(1, 3, false)).collect())
     }
 
     fn blocks(&mut self, depth: u32) -> Vec<Block> {
@@ -324,7 +331,8 @@ impl Draw<'_> {
             10 | 11 => Op::Timeout(value, self.block(depth, 3)),
             12 | 13 => {
                 let how = [How::Await, How::Drop, How::Store][self.place(3)];
-                Op::Launch(self.block(depth, 3), how)
+                let block = if self.one_in(3) { self.waiting_block() } else { self.block(depth, 3) };
+                Op::Launch(block, how)
             }
             14 | 15 => Op::Scope(self.block(depth, 2), self.blocks(depth)),
             16 | 17 => {
