@@ -18,5 +18,6 @@ mod malformed_jobs;
 mod malformed_transcripts;
 mod plays;
 mod program;
+mod races;
 mod repeats;
 mod world;
