@@ -22,6 +22,13 @@ impl Marks {
     }
 }
 
+/// Rules that workflow code saw broken.
+pub(crate) const BROKEN: [&str; 3] = [
+    "a cancellation of the run reached into a shield",
+    "a wait that began after a cancellation came to a result",
+    "a cancellation was taken back",
+];
+
 /// Signals that were taken, by their place in the list of those that are waited for.
 pub(crate) const TAKEN: [&str; 2] = ["s0 taken", "s1 taken"];
 

@@ -9,12 +9,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use dacapo_core::{
-    CancelType, ContinueAsNew, Ctx, Either, Failure, Handled, Name, Payload, Retry, StateCell, Target,
+    CancelType, ContinueAsNew, Ctx, Either, Failure, FailureKind, Handled, Name, Payload, Retry, StateCell, Target,
     UnfinishedHandlers, Workflow,
 };
 use futures::future::{self, FutureExt};
 
-use crate::coverage::{Marks, TAKEN};
+use crate::coverage::{BROKEN, Marks, TAKEN};
 use crate::program::{
     Block, HANDLED, How, Kill, NAMES, Op, PHASE_SIGNAL, PHASE_UPDATE, Phase, Program, QUERIES, Seqd, Step, TUNED,
     UPDATES, WAITED,
@@ -22,6 +22,9 @@ use crate::program::{
 
 /// What a block comes to.
 pub(crate) type Playing = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>;
+
+/// Why the world cancels a run.
+pub(crate) const CANCELLED: &str = "enough";
 
 pub(crate) const WORKFLOW: &str = "generated";
 
@@ -61,11 +64,13 @@ struct Shelf {
 struct Place {
     root: bool,
     parallel: bool,
+    /// Whether no cancellation of the run reaches it.
+    shielded: bool,
 }
 
 impl Place {
-    const ROOT: Self = Self { root: true, parallel: false };
-    const UNIT: Self = Self { root: false, parallel: false };
+    const ROOT: Self = Self { root: true, parallel: false, shielded: false };
+    const UNIT: Self = Self { root: false, parallel: false, shielded: false };
 }
 
 impl Env {
@@ -95,7 +100,12 @@ impl Env {
 
     async fn step(&self, step: &Step, place: Place, acc: u64) -> Result<u64, Failure> {
         let came = match &step.op {
-            Op::Start { what, name, input, how } => self.start(*what, *name, *input + acc % 2, *how).await,
+            Op::Start { what, name, input, how } => {
+                let cancelled = self.ctx.cancelled().is_some();
+                let came = self.start(*what, *name, *input + acc % 2, *how).await;
+                self.judge(*what, *how, place, cancelled, &came);
+                came
+            }
             Op::ContinueAsNew(value) if place.root => {
                 self.marks.hit("continue as new");
                 let next = ContinueAsNew { input: vec![value.to_string().into()], ..ContinueAsNew::default() };
@@ -110,6 +120,21 @@ impl Env {
             Ok(value) => Ok(fold(acc, &value.to_le_bytes())),
             Err(failure) if step.strict => Err(failure),
             Err(failure) => Ok(fold(acc, failure.message.as_bytes())),
+        }
+    }
+
+    /// Cancellation is a level: a wait begun under it fails at once, and none in a shield does.
+    fn judge(&self, what: Seqd, how: How, place: Place, cancelled: bool, came: &Result<u64, Failure>) {
+        let by_the_run = |failure: &Failure| failure.kind == FailureKind::Cancelled && failure.message == CANCELLED;
+        if place.shielded && came.as_ref().is_err_and(by_the_run) {
+            self.marks.hit(BROKEN[0]);
+        }
+        let waits = how == How::Await && matches!(what, Seqd::Timer | Seqd::Promise | Seqd::Run | Seqd::SignalExternal);
+        if waits && cancelled && came.is_ok() {
+            self.marks.hit(BROKEN[1]);
+        }
+        if cancelled && self.ctx.cancelled().is_none() {
+            self.marks.hit(BROKEN[2]);
         }
     }
 
@@ -309,7 +334,7 @@ impl Env {
             }
             Op::Parallel(blocks) => {
                 marks.hit(if place.parallel { "nested parallel" } else { "parallel" });
-                let inside = Place { parallel: true, ..Place::UNIT };
+                let inside = Place { root: false, parallel: true, ..place };
                 Ok(sum(ctx.parallel(self.all(blocks, inside)).await))
             }
             Op::Join(blocks) => {
@@ -370,7 +395,7 @@ impl Env {
             }
             Op::Scope(body, units) => {
                 marks.hit("strict scope");
-                let (body, units) = (self.play(body, place), self.all(units, Place::UNIT));
+                let (body, units) = (self.play(body, Place { shielded: false, ..place }), self.all(units, Place::UNIT));
                 ctx.scope(|scope| async move {
                     units.into_iter().for_each(|unit| scope.launch(unit.map(|came| came.map(drop))));
                     body.await
@@ -380,7 +405,12 @@ impl Env {
             Op::Cancellable(body, kill) => self.cancellable(body, kill, place).await,
             Op::Shield(block) => {
                 marks.hit("shield");
-                ctx.shield(self.play(block, place)).await
+                let before = ctx.cancelled().is_some();
+                let came = ctx.shield(self.play(block, Place { shielded: true, ..place })).await;
+                if before && ctx.cancelled().is_none() {
+                    marks.hit(BROKEN[2]);
+                }
+                came
             }
             Op::OnSignal(name, block) => {
                 if self.shelf().handled.insert(HANDLED[*name].into()) {
@@ -408,6 +438,7 @@ impl Env {
 
     async fn cancellable(&self, body: &Block, kill: &Kill, place: Place) -> Result<u64, Failure> {
         self.marks.hit("cancellable");
+        let place = Place { shielded: false, ..place };
         let (future, handle) = self.ctx.cancellable(self.play(body, place));
         let killer = match kill {
             Kill::Never => return future.await,

@@ -8,8 +8,8 @@ use dacapo_core::{
     Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, TurnDone, Update, Workflow,
 };
 
-use crate::coverage::{Marks, TAKEN};
-use crate::interpret::{WORKFLOW, workflow};
+use crate::coverage::{BROKEN, Marks, TAKEN};
+use crate::interpret::{CANCELLED, WORKFLOW, workflow};
 use crate::ledger::Ledger;
 use crate::program::{HANDLED, PHASE_SIGNAL, PHASE_UPDATE, Program, QUERIES, UPDATES, WAITED};
 
@@ -173,6 +173,9 @@ impl<'a> World<'a> {
         }
         self.ledger.check(&turn.jobs, &done, &self.run.inspect())?;
         self.check_signals(&turn.jobs)?;
+        if let Some(broken) = BROKEN.into_iter().find(|rule| self.marks.count(rule) > 0) {
+            return Err(broken.to_owned());
+        }
         self.recording.transcript.record(&turn, &done, &BUILD);
         self.recording.turns.push((turn, done));
         Ok(())
@@ -293,7 +296,7 @@ impl<'a> World<'a> {
     fn cancel(&mut self) -> Job {
         self.cancelled = true;
         self.marks.hit("run cancelled");
-        Job::Cancel { reason: "enough".to_owned() }
+        Job::Cancel { reason: CANCELLED.to_owned() }
     }
 
     fn resolve(&mut self, seq: Seq, operation: Operation, jobs: &mut Vec<Job>) {
