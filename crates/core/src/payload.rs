@@ -15,32 +15,21 @@ pub type Headers = BTreeMap<Name, Payload>;
 
 /// One encoded value. The core never looks inside; it only compares the bytes.
 #[derive(Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(into = "PayloadText", try_from = "PayloadText")]
 pub struct Payload {
     /// The encoded bytes, before any codec such as encryption or compression.
     #[n(0)]
     #[cbor(with = "cbor_bytes")]
-    #[serde(with = "text_bytes")]
     pub data: Bytes,
     /// How the bytes are encoded, `json/plain` unless said otherwise.
     #[n(1)]
-    #[serde(default = "json", skip_serializing_if = "is_json")]
     pub encoding: Name,
     /// Whatever else a converter wants to remember about the bytes.
     #[n(2)]
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<Name, Name>,
 }
 
 const JSON: Name = Name::from_static("json/plain");
-
-fn json() -> Name {
-    JSON
-}
-
-fn is_json(encoding: &Name) -> bool {
-    *encoding == JSON
-}
 
 impl Payload {
     /// A payload of JSON text. The text is taken as it is.
@@ -115,41 +104,65 @@ mod cbor_bytes {
     }
 }
 
-/// Bytes in a text transcript: text stands as it is, anything else as hexadecimal behind a mark.
-mod text_bytes {
-    use super::{Bytes, hex};
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
+/// A payload in a text transcript. JSON stands as a string; what is anything else says what it is.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum PayloadText {
+    Json(String),
+    Other {
+        #[serde(flatten)]
+        data: DataText,
+        encoding: Name,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        metadata: BTreeMap<Name, Name>,
+    },
+}
 
-    const HEX: &str = "hex:";
-    const TEXT: &str = "text:";
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DataText {
+    Text(String),
+    Hex(String),
+}
 
-    pub(super) fn serialize<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) if text.starts_with(HEX) || text.starts_with(TEXT) => {
-                serializer.serialize_str(&format!("{TEXT}{text}"))
+impl From<Payload> for PayloadText {
+    fn from(payload: Payload) -> Self {
+        let text = payload.as_text().map(str::to_owned);
+        match (text, payload) {
+            (Some(text), Payload { encoding, metadata, .. }) if encoding == JSON && metadata.is_empty() => {
+                Self::Json(text)
             }
-            Ok(text) => serializer.serialize_str(text),
-            Err(_) => serializer.serialize_str(&format!("{HEX}{}", hex(bytes))),
+            (Some(text), Payload { encoding, metadata, .. }) => {
+                Self::Other { data: DataText::Text(text), encoding, metadata }
+            }
+            (None, Payload { data, encoding, metadata }) => {
+                Self::Other { data: DataText::Hex(hex(&data)), encoding, metadata }
+            }
         }
     }
+}
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if let Some(rest) = text.strip_prefix(TEXT) {
-            return Ok(Bytes::copy_from_slice(rest.as_bytes()));
-        }
-        let Some(digits) = text.strip_prefix(HEX) else { return Ok(Bytes::from(text)) };
-        let digits = digits.as_bytes();
-        if digits.len() % 2 != 0 {
-            return Err(D::Error::custom("an odd number of hexadecimal digits"));
-        }
-        let byte = |pair: &[u8]| Some(nibble(pair[0])? << 4 | nibble(pair[1])?);
-        let bytes = digits.chunks_exact(2).map(byte).collect::<Option<Vec<u8>>>();
-        bytes.map(Bytes::from).ok_or_else(|| D::Error::custom("not a hexadecimal digit"))
-    }
+impl TryFrom<PayloadText> for Payload {
+    type Error = String;
 
-    fn nibble(digit: u8) -> Option<u8> {
-        (digit as char).to_digit(16).map(|value| value as u8)
+    fn try_from(text: PayloadText) -> Result<Self, String> {
+        let (data, encoding, metadata) = match text {
+            PayloadText::Json(text) => return Ok(Self::json(text)),
+            PayloadText::Other { data: DataText::Text(text), encoding, metadata } => {
+                (Bytes::from(text), encoding, metadata)
+            }
+            PayloadText::Other { data: DataText::Hex(digits), encoding, metadata } => {
+                (unhex(&digits)?, encoding, metadata)
+            }
+        };
+        Ok(Self { data, encoding, metadata })
     }
+}
+
+fn unhex(digits: &str) -> Result<Bytes, String> {
+    let nibble = |digit: &u8| (*digit as char).to_digit(16).map(|value| value as u8);
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let bytes: Option<Vec<u8>> = pairs.iter().map(|[high, low]| Some(nibble(high)? << 4 | nibble(low)?)).collect();
+    let bytes = bytes.filter(|_| rest.is_empty());
+    bytes.map(Bytes::from).ok_or_else(|| format!("{digits:?} is no even number of hexadecimal digits"))
 }

@@ -34,3 +34,8 @@ pub use expect_test::{Expect, expect};
 pub use play::{Mode, Play};
 pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
+
+/// The programs of the front page, compiled and played.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -21,12 +21,13 @@ impl Ctx {
     {
         let (name, site) = (name.into(), Location::caller());
         let handler = Arc::new(handler);
-        let start = Arc::new(move |signal| {
+        // Kept here, so that a handler which is refused is not dropped under the lock.
+        let start: crate::run::SignalFn = Arc::new(move |signal| {
             let handler = handler.clone();
             Box::pin(async move { handler(signal).await.map(|()| Payload::empty()) }) as _
         });
         let Some(mut state) = self.shared.enter(site) else { return };
-        if let Err(text) = state.handle_signals(&name, SignalHandler { start, phase: None, site }) {
+        if let Err(text) = state.handle_signals(&name, SignalHandler { start: start.clone(), phase: None, site }) {
             self.shared.misuse(state, ViolationKind::Misuse(text));
         }
     }
@@ -41,10 +42,12 @@ impl Ctx {
         P: Future<Output = Result<Payload, Failure>> + Send + 'static,
     {
         let (name, site) = (name.into(), Location::caller());
-        let start = Arc::new(move |update| Box::pin(handler(update)) as _);
-        let validator: Option<crate::run::ValidatorFn> = Some(Arc::new(validator));
+        // Kept here, so that a handler which is refused is not dropped under the lock.
+        let start: crate::run::UpdateFn = Arc::new(move |update| Box::pin(handler(update)) as _);
+        let validator: crate::run::ValidatorFn = Arc::new(validator);
+        let handler = UpdateHandler { validator: Some(validator.clone()), start: start.clone(), phase: None, site };
         let Some(mut state) = self.shared.enter(site) else { return };
-        if let Err(text) = state.handle_updates(&name, UpdateHandler { validator, start, phase: None, site }) {
+        if let Err(text) = state.handle_updates(&name, handler) {
             self.shared.misuse(state, ViolationKind::Misuse(text));
         }
     }

@@ -42,10 +42,18 @@ impl PendingOp {
     /// Sets an option of the command, which must still be open.
     pub(crate) fn set(&mut self, site: &'static Location<'static>, set: impl FnOnce(&mut CommandKind)) {
         let Some(mut state) = self.shared.enter(site) else { return };
-        match state.open_command(self.ticket) {
-            Some(command) => set(command),
-            None if self.ticket.slot == SlotId::Never => {}
+        let mut command = match state.open_command(self.ticket) {
+            // What sets it may be the user's own code: it runs outside the lock.
+            Some(command) => std::mem::replace(command, CommandKind::AcceptUpdate { update: Name::default() }),
+            None if self.ticket.slot == SlotId::Never => return,
             None => self.shared.misuse(state, ViolationKind::SealedSetter),
+        };
+        drop(state);
+        set(&mut command);
+        if let Some(mut state) = self.shared.enter(site)
+            && let Some(open) = state.open_command(self.ticket)
+        {
+            *open = command;
         }
     }
 

@@ -102,9 +102,9 @@ impl Picker {
     pub(crate) fn draw(&mut self, round: &Round, alive: &mut dyn FnMut(&UnitId) -> bool) -> Result<Draw, PolicyError> {
         if let Some(recorded) = &mut self.recorded {
             let draw = recorded.draw(round, alive)?;
-            if let Draw::Unit(place) = draw {
-                self.live.policy().follow(&round.enabled(), round.rest().rank(place));
-            }
+            // The policy was asked for a pick that fell on a dropped unit too.
+            let (Draw::Unit(place) | Draw::Dropped(place)) = draw;
+            self.live.policy().follow(&round.enabled(), round.rest().rank(place));
             return Ok(draw);
         }
         if let Live::Replay(replay) = &mut self.live {

@@ -110,7 +110,7 @@ impl State {
         if !self.slots.contains_key(&slot) {
             return; // A late result of what was cancelled: already checked.
         }
-        self.bodies.remove(&seq);
+        self.spent.extend(self.bodies.remove(&seq));
         match resolution {
             Resolution::Timer => self.deliver(slot, came, Value::Done),
             Resolution::Activity(outcome)

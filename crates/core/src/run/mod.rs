@@ -34,7 +34,7 @@ pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
-pub(crate) use messages::{SignalHandler, UpdateHandler, ValidatorFn};
+pub(crate) use messages::{SignalFn, SignalHandler, UpdateFn, UpdateHandler, ValidatorFn};
 pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};
@@ -43,7 +43,6 @@ pub(crate) use unit::{OnEnd, UnitFuture, UnitKey};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::activation::{Activation, Turn};
 use crate::policy::RunScheduler;
@@ -121,6 +120,8 @@ impl Run {
         let jobs = turn.jobs.len();
         let done = self.begin(token, turn).and_then(|()| self.drain()).and_then(|steps| self.finish(steps, jobs));
         let mut state = self.shared.lock();
+        // Until here somebody may give up on the turn.
+        let done = if state.abandoned { Err(ActivationError::Abandoned) } else { done };
         state.token = 0;
         state.running = None;
         match &done {
@@ -174,7 +175,10 @@ impl Run {
         // Every policy but the deterministic one records its choices, so a turn recorded without any made none.
         let choices = choices.map(|choices| choices.unwrap_or_default());
         let choices = choices.filter(|_| !state.scheduler.is_deterministic());
-        state.scheduler.begin_turn(number, choices);
+        rounds::asked(|| {
+            state.scheduler.begin_turn(number, choices);
+            Ok(())
+        })?;
         state.begin_places();
         let starts = state.life == Life::New;
         let mut wakers = Vec::new();
@@ -189,7 +193,7 @@ impl Run {
             state.spawn(crate::UnitId::root(), OnEnd::Root, EXECUTION, root, false);
         }
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        self.wake(wakers);
         Ok(())
     }
 
@@ -216,7 +220,7 @@ impl Run {
             number: (!void).then_some(turn),
             commands,
             rejected,
-            choices,
+            choices: choices.filter(|_| !void),
             published: state.published.take().map(|snapshot| *snapshot),
             warnings,
             closed: state.life == Life::Closed,

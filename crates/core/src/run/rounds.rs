@@ -11,7 +11,9 @@ use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
 use super::unit::{Go, HandlerEnd, OnEnd, UnitFuture, UnitKey};
 use super::{Run, State, drop_quietly};
-use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, UnitId, ViolationKind, Warning};
+use crate::{
+    ActivationError, CommandKind, CompleteUpdate, Failure, Payload, PolicyError, UnitId, ViolationKind, Warning,
+};
 
 /// How a step ended.
 enum StepEnd {
@@ -86,7 +88,7 @@ impl Run {
             let mut guard = self.shared.lock();
             let State { scheduler, units, .. } = &mut *guard;
             let alive = |id: &UnitId| keys.get(id).and_then(|key| units.get(key)).is_some_and(|unit| !unit.dying);
-            let next = scheduler.next_unit(&mut { alive })?;
+            let next = asked(|| scheduler.next_unit(&mut { alive }))?;
             drop(guard);
             let Some(key) = next.and_then(|id| keys.get(&id).copied()) else { return Ok(steps) };
             steps += u64::from(self.step(key)?);
@@ -104,7 +106,7 @@ impl Run {
         // The unit is still queued here, so that being woken by its own result gives it no second go.
         if let Some(asked) = state.reveal(key).filter(|asked| !asked.will_wake(&waker)) {
             drop(state);
-            asked.wake();
+            self.wake([asked]);
             state = self.shared.lock();
         }
         let unit = state.running_unit();
@@ -138,6 +140,7 @@ impl Run {
 
     fn end_step(&mut self, key: UnitKey, end: StepEnd) -> Result<(), ActivationError> {
         let _hold = Hold::mode(Mode::Kernel);
+        self.drop_spent();
         let mut state = self.shared.lock();
         let result = match end {
             StepEnd::Paused(future, waker) => {
@@ -173,17 +176,19 @@ impl Run {
         let unit = state.running_unit();
         let again = unit.go == Go::RunningAgain || !unit.reveals.is_empty();
         unit.go = Go::Idle;
-        if let Some(result) = result {
-            drop(state);
-            self.end_unit(key, result);
-            state = self.shared.lock();
-        } else if again {
-            state.make_runnable(key);
-        }
         if !state.aborted.is_empty() {
+            // What the unit gave up in this step is cancelled before its own end is seen.
             drop(state);
             self.drop_aborted()?;
             state = self.shared.lock();
+        }
+        if let Some(result) = result {
+            drop(state);
+            self.end_unit(key, result);
+            self.drop_aborted()?;
+            state = self.shared.lock();
+        } else if again {
+            state.make_runnable(key);
         }
         state.running = None;
         Ok(())
@@ -205,7 +210,9 @@ impl Run {
             }
             OnEnd::Launched(slot) => {
                 let mut wakers = Vec::new();
-                if let Err(failure) = result {
+                if let Err(failure) = result
+                    && !(failure.is_cancelled() && state.run_cancelled())
+                {
                     let reason = format!("launched unit {} failed: {failure}", unit.id);
                     state.launched_failure.get_or_insert(Box::new(failure));
                     let at = state.next_ordinal();
@@ -232,7 +239,34 @@ impl Run {
             }
         };
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        self.wake(wakers);
+    }
+
+    /// Drops bodies that nobody will run. What they hold is the user's, so it is dropped outside the lock.
+    fn drop_spent(&mut self) {
+        let spent = std::mem::take(&mut self.shared.lock().spent);
+        if spent.is_empty() {
+            return;
+        }
+        let _hold = Hold::mode(Mode::Teardown);
+        if let Some(message) = drop_quietly(spent) {
+            self.panicked(message);
+        }
+    }
+
+    /// Wakes them. They may be the user's own, so they may panic.
+    pub(super) fn wake(&self, wakers: impl IntoIterator<Item = Waker>) {
+        for waker in wakers {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                self.panicked(panic_message(&*payload));
+            }
+        }
+    }
+
+    fn panicked(&self, message: String) {
+        let mut state = self.shared.lock();
+        let (unit, site) = (state.running_id(), state.site());
+        state.fail(ActivationError::Panic { message, unit, site });
     }
 
     /// Drops the futures of units that were given up, in the run's order. What they had open is cancelled.
@@ -272,6 +306,14 @@ impl Run {
             state.running = None;
         }
     }
+}
+
+/// Asks the scheduler, whose policy may be the user's own.
+pub(super) fn asked<T>(ask: impl FnOnce() -> Result<T, PolicyError>) -> Result<T, PolicyError> {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|payload| {
+        let reason = format!("it panicked: {}", panic_message(&*payload));
+        Err(PolicyError::Refused { reason })
+    })
 }
 
 /// What a panic said, as far as it said anything in words.

@@ -226,7 +226,7 @@ impl State {
         match (id, slot.arrived.take()) {
             (SlotId::Operation(seq), None) => {
                 self.tombstones.insert(seq);
-                self.bodies.remove(&seq);
+                self.spent.extend(self.bodies.remove(&seq));
                 self.slots.remove(&SlotId::Start(seq));
             }
             (SlotId::Wait(_), Some((came, Value::Signal(signal)))) => self.give_back(came, signal),

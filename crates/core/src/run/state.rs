@@ -84,6 +84,8 @@ pub(crate) struct State {
     pub(crate) scopes: Scopes,
     pub(crate) next_scope: ScopeId,
     pub(crate) bodies: BTreeMap<Seq, Body>,
+    /// Bodies that nobody will run, to be dropped outside the lock.
+    pub(crate) spent: Vec<Body>,
 
     pub(crate) commands: Vec<Command>,
     pub(crate) seals: Vec<Seal>,
@@ -193,6 +195,7 @@ impl State {
             scopes: Scopes::of_run(),
             next_scope: 3,
             bodies: BTreeMap::new(),
+            spent: Vec::new(),
             commands: Vec::new(),
             seals: Vec::new(),
             open: Vec::new(),

@@ -1,1 +1,138 @@
-//! …
+//! Double play: two live instances, fed the same activations, must decide the same. It sees what nothing else can: a
+//! foreign value that was simply ready.
+
+#![allow(clippy::disallowed_types, reason = "these tests do what workflow code must not do")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dacapo_core::{Ctx, Payload, Workflow};
+use dacapo_testkit::{Mode, Play, workflow};
+
+use crate::kit::*;
+
+const SCRIPT: &str = "start
+     resolve A = a";
+
+/// The script passes when it is played once, and fails when it is played twice, with a report that says what to do.
+#[track_caller]
+fn check_caught(culprit: &Workflow) {
+    let play = |mode| {
+        let mut play = Play::new(culprit.clone(), Default::default(), mode);
+        play.play(SCRIPT);
+        play.printed
+    };
+    let once = play(Mode::Whole);
+    assert!(!once.contains("failed"), "nothing else would have seen it: {once}");
+    let twice = play(Mode::Double);
+    assert!(twice.contains("failed: two plays of the same activation differ: command"), "{twice}");
+    assert!(twice.contains("Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.run`"), "{twice}");
+}
+
+/// T-20: any clock moves between two plays.
+#[test]
+fn a_clock_is_caught() {
+    static CLOCK: AtomicU64 = AtomicU64::new(0);
+    check_caught(&workflow(|ctx: Ctx, _| async move {
+        ctx.activity("A", "").await?;
+        say(CLOCK.fetch_add(1, Ordering::Relaxed).to_string())
+    }));
+}
+
+/// T-20
+#[test]
+fn the_order_of_a_hash_map_is_caught() {
+    check_caught(&workflow(|ctx: Ctx, _| async move {
+        ctx.activity("A", "").await?;
+        let map: HashMap<u32, ()> = (0..100).map(|key| (key, ())).collect();
+        for key in map.into_keys() {
+            ctx.set_state("key", key.to_string());
+        }
+        say("done")
+    }));
+}
+
+/// T-20
+#[test]
+fn a_random_number_of_the_code_s_own_is_caught() {
+    check_caught(&workflow(|ctx: Ctx, _| async move {
+        ctx.activity("A", "").await?;
+        ctx.activity(RandomState::new().hash_one(7).to_string(), "").await
+    }));
+}
+
+/// T-20, C-15: both results were there before the select looked; it tosses a coin, 64 times here.
+#[test]
+fn an_unbiased_select_between_results_that_are_there_is_caught() {
+    check_caught(&workflow(|ctx: Ctx, _| async move {
+        ctx.activity("A", "").await?;
+        let mut picks = String::new();
+        for _ in 0..64 {
+            tokio::select! {
+                _ = ctx.wait_until(|| true) => picks.push('a'),
+                _ = ctx.wait_until(|| true) => picks.push('b'),
+            }
+        }
+        say(picks)
+    }));
+}
+
+/// T-20: state that lives outside the run is seen by both plays.
+#[test]
+fn state_shared_between_runs_is_caught() {
+    let shared = std::sync::Arc::new(AtomicU64::new(0));
+    check_caught(&workflow(move |ctx: Ctx, _| {
+        let shared = shared.clone();
+        async move {
+            ctx.activity("A", "").await?;
+            match shared.fetch_add(1, Ordering::Relaxed) % 2 {
+                0 => ctx.activity("even", "").await,
+                _ => ctx.sleep(secs(1)).await.map(|()| Payload::empty()).map_err(Into::into),
+            }
+        }
+    }));
+}
+
+/// T-20: a play that fails alone is told apart from one that fails twice for a reason of its own.
+#[test]
+fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
+    let toggle = std::sync::Arc::new(AtomicU64::new(0));
+    let sometimes = workflow(move |_: Ctx, input| {
+        let toggle = toggle.clone();
+        async move {
+            assert!(toggle.fetch_add(1, Ordering::Relaxed).is_multiple_of(2), "every other time");
+            Ok(input)
+        }
+    });
+    let mut play = Play::new(sometimes, Default::default(), Mode::Double);
+    play.play("start");
+    assert!(
+        play.printed.starts_with(
+            "failed: two plays of the same activation differ: only one play failed: workflow code panicked"
+        ),
+        "{}",
+        play.printed
+    );
+    let always = workflow(|_: Ctx, _| async move { panic!("every time") });
+    let mut play = Play::new(always, Default::default(), Mode::Double);
+    play.play("start");
+    assert!(
+        play.printed.starts_with("failed: workflow code panicked in unit [], after no call: every time"),
+        "{}",
+        play.printed
+    );
+}
+
+/// C-26: bodies of `run` are the one thing that executes once: the second instance's is never handed out.
+#[test]
+fn the_body_of_a_run_is_handed_out_once() {
+    let once = workflow(|ctx: Ctx, _| async move { ctx.run("once", || async { say("ran") }).await });
+    let mut play = Play::new(once, Default::default(), Mode::Double);
+    play.play("start");
+    let seq = play.run().inspect().pending[0].seq;
+    assert!(play.run().take_body(seq).is_some());
+    assert!(play.run().take_body(seq).is_none());
+    play.play("resolve once = ran");
+    assert_eq!(play.printed, "turn 0  [] run once\nturn 1  [] complete ran\n");
+}

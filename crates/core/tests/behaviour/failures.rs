@@ -82,7 +82,7 @@ fn awaiting_a_launched_unit_that_failed_ends_even_in_a_shield_or_too_late() {
          fail launched: broken",
         expect![[r#"
             turn 0  [l0] activity launched
-            turn 1
+            turn 1  [] state in a shield = cancelled: launched unit [l0] failed: broken  [] fail: broken
         "#]],
     );
     check(
@@ -99,7 +99,7 @@ fn awaiting_a_launched_unit_that_failed_ends_even_in_a_shield_or_too_late() {
         expect![[r#"
             turn 0  [] activity main  [l0] activity launched
             turn 1
-            turn 2
+            turn 2  [] state too late = cancelled: launched unit [l0] failed: broken  [] fail: broken
         "#]],
     );
 }
@@ -319,7 +319,7 @@ fn launching_into_a_scope_that_has_ended_is_refused() {
         },
         "start",
         expect![[r#"
-            turn 0  [] complete never
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/failures.rs: the scope has ended; launch into it before its body returns
         "#]],
     );
 }

@@ -1,6 +1,8 @@
 //! What workflow code may rely on: messages, phases, failures, cancellation, closing, eviction, and what happens to code
 //! that breaks the rules.
 
+#![allow(clippy::result_large_err, reason = "validators and queries return failures, as users write them")]
+
 mod cancellation;
 mod closing;
 mod double_play;

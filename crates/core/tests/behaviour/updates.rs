@@ -284,3 +284,41 @@ fn handlers_first_lets_an_update_be_seen_by_the_root_in_the_same_round() {
     "#]],
     );
 }
+
+/// C-45: not even an empty log.
+#[test]
+fn a_refused_turn_makes_no_choice() {
+    let pins = Pins { policy: PolicySpec::Random { seed: 3 }, ..Pins::default() };
+    let mut play = Play::new(workflow(serve), pins, Mode::Whole);
+    play.play("start");
+    let dacapo_testkit::Step::Turn(at, jobs) = dacapo_testkit::Script::parse("update u 1 = bad").0.remove(0) else {
+        panic!("a turn")
+    };
+    let turn = play.turn(at, &jobs);
+    let dacapo_core::Completion::Turn(done) = play.activate(turn) else { panic!("a turn") };
+    assert_eq!((done.number, done.choices, done.rejected.len()), (None, None, 1));
+}
+
+/// C-10, C-43: an update whose handler waits is answered when the run ends as cancelled, failed or continued, too.
+#[test]
+fn however_the_run_ends_an_accepted_update_gets_an_answer() {
+    for script in ["start, update u 1 = A\n fail main: broken", "start, update u 1 = A\n resolve main"] {
+        let mut play = Play::new(
+            workflow(|ctx: Ctx, _| async move {
+                let inside = ctx.clone();
+                let wait = move |_| {
+                    let ctx = inside.clone();
+                    async move { ctx.activity("handler", "").await }
+                };
+                ctx.on_update("u", |_| Ok(()), wait);
+                ctx.activity("main", "").await?;
+                Err(ctx.continue_as_new(dacapo_core::ContinueAsNew::default()))
+            }),
+            Pins::default(),
+            Mode::Whole,
+        );
+        play.play(script);
+        let answer = "[h0] complete update 1 failed the workflow completed before this update did  [] ";
+        assert!(play.printed.contains(answer), "{}", play.printed);
+    }
+}
