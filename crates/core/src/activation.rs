@@ -43,6 +43,8 @@ impl Turn {
 /// What a turn decided when it was first played.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
+    /// The turn's number then. It must be the run's next turn; none is not checked.
+    pub number: Option<u64>,
     /// The commands, in order.
     pub commands: Vec<Command>,
     /// What the policy picked; none under the deterministic policy.

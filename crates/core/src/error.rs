@@ -127,6 +127,14 @@ pub enum JobError {
     /// The first turn must start the run.
     #[error("the first job of the first turn must be a start")]
     NotStarted,
+    /// A recorded turn came too early, too late or twice.
+    #[error("turn {found} was brought from the record, and turn {expected} comes next")]
+    OutOfOrder {
+        /// The turn that comes next.
+        expected: u64,
+        /// The turn that came.
+        found: u64,
+    },
     /// The run was started before.
     #[error("the run was started before")]
     StartedTwice,

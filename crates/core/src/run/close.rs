@@ -41,6 +41,7 @@ impl Run {
         let units: Vec<Box<Unit>> = keys.iter().filter_map(|key| state.units.remove(key)).collect();
         let aborted = std::mem::take(&mut state.aborted);
         state.aborted = aborted.into_iter().filter(|key| state.units.contains_key(key)).collect();
+        state.running = None;
         drop(state);
         let panicked: Vec<String> = {
             let _hold = Hold::mode(Mode::Teardown);

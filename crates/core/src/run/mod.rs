@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use crate::activation::{Activation, Turn};
 use crate::policy::RunScheduler;
-use crate::{ActivationError, Completion, Ctx, Seq, TurnDone};
+use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
 use holder::new_token;
 use matcher::Matcher;
 use state::{Life, Notes};
@@ -153,7 +153,10 @@ impl Run {
             self.take_apart();
             return Err(*fault);
         }
-        Ok(state.check_jobs(self.workflow.name(), &turn.jobs)?)
+        match turn.recorded.as_ref().and_then(|recorded| recorded.number) {
+            Some(found) if found != state.turn => Err(JobError::OutOfOrder { expected: state.turn, found })?,
+            _ => Ok(state.check_jobs(self.workflow.name(), &turn.jobs)?),
+        }
     }
 
     fn begin(&mut self, token: u64, turn: Turn) -> Result<(), ActivationError> {

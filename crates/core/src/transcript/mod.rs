@@ -78,7 +78,8 @@ impl TurnRecord {
 
     /// The turn to play again.
     pub fn into_turn(self) -> Turn {
-        let recorded = Recorded { commands: self.commands, choices: self.choices, build: self.build };
+        let Self { number, commands, choices, build, .. } = self;
+        let recorded = Recorded { number: Some(number), commands, choices, build };
         Turn {
             now: self.now,
             jobs: self.jobs,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{
-    Activation, ActivationError, CancelType, CommandKind, Completion, IdReuse, ParentClose, PolicySpec, Priority,
+    Activation, ActivationError, CancelType, CommandKind, Completion, IdReuse, ParentClose, Pins, PolicySpec, Priority,
     ReplayFailed, Rng, Timeouts, Transcript, TurnRecord,
 };
 
@@ -20,8 +20,7 @@ fn a_change_of_the_program_that_changes_a_recorded_turn_is_caught_and_named() {
     let caught = std::sync::atomic::AtomicU64::new(0);
     let passed = std::sync::atomic::AtomicU64::new(0);
     examine_all(1_000_000..1_000_000 + count, |case, marks| {
-        let case =
-            Case { pins: dacapo_core::Pins { policy: PolicySpec::Deterministic, ..case.pins.clone() }, ..case.clone() };
+        let case = Case { pins: Pins { policy: PolicySpec::Deterministic, ..case.pins.clone() }, ..case.clone() };
         let recording = case.record(marks)?;
         let mut rng = Rng::from_seed(case.seed ^ 0x6368_616e_6765);
         for _ in 0..6 {
@@ -38,6 +37,41 @@ fn a_change_of_the_program_that_changes_a_recorded_turn_is_caught_and_named() {
     println!("{caught} changes were caught, {passed} changed no recorded turn");
     assert!(caught > passed / 2, "most changes should matter: {caught} of {}", caught + passed);
     assert!(passed > caught / 20, "some changes should not: {passed} of {}", caught + passed);
+}
+
+/// Under a random policy a change may also show as a question that was never asked then. What replays all the same
+/// decides what was recorded.
+///
+/// S0-1, S1-55
+#[test]
+fn a_change_of_a_randomly_played_program_is_caught_or_changes_no_command() {
+    examine_all(13_000_000..13_000_000 + programs(500), |case, marks| {
+        let policy = PolicySpec::Random { seed: case.seed };
+        let case = Case { pins: Pins { policy, ..case.pins.clone() }, ..case.clone() };
+        let transcript = case.record(marks)?.transcript;
+        let mut rng = Rng::from_seed(case.seed);
+        for _ in 0..6 {
+            let changed = change(&case.program, &mut rng);
+            let mut run = new_run(&workflow(&changed, &Marks::default()), &case.pins);
+            for record in &transcript.turns {
+                match activate(&mut run, Activation::Turn(record.clone().into_turn()))? {
+                    Completion::Turn(done) => {
+                        let new: Vec<_> = done.commands.into_iter().map(|command| command.kind).collect();
+                        if !same(record, &new) {
+                            return Err(format!("turn {} replays as {new:?}: {changed:?}", record.number));
+                        }
+                    }
+                    Completion::Failed(error) if matches!(*error, ActivationError::Policy(_)) => break,
+                    Completion::Failed(error) => {
+                        named(&ReplayFailed { turn: record.number, error })?;
+                        break;
+                    }
+                    other => return Err(format!("a turn was answered with {other:?}")),
+                }
+            }
+        }
+        Ok(())
+    });
 }
 
 /// Whether the replay of a changed program fails, which it must exactly if it decides something else.

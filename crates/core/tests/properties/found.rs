@@ -3,8 +3,8 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use dacapo_core::{CancelType, Ctx, Either, Failure, Handled, Payload, Pins};
-use dacapo_testkit::{Mode, Play, check, expect, workflow};
+use dacapo_core::{CancelType, Ctx, Either, Failure, Handled, Payload, Pins, UnfinishedHandlers, Workflow};
+use dacapo_testkit::{Mode, Play, check, check_workflow, expect, workflow};
 
 /// The text form left out everything that was null, and so the removal of a memo entry or of a search attribute: the
 /// transcript read back said that nothing was changed, and did not replay.
@@ -149,6 +149,40 @@ fn handlers_of_a_dropped_phase_still_go_one_after_the_other() {
             turn 4  [h1,a0] complete update u2 ok two  [h2,a0] activity u3
             turn 5  [h2,a0] complete update u3 ok three
             turn 6  [] complete
+        "#]],
+    );
+}
+
+/// When the workflow function returns, what it launched is dropped without a command. Its waits for signals were left in
+/// the queue all the same, and took signals that handlers which outlive the function were waiting for.
+#[test]
+fn a_signal_goes_to_a_living_handler_and_not_to_a_wait_that_died_with_the_root() {
+    async fn leaves(ctx: Ctx, _: Vec<Payload>) -> Result<Payload, Failure> {
+        let inner = ctx.clone();
+        ctx.on_update(
+            "take",
+            |_| Ok(()),
+            move |_| {
+                let ctx = inner.clone();
+                async move { Ok(ctx.signal("news").await?.input.swap_remove(0)) }
+            },
+        );
+        let inner = ctx.clone();
+        drop(ctx.launch(async move { Ok(inner.signal("news").await?) }));
+        ctx.signal("go").await?;
+        Ok("left".into())
+    }
+    let workflow = Workflow::new("kit", leaves).unfinished_handlers(UnfinishedHandlers::Wait);
+    check_workflow(
+        &workflow,
+        Pins::default(),
+        "start, update take u
+         signal go
+         signal news = yes",
+        expect![[r#"
+            turn 0  [h0] accept update u
+            turn 1
+            turn 2  [h0] complete update u ok yes  [] complete left
         "#]],
     );
 }

@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
 use std::time::Duration;
 
 use dacapo_core::{
-    CancelType, ContinueAsNew, Ctx, Either, Failure, Handled, Name, Payload, Retry, StateCell, Target,
+    CancelType, ContinueAsNew, Ctx, Either, Failure, FailureKind, Handled, Name, Payload, Retry, StateCell, Target,
     UnfinishedHandlers, Workflow,
 };
 use futures::future::{self, FutureExt};
 
-use crate::coverage::Marks;
+use crate::coverage::{BROKEN, Marks, TAKEN};
 use crate::program::{
     Block, HANDLED, How, Kill, NAMES, Op, PHASE_SIGNAL, PHASE_UPDATE, Phase, Program, QUERIES, Seqd, Step, TUNED,
     UPDATES, WAITED,
@@ -21,6 +22,9 @@ use crate::program::{
 
 /// What a block comes to.
 pub(crate) type Playing = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>;
+
+/// Why the world cancels a run.
+pub(crate) const CANCELLED: &str = "enough";
 
 pub(crate) const WORKFLOW: &str = "generated";
 
@@ -60,11 +64,13 @@ struct Shelf {
 struct Place {
     root: bool,
     parallel: bool,
+    /// Whether no cancellation of the run reaches it.
+    shielded: bool,
 }
 
 impl Place {
-    const ROOT: Self = Self { root: true, parallel: false };
-    const UNIT: Self = Self { root: false, parallel: false };
+    const ROOT: Self = Self { root: true, parallel: false, shielded: false };
+    const UNIT: Self = Self { root: false, parallel: false, shielded: false };
 }
 
 impl Env {
@@ -94,7 +100,12 @@ impl Env {
 
     async fn step(&self, step: &Step, place: Place, acc: u64) -> Result<u64, Failure> {
         let came = match &step.op {
-            Op::Start { what, name, input, how } => self.start(*what, *name, *input + acc % 2, *how).await,
+            Op::Start { what, name, input, how } => {
+                let cancelled = self.ctx.cancelled().is_some();
+                let came = self.start(*what, *name, *input + acc % 2, *how).await;
+                self.judge(*what, *how, place, cancelled, &came);
+                came
+            }
             Op::ContinueAsNew(value) if place.root => {
                 self.marks.hit("continue as new");
                 let next = ContinueAsNew { input: vec![value.to_string().into()], ..ContinueAsNew::default() };
@@ -109,6 +120,21 @@ impl Env {
             Ok(value) => Ok(fold(acc, &value.to_le_bytes())),
             Err(failure) if step.strict => Err(failure),
             Err(failure) => Ok(fold(acc, failure.message.as_bytes())),
+        }
+    }
+
+    /// Cancellation is a level: a wait begun under it fails at once, and none in a shield does.
+    fn judge(&self, what: Seqd, how: How, place: Place, cancelled: bool, came: &Result<u64, Failure>) {
+        let by_the_run = |failure: &Failure| failure.kind == FailureKind::Cancelled && failure.message == CANCELLED;
+        if place.shielded && came.as_ref().is_err_and(by_the_run) {
+            self.marks.hit(BROKEN[0]);
+        }
+        let waits = how == How::Await && matches!(what, Seqd::Timer | Seqd::Promise | Seqd::Run | Seqd::SignalExternal);
+        if waits && cancelled && came.is_ok() {
+            self.marks.hit(BROKEN[1]);
+        }
+        if cancelled && self.ctx.cancelled().is_none() {
+            self.marks.hit(BROKEN[2]);
         }
     }
 
@@ -198,14 +224,29 @@ impl Env {
                 marks.hit("future awaited later");
                 return stored.await;
             }
+            Op::Glance => {
+                let Some(mut stored) = self.shelf().stored.pop() else { return Ok(0) };
+                marks.hit("future polled and kept");
+                let glance = future::poll_fn(|cx| Poll::Ready(stored.poll_unpin(cx)));
+                return match glance.await {
+                    Poll::Ready(came) => came,
+                    Poll::Pending => {
+                        self.shelf().stored.push(stored);
+                        Ok(1)
+                    }
+                };
+            }
             Op::Signal(name) => {
                 marks.hit("signal waited for");
                 let signal = ctx.signal(WAITED[*name]).await?;
+                marks.hit(TAKEN[*name]);
                 return Ok(fold(0, &signal.input[0].data));
             }
             Op::TrySignal(name) => {
                 marks.hit("signal tried");
-                return Ok(ctx.try_signal(WAITED[*name]).map_or(0, |signal| fold(1, &signal.input[0].data)));
+                let Some(signal) = ctx.try_signal(WAITED[*name]) else { return Ok(0) };
+                marks.hit(TAKEN[*name]);
+                return Ok(fold(1, &signal.input[0].data));
             }
             Op::SetState(key, value) => {
                 marks.hit("set state");
@@ -293,7 +334,7 @@ impl Env {
             }
             Op::Parallel(blocks) => {
                 marks.hit(if place.parallel { "nested parallel" } else { "parallel" });
-                let inside = Place { parallel: true, ..Place::UNIT };
+                let inside = Place { root: false, parallel: true, ..place };
                 Ok(sum(ctx.parallel(self.all(blocks, inside)).await))
             }
             Op::Join(blocks) => {
@@ -317,9 +358,10 @@ impl Env {
             }
             Op::SelectAll(blocks) => {
                 marks.hit("select all");
-                let (winner, came, rest) = ctx.select_all(self.all(blocks, place)).await;
+                let (winner, came, mut rest) = ctx.select_all(self.all(blocks, place)).await;
+                rest.truncate(1);
                 // One of the others is awaited all the same: losing a race must not spoil it.
-                let other = match rest.into_iter().next() {
+                let other = match rest.pop() {
                     Some(other) => other.await.unwrap_or(9),
                     None => 0,
                 };
@@ -353,7 +395,7 @@ impl Env {
             }
             Op::Scope(body, units) => {
                 marks.hit("strict scope");
-                let (body, units) = (self.play(body, place), self.all(units, Place::UNIT));
+                let (body, units) = (self.play(body, Place { shielded: false, ..place }), self.all(units, Place::UNIT));
                 ctx.scope(|scope| async move {
                     units.into_iter().for_each(|unit| scope.launch(unit.map(|came| came.map(drop))));
                     body.await
@@ -363,7 +405,12 @@ impl Env {
             Op::Cancellable(body, kill) => self.cancellable(body, kill, place).await,
             Op::Shield(block) => {
                 marks.hit("shield");
-                ctx.shield(self.play(block, place)).await
+                let before = ctx.cancelled().is_some();
+                let came = ctx.shield(self.play(block, Place { shielded: true, ..place })).await;
+                if before && ctx.cancelled().is_none() {
+                    marks.hit(BROKEN[2]);
+                }
+                came
             }
             Op::OnSignal(name, block) => {
                 if self.shelf().handled.insert(HANDLED[*name].into()) {
@@ -391,6 +438,7 @@ impl Env {
 
     async fn cancellable(&self, body: &Block, kill: &Kill, place: Place) -> Result<u64, Failure> {
         self.marks.hit("cancellable");
+        let place = Place { shielded: false, ..place };
         let (future, handle) = self.ctx.cancellable(self.play(body, place));
         let killer = match kill {
             Kill::Never => return future.await,

@@ -4,14 +4,20 @@
 //! told as a program made small by deletion. `DACAPO_PROGRAMS` says how many programs are played.
 
 #![allow(clippy::disallowed_macros, reason = "the coverage of generated programs is printed for people to read")]
+#![allow(clippy::result_large_err, reason = "closures here return what user code returns, and that is a failure")]
 
 mod changes;
+mod corpus;
 mod coverage;
 mod examine;
+mod forge;
 mod found;
 mod interpret;
 mod ledger;
+mod malformed_jobs;
+mod malformed_transcripts;
 mod plays;
 mod program;
+mod races;
 mod repeats;
 mod world;

@@ -60,8 +60,17 @@ pub(crate) struct Phase {
 /// Everything a workflow can do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
-    Start { what: Seqd, name: usize, input: u64, how: How },
-    AwaitStored { newest: bool },
+    Start {
+        what: Seqd,
+        name: usize,
+        input: u64,
+        how: How,
+    },
+    AwaitStored {
+        newest: bool,
+    },
+    /// Polls what was kept once, and keeps it on.
+    Glance,
     Signal(usize),
     TrySignal(usize),
     SetState(usize, u64),
@@ -124,7 +133,8 @@ impl Program {
         let mut draw = Draw { rng, budget: 34 };
         let wait_for_handlers = draw.one_in(3);
         let mut body = draw.prologue();
-        body.extend(draw.steps(3, 5, true));
+        let longest = if draw.one_in(4) { 1 } else { 6 };
+        body.extend(draw.steps(3, longest, true));
         if draw.one_in(6) {
             body.push(loose(Op::ContinueAsNew(1)));
         }
@@ -215,10 +225,10 @@ impl Draw<'_> {
         let mut steps = Vec::new();
         for place in 0..2 {
             if self.one_in(3) {
-                steps.push(loose(Op::OnSignal(place, self.block(1, 3))));
+                steps.push(loose(Op::OnSignal(place, self.waiting_block())));
             }
             if self.one_in(3) {
-                steps.push(loose(Op::OnUpdate(place, self.block(1, 3))));
+                steps.push(loose(Op::OnUpdate(place, self.waiting_block())));
             }
             if self.one_in(4) {
                 steps.push(loose(Op::OnQuery(place)));
@@ -229,6 +239,12 @@ impl Draw<'_> {
 
     fn block(&mut self, depth: u32, longest: u64) -> Block {
         Arc::new(self.steps(depth, longest, false))
+    }
+
+    /// A block that often waits for mail before anything else, and so outlives others.
+    fn waiting_block(&mut self) -> Block {
+        let wait = self.one_in(2).then(|| loose(Op::Signal(self.place(2))));
+        Arc::new(wait.into_iter().chain(self.steps(1, 3, false)).collect())
     }
 
     fn blocks(&mut self, depth: u32) -> Vec<Block> {
@@ -252,7 +268,7 @@ impl Draw<'_> {
     /// An operation without blocks.
     pub(crate) fn leaf(&mut self) -> Op {
         let (place, value) = (self.place(2), self.below(4));
-        match self.below(36) {
+        match self.below(37) {
             0..=12 => self.start(),
             13 | 14 => Op::AwaitStored { newest: self.one_in(2) },
             15 | 16 => Op::Signal(place),
@@ -271,6 +287,7 @@ impl Draw<'_> {
             31 => Op::Info,
             32 => Op::Yield,
             33 | 34 => Op::WaitUntil(1 + self.below(3)),
+            35 => Op::Glance,
             _ if self.one_in(8) => Op::ContinueAsNew(value),
             _ => Op::Fail,
         }
@@ -314,7 +331,8 @@ impl Draw<'_> {
             10 | 11 => Op::Timeout(value, self.block(depth, 3)),
             12 | 13 => {
                 let how = [How::Await, How::Drop, How::Store][self.place(3)];
-                Op::Launch(self.block(depth, 3), how)
+                let block = if self.one_in(3) { self.waiting_block() } else { self.block(depth, 3) };
+                Op::Launch(block, how)
             }
             14 | 15 => Op::Scope(self.block(depth, 2), self.blocks(depth)),
             16 | 17 => {

@@ -8,8 +8,8 @@ use dacapo_core::{
     Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, TurnDone, Update, Workflow,
 };
 
-use crate::coverage::Marks;
-use crate::interpret::{WORKFLOW, workflow};
+use crate::coverage::{BROKEN, Marks, TAKEN};
+use crate::interpret::{CANCELLED, WORKFLOW, workflow};
 use crate::ledger::Ledger;
 use crate::program::{HANDLED, PHASE_SIGNAL, PHASE_UPDATE, Program, QUERIES, UPDATES, WAITED};
 
@@ -77,6 +77,8 @@ struct World<'a> {
     ledger: Ledger,
     now: Timestamp,
     next_update: u64,
+    /// How many signals of each name that is waited for came.
+    sent: [u64; 2],
     cancelled: bool,
     /// Nothing is put off any more.
     calm: bool,
@@ -93,7 +95,19 @@ impl<'a> World<'a> {
         let recording = Recording { transcript: Transcript::new(WORKFLOW, pins.clone()), turns: Vec::new() };
         let rng = Rng::from_seed(seed ^ 0x776f_726c_6400);
         let (ledger, now) = (Ledger::default(), Timestamp::from_millis(1_000_000));
-        Self { rng, seed, marks, run, ledger, now, next_update: 0, cancelled: false, calm: false, recording }
+        Self {
+            rng,
+            seed,
+            marks,
+            run,
+            ledger,
+            now,
+            next_update: 0,
+            sent: [0; 2],
+            cancelled: false,
+            calm: false,
+            recording,
+        }
     }
 
     fn play(mut self) -> Result<Recording, Problem> {
@@ -158,8 +172,28 @@ impl<'a> World<'a> {
             self.marks.hit("update rejected");
         }
         self.ledger.check(&turn.jobs, &done, &self.run.inspect())?;
+        self.check_signals(&turn.jobs)?;
+        if let Some(broken) = BROKEN.into_iter().find(|rule| self.marks.count(rule) > 0) {
+            return Err(broken.to_owned());
+        }
         self.recording.transcript.record(&turn, &done, &BUILD);
         self.recording.turns.push((turn, done));
+        Ok(())
+    }
+
+    /// Whoever waits for a signal has been given all that came: none is lost, and none is kept from it.
+    fn check_signals(&mut self, jobs: &[Job]) -> Result<(), Problem> {
+        let inspection = self.run.inspect();
+        for (place, name) in WAITED.into_iter().enumerate() {
+            let sent = jobs.iter().filter(|job| matches!(job, Job::Signal(signal) if signal.name == name)).count();
+            self.sent[place] += sent as u64;
+            let (sent, taken) = (self.sent[place], self.marks.count(TAKEN[place]));
+            let waited = format!("signal {name}");
+            let waits = inspection.units.iter().flat_map(|unit| &unit.waits).any(|wait| wait.what == waited);
+            if taken > sent || (waits && taken != sent) {
+                return Err(format!("{sent} signals {name} came and {taken} were taken:\n{inspection}"));
+            }
+        }
         Ok(())
     }
 
@@ -262,7 +296,7 @@ impl<'a> World<'a> {
     fn cancel(&mut self) -> Job {
         self.cancelled = true;
         self.marks.hit("run cancelled");
-        Job::Cancel { reason: "enough".to_owned() }
+        Job::Cancel { reason: CANCELLED.to_owned() }
     }
 
     fn resolve(&mut self, seq: Seq, operation: Operation, jobs: &mut Vec<Job>) {
