@@ -100,8 +100,6 @@ fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>)
     for (place, side) in sides.iter_mut().enumerate() {
         let (is_done, seen) = peek(shared, *side, cx);
         match seen {
-            // Done without having taken anything: nobody could have been earlier.
-            _ if is_done && side.latest().is_none() => return Some(place),
             _ if is_done => done.push(place),
             Some(seen) => ahead.push((seen, place)),
             None => {}

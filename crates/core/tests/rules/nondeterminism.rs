@@ -51,7 +51,7 @@ fn an_early_return_does_not_hide_recorded_work() {
               --> turn 0, command 1
                |
                | recorded: activity B #1, activity(1), unit [], at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
-               | new:      complete , unit [], at crates/testkit/src/check.rs:16:5
+               | new:      complete, unit [], at crates/core/tests/rules/nondeterminism.rs:45:5
                |
                | command: recorded "activity", new "complete"
                |
