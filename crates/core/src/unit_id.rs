@@ -63,8 +63,15 @@ impl Seg {
 /// let sorted: Vec<String> = ids.iter().map(UnitId::to_string).collect();
 /// assert_eq!(sorted, ["[]", "[p0]", "[p0,p1]", "[p1]", "[h0]"]);
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct UnitId(SmallVec<[Seg; 3]>);
+
+/// Segments are plain numbers, so a copy is one move of bytes; the derived clone would go through them one by one.
+impl Clone for UnitId {
+    fn clone(&self) -> Self {
+        Self(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl UnitId {
     /// The unit that plays the workflow function itself.

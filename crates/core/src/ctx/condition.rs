@@ -41,7 +41,7 @@ impl WaitUntil {
         if holds {
             state.end_at_once(slot);
         } else {
-            state.conditions.insert(slot, self.condition.clone());
+            state.closures_mut().conditions.insert(slot, self.condition.clone());
         }
         self.slot = Some(slot);
         Some(slot)

@@ -69,10 +69,7 @@ impl Run {
     fn check_conditions(&mut self) -> Result<(), ActivationError> {
         let conditions: Vec<_> = {
             let state = self.shared.lock();
-            if state.conditions.is_empty() {
-                return Ok(());
-            }
-            state.conditions.iter().map(|(slot, condition)| (*slot, condition.clone())).collect()
+            state.conditions().map(|(slot, condition)| (*slot, condition.clone())).collect()
         };
         for (slot, condition) in conditions {
             if self.compute(|| condition())? {
@@ -84,7 +81,7 @@ impl Run {
 
     fn end_wait(&mut self, slot: SlotId) {
         let mut state = self.shared.lock();
-        let condition = state.conditions.remove(&slot);
+        let condition = state.closures_mut().conditions.remove(&slot);
         let ordinal = state.next_ordinal();
         state.deliver(slot, ordinal, Value::Done);
         drop(state);

@@ -130,7 +130,7 @@ impl State {
     pub(crate) fn forget_waiter(&mut self, id: SlotId, what: &What) {
         match what {
             What::Signal(name) => self.mailbox(name).waiters.retain(|waiter| *waiter != id),
-            What::Condition => drop(self.conditions.remove(&id)),
+            What::Condition => drop(self.closures_mut().conditions.remove(&id)),
             What::Operation(..) | What::Start(..) | What::Units => {}
         }
     }
@@ -173,14 +173,14 @@ impl State {
         let updates = std::mem::take(&mut self.messages().update_handlers);
         let (gone, kept) = updates.into_iter().partition(|(_, handler)| handler.phase == Some(phase));
         self.messages().update_handlers = kept;
-        self.spent.push(Box::<BTreeMap<Name, Arc<UpdateHandler>>>::new(gone));
+        self.closures_mut().spent.push(Box::<BTreeMap<Name, Arc<UpdateHandler>>>::new(gone));
         let mut freed: Vec<(Name, Arc<SignalHandler>)> = Vec::new();
         for (name, mailbox) in &mut self.messages().signals {
             let handler = mailbox.handler.take_if(|handler| handler.phase == Some(phase));
             freed.extend(handler.map(|handler| (name.clone(), handler)));
         }
         for (name, handler) in freed {
-            self.spent.push(Box::new(handler));
+            self.closures_mut().spent.push(Box::new(handler));
             self.messages().due.remove(&name);
             self.settle(&name);
         }
@@ -198,7 +198,7 @@ impl State {
     /// result left behind.
     pub(crate) fn is_settled(&self) -> bool {
         let no_mail = self.mail.as_ref().is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty());
-        no_mail && self.conditions.is_empty() && self.released.is_empty()
+        no_mail && self.conditions().next().is_none() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.

@@ -231,7 +231,7 @@ impl Run {
 
     /// Takes the body of a `run`. None once it was taken, or when its result is already known.
     pub fn take_body(&mut self, seq: Seq) -> Option<Body> {
-        self.shared.lock().bodies.remove(&seq)
+        self.shared.lock().take_body(seq)
     }
 
     /// A handle for whoever watches over the run from another thread.

@@ -248,7 +248,7 @@ impl Run {
 
     /// Drops bodies that nobody will run. What they hold is the user's, so it is dropped outside the lock.
     fn drop_spent(&mut self) {
-        let spent = std::mem::take(&mut self.shared.lock().spent);
+        let spent = self.shared.lock().take_spent();
         if spent.is_empty() {
             return;
         }

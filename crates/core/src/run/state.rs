@@ -81,12 +81,9 @@ pub(crate) struct State {
     pub(crate) next_seq: u64,
     pub(crate) next_wait: u64,
     pub(crate) tombstones: SeqSet,
-    pub(crate) conditions: BTreeMap<SlotId, Condition>,
     pub(crate) scopes: Scopes,
     pub(crate) next_scope: ScopeId,
-    pub(crate) bodies: BTreeMap<Seq, Body>,
-    /// Closures of the user's that are not needed any more, to be dropped outside the lock.
-    pub(crate) spent: Vec<Box<dyn Any + Send>>,
+    closures: Option<Box<Closures>>,
 
     pub(crate) commands: Vec<Command>,
     pub(crate) seals: Vec<Seal>,
@@ -106,6 +103,15 @@ pub(crate) struct State {
 
     facts: Option<Box<Facts>>,
     pub(crate) published: Option<Box<Payload>>,
+}
+
+/// What the run holds of the user's closures, beside its units and handlers. Most hold none.
+#[derive(Default)]
+pub(crate) struct Closures {
+    pub(crate) conditions: BTreeMap<SlotId, Condition>,
+    pub(crate) bodies: BTreeMap<Seq, Body>,
+    /// Those that are not needed any more, to be dropped outside the lock.
+    pub(crate) spent: Vec<Box<dyn Any + Send>>,
 }
 
 /// What a turn has to say beside its commands. Most have nothing.
@@ -194,11 +200,9 @@ impl State {
             next_seq: 0,
             next_wait: 0,
             tombstones: SeqSet::default(),
-            conditions: BTreeMap::new(),
             scopes: Scopes::of_run(),
             next_scope: 3,
-            bodies: BTreeMap::new(),
-            spent: Vec::new(),
+            closures: None,
             commands: Vec::new(),
             seals: Vec::new(),
             open: Vec::new(),
@@ -222,9 +226,26 @@ impl State {
 
     /// The body of this `run` is not needed any more.
     pub(crate) fn spend_body(&mut self, seq: Seq) {
-        if let Some(body) = self.bodies.remove(&seq) {
-            self.spent.push(Box::new(body));
+        if let Some(body) = self.take_body(seq) {
+            self.closures_mut().spent.push(Box::new(body));
         }
+    }
+
+    pub(crate) fn take_body(&mut self, seq: Seq) -> Option<Body> {
+        self.closures.as_mut()?.bodies.remove(&seq)
+    }
+
+    pub(crate) fn take_spent(&mut self) -> Vec<Box<dyn Any + Send>> {
+        self.closures.as_mut().map(|closures| std::mem::take(&mut closures.spent)).unwrap_or_default()
+    }
+
+    pub(crate) fn closures_mut(&mut self) -> &mut Closures {
+        self.closures.get_or_insert_default()
+    }
+
+    /// The conditions that somebody waits for, in the order in which the waits began.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = (&SlotId, &Condition)> {
+        self.closures.iter().flat_map(|closures| &closures.conditions)
     }
 
     pub(crate) fn next_ordinal(&mut self) -> Ordinal {
