@@ -10,7 +10,7 @@ fn picks(scheduler: &mut Scheduler, set: &[Action], times: usize) -> Vec<Action>
     (0..times).map(|_| scheduler.choose(set).unwrap()).collect()
 }
 
-/// S1-5
+/// S1-5, S1-70
 #[test]
 fn ten_thousand_draws_over_four_actions_are_uniform() {
     let (mut scheduler, set) = (random(1), actions(4));

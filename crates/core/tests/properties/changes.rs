@@ -8,7 +8,7 @@ use dacapo_core::{
 };
 
 use crate::coverage::Marks;
-use crate::examine::{Case, examine_all, programs, remove};
+use crate::examine::{Case, check_all, programs, remove};
 use crate::interpret::workflow;
 use crate::program::{Block, Op, Program, Step, any_leaf};
 use crate::world::{Problem, activate, new_run, options};
@@ -19,7 +19,7 @@ fn a_change_of_the_program_that_changes_a_recorded_turn_is_caught_and_named() {
     let count = programs(2_000);
     let caught = std::sync::atomic::AtomicU64::new(0);
     let passed = std::sync::atomic::AtomicU64::new(0);
-    examine_all(1_000_000..1_000_000 + count, |case, marks| {
+    check_all(1_000_000..1_000_000 + count, |case, marks| {
         let case = Case { pins: Pins { policy: PolicySpec::Deterministic, ..case.pins.clone() }, ..case.clone() };
         let recording = case.record(marks)?;
         let mut rng = Rng::from_seed(case.seed ^ 0x6368_616e_6765);
@@ -45,7 +45,7 @@ fn a_change_of_the_program_that_changes_a_recorded_turn_is_caught_and_named() {
 /// S0-1, S1-55
 #[test]
 fn a_change_of_a_randomly_played_program_is_caught_or_changes_no_command() {
-    examine_all(13_000_000..13_000_000 + programs(500), |case, marks| {
+    check_all(13_000_000..13_000_000 + programs(500), |case, marks| {
         let policy = PolicySpec::Random { seed: case.seed };
         let case = Case { pins: Pins { policy, ..case.pins.clone() }, ..case.clone() };
         let transcript = case.record(marks)?.transcript;

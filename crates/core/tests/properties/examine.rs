@@ -48,7 +48,7 @@ pub(crate) fn programs(of_ten_thousand: u64) -> u64 {
 }
 
 /// Examines the cases of these seeds. The first that fails is made small, told, and fails the test.
-pub(crate) fn examine_all(
+pub(crate) fn check_all(
     seeds: impl Iterator<Item = u64>,
     examine: impl Fn(&Case, &Marks) -> Result<(), Problem>,
 ) -> Coverage {

@@ -10,7 +10,7 @@ use dacapo_core::{
 
 use futures::FutureExt;
 
-use crate::examine::{Case, examine_all, programs};
+use crate::examine::{Case, check_all, programs};
 use crate::interpret::WORKFLOW;
 use crate::world::{Problem, activate, new_run, play_turn, start};
 
@@ -102,7 +102,7 @@ fn started() -> Run {
 /// Refused with this error, whether the bad job stands alone, behind a good one or before one; and then the run goes on
 /// like a twin that was never disturbed.
 #[track_caller]
-fn refused(bad: Vec<Job>, expected: JobError) {
+fn assert_refused(bad: Vec<Job>, expected: JobError) {
     let good = || Job::Signal(Box::default());
     let with = |before: bool| match before {
         true => [vec![good()], bad.clone()].concat(),
@@ -125,8 +125,8 @@ fn refused(bad: Vec<Job>, expected: JobError) {
 #[test]
 fn a_result_of_what_was_never_started_is_refused() {
     for resolution in resolutions() {
-        refused(vec![resolve(11, resolution.clone())], JobError::UnknownSeq(Seq(11)));
-        refused(vec![resolve(u64::MAX, resolution)], JobError::UnknownSeq(Seq(u64::MAX)));
+        assert_refused(vec![resolve(11, resolution.clone())], JobError::UnknownSeq(Seq(11)));
+        assert_refused(vec![resolve(u64::MAX, resolution)], JobError::UnknownSeq(Seq(u64::MAX)));
     }
 }
 
@@ -136,7 +136,7 @@ fn a_result_of_the_wrong_kind_is_refused() {
     for (seq, operation) in KINDS {
         for resolution in resolutions().into_iter().filter(|resolution| !resolution.fits(operation)) {
             let expected = JobError::WrongKind { seq: Seq(seq), operation, resolution: resolution.word() };
-            refused(vec![resolve(seq, resolution)], expected);
+            assert_refused(vec![resolve(seq, resolution)], expected);
         }
     }
 }
@@ -156,10 +156,10 @@ fn a_second_result_in_one_activation_is_refused() {
         for end in ends {
             let mut jobs: Vec<Job> = starts.iter().map(|begin| resolve(seq, begin.clone())).collect();
             jobs.extend([resolve(seq, end.clone()), resolve(seq, end)]);
-            refused(jobs, JobError::ResolvedTwice(Seq(seq)));
+            assert_refused(jobs, JobError::ResolvedTwice(Seq(seq)));
         }
         for begin in starts {
-            refused(vec![resolve(seq, begin.clone()), resolve(seq, begin)], JobError::ResolvedTwice(Seq(seq)));
+            assert_refused(vec![resolve(seq, begin.clone()), resolve(seq, begin)], JobError::ResolvedTwice(Seq(seq)));
         }
     }
 }
@@ -194,28 +194,28 @@ fn a_late_result_of_what_nobody_awaits_is_ignored_however_often_it_comes() {
 /// S0-14
 #[test]
 fn a_result_before_its_start_is_refused() {
-    refused(vec![resolve(4, Resolution::Child(ok()))], JobError::NotYetStarted(Seq(4)));
-    refused(vec![resolve(7, Resolution::Nexus(ok()))], JobError::NotYetStarted(Seq(7)));
+    assert_refused(vec![resolve(4, Resolution::Child(ok()))], JobError::NotYetStarted(Seq(4)));
+    assert_refused(vec![resolve(7, Resolution::Nexus(ok()))], JobError::NotYetStarted(Seq(7)));
 }
 
 #[test]
 fn a_result_after_a_failed_start_is_refused() {
     let failed = || Started::Failed(Box::new(Failure::application("no")));
     let child = vec![resolve(4, Resolution::ChildStarted(failed())), resolve(4, Resolution::Child(ok()))];
-    refused(child, JobError::ResolvedTwice(Seq(4)));
+    assert_refused(child, JobError::ResolvedTwice(Seq(4)));
     let nexus = vec![resolve(7, Resolution::NexusStarted(failed())), resolve(7, Resolution::Nexus(ok()))];
-    refused(nexus, JobError::ResolvedTwice(Seq(7)));
+    assert_refused(nexus, JobError::ResolvedTwice(Seq(7)));
 }
 
 #[test]
 fn a_second_start_is_refused() {
-    refused(vec![start(7)], JobError::StartedTwice);
+    assert_refused(vec![start(7)], JobError::StartedTwice);
 }
 
 #[test]
 fn two_updates_with_one_id_are_refused() {
-    refused(vec![update("u", "slow"), update("u", "other")], JobError::UpdateTwice("u".into()));
-    refused(vec![update("open", "slow")], JobError::UpdateTwice("open".into()));
+    assert_refused(vec![update("u", "slow"), update("u", "other")], JobError::UpdateTwice("u".into()));
+    assert_refused(vec![update("open", "slow")], JobError::UpdateTwice("open".into()));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_closed_run_and_an_evicted_one_take_no_turn() {
 /// S0-57
 #[test]
 fn nonsense_between_the_turns_of_generated_programs_changes_nothing() {
-    examine_all(7_000_000..7_000_000 + programs(500), |case, marks| {
+    check_all(7_000_000..7_000_000 + programs(500), |case, marks| {
         let recording = case.record(marks)?;
         let mut rng = Rng::from_seed(case.seed);
         let mut run = new_run(&case.workflow(), &case.pins);
@@ -333,7 +333,7 @@ fn disturb(case: &Case, run: &mut Run, rng: &mut Rng, good: &[Job], resolved: &[
 /// S0-57
 #[test]
 fn recorded_turns_out_of_order_or_twice_are_refused() {
-    examine_all(8_000_000..8_000_000 + programs(200), |case, marks| {
+    check_all(8_000_000..8_000_000 + programs(200), |case, marks| {
         let recording = case.record(marks)?;
         let records = &recording.transcript.turns;
         let mut run = new_run(&case.workflow(), &case.pins);
@@ -356,7 +356,7 @@ fn recorded_turns_out_of_order_or_twice_are_refused() {
 /// S0-57, S2-15
 #[test]
 fn recorded_turns_with_foreign_commands_are_refused() {
-    examine_all(9_000_000..9_000_000 + programs(300), |case, marks| {
+    check_all(9_000_000..9_000_000 + programs(300), |case, marks| {
         let recording = case.record(marks)?;
         let records = &recording.transcript.turns;
         for place in 0..records.len() {

@@ -2,13 +2,13 @@
 
 use dacapo_core::{Job, Pins, PolicySpec, Signal};
 
-use crate::examine::{Case, all_plays_agree, examine_all, programs};
+use crate::examine::{Case, all_plays_agree, check_all, programs};
 use crate::world::{new_run, play_turn};
 
 /// S0-1, S0-57, S1-55, S2-15
 #[test]
 fn all_plays_of_a_program_agree() {
-    let coverage = examine_all(0..programs(8_000), all_plays_agree);
+    let coverage = check_all(0..programs(8_000), all_plays_agree);
     println!("{}", coverage.table());
     coverage.assert_at_least(5.0);
 }
@@ -18,7 +18,7 @@ fn all_plays_of_a_program_agree() {
 /// S0-57
 #[test]
 fn a_late_result_decides_nothing() {
-    examine_all(12_000_000..12_000_000 + programs(400), |case, marks| {
+    check_all(12_000_000..12_000_000 + programs(400), |case, marks| {
         let pins = Pins { policy: PolicySpec::Deterministic, ..case.pins.clone() };
         let case = Case { pins, ..case.clone() };
         let recording = case.record(marks)?;

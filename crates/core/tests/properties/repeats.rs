@@ -10,14 +10,14 @@ use dacapo_core::{
 };
 
 use crate::coverage::Marks;
-use crate::examine::{Case, examine_all, programs, replays_byte_equal};
+use crate::examine::{Case, check_all, programs, replays_byte_equal};
 use crate::interpret::WORKFLOW;
 use crate::world::{BUILD, Recording, new_run, options, play_turn, record, start};
 
 /// S0-1
 #[test]
 fn two_hundred_recorded_programs_replay_the_same_twenty_five_times() {
-    examine_all(2_000_000..2_000_200, |case, marks| {
+    check_all(2_000_000..2_000_200, |case, marks| {
         let recording = case.record(marks)?;
         (0..25).try_for_each(|_| replays_byte_equal(case, &recording.transcript))
     });
@@ -57,7 +57,7 @@ fn the_same_programs_decide_the_same_on_one_thread_and_on_sixty_four() {
 /// S0-2
 #[test]
 fn a_run_decides_the_same_when_every_turn_has_a_thread_of_its_own() {
-    examine_all(4_000_000..4_000_000 + programs(100), |case, marks| {
+    check_all(4_000_000..4_000_000 + programs(100), |case, marks| {
         let recording = case.record(marks)?;
         let mut run = new_run(&case.workflow(), &case.pins);
         for (turn, done) in &recording.turns {
@@ -176,7 +176,7 @@ fn a_draw_of_the_user_shifts_no_id() {
 /// S1-55
 #[test]
 fn a_random_run_replays_from_its_log_alone() {
-    examine_all(6_000_000..6_000_000 + programs(300), |case, marks| {
+    check_all(6_000_000..6_000_000 + programs(300), |case, marks| {
         let random = PolicySpec::Random { seed: case.seed.wrapping_mul(31) };
         let case = Case { pins: Pins { policy: random, ..case.pins.clone() }, ..case.clone() };
         let recording = case.record(marks)?;
