@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use super::Run;
+use super::give_up::panic_message;
 use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
-use super::rounds::panic_message;
 use super::shared::Stop;
 use super::slot::{SlotId, Value};
 use crate::{ActivationError, UnitId};

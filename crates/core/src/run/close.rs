@@ -1,9 +1,10 @@
 //! Closing: the execution ends first, then what is left of the handlers, then the run.
 
+use super::Run;
+use super::give_up::drop_quietly;
 use super::holder::{Hold, Mode};
 use super::state::{Ending, Life, State, UnfinishedHandlers};
 use super::unit::{OnEnd, Unit, UnitKey};
-use super::{Run, drop_quietly};
 use crate::{CommandKind, CompleteUpdate, Failure, FailureKind, Outcome, Payload, UnitId, Warning};
 
 impl Run {
@@ -39,8 +40,8 @@ impl Run {
     fn drop_units(&mut self, keys: &[UnitKey]) {
         let mut state = self.shared.lock();
         let units: Vec<Box<Unit>> = keys.iter().filter_map(|key| state.units.remove(key)).collect();
-        let aborted = std::mem::take(&mut state.aborted);
-        state.aborted = aborted.into_iter().filter(|key| state.units.contains_key(key)).collect();
+        let State { aborted, units: left, .. } = &mut *state;
+        aborted.retain(|_, key| left.contains_key(key));
         state.running = None;
         drop(state);
         let panicked: Vec<String> = {

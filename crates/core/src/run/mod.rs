@@ -9,6 +9,7 @@ mod boundary;
 mod close;
 mod double_play;
 mod emit;
+mod give_up;
 mod holder;
 mod inspect;
 mod jobs;
@@ -22,6 +23,7 @@ mod seq_set;
 mod shared;
 mod slot;
 mod state;
+mod step;
 mod unit;
 mod watch;
 mod workflow;
@@ -41,12 +43,12 @@ pub(crate) use slot::{Polled, SlotId, Value, What};
 pub(crate) use state::{Condition, State};
 pub(crate) use unit::{OnEnd, UnitFuture, UnitKey};
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::activation::{Activation, Turn};
 use crate::policy::RunScheduler;
 use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
+use give_up::drop_quietly;
 use holder::new_token;
 use matcher::Matcher;
 use state::{Life, Notes};
@@ -258,11 +260,6 @@ impl Run {
         }
         drop_quietly(old);
     }
-}
-
-/// Drops what may run destructors of user code. Gives what a panicking one said.
-fn drop_quietly<T>(what: T) -> Option<String> {
-    catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(|payload| rounds::panic_message(&*payload))
 }
 
 impl Drop for Run {

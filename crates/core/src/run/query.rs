@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Run;
+use super::give_up::panic_message;
 use super::holder::{Hold, Mode, new_token};
-use super::rounds::panic_message;
 use super::shared::Stop;
 use super::state::Life;
 use crate::activation::Query;

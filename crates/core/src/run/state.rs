@@ -62,7 +62,8 @@ pub(crate) struct State {
 
     pub(crate) units: SmallMap<UnitKey, Box<Unit>>,
     pub(crate) next_unit: UnitKey,
-    pub(crate) aborted: Vec<UnitKey>,
+    /// Units that were given up and whose futures are still to be dropped, in the order in which they will be.
+    pub(crate) aborted: BTreeMap<UnitId, UnitKey>,
     pub(crate) next_round: Vec<UnitKey>,
     pub(crate) round: u64,
     pub(crate) running: Option<UnitKey>,
@@ -186,7 +187,7 @@ impl State {
             next_place: 0,
             units: SmallMap::new(),
             next_unit: 0,
-            aborted: Vec::new(),
+            aborted: BTreeMap::new(),
             next_round: Vec::new(),
             round: 0,
             running: None,

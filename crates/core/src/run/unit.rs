@@ -138,7 +138,7 @@ impl State {
         let Some(unit) = self.units.get_mut(&key) else { return };
         if !unit.dying {
             unit.dying = true;
-            self.aborted.push(key);
+            self.aborted.insert(unit.id.clone(), key);
         }
     }
 

@@ -1,0 +1,81 @@
+//! Giving up: what is over is dropped outside the lock, and what was open in it is cancelled.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+use super::Run;
+use super::holder::{Hold, Mode};
+use crate::ActivationError;
+
+impl Run {
+    /// Drops bodies that nobody will run. What they hold is the user's, so it is dropped outside the lock.
+    pub(super) fn drop_spent(&mut self) {
+        let spent = self.shared.lock().take_spent();
+        if spent.is_empty() {
+            return;
+        }
+        let _hold = Hold::mode(Mode::Teardown);
+        if let Some(message) = drop_quietly(spent) {
+            self.panicked(message);
+        }
+    }
+
+    /// Wakes them. They may be the user's own, so they may panic.
+    pub(super) fn wake(&self, wakers: impl IntoIterator<Item = Waker>) {
+        for waker in wakers {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                self.panicked(panic_message(&*payload));
+            }
+        }
+    }
+
+    fn panicked(&self, message: String) {
+        let mut state = self.shared.lock();
+        let (unit, site) = (state.running_id(), state.site());
+        state.fail(ActivationError::Panic { message, unit, site });
+    }
+
+    /// Drops the futures of units that were given up, in the run's order. What they had open is cancelled.
+    pub(super) fn drop_aborted(&mut self) -> Result<(), ActivationError> {
+        loop {
+            let key = {
+                let mut state = self.shared.lock();
+                let Some((_, key)) = state.aborted.pop_first() else { return Ok(()) };
+                state.running = Some(key);
+                key
+            };
+            let future = self.shared.lock().units.get_mut(&key).and_then(|unit| unit.future.take());
+            let panicked = {
+                let _hold = Hold::mode(Mode::Step);
+                drop_quietly(future)
+            };
+            if let Some(message) = panicked {
+                self.panicked(message);
+            }
+            let mut state = self.shared.lock();
+            state.seal_all();
+            if state.fault.is_none() {
+                state.flush_cancels();
+            }
+            if let Some(fault) = state.fault.take() {
+                return Err(*fault);
+            }
+            if let Some(unit) = state.units.remove(&key) {
+                state.release_all(unit.reveals);
+            }
+            state.running = None;
+        }
+    }
+}
+
+/// What a panic said, as far as it said anything in words.
+pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// Drops what may run destructors of user code. Gives what a panicking one said.
+pub(super) fn drop_quietly<T>(what: T) -> Option<String> {
+    catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(|payload| panic_message(&*payload))
+}
