@@ -200,10 +200,10 @@ fn between_equals_an_exploring_policy_takes_either() {
 #[test]
 fn a_race_of_many_tells_who_won_and_gives_the_others_back() {
     async fn many(ctx: Ctx, _: Payload) -> Done {
-        let mut runners: Vec<Activity> = (0..4).map(|n| ctx.activity(n.to_string(), "")).collect();
+        let mut runners = ctx.select_all((0..4).map(|n| ctx.activity(n.to_string(), "")));
         let mut order = Vec::new();
         while !runners.is_empty() {
-            let (place, value, others) = ctx.select_all(runners).await;
+            let (place, value, others) = runners.await;
             order.push(format!("{place}:{}", value?));
             runners = others;
         }
