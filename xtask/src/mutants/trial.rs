@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::list::Mutant;
 use crate::cargo;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -33,13 +32,12 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("RUST_BACKTRACE", "0"),
 ];
 
-pub(super) fn run(bench: &Path, target: &Path, mutant: &Mutant) -> Result<Outcome> {
-    let (build, filter) = mutant.test.split_once(" -- ").unwrap_or((&mutant.test, ""));
+pub(super) fn run(bench: &Path, target: &Path, build: &str, filter: &str, limit: u64) -> Result<Outcome> {
     let binaries = match build_tests(bench, target, build)? {
         Ok(binaries) => binaries,
         Err(error) => return Ok(Outcome::DoesNotCompile(error)),
     };
-    let end = Instant::now() + Duration::from_secs(mutant.limit);
+    let end = Instant::now() + Duration::from_secs(limit);
     for binary in &binaries {
         let outcome = run_binary(binary, filter, &target.join("output.txt"), end)?;
         if outcome != Outcome::Passed {

@@ -9,6 +9,9 @@ use super::list::Mutant;
 use super::trial::{self, Outcome};
 use crate::tree;
 
+/// Seconds for all tests of an unbroken tree, however short a mutant's own limit is.
+const WHOLE: u64 = 300;
+
 pub(super) struct Workshop {
     root: PathBuf,
     /// The copy.
@@ -44,6 +47,13 @@ impl Workshop {
     }
 
     pub(super) fn trial(&self, mutant: &Mutant) -> Result<Outcome> {
-        trial::run(&self.bench, &self.target, mutant)
+        let (build, filter) = mutant.build_and_filter();
+        trial::run(&self.bench, &self.target, build, filter, mutant.limit)
+    }
+
+    /// All the tests of which the mutant's trial runs some.
+    pub(super) fn whole(&self, mutant: &Mutant) -> Result<Outcome> {
+        let (build, _) = mutant.build_and_filter();
+        trial::run(&self.bench, &self.target, build, "", mutant.limit.max(WHOLE))
     }
 }
