@@ -561,3 +561,67 @@ fn a_cancellation_reaches_handlers_first_where_handlers_go_first() {
         "#]],
     );
 }
+
+/// C-41: a call to another service is cancelled as its type says, too.
+#[test]
+fn a_call_that_is_to_be_abandoned_is_not_asked_to_stop() {
+    check(
+        |ctx: Ctx, _| async move {
+            let call = ctx.nexus("endpoint", "service", "N", "").with(|call| call.cancel = CancelType::Abandon);
+            let ended = call.await.unwrap_err();
+            say(ended.to_string())
+        },
+        "start
+         cancel: enough",
+        expect![[r#"
+            turn 0  [] nexus service/N
+            turn 1  [] complete enough
+        "#]],
+    );
+}
+
+/// S0-40: of two cancellations the first holds, whichever scope they reach: a result between them came too late.
+#[test]
+fn a_later_cancellation_of_a_part_lets_no_late_result_pass() {
+    check(
+        |ctx: Ctx, _| async move {
+            let (part, handle) = ctx.cancellable(ctx.activity("A", ""));
+            let inside = ctx.clone();
+            let waits = ctx.launch(async move {
+                inside.set_state("part", part.await.unwrap_or_else(|failure| failure.to_string().into()));
+                Ok(())
+            });
+            ctx.signal("never").await.unwrap_err();
+            handle.cancel("later");
+            ctx.shield(waits).await?;
+            say("done")
+        },
+        "start
+         cancel: enough, resolve A = too late",
+        expect![[r#"
+            turn 0  [] activity A
+            turn 1  [l0] state part = enough  [] complete done
+        "#]],
+    );
+}
+
+/// S3-3: a cancellation that is not the run's own is a failure like any other.
+#[test]
+fn a_launched_unit_that_passes_on_the_cancellation_of_a_part_fails_the_run() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            drop(ctx.launch(async move {
+                let (part, handle) = inside.cancellable(inside.activity("part", ""));
+                handle.cancel("not needed");
+                part.await
+            }));
+            ctx.signal("never").await?;
+            say("done")
+        },
+        "start",
+        expect![[r#"
+            turn 0  [l0] activity part  [l0] cancel #0  [] fail: not needed
+        "#]],
+    );
+}

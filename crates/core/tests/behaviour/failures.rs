@@ -1,7 +1,7 @@
 //! The failure matrix: what the failure of one unit means to others.
 
-use dacapo_core::{Ctx, Payload};
-use dacapo_testkit::{check, expect};
+use dacapo_core::{Ctx, Failure, FailureKind, Payload, Pins, Target, TimeoutKind, Transcript};
+use dacapo_testkit::{Mode, Play, check, expect, workflow};
 
 use crate::kit::*;
 
@@ -443,4 +443,43 @@ fn a_failure_that_main_passes_on_fails_the_run() {
             turn 1  [] fail: broken
         "#]],
     );
+}
+
+/// Others may be gone when a signal or a cancel reaches them.
+#[test]
+fn a_signal_or_cancel_that_could_not_be_delivered_is_a_failure() {
+    check(
+        |ctx: Ctx, _| async move {
+            let signal = ctx.signal_external(Target::workflow("other"), "S", "").await.unwrap_err();
+            let cancel = ctx.cancel_external(Target::workflow("other"), "enough").await.unwrap_err();
+            say(format!("{signal}, then {cancel}"))
+        },
+        "start
+         lost #0: nobody there
+         lost #1: still nobody",
+        expect![[r#"
+            turn 0  [] signal external S to other
+            turn 1  [] cancel external other
+            turn 2  [] complete nobody there, then still nobody
+        "#]],
+    );
+}
+
+/// A timeout is one however often it was wrapped.
+#[test]
+fn a_failure_that_wraps_a_timeout_is_one() {
+    let timeout = Failure::new(FailureKind::Timeout(TimeoutKind::Heartbeat), "no heartbeat");
+    assert!(fail("gave up").caused_by(fail("activity").caused_by(timeout)).is_timeout());
+    assert!(!fail("gave up").caused_by(fail("activity")).is_timeout());
+}
+
+/// However long a chain of causes grows, its record can be read.
+#[test]
+fn the_longest_chain_of_causes_comes_back_from_its_record() {
+    let chain = || (0..100).fold(fail("first"), |cause, n| fail(&n.to_string()).caused_by(cause));
+    let kept = chain();
+    assert_eq!((kept.message.as_str(), kept.chain().count()), ("99", 64), "the deepest are left out");
+    let mut play = Play::new(workflow(move |_, _| async move { Err(chain()) }), Pins::default(), Mode::Whole);
+    play.play("start");
+    assert_eq!(Transcript::from_bytes(&play.transcript.to_bytes()).as_ref(), Ok(&play.transcript));
 }

@@ -168,6 +168,26 @@ fn an_abandoned_query_fails_itself_and_not_a_later_turn() {
     assert!(matches!(error(run.activate(turn(vec![]))), ActivationError::Poisoned(_)));
 }
 
+/// C-23: a query cannot be stopped by an interrupt, and neither must the turn after it.
+#[test]
+fn an_interrupt_during_a_query_does_not_stop_a_later_turn() {
+    let own: Arc<Mutex<Option<Watch>>> = Arc::default();
+    let kept = own.clone();
+    let mut run = single(&workflow(move |ctx: Ctx, _| {
+        let kept = kept.clone();
+        ctx.on_query("q", move |_| {
+            kept.lock().unwrap().as_ref().unwrap().interrupt("too slow");
+            say("answered")
+        });
+        async move { Ok(ctx.signal("s").await?.input.remove(0)) }
+    }));
+    *own.lock().unwrap() = Some(run.watch());
+    run.activate(start());
+    let query = dacapo_core::Query { name: "q".into(), ..Default::default() };
+    assert_eq!(shown(&run.activate(dacapo_core::Activation::Query(vec![query]))), "answer answered\n");
+    assert_eq!(shown(&run.activate(turn(vec![]))), "no turn\n");
+}
+
 /// C-23
 #[test]
 fn a_watch_outlives_its_run() {

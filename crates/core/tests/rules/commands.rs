@@ -184,3 +184,28 @@ fn commands_keep_their_places_in_whatever_order_they_are_sealed() {
         "#]],
     );
 }
+
+/// S0-48: all options of a child or a call may be set, and none of them is its seq.
+#[test]
+fn options_never_change_a_seq() {
+    async fn forges(ctx: Ctx, _: Payload) -> Done {
+        let child = ctx.child("C", "").with(|child| child.seq = Seq(9));
+        let call = ctx.nexus("E", "S", "N", "").with(|call| call.seq = Seq(9));
+        child.await?;
+        call.await
+    }
+    check(
+        forges,
+        "start
+         started #0 = run, resolve #0
+         started #1 = token, resolve #1 = done",
+        expect![[r#"
+            turn 0  [] child C  [] nexus S/N
+            turn 1
+            turn 2  [] complete done
+        "#]],
+    );
+    let played = play(forges, "start");
+    let seqs: Vec<_> = played.transcript.turns[0].commands.iter().map(|command| command.kind.seq()).collect();
+    assert_eq!(seqs, [Some(Seq(0)), Some(Seq(1))]);
+}
