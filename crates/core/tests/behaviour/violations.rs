@@ -6,12 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use dacapo_core::{Completion, Ctx, Handled, Job, Reporter, Run, RunOptions, Signal, Violation, Workflow};
+use dacapo_core::{
+    Activation, Completion, Ctx, Handled, Job, Reporter, Run, RunOptions, Signal, StateCell, Violation, Workflow,
+};
 use dacapo_testkit::{expect, workflow};
 
 use crate::kit::*;
 
-fn signal(name: &'static str) -> dacapo_core::Activation {
+fn signal(name: &'static str) -> Activation {
     turn(vec![Job::Signal(Box::new(Signal { name: name.into(), ..Signal::default() }))])
 }
 
@@ -495,4 +497,30 @@ fn code_that_catches_the_unwinding_of_a_violation_cannot_go_on() {
             failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
         "#]],
     );
+}
+
+/// C-32, C-33: a cell belongs to its run; a query of another run that reads it fails, and is held against the cell's run.
+#[test]
+fn a_query_cannot_read_the_cell_of_another_run() {
+    let kept: Arc<Mutex<Option<StateCell<i32>>>> = Arc::default();
+    let leak = kept.clone();
+    let mut owner = single(&workflow(move |ctx: Ctx, _| {
+        *leak.lock().unwrap() = Some(ctx.state(7));
+        async move { Ok(ctx.signal("never").await?.input.remove(0)) }
+    }));
+    let mut other = single(&workflow(move |ctx: Ctx, _| {
+        let kept = kept.clone();
+        ctx.on_query("look", move |_| {
+            let cell = kept.lock().unwrap().clone().unwrap();
+            say(cell.read(i32::to_string))
+        });
+        async move { Ok(ctx.signal("never").await?.input.remove(0)) }
+    }));
+    owner.activate(start());
+    other.activate(start());
+    let query = dacapo_core::Query { name: "look".into(), ..Default::default() };
+    let Completion::Query(answers) = other.activate(Activation::Query(vec![query])) else { panic!() };
+    assert!(answers[0].result.is_err());
+    assert!(matches!(owner.activate(turn(vec![])), Completion::Failed(_)));
+    assert!(matches!(other.activate(turn(vec![])), Completion::Turn(_)));
 }
