@@ -625,3 +625,21 @@ fn a_launched_unit_that_passes_on_the_cancellation_of_a_part_fails_the_run() {
         "#]],
     );
 }
+
+/// C-41: what is there before anybody waits for it is no wait that a cancellation could end.
+#[test]
+fn a_result_that_nobody_waited_for_yet_outlives_a_cancellation() {
+    check(
+        |ctx: Ctx, _| async move {
+            let a = ctx.activity("A", "");
+            ctx.signal("never").await.unwrap_err();
+            a.await
+        },
+        "start
+         cancel: enough, resolve A = there",
+        expect![[r#"
+            turn 0  [] activity A
+            turn 1  [] complete there
+        "#]],
+    );
+}

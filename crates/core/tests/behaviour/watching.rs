@@ -147,6 +147,26 @@ fn a_turn_abandoned_by_its_own_last_instruction_is_void() {
     assert_eq!(error(run.activate(start())), ActivationError::Abandoned);
 }
 
+/// C-23: the thread of a turn that was given up on gets no further than its next call.
+#[test]
+fn an_abandoned_turn_stops_at_its_next_call() {
+    let own: Arc<Mutex<Option<Watch>>> = Arc::default();
+    let went_on = Arc::new(AtomicBool::new(false));
+    let (kept, reached) = (own.clone(), went_on.clone());
+    let mut run = single(&workflow(move |ctx: Ctx, _| {
+        let (watch, reached) = (kept.lock().unwrap().take(), reached.clone());
+        async move {
+            watch.unwrap().abandon();
+            ctx.now();
+            reached.store(true, Ordering::Relaxed);
+            say("done")
+        }
+    }));
+    *own.lock().unwrap() = Some(run.watch());
+    assert_eq!(error(run.activate(start())), ActivationError::Abandoned);
+    assert!(!went_on.load(Ordering::Relaxed));
+}
+
 /// C-23: a query that was given up on answered, and the turn after it failed in its stead.
 #[test]
 fn an_abandoned_query_fails_itself_and_not_a_later_turn() {

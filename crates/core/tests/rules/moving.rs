@@ -133,3 +133,19 @@ fn a_unit_that_ends_leaves_the_results_it_did_not_see() {
         "#]],
     );
 }
+
+/// C-15: results that have come and were not seen move along with their futures, in their order.
+#[test]
+fn results_that_move_together_are_seen_in_the_order_they_came() {
+    async fn hands_on(ctx: Ctx, _: Payload) -> Done {
+        let all = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        let (_, _, rest) = futures::future::select_all(all).await;
+        let next = async move { futures::future::select_all(rest).await.0 };
+        ctx.parallel([next]).await.remove(0)
+    }
+    for (second, third) in [("B", "C"), ("C", "B")] {
+        let played =
+            play(hands_on, &format!("start\nresolve A, resolve {second} = {second}, resolve {third} = {third}"));
+        assert!(decided(&played.transcript).contains(&format!("[] complete {second}")), "{}", played.printed);
+    }
+}
