@@ -1,6 +1,6 @@
 //! Cancellation: of the run and of parts of it, a level that every wait meets, up to a shield.
 
-use dacapo_core::{CancelType, Cancelled, Ctx, Failure, Payload, Pins};
+use dacapo_core::{CancelType, Cancelled, Ctx, Failure, Payload, Pins, Target};
 use dacapo_testkit::{check, check_workflow, expect, workflow};
 
 use crate::kit::*;
@@ -640,6 +640,43 @@ fn a_result_that_nobody_waited_for_yet_outlives_a_cancellation() {
         expect![[r#"
             turn 0  [] activity A
             turn 1  [] complete there
+        "#]],
+    );
+}
+
+/// C-41: what was asked of another workflow is not taken back.
+#[test]
+fn a_request_to_cancel_another_workflow_is_not_cancelled_itself() {
+    check(
+        |ctx: Ctx, _| async move {
+            drop(ctx.cancel_external(Target::workflow("other"), "enough"));
+            say("done")
+        },
+        "start",
+        expect![[r#"
+            turn 0  [] cancel external other  [] complete done
+        "#]],
+    );
+}
+
+/// C-41: code that polls all it waits for whenever anything comes must not ask again.
+#[test]
+fn an_activity_that_is_polled_again_is_not_asked_to_cancel_again() {
+    check(
+        |ctx: Ctx, _| async move {
+            let [a, b] = ["A", "B"].map(|name| ctx.activity(name, "").cancel_type(CancelType::WaitCompleted));
+            let (a, b) = futures::join!(a, b);
+            say(format!("{:?} {:?}", a?, b?))
+        },
+        "start
+         cancel: enough
+         resolve B = b
+         resolve A = a",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B
+            turn 1  [] cancel #0  [] cancel #1
+            turn 2
+            turn 3  [] complete a b
         "#]],
     );
 }

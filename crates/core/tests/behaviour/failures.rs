@@ -483,3 +483,32 @@ fn the_longest_chain_of_causes_comes_back_from_its_record() {
     play.play("start");
     assert_eq!(Transcript::from_bytes(&play.transcript.to_bytes()).as_ref(), Ok(&play.transcript));
 }
+
+/// S3-10: the scope had nothing left to wait for when its body launched once more.
+#[test]
+fn a_scope_waits_for_a_unit_that_was_launched_when_all_others_had_ended() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            ctx.scope(|scope| async move {
+                let launched = inside.clone();
+                scope.launch(async move { step(launched, "first").await.map(drop) });
+                step(inside.clone(), "body").await?;
+                scope.launch(async move { step(inside, "second").await.map(drop) });
+                Ok(())
+            })
+            .await?;
+            say("scope over")
+        },
+        "start
+         resolve first
+         resolve body
+         resolve second",
+        expect![[r#"
+            turn 0  [] activity body  [l0] activity first
+            turn 1
+            turn 2  [l1] activity second
+            turn 3  [] complete scope over
+        "#]],
+    );
+}

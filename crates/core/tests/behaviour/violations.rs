@@ -524,3 +524,14 @@ fn a_query_cannot_read_the_cell_of_another_run() {
     assert!(matches!(owner.activate(turn(vec![])), Completion::Failed(_)));
     assert!(matches!(other.activate(turn(vec![])), Completion::Turn(_)));
 }
+
+/// C-33: a condition is looked at before its wait begins, too.
+#[test]
+fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
+    let mut run = single(&workflow(|ctx: Ctx, _| async move {
+        let inside = ctx.clone();
+        ctx.wait_until(move || inside.random() < 2.0).await?;
+        say("done")
+    }));
+    assert!(refused(&run.activate(start())).contains("closure"));
+}

@@ -327,3 +327,53 @@ fn branches_of_the_losing_side_are_given_up_in_unit_order() {
         "#]],
     );
 }
+
+/// C-15: a side that waits for several things at once counts by the first of them that came.
+#[test]
+fn a_foreign_select_within_a_race_counts_by_its_earliest_result() {
+    async fn nested(ctx: Ctx, _: Payload) -> Done {
+        let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        ctx.signal("go").await?;
+        let either = async { futures::future::select(a, b).await.factor_first().0 };
+        match ctx.race(either, c).await? {
+            Either::First(_) => Ok("either of A and B".into()),
+            Either::Second(_) => Ok("C".into()),
+        }
+    }
+    check(
+        nested,
+        "start
+         resolve A, resolve C, resolve B, signal go",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B  [] activity C
+            turn 1  [] complete either of A and B
+        "#]],
+    );
+}
+
+/// C-15: a side counts by the latest of its results, in whatever order it takes them.
+#[test]
+fn a_side_that_takes_its_earliest_result_last_counts_by_the_latest() {
+    async fn backwards(ctx: Ctx, _: Payload) -> Done {
+        let [first, second, late, other] = ["first", "second", "late", "other"].map(|name| ctx.activity(name, ""));
+        ctx.signal("go").await?;
+        let slow = async {
+            second.await?;
+            late.await?;
+            first.await
+        };
+        match ctx.race(slow, other).await? {
+            Either::First(_) => Ok("slow".into()),
+            Either::Second(_) => Ok("other".into()),
+        }
+    }
+    check(
+        backwards,
+        "start
+         resolve first, resolve second, resolve other, resolve late, signal go",
+        expect![[r#"
+            turn 0  [] activity first  [] activity second  [] activity late  [] activity other
+            turn 1  [] complete other
+        "#]],
+    );
+}
