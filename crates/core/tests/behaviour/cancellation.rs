@@ -680,3 +680,30 @@ fn an_activity_that_is_polled_again_is_not_asked_to_cancel_again() {
         "#]],
     );
 }
+
+/// S0-40: branches belong to the part that started them.
+#[test]
+fn the_branches_of_a_part_are_cancelled_with_it() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            let (part, handle) = ctx.cancellable(async move {
+                let branch = one_activity(inside.clone(), Payload::empty());
+                inside.parallel([branch]).await.remove(0)
+            });
+            let other = ctx.clone();
+            drop(ctx.launch(async move {
+                other.signal("stop").await?;
+                handle.cancel("not needed");
+                Ok(())
+            }));
+            say(part.await.unwrap_err().to_string())
+        },
+        "start
+         signal stop",
+        expect![[r#"
+            turn 0  [p1] activity A
+            turn 1  [p1] cancel #0  [] complete not needed
+        "#]],
+    );
+}

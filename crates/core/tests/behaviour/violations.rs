@@ -324,6 +324,26 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
     );
 }
 
+/// C-33: a turn later another command stands in its place, and is still open.
+#[test]
+fn an_option_that_is_set_a_turn_too_late_reaches_no_other_command() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            let activity = ctx.activity("A", "");
+            ctx.signal("go").await?;
+            let other = ctx.activity("B", "");
+            activity.queue("elsewhere").await?;
+            other.await
+        },
+        "start
+         signal go",
+        expect![[r#"
+            turn 0  [] activity A
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+        "#]],
+    );
+}
+
 /// A workflow that waits on a foreign waker and shows it.
 fn exposed() -> (Workflow, Arc<Mutex<Option<Waker>>>) {
     let waker: Arc<Mutex<Option<Waker>>> = Arc::default();

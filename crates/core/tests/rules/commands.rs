@@ -209,3 +209,28 @@ fn options_never_change_a_seq() {
     let seqs: Vec<_> = played.transcript.turns[0].commands.iter().map(|command| command.kind.seq()).collect();
     assert_eq!(seqs, [Some(Seq(0)), Some(Seq(1))]);
 }
+
+/// C-33: what takes its place is registered under the lock, and what it takes the place of is dropped outside it.
+#[test]
+fn a_query_handler_that_holds_something_of_its_run_can_be_replaced() {
+    async fn twice(ctx: Ctx, _: Payload) -> Done {
+        let (work, handle) = ctx.cancellable(async { nothing() });
+        work.await?;
+        ctx.on_query("q", move |_| {
+            let _held = &handle;
+            nothing()
+        });
+        ctx.on_query("q", |_| Ok("second".into()));
+        ctx.signal("stop").await?;
+        nothing()
+    }
+    check(
+        twice,
+        "start
+         query q",
+        expect![[r#"
+            turn 0
+            answer second
+        "#]],
+    );
+}

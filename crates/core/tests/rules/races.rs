@@ -377,3 +377,24 @@ fn a_side_that_takes_its_earliest_result_last_counts_by_the_latest() {
         "#]],
     );
 }
+
+/// C-15, C-31: it is listed first and has its signal, but the timer fired before that came.
+#[test]
+fn a_side_that_is_listed_first_and_loses_leaves_its_signal() {
+    async fn late(ctx: Ctx, _: Payload) -> Done {
+        let timer = ctx.sleep(secs(5));
+        ctx.signal("go").await?;
+        let lost = ctx.race(ctx.signal("word"), timer).await?;
+        assert!(matches!(lost, Either::Second(())));
+        Ok(ctx.try_signal("word").map_or("lost".into(), |mut signal| signal.input.remove(0)))
+    }
+    check(
+        late,
+        "start
+         fire, signal word = kept, signal go",
+        expect![[r#"
+            turn 0  [] timer 5s
+            turn 1  [] complete kept
+        "#]],
+    );
+}
