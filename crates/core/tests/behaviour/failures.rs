@@ -512,3 +512,30 @@ fn a_scope_waits_for_a_unit_that_was_launched_when_all_others_had_ended() {
         "#]],
     );
 }
+
+/// S3-2, S3-4: what a handler launched stands beside the handlers and not beside main.
+#[test]
+fn a_launched_unit_that_fails_does_not_cancel_what_a_handler_launched() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            let launch = move |_| {
+                let helper = inside.launch(step(inside.clone(), "helper"));
+                async move { helper.await.map_err(Failure::from) }
+            };
+            ctx.on_update("u", |_| Ok(()), launch);
+            drop(ctx.launch(step(ctx.clone(), "launched")));
+            ctx.shield(ctx.activity("main", "")).await
+        },
+        "start, update u 1
+         fail launched: broken
+         resolve helper = unharmed
+         resolve main",
+        expect![[r#"
+            turn 0  [] activity main  [h0] accept update 1  [l0] activity launched  [h0,l0] activity helper
+            turn 1
+            turn 2  [h0] complete update 1 ok unharmed
+            turn 3  [] fail: broken
+        "#]],
+    );
+}

@@ -555,3 +555,20 @@ fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
     }));
     assert!(refused(&run.activate(start())).contains("closure"));
 }
+
+/// C-33: the first trouble is the cause, and what follows from it is not what people need to hear.
+#[test]
+fn a_failed_activation_names_its_first_trouble() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            let mut timer = ctx.sleep(secs(1));
+            assert!(futures::poll!(&mut timer).is_pending());
+            let caught = catch_unwind(AssertUnwindSafe(|| drop(timer.summary("too late"))));
+            panic!("caught: {}", caught.is_err());
+        },
+        "start",
+        expect![[r#"
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+        "#]],
+    );
+}
