@@ -539,3 +539,25 @@ fn a_launched_unit_that_fails_does_not_cancel_what_a_handler_launched() {
         "#]],
     );
 }
+
+/// S3-10: what goes wrong in the clean-up is not what the scope failed with.
+#[test]
+fn a_scope_fails_with_its_first_failure() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            ctx.scope(|scope| async move {
+                let ctx = inside.clone();
+                scope.launch(async move { ctx.activity("A", "").await.map(drop).map_err(|_| fail("clean-up")) });
+                inside.activity("body", "").await
+            })
+            .await
+        },
+        "start
+         fail body: broken",
+        expect![[r#"
+            turn 0  [] activity body  [l0] activity A
+            turn 1  [l0] cancel #1  [] fail: broken
+        "#]],
+    );
+}

@@ -398,3 +398,34 @@ fn a_side_that_is_listed_first_and_loses_leaves_its_signal() {
         "#]],
     );
 }
+
+/// C-15: both sides have taken their last result before they are done; it is those results that count.
+#[test]
+fn a_side_that_goes_on_after_its_last_result_counts_by_that_result() {
+    async fn yielding(ctx: Ctx, _: Payload) -> Done {
+        let later = async {
+            ctx.activity("later", "").await?;
+            ctx.yield_now().await;
+            nothing()
+        };
+        let earlier = async {
+            ctx.activity("earlier", "").await?;
+            ctx.yield_now().await;
+            ctx.yield_now().await;
+            nothing()
+        };
+        match ctx.race(later, earlier).await? {
+            Either::First(_) => Ok("later".into()),
+            Either::Second(_) => Ok("earlier".into()),
+        }
+    }
+    check(
+        yielding,
+        "start
+         resolve earlier, resolve later",
+        expect![[r#"
+            turn 0  [] activity later  [] activity earlier
+            turn 1  [] complete earlier
+        "#]],
+    );
+}
