@@ -138,14 +138,22 @@ fn a_unit_that_ends_leaves_the_results_it_did_not_see() {
 #[test]
 fn results_that_move_together_are_seen_in_the_order_they_came() {
     async fn hands_on(ctx: Ctx, _: Payload) -> Done {
-        let all = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
-        let (_, _, rest) = futures::future::select_all(all).await;
-        let next = async move { futures::future::select_all(rest).await.0 };
-        ctx.parallel([next]).await.remove(0)
+        let all = ["A", "B", "C", "D"].map(|name| ctx.activity(name, ""));
+        let (_, _, mut rest) = futures::future::select_all(all).await;
+        let others = async move {
+            let mut seen = Vec::new();
+            while !rest.is_empty() {
+                let (came, _, left) = futures::future::select_all(rest).await;
+                seen.push(came.unwrap().to_string());
+                rest = left;
+            }
+            seen.concat()
+        };
+        Ok(ctx.parallel([others]).await.remove(0).into())
     }
-    for (second, third) in [("B", "C"), ("C", "B")] {
-        let played =
-            play(hands_on, &format!("start\nresolve A, resolve {second} = {second}, resolve {third} = {third}"));
-        assert!(decided(&played.transcript).contains(&format!("[] complete {second}")), "{}", played.printed);
+    for order in ["BCD", "BDC", "CBD", "CDB", "DBC", "DCB"] {
+        let jobs: Vec<String> = order.chars().map(|name| format!("resolve {name} = {name}")).collect();
+        let played = play(hands_on, &format!("start\nresolve A, {}", jobs.join(", ")));
+        assert_eq!(*decided(&played.transcript).last().unwrap(), format!("[] complete {order}"));
     }
 }
