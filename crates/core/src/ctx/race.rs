@@ -32,9 +32,10 @@ impl Ctx {
         Race { shared: self.shared.clone(), first: Contender::new(first), second: Contender::new(second) }
     }
 
-    /// Races any number of futures of one type: gives the place of the winner, its output, and the others.
+    /// Races any number of futures of one type: gives the place of the winner, its output, and the race of the others,
+    /// which can be awaited in its turn. A race of nobody never ends.
     #[track_caller]
-    pub fn select_all<F: Future + Unpin>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
+    pub fn select_all<F: Future>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
         let contenders = futures.into_iter().map(Contender::new).collect();
         SelectAll { shared: self.shared.clone(), contenders }
     }
@@ -209,24 +210,36 @@ where
     }
 }
 
-/// Any number of futures in a race.
+/// Any number of futures in a race. One that is done and did not win is kept with what it came to.
 #[must_use = "a race does nothing unless it is awaited"]
 pub struct SelectAll<F: Future> {
     shared: Arc<Shared>,
     contenders: Vec<Contender<F>>,
 }
 
-impl<F: Future + Unpin> Future for SelectAll<F> {
-    type Output = (usize, F::Output, Vec<F>);
+impl<F: Future> SelectAll<F> {
+    /// How many are racing.
+    pub fn len(&self) -> usize {
+        self.contenders.len()
+    }
+
+    /// Whether nobody is.
+    pub fn is_empty(&self) -> bool {
+        self.contenders.is_empty()
+    }
+}
+
+impl<F: Future> Future for SelectAll<F> {
+    type Output = (usize, F::Output, SelectAll<F>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let race = &mut *self;
         let mut sides: Vec<&mut dyn Contend> = race.contenders.iter_mut().map(|side| side as _).collect();
         let Some(winner) = decide(&race.shared, &mut sides, cx) else { return Poll::Pending };
         let Some(output) = race.contenders[winner].output.take() else { return Poll::Pending };
-        let rest = std::mem::take(&mut race.contenders);
-        let rest = rest.into_iter().filter_map(|side| side.future).map(|future| *Pin::into_inner(future)).collect();
-        Poll::Ready((winner, *output, rest))
+        let mut contenders = std::mem::take(&mut race.contenders);
+        contenders.remove(winner);
+        Poll::Ready((winner, *output, SelectAll { shared: race.shared.clone(), contenders }))
     }
 }
 

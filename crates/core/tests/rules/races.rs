@@ -200,12 +200,12 @@ fn between_equals_an_exploring_policy_takes_either() {
 #[test]
 fn a_race_of_many_tells_who_won_and_gives_the_others_back() {
     async fn many(ctx: Ctx, _: Payload) -> Done {
-        let mut runners: Vec<Activity> = (0..4).map(|n| ctx.activity(n.to_string(), "")).collect();
+        let mut race = ctx.select_all((0..4).map(|n| ctx.activity(n.to_string(), "")));
         let mut order = Vec::new();
-        while !runners.is_empty() {
-            let (place, value, others) = ctx.select_all(runners).await;
+        while !race.is_empty() {
+            let (place, value, others) = race.await;
             order.push(format!("{place}:{}", value?));
-            runners = others;
+            race = others;
         }
         Ok(order.join(" ").into())
     }
@@ -426,6 +426,37 @@ fn a_side_that_goes_on_after_its_last_result_counts_by_that_result() {
         expect![[r#"
             turn 0  [] activity later  [] activity earlier
             turn 1  [] complete earlier
+        "#]],
+    );
+}
+
+/// C-15: a side of two steps took both its results and was done, in the very step in which another side won with a result
+/// that came between them. What it came to was thrown away with the race, and a loop over the others ended early.
+#[test]
+fn what_a_side_came_to_that_did_not_win_is_kept_for_the_next_race() {
+    async fn all_in_turn(ctx: Ctx, _: Payload) -> Done {
+        let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        ctx.signal("go").await?;
+        let both = async {
+            a.await?;
+            c.await
+        };
+        let mut race = ctx.select_all([both.boxed(), b.boxed()]);
+        let mut order = Vec::new();
+        while !race.is_empty() {
+            let (place, value, others) = race.await;
+            order.push(format!("{place}:{}", value?));
+            race = others;
+        }
+        Ok(order.join(" ").into())
+    }
+    check(
+        all_in_turn,
+        "start
+         resolve A = a, resolve B = b, resolve C = c, signal go",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B  [] activity C
+            turn 1  [] complete 1:b 0:c
         "#]],
     );
 }
