@@ -70,9 +70,9 @@ fn try_all(workshop: &Workshop, chosen: &[(usize, &Mutant)]) -> Result<()> {
     let (mut survived, mut broken) = (0, 0);
     for (tried, (number, mutant)) in (1..).zip(chosen) {
         let began = Instant::now();
-        workshop.apply(mutant)?;
+        let unbroken = workshop.apply(mutant)?;
         let outcome = workshop.trial(mutant);
-        workshop.restore(mutant)?;
+        workshop.restore(mutant, &unbroken)?;
         let outcome = outcome?;
         survived += usize::from(outcome == Outcome::Passed);
         broken += usize::from(matches!(outcome, Outcome::DoesNotCompile(_)));

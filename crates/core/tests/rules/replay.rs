@@ -206,3 +206,16 @@ fn the_first_difference_of_two_transcripts_is_named() {
     assert!(difference.second.contains("[] Activity"), "{difference}");
     assert_eq!(one.diff(&one.clone()), None);
 }
+
+/// Durations are written for people, and read back to the nanosecond.
+#[test]
+fn parts_of_a_second_come_back_from_the_text_form() {
+    async fn naps(ctx: Ctx, _: Payload) -> Done {
+        for nanos in [1, 500_000_000, 2_500_000_000, 999_999_999] {
+            ctx.sleep(Duration::from_nanos(nanos)).detach();
+        }
+        nothing()
+    }
+    let recorded = play(naps, "start").transcript;
+    assert_eq!(Transcript::from_text(&recorded.to_text()).as_ref(), Ok(&recorded));
+}
