@@ -580,7 +580,7 @@ fn a_call_that_is_to_be_abandoned_is_not_asked_to_stop() {
     );
 }
 
-/// S0-40: of two cancellations the first holds, whichever scope they reach: a result between them came too late.
+/// Of two cancellations the first holds, whichever scope they reach: a result between them came too late.
 #[test]
 fn a_later_cancellation_of_a_part_lets_no_late_result_pass() {
     check(
@@ -681,7 +681,7 @@ fn an_activity_that_is_polled_again_is_not_asked_to_cancel_again() {
     );
 }
 
-/// S0-40: branches belong to the part that started them.
+/// Branches belong to the part that started them.
 #[test]
 fn the_branches_of_a_part_are_cancelled_with_it() {
     check(

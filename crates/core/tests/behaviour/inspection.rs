@@ -82,7 +82,7 @@ fn a_closed_run_has_nothing_left() {
     assert_eq!((closed.units.len(), closed.runnable.len()), (0, 0));
 }
 
-/// C-34: units are listed by id, whenever they were made, and a result that waits to be taken is pending no more.
+/// Units are listed by id, whenever they were made, and a result that waits to be taken is pending no more.
 #[test]
 fn an_inspection_lists_units_in_order_and_only_what_is_pending() {
     async fn leaf(ctx: Ctx) -> Done {

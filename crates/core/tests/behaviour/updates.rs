@@ -152,7 +152,7 @@ fn a_rejected_update_beside_others_takes_no_number_and_is_not_recorded() {
     assert_eq!(play(script).to_bytes(), play(&without).to_bytes());
 }
 
-/// C-45, C-31: a signal that nobody waits for yet decides nothing and starts nothing, and it is kept all the same.
+/// C-45: a signal that nobody waits for yet decides nothing and starts nothing, and it is kept all the same.
 #[test]
 fn a_signal_beside_a_rejected_update_is_recorded() {
     check(

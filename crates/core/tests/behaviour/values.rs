@@ -291,7 +291,7 @@ fn an_unknown_version_of_the_rules_is_refused() {
     }
 }
 
-/// C-29: a run knows the memo and the search attributes it was started with, each as what it is.
+/// A run knows the memo and the search attributes it was started with, each as what it is.
 #[test]
 fn a_run_begins_with_the_memo_and_attributes_of_its_start() {
     let mut run = single(&workflow(|ctx: Ctx, _| async move {

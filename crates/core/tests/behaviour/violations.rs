@@ -324,7 +324,7 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
     );
 }
 
-/// C-33: a turn later another command stands in its place, and is still open.
+/// A turn later another command stands in its place, and is still open.
 #[test]
 fn an_option_that_is_set_a_turn_too_late_reaches_no_other_command() {
     check_refused(
@@ -519,7 +519,7 @@ fn code_that_catches_the_unwinding_of_a_violation_cannot_go_on() {
     );
 }
 
-/// C-32, C-33: a cell belongs to its run; a query of another run that reads it fails, and is held against the cell's run.
+/// A cell belongs to its run; a query of another run that reads it fails, and is held against the cell's run.
 #[test]
 fn a_query_cannot_read_the_cell_of_another_run() {
     let kept: Arc<Mutex<Option<StateCell<i32>>>> = Arc::default();
@@ -545,7 +545,7 @@ fn a_query_cannot_read_the_cell_of_another_run() {
     assert!(matches!(other.activate(turn(vec![])), Completion::Turn(_)));
 }
 
-/// C-33: a condition is looked at before its wait begins, too.
+/// A condition is looked at before its wait begins, too.
 #[test]
 fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
     let mut run = single(&workflow(|ctx: Ctx, _| async move {
@@ -556,7 +556,7 @@ fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
     assert!(refused(&run.activate(start())).contains("closure"));
 }
 
-/// C-33: the first trouble is the cause, and what follows from it is not what people need to hear.
+/// The first trouble is the cause, and what follows from it is not what people need to hear.
 #[test]
 fn a_failed_activation_names_its_first_trouble() {
     check_refused(

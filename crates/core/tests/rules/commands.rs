@@ -210,7 +210,7 @@ fn options_never_change_a_seq() {
     assert_eq!(seqs, [Some(Seq(0)), Some(Seq(1))]);
 }
 
-/// C-33: what takes its place is registered under the lock, and what it takes the place of is dropped outside it.
+/// What takes its place is registered under the lock, and what it takes the place of is dropped outside it.
 #[test]
 fn a_query_handler_that_holds_something_of_its_run_can_be_replaced() {
     async fn twice(ctx: Ctx, _: Payload) -> Done {

@@ -188,7 +188,7 @@ fn a_join_that_fails_fast_cancels_the_others() {
     );
 }
 
-/// S0-30: the order in which futures of a join were woken does not decide the order in which they go on.
+/// The order in which futures of a join were woken does not decide the order in which they go on.
 #[test]
 fn futures_of_a_join_that_are_woken_together_go_on_in_input_order() {
     async fn two(ctx: Ctx, _: Payload) -> Done {

@@ -125,7 +125,7 @@ fn removing_a_deprecated_mark_shifts_nothing() {
     assert_eq!(failed.turn, 0, "what is no mark is still missed");
 }
 
-/// T-7: a run that took one patch has said nothing about another that its code did not know.
+/// A run that took one patch has said nothing about another that its code did not know.
 #[test]
 fn the_mark_of_one_patch_says_nothing_of_another() {
     async fn both(ctx: Ctx, _: Payload) -> Done {

@@ -378,7 +378,7 @@ fn a_side_that_takes_its_earliest_result_last_counts_by_the_latest() {
     );
 }
 
-/// C-15, C-31: it is listed first and has its signal, but the timer fired before that came.
+/// C-15: it is listed first and has its signal, but the timer fired before that came.
 #[test]
 fn a_side_that_is_listed_first_and_loses_leaves_its_signal() {
     async fn late(ctx: Ctx, _: Payload) -> Done {
