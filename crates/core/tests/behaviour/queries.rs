@@ -225,6 +225,7 @@ fn a_query_that_feeds_a_channel_wakes_nobody() {
     }));
     run.activate(start());
     let query = Query { name: "feed".into(), ..Query::default() };
-    assert_eq!(shown(&run.activate(Activation::Query(vec![query]))), "answer fed\n");
+    let refused = "no answer: query \"feed\" tried to change the run; a query only reads\n";
+    assert_eq!(shown(&run.activate(Activation::Query(vec![query]))), refused);
     assert_eq!(run.inspect().runnable, []);
 }
