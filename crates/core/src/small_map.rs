@@ -18,6 +18,11 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         Self::Few(Vec::new())
     }
 
+    /// With room for a few entries.
+    pub(crate) fn with_capacity(few: usize) -> Self {
+        Self::Few(Vec::with_capacity(few))
+    }
+
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         match self {
             Self::Few(entries) => place(entries, key).ok().map(|place| &entries[place].1),
@@ -46,7 +51,7 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
             Self::Few(entries) => match place(entries, &key) {
                 Ok(place) => entries[place].1 = value,
                 Err(place) => {
-                    if entries.is_empty() {
+                    if entries.capacity() == 0 {
                         entries.reserve_exact(1);
                     }
                     entries.insert(place, (key, value));

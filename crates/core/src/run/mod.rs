@@ -235,9 +235,12 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
-        drop(state);
-        let choices = self.shared.ask(RunScheduler::end_turn)?;
-        let mut state = self.shared.lock();
+        let mut choices = None;
+        if !state.scheduler.is_deterministic() {
+            drop(state);
+            choices = self.shared.ask(RunScheduler::end_turn)?;
+            state = self.shared.lock();
+        }
         let commands = std::mem::take(&mut state.commands);
         if state.matcher.take().is_some() {
             state.count(&commands);

@@ -29,7 +29,7 @@ impl Scopes {
     /// The three scopes every run has.
     pub(crate) fn of_run() -> Self {
         let below = |parent| Scope { parent, shield: false, cancelled: None };
-        let mut scopes = SmallMap::new();
+        let mut scopes = SmallMap::with_capacity(3);
         scopes.insert(RUN, below(None));
         scopes.insert(EXECUTION, below(Some(RUN)));
         scopes.insert(HANDLERS, below(Some(RUN)));
