@@ -27,7 +27,7 @@ cargo xtask <command>
   requirements --fill     write the names of those tests into the table
   mutants                 break the core as xtask/mutants.toml says, one line at a time; some test must notice each
   mutants --list          only check that every entry of the list still fits its file
-  mutants --only N        try entry N alone
+  mutants --only N,M,…    try these entries alone
   mutants --from N        begin with entry N
   help                    this page
 ";

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use minicbor::{Decode, Encode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Name, Payload};
 
@@ -26,9 +26,9 @@ pub struct Failure {
     /// Values for code that handles the failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Payload>,
-    /// What caused it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Box<Failure>>,
+    /// What caused it. Set by [`Failure::caused_by`] alone, which keeps the chain as short as a record can hold.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "short_chain")]
+    pub(crate) cause: Option<Box<Failure>>,
     /// Who reported it, and from where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<Origin>>,
@@ -241,6 +241,11 @@ impl Failure {
         self
     }
 
+    /// What caused it.
+    pub fn cause(&self) -> Option<&Failure> {
+        self.cause.as_deref()
+    }
+
     /// Whether this is a cancellation, or wraps one.
     pub fn is_cancelled(&self) -> bool {
         self.chain().any(|failure| failure.kind == FailureKind::Cancelled)
@@ -254,6 +259,14 @@ impl Failure {
     /// This failure and its causes, outermost first.
     pub fn chain(&self) -> impl Iterator<Item = &Failure> {
         std::iter::successors(Some(self), |failure| failure.cause.as_deref())
+    }
+}
+
+fn short_chain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Failure>>, D::Error> {
+    let cause = Option::<Box<Failure>>::deserialize(deserializer)?;
+    match cause.as_ref().map_or(0, |cause| cause.chain().count()) < MAX_CAUSES {
+        true => Ok(cause),
+        false => Err(serde::de::Error::custom("a failure has too many causes")),
     }
 }
 

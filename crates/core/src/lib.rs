@@ -59,7 +59,7 @@ pub use policy::{
 pub use rng::Rng;
 pub use run::{
     Body, Inspection, Order, OwnPolicy, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS,
-    UnfinishedHandlers, UnitView, Wait, Watch, Workflow,
+    UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow,
 };
 pub use seq::{OperationId, Ordinal, Seq};
 pub use time::Timestamp;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use dacapo_core::{
     Activation, Completion, Failure, FailureKind, Job, Name, Operation, Outcome, Payload, PendingOperation, Pins,
-    Query, Resolution, Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, Update, Workflow,
+    Query, Resolution, Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, TurnRecord, Update,
+    Workflow,
 };
 
 use crate::render::render_completion;
@@ -82,12 +83,20 @@ impl Play {
             Completion::Turn(done) => {
                 self.transcript.record(&turn, done, &BUILD);
                 if self.mode == Mode::Evicted {
+                    self.store_last_turn();
                     self.rebuild();
                 }
             }
             _ => self.rebuild(),
         }
         completion
+    }
+
+    /// Sends the last turn through the form in which stores keep it.
+    fn store_last_turn(&mut self) {
+        if let Some(record) = self.transcript.turns.last_mut() {
+            *record = TurnRecord::from_bytes(&record.to_bytes()).expect("what was written can be read");
+        }
     }
 
     /// Builds the run again from its transcript, as a worker does after an eviction or a failed activation.

@@ -40,6 +40,11 @@ struct List {
 }
 
 impl Mutant {
+    /// What to build, and which of its tests to run: all if this is empty.
+    pub(super) fn build_and_filter(&self) -> (&str, &str) {
+        self.test.split_once(" -- ").unwrap_or((&self.test, ""))
+    }
+
     /// The file's text with the breakage in it. The place must be unmistakable.
     pub(super) fn broken(&self, text: &str) -> Result<String> {
         if self.find == self.replace {

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::list::Mutant;
 use crate::cargo;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -33,13 +32,12 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("RUST_BACKTRACE", "0"),
 ];
 
-pub(super) fn run(bench: &Path, target: &Path, mutant: &Mutant) -> Result<Outcome> {
-    let (build, filter) = mutant.test.split_once(" -- ").unwrap_or((&mutant.test, ""));
+pub(super) fn run(bench: &Path, target: &Path, build: &str, filter: &str, limit: u64) -> Result<Outcome> {
     let binaries = match build_tests(bench, target, build)? {
         Ok(binaries) => binaries,
         Err(error) => return Ok(Outcome::DoesNotCompile(error)),
     };
-    let end = Instant::now() + Duration::from_secs(mutant.limit);
+    let end = Instant::now() + Duration::from_secs(limit);
     for binary in &binaries {
         let outcome = run_binary(binary, filter, &target.join("output.txt"), end)?;
         if outcome != Outcome::Passed {
@@ -69,22 +67,28 @@ struct Diagnostic {
     message: String,
 }
 
+/// The built binaries, or the compiler's first error.
 fn build_tests(bench: &Path, target: &Path, args: &str) -> Result<Result<Vec<Binary>, String>> {
-    let output = cargo::command(bench)
-        .args(["test", "--no-run", "--quiet", "--message-format=json"])
-        .args(args.split_whitespace())
-        .env("CARGO_TARGET_DIR", target)
-        .output()
-        .context("cannot start cargo test")?;
-    let messages: Vec<Message> =
-        String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    if output.status.success() {
-        return Ok(Ok(messages.into_iter().filter_map(binary).collect()));
+    for _ in 0..2 {
+        let output = cargo::command(bench)
+            .args(["test", "--no-run", "--quiet", "--message-format=json"])
+            .args(args.split_whitespace())
+            .env("CARGO_TARGET_DIR", target)
+            .output()
+            .context("cannot start cargo test")?;
+        let lines = String::from_utf8_lossy(&output.stdout);
+        let messages: Vec<Message> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if output.status.success() {
+            return Ok(Ok(messages.into_iter().filter_map(binary).collect()));
+        }
+        let mut diagnostics = messages.into_iter().filter_map(|message| message.message);
+        if let Some(error) = diagnostics.find(|diagnostic| diagnostic.level == "error") {
+            return Ok(Err(error.message));
+        }
+        // A compiler that failed without a word was ended by somebody, and gets a second go.
+        eprintln!("mutants: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    let diagnostics = messages.into_iter().filter_map(|message| message.message);
-    let first =
-        diagnostics.filter(|diagnostic| diagnostic.level == "error").map(|diagnostic| diagnostic.message).next();
-    Ok(Err(first.unwrap_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())))
+    bail!("`cargo test --no-run {args}` failed twice without an error of the compiler")
 }
 
 fn binary(message: Message) -> Option<Binary> {

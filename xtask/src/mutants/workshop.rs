@@ -9,8 +9,10 @@ use super::list::Mutant;
 use super::trial::{self, Outcome};
 use crate::tree;
 
+/// Seconds for all tests of an unbroken tree, however short a mutant's own limit is.
+const WHOLE: u64 = 300;
+
 pub(super) struct Workshop {
-    root: PathBuf,
     /// The copy.
     bench: PathBuf,
     /// Its own build, so that the developer's stays warm.
@@ -29,21 +31,29 @@ impl Workshop {
             fs::create_dir_all(copy.parent().unwrap_or(&bench))?;
             fs::copy(root.join(&path), &copy).with_context(|| format!("cannot copy {path}"))?;
         }
-        Ok(Self { root: root.to_path_buf(), bench, target: home.join("target") })
+        Ok(Self { bench, target: home.join("target") })
     }
 
-    pub(super) fn apply(&self, mutant: &Mutant) -> Result<()> {
-        let text = fs::read_to_string(self.root.join(&mutant.file))?;
-        fs::write(self.bench.join(&mutant.file), mutant.broken(&text)?).with_context(|| mutant.file.clone())
+    /// Breaks the copy, and gives the unbroken text of the file.
+    pub(super) fn apply(&self, mutant: &Mutant) -> Result<String> {
+        let path = self.bench.join(&mutant.file);
+        let text = fs::read_to_string(&path)?;
+        fs::write(&path, mutant.broken(&text)?).with_context(|| mutant.file.clone())?;
+        Ok(text)
     }
 
-    /// Writes the file anew instead of copying it with its old time, so that cargo sees the change.
-    pub(super) fn restore(&self, mutant: &Mutant) -> Result<()> {
-        let text = fs::read(self.root.join(&mutant.file))?;
+    pub(super) fn restore(&self, mutant: &Mutant, text: &str) -> Result<()> {
         fs::write(self.bench.join(&mutant.file), text).with_context(|| mutant.file.clone())
     }
 
     pub(super) fn trial(&self, mutant: &Mutant) -> Result<Outcome> {
-        trial::run(&self.bench, &self.target, mutant)
+        let (build, filter) = mutant.build_and_filter();
+        trial::run(&self.bench, &self.target, build, filter, mutant.limit)
+    }
+
+    /// All the tests of which the mutant's trial runs some.
+    pub(super) fn whole(&self, mutant: &Mutant) -> Result<Outcome> {
+        let (build, _) = mutant.build_and_filter();
+        trial::run(&self.bench, &self.target, build, "", mutant.limit.max(WHOLE))
     }
 }

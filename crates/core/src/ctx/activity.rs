@@ -11,7 +11,7 @@ use super::timer::Timer;
 use crate::command::{Operation, ScheduleActivity, ScheduleLocalActivity};
 use crate::options::{CancelType, Priority, Retry, Timeouts};
 use crate::run::Value;
-use crate::{CommandKind, Ctx, Failure, Headers, Name, Payload, Seq};
+use crate::{CommandKind, Ctx, Failure, Headers, Name, Payload, Seq, ViolationKind};
 
 impl Ctx {
     /// Schedules an activity. Its options can be set until it is first awaited.
@@ -183,7 +183,11 @@ impl LocalActivity {
     #[track_caller]
     fn change(mut self, change: impl Fn(&mut ScheduleLocalActivity)) -> Self {
         change(&mut self.command);
-        let LocalStep::Attempt(op) = &mut self.step else { unreachable!("a pause follows the first await") };
+        let LocalStep::Attempt(op) = &mut self.step else {
+            // A pause follows the first await, so the command is long sealed.
+            let Some(state) = self.ctx.shared.enter(Location::caller()) else { return self };
+            self.ctx.shared.misuse(state, ViolationKind::SealedSetter);
+        };
         op.set(Location::caller(), |command| match command {
             CommandKind::LocalActivity(activity) => change(activity),
             _ => unreachable!("the command of a local activity"),
@@ -232,6 +236,13 @@ impl LocalActivity {
     pub fn summary(self, summary: impl Into<String>) -> Self {
         let summary = summary.into();
         self.change(|activity| activity.summary = Some(summary.clone()))
+    }
+
+    /// Something that travels beside the arguments.
+    #[track_caller]
+    pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        self.change(|activity| drop(activity.headers.insert(name.clone(), value.clone())))
     }
 
     /// Lets the activity run on without anybody to await it. A long pause between two attempts ends it: nobody is left

@@ -89,15 +89,24 @@ struct Scoped<F> {
 
 impl<F: Future> Scoped<F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let outer = match (self.scope.id, self.scope.shared.enter_poll()) {
+        let entered = match (self.scope.id, self.scope.shared.enter_poll()) {
             (Some(id), Some(mut state)) => Some(std::mem::replace(&mut state.scope, id)),
             _ => None,
         };
-        let polled = self.future.as_mut().poll(cx);
-        if let (Some(outer), Some(mut state)) = (outer, self.scope.shared.enter_poll()) {
-            state.scope = outer;
-        }
-        polled
+        let _within = entered.map(|outer| Within { shared: &self.scope.shared, outer });
+        self.future.as_mut().poll(cx)
+    }
+}
+
+/// Puts the outer scope back, even when the code within unwinds.
+struct Within<'s> {
+    shared: &'s Shared,
+    outer: ScopeId,
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().scope = self.outer;
     }
 }
 

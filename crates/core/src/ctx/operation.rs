@@ -42,9 +42,9 @@ impl PendingOp {
     /// Sets an option of the command, which must still be open.
     pub(crate) fn set(&mut self, site: &'static Location<'static>, set: impl FnOnce(&mut CommandKind)) {
         let Some(mut state) = self.shared.enter(site) else { return };
+        // What sets it may be the user's own code: it runs outside the lock, and on a copy, for it may unwind.
         let mut command = match state.open_command(self.ticket) {
-            // What sets it may be the user's own code: it runs outside the lock.
-            Some(command) => std::mem::replace(command, CommandKind::AcceptUpdate { update: Name::default() }),
+            Some(command) => command.clone(),
             None if self.ticket.slot == SlotId::Never => return,
             None => self.shared.misuse(state, ViolationKind::SealedSetter),
         };

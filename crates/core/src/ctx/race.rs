@@ -1,5 +1,6 @@
 //! Races: the first to be done wins, by ordinal and not by the order of polling.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use super::timer::Timer;
 use crate::run::Shared;
-use crate::{ActivationError, Cancelled, Ctx, Failure, FailureKind, Ordinal, TimeoutKind};
+use crate::{Cancelled, Ctx, Failure, FailureKind, Ordinal, TimeoutKind};
 
 /// Which side of a race won, with what it won.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,9 @@ impl Ctx {
     /// Races two futures: the one whose result came first wins, whichever is listed first; a branch of several steps
     /// counts by the last result it took. The policy decides between equals. The loser is dropped, which cancels it; a
     /// result that came for it and was not needed to decide the race is left where it was.
+    ///
+    /// A race looks before it takes: within it, code that polls a future once and acts on "not ready" may be told so
+    /// although a result is there.
     #[track_caller]
     pub fn race<A, B, X, Y, E, F>(&self, first: A, second: B) -> Race<A, B>
     where
@@ -32,9 +36,9 @@ impl Ctx {
         Race { shared: self.shared.clone(), first: Contender::new(first), second: Contender::new(second) }
     }
 
-    /// Races any number of futures of one type: gives the place of the winner, its output, and the others.
+    /// Races any number of futures of one type: gives the place of the winner, its output, and the race of the others.
     #[track_caller]
-    pub fn select_all<F: Future + Unpin>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
+    pub fn select_all<F: Future>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
         let contenders = futures.into_iter().map(Contender::new).collect();
         SelectAll { shared: self.shared.clone(), contenders }
     }
@@ -90,67 +94,100 @@ impl<F: Future> Contend for Contender<F> {
 }
 
 /// Decides a race, if it can be decided now. First every side is polled while results that are there are only looked
-/// at; then the sides that have one are polled in the order of those results, until no other side could have been
-/// earlier. So a side that loses has not taken what it lost with. What came after a result that the unit is still to be
-/// shown waits for that one, for it may decide the race.
+/// at; then, again and again, the side with the earliest result is polled as far as the next side's result, until no
+/// other side could have been earlier. So a side that loses has taken nothing that came after the race was decided.
+/// What came after a result that the unit is still to be shown waits for that one, for it may decide the race.
 fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>) -> Option<usize> {
     let outer = shared.enter_poll()?.is_peeking();
     let mut done: Vec<usize> = Vec::new();
-    let mut ahead: Vec<(Ordinal, usize)> = Vec::new();
+    let mut ahead: BTreeSet<(Ordinal, usize)> = BTreeSet::new();
     for (place, side) in sides.iter_mut().enumerate() {
-        let (is_done, seen) = peek(shared, *side, cx);
+        let (is_done, seen) = poll_side(shared, *side, cx, true, None);
         match seen {
             _ if is_done => done.push(place),
-            Some(seen) => ahead.push((seen, place)),
+            Some(seen) => drop(ahead.insert((seen, place))),
             None => {}
         }
     }
-    if !outer {
-        rouse(shared);
-        ahead.sort();
-        for (seen, place) in ahead {
-            let best = done.iter().map(|place| sides[*place].latest()).min();
-            if best.is_some_and(|best| best < Some(seen)) {
-                break;
-            }
-            if poll_for_real(shared, sides[place], cx) {
-                done.push(place);
-            }
+    // Within a race that is itself only looked at, nothing is taken.
+    loop {
+        if outer {
+            break;
         }
         rouse(shared);
+        let best = done.iter().map(|place| sides[*place].latest()).min();
+        let Some((came, place)) = ahead.pop_first() else { break };
+        if best.is_some_and(|best| best < Some(came)) {
+            break;
+        }
+        let limits = [shared.enter_poll()?.earliest_hidden(), ahead.first().map(|(next, _)| *next), best.flatten()];
+        let (is_done, seen) = poll_side(shared, sides[place], cx, false, limits.into_iter().flatten().min());
+        match seen {
+            _ if is_done => done.push(place),
+            // One that still only looks at the same result waits for what is hidden.
+            Some(seen) if seen != came => drop(ahead.insert((seen, place))),
+            _ => {}
+        }
     }
     let best = done.iter().map(|place| sides[*place].latest()).min()?;
     let mut equals: Vec<usize> = done.into_iter().filter(|place| sides[*place].latest() == best).collect();
     equals.sort();
-    if equals.len() == 1 {
-        return Some(equals[0]);
+    let pick = if equals.len() == 1 { 0 } else { shared.pick_branch(equals.len() as u32) };
+    equals.get(pick as usize).copied()
+}
+
+/// Polls a side: results are only looked at, or taken as far as the horizon. Gives whether it is done, and the earliest
+/// result it has looked at and left.
+fn poll_side(
+    shared: &Shared,
+    side: &mut dyn Contend,
+    cx: &mut Context<'_>,
+    peeking: bool,
+    horizon: Option<Ordinal>,
+) -> (bool, Option<Ordinal>) {
+    let Some(looking) = Looking::begin(shared, peeking, horizon) else { return (false, None) };
+    let is_done = side.poll(cx);
+    let (seen, took) = looking.end();
+    side.took(took);
+    (is_done, seen)
+}
+
+/// How results are treated while a side is polled. Put back when it is over, even if the side's code unwinds.
+struct Looking<'s> {
+    shared: &'s Shared,
+    peeking: bool,
+    horizon: Option<Ordinal>,
+    peeked: Option<Ordinal>,
+    consumed: Option<Ordinal>,
+}
+
+impl<'s> Looking<'s> {
+    fn begin(shared: &'s Shared, peeking: bool, horizon: Option<Ordinal>) -> Option<Self> {
+        let mut state = shared.enter_poll()?;
+        let consumed = state.consumed.take();
+        let look = state.look_mut();
+        let peeking = std::mem::replace(&mut look.peeking, peeking);
+        let horizon = std::mem::replace(&mut look.horizon, horizon);
+        let peeked = look.peeked.take();
+        Some(Self { shared, peeking, horizon, peeked, consumed })
     }
-    let mut state = shared.enter_poll()?;
-    match state.scheduler.pick_branch(equals.len() as u32) {
-        Ok(pick) => equals.get(pick as usize).copied(),
-        Err(error) => shared.stop(state, ActivationError::Policy(error)),
+
+    /// The earliest result that was looked at, and the latest that was taken.
+    fn end(self) -> (Option<Ordinal>, Option<Ordinal>) {
+        let mut state = self.shared.lock();
+        (state.look_mut().peeked, state.consumed)
     }
 }
 
-/// Polls a side while results that are there are only looked at. Gives whether it is done all the same, and the
-/// earliest result it could have taken.
-fn peek(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> (bool, Option<Ordinal>) {
-    let Some(mut state) = shared.enter_poll() else { return (false, None) };
-    let look = state.look_mut();
-    let peeking = std::mem::replace(&mut look.peeking, true);
-    let before = look.peeked.take();
-    let consumed = state.consumed.take();
-    drop(state);
-    let done = side.poll(cx);
-    let Some(mut state) = shared.enter_poll() else { return (done, None) };
-    let look = state.look_mut();
-    let seen = look.peeked.take();
-    // What an outer race sees of this one is the earliest of all sides.
-    look.peeked = [before, seen].into_iter().flatten().min();
-    look.peeking = peeking;
-    side.took(state.consumed);
-    state.consumed = state.consumed.max(consumed);
-    (done, seen)
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.consumed = state.consumed.max(self.consumed);
+        let look = state.look_mut();
+        (look.peeking, look.horizon) = (self.peeking, self.horizon);
+        // What an outer race sees of this one is the earliest of all sides.
+        look.peeked = [self.peeked, look.peeked].into_iter().flatten().min();
+    }
 }
 
 /// Wakes what was looked at, within this very step: a join polls only those of its futures that were woken, and has
@@ -166,20 +203,6 @@ fn rouse(shared: &Shared) {
     drop(state);
     wakers.into_iter().for_each(Waker::wake);
     shared.lock().look_mut().rousing = false;
-}
-
-fn poll_for_real(shared: &Shared, side: &mut dyn Contend, cx: &mut Context<'_>) -> bool {
-    let Some(mut state) = shared.enter_poll() else { return false };
-    let before = state.consumed.take();
-    let hidden = state.earliest_hidden();
-    let horizon = std::mem::replace(&mut state.look_mut().horizon, hidden);
-    drop(state);
-    let done = side.poll(cx);
-    let Some(mut state) = shared.enter_poll() else { return done };
-    state.look_mut().horizon = horizon;
-    side.took(state.consumed);
-    state.consumed = state.consumed.max(before);
-    done
 }
 
 /// Two futures in a race.
@@ -209,24 +232,37 @@ where
     }
 }
 
-/// Any number of futures in a race.
+/// Any number of futures in a race: await it for the place and output of the winner, and the race of the others.
 #[must_use = "a race does nothing unless it is awaited"]
 pub struct SelectAll<F: Future> {
     shared: Arc<Shared>,
     contenders: Vec<Contender<F>>,
 }
 
-impl<F: Future + Unpin> Future for SelectAll<F> {
-    type Output = (usize, F::Output, Vec<F>);
+impl<F: Future> SelectAll<F> {
+    /// How many are left.
+    pub fn len(&self) -> usize {
+        self.contenders.len()
+    }
+
+    /// Whether none is left. Such a race never ends.
+    pub fn is_empty(&self) -> bool {
+        self.contenders.is_empty()
+    }
+}
+
+impl<F: Future> Future for SelectAll<F> {
+    type Output = (usize, F::Output, Self);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let race = &mut *self;
         let mut sides: Vec<&mut dyn Contend> = race.contenders.iter_mut().map(|side| side as _).collect();
         let Some(winner) = decide(&race.shared, &mut sides, cx) else { return Poll::Pending };
         let Some(output) = race.contenders[winner].output.take() else { return Poll::Pending };
-        let rest = std::mem::take(&mut race.contenders);
-        let rest = rest.into_iter().filter_map(|side| side.future).map(|future| *Pin::into_inner(future)).collect();
-        Poll::Ready((winner, *output, rest))
+        // One that was done beside the winner keeps what it came to.
+        let mut contenders = std::mem::take(&mut race.contenders);
+        contenders.remove(winner);
+        Poll::Ready((winner, *output, Self { shared: race.shared.clone(), contenders }))
     }
 }
 

@@ -10,8 +10,7 @@ use crate::job::Start;
 use crate::rng::{derive, mix};
 use crate::run::State;
 use crate::{
-    ActivationError, CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp,
-    ViolationKind,
+    CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp, ViolationKind,
 };
 
 /// Facts about the run.
@@ -76,13 +75,8 @@ impl Ctx {
     /// the first, a random one explores, and whatever it picked is recorded and replayed.
     #[track_caller]
     pub fn choose(&self, n: u32) -> u32 {
-        let Some(mut state) = self.shared.enter(Location::caller()) else { return 0 };
-        match state.scheduler.pick_branch(n) {
-            Ok(branch) => branch,
-            Err(error) => {
-                self.shared.stop(state, ActivationError::Policy(error));
-            }
-        }
+        let alive = self.shared.enter(Location::caller()).is_some();
+        if alive { self.shared.pick_branch(n) } else { 0 }
     }
 
     /// Whether to take the path that this patch introduced: true for runs that reach it for the first time, and on

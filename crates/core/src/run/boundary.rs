@@ -1,10 +1,9 @@
 //! Between rounds: the executor brings messages to handlers and looks at conditions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Waker;
 
 use super::Run;
-use super::give_up::panic_message;
+use super::give_up::last_words;
 use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
 use super::shared::Stop;
@@ -31,7 +30,7 @@ impl Run {
             self.check_conditions()?;
         }
         let released = std::mem::take(&mut self.shared.lock().released);
-        released.into_iter().for_each(Waker::wake);
+        self.wake(released);
         Ok(())
     }
 
@@ -94,16 +93,16 @@ impl Run {
             let _hold = Hold::mode(Mode::Closure);
             catch_unwind(AssertUnwindSafe(closure))
         };
+        let computed = result.map_err(|payload| match payload.is::<Stop>() {
+            true => String::new(),
+            false => last_words(payload),
+        });
         let mut state = self.shared.lock();
-        if let Err(payload) = &result
-            && !payload.is::<Stop>()
-        {
-            let (message, site) = (panic_message(&**payload), state.site());
-            state.fail(ActivationError::Panic { message, unit: UnitId::root(), site });
-        }
-        match state.fault.take() {
-            Some(fault) => Err(*fault),
-            None => Ok(result.unwrap_or_else(|_| unreachable!("a closure that unwound left a fault"))),
+        let site = state.site();
+        match (state.fault.take(), computed) {
+            (Some(fault), _) => Err(*fault),
+            (None, Ok(value)) => Ok(value),
+            (None, Err(message)) => Err(ActivationError::Panic { message, unit: UnitId::root(), site }),
         }
     }
 }

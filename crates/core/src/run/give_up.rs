@@ -16,7 +16,7 @@ impl Run {
             return;
         }
         let _hold = Hold::mode(Mode::Teardown);
-        if let Some(message) = drop_quietly(spent) {
+        for message in spent.into_iter().filter_map(drop_quietly) {
             self.panicked(message);
         }
     }
@@ -25,7 +25,7 @@ impl Run {
     pub(super) fn wake(&self, wakers: impl IntoIterator<Item = Waker>) {
         for waker in wakers {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                self.panicked(panic_message(&*payload));
+                self.panicked(last_words(payload));
             }
         }
     }
@@ -69,13 +69,17 @@ impl Run {
     }
 }
 
-/// What a panic said, as far as it said anything in words.
-pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
+/// What a panic said, as far as it said anything in words. What it carried is dropped here, and may panic once more.
+pub(super) fn last_words(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// Drops what may run destructors of user code. Gives what a panicking one said.
 pub(super) fn drop_quietly<T>(what: T) -> Option<String> {
-    catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(|payload| panic_message(&*payload))
+    catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(last_words)
 }

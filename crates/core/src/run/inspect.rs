@@ -60,6 +60,10 @@ pub struct PendingOperation {
     pub name: Name,
     /// The unit that awaits it, if one does.
     pub unit: Option<UnitId>,
+    /// The turn it was started in.
+    pub since: u64,
+    /// Where.
+    pub site: CallSite,
 }
 
 impl Run {
@@ -86,6 +90,8 @@ impl Run {
                     operation: *operation,
                     name: name.clone(),
                     unit: slot.owner.and_then(id_of),
+                    since: slot.since,
+                    site: slot.site.into(),
                 })
             }
             _ => None,

@@ -1,5 +1,6 @@
 //! Messages: signals and updates on their way to whoever takes them, and the handlers that do.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::Location;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ pub(crate) struct Messages {
     signals: BTreeMap<Name, Box<Mailbox>>,
     /// Names with both a handler and mail for it.
     due: BTreeSet<Name>,
-    /// Updates that are neither accepted nor rejected yet.
-    updates: VecDeque<(Ordinal, Box<Update>)>,
+    /// Updates that are neither accepted nor rejected yet, by name.
+    updates: BTreeMap<Name, VecDeque<(Ordinal, Box<Update>)>>,
     update_handlers: BTreeMap<Name, Arc<UpdateHandler>>,
     /// Updates that were accepted and are not answered yet.
     accepted: BTreeSet<Name>,
@@ -57,6 +58,18 @@ pub(crate) struct Messages {
     /// Phases that were dropped while handlers of theirs were not done.
     pub(crate) left_phases: Vec<Phase>,
     pub(crate) next_phase: u64,
+}
+
+impl Messages {
+    /// Hands over all handlers, to be dropped one by one.
+    pub(crate) fn take_handlers(&mut self, items: &mut Vec<Box<dyn Any + Send>>) {
+        let signals = self.signals.values_mut().filter_map(|mailbox| mailbox.handler.take());
+        items.extend(signals.map(|handler| Box::new(handler) as _));
+        let updates = std::mem::take(&mut self.update_handlers).into_values();
+        items.extend(updates.map(|handler| Box::new(handler) as _));
+        let queries = std::mem::take(&mut self.query_handlers).into_values();
+        items.extend(queries.map(|handler| Box::new(handler) as _));
+    }
 }
 
 /// The next message that a handler takes.
@@ -100,7 +113,8 @@ impl State {
             return;
         }
         loop {
-            let mailbox = self.mailbox(name);
+            self.clear_line(name);
+            let Some(mailbox) = self.mail.as_mut().and_then(|mail| mail.signals.get_mut(name)) else { return };
             if mailbox.queue.is_empty() {
                 return;
             }
@@ -110,9 +124,23 @@ impl State {
         }
     }
 
+    /// Takes waits that are over from the head of the line, and the mailbox away if it holds nothing.
+    fn clear_line(&mut self, name: &Name) {
+        let Self { mail: Some(mail), slots, .. } = self else { return };
+        let Some(mailbox) = mail.signals.get_mut(name) else { return };
+        while mailbox.waiters.front().is_some_and(|waiter| !slots.contains_key(waiter)) {
+            mailbox.waiters.pop_front();
+        }
+        if mailbox.waiters.is_empty() && mailbox.queue.is_empty() && mailbox.handler.is_none() {
+            mail.signals.remove(name);
+        }
+    }
+
     /// Takes the next signal of this name if one is there and nobody waits for it.
     pub(crate) fn take_signal(&mut self, name: &Name) -> Option<(Ordinal, Box<Signal>)> {
-        self.mail.as_mut()?.signals.get_mut(name)?.queue.pop_front()
+        let taken = self.mail.as_mut()?.signals.get_mut(name)?.queue.pop_front();
+        self.clear_line(name);
+        taken
     }
 
     pub(crate) fn has_signal_handler(&self, name: &Name) -> bool {
@@ -129,7 +157,8 @@ impl State {
 
     pub(crate) fn forget_waiter(&mut self, id: SlotId, what: &What) {
         match what {
-            What::Signal(name) => self.mailbox(name).waiters.retain(|waiter| *waiter != id),
+            // Its place in the line is passed over when its turn comes.
+            What::Signal(name) => self.clear_line(name),
             What::Condition => drop(self.closures_mut().conditions.remove(&id)),
             What::Operation(..) | What::Start(..) | What::Units => {}
         }
@@ -141,10 +170,11 @@ impl State {
         if mailbox.handler.is_some() {
             return Err(format!("signal {name:?} has a handler already; one name has one handler"));
         }
-        if !mailbox.waiters.is_empty() {
+        let waiters: Vec<SlotId> = mailbox.waiters.iter().copied().collect();
+        if waiters.iter().any(|waiter| self.slots.contains_key(waiter)) {
             return Err(format!("signal {name:?} is being waited for; it cannot have a handler as well"));
         }
-        mailbox.handler = Some(Arc::new(handler));
+        self.mailbox(name).handler = Some(Arc::new(handler));
         self.settle(name);
         Ok(())
     }
@@ -187,7 +217,7 @@ impl State {
     }
 
     pub(crate) fn receive_update(&mut self, came: Ordinal, update: Box<Update>) {
-        self.messages().updates.push_back((came, update));
+        self.messages().updates.entry(update.name.clone()).or_default().push_back((came, update));
     }
 
     pub(crate) fn update_is_open(&self, id: &Name) -> bool {
@@ -204,14 +234,13 @@ impl State {
     /// The earliest message that a handler can take now.
     pub(crate) fn next_dispatch(&mut self) -> Option<Dispatch> {
         let messages = self.mail.as_mut()?;
-        let update =
-            messages.updates.iter().position(|(_, update)| messages.update_handlers.contains_key(&update.name));
-        let update_came = update.map(|place| messages.updates[place].0);
+        let handled = messages.updates.iter().filter(|(name, _)| messages.update_handlers.contains_key(*name));
+        let update = handled.filter_map(|(name, queue)| Some((queue.front()?.0, name.clone()))).min();
         let came =
             |name: &Name| messages.signals.get(name).and_then(|mailbox| mailbox.queue.front()).map(|mail| mail.0);
         let signal = messages.due.iter().filter_map(|name| Some((came(name)?, name.clone()))).min();
-        match (signal, update_came) {
-            (Some((came, name)), other) if other.is_none_or(|other| came < other) => {
+        match (signal, update) {
+            (Some((came, name)), other) if other.as_ref().is_none_or(|other| came < other.0) => {
                 let mailbox = self.mailbox(&name);
                 let handler = mailbox.handler.clone()?;
                 let (_, signal) = mailbox.queue.pop_front()?;
@@ -220,8 +249,12 @@ impl State {
                 }
                 Some(Dispatch::Signal(handler, signal))
             }
-            (_, Some(_)) => {
-                let (_, update) = messages.updates.remove(update?)?;
+            (_, Some((_, name))) => {
+                let queue = messages.updates.get_mut(&name)?;
+                let (_, update) = queue.pop_front()?;
+                if queue.is_empty() {
+                    messages.updates.remove(&name);
+                }
                 let handler = messages.update_handlers.get(&update.name)?.clone();
                 Some(Dispatch::Update(handler, update))
             }
@@ -261,13 +294,12 @@ impl State {
 
     /// Nothing is runnable any more, so nobody will register a handler for what is left.
     pub(crate) fn reject_unhandled(&mut self) {
-        while let Some(mail) = &mut self.mail
-            && let Some((_, update)) = mail.updates.pop_front()
-        {
-            let failure = unknown("update", &update.name, &mail.update_handlers);
-            if !update.accepted {
-                self.reject(update.id, failure);
-            }
+        let Some(mail) = &mut self.mail else { return };
+        let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
+        left.sort_by_key(|(came, _)| *came);
+        for (_, update) in left.into_iter().filter(|(_, update)| !update.accepted) {
+            let failure = unknown("update", &update.name, &self.messages().update_handlers);
+            self.reject(update.id, failure);
         }
     }
 

@@ -31,6 +31,7 @@ mod workflow;
 pub use inspect::{Inspection, PendingOperation, UnitView, Wait};
 pub use shared::Reporter;
 pub use state::{Body, UnfinishedHandlers};
+pub use unit::UnitFuture;
 pub use watch::Watch;
 pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 
@@ -41,14 +42,15 @@ pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};
 pub(crate) use state::{Condition, State};
-pub(crate) use unit::{OnEnd, UnitFuture, UnitKey};
+pub(crate) use unit::{OnEnd, UnitKey};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::activation::{Activation, Turn};
 use crate::policy::RunScheduler;
 use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
-use give_up::drop_quietly;
+use give_up::{drop_quietly, last_words};
 use holder::new_token;
 use matcher::Matcher;
 use state::{Life, Notes};
@@ -92,14 +94,32 @@ impl Run {
             None => self.play(activation),
             Some(mut twin) => {
                 let first = self.play(activation.clone());
-                let second = twin.play(activation);
+                let stopped = |error: &ActivationError| {
+                    matches!(error, ActivationError::Interrupted { .. } | ActivationError::Abandoned)
+                };
+                let answer = match first {
+                    // Somebody wanted it to stop, and it has.
+                    Completion::Failed(error) if stopped(&error) => Completion::Failed(error),
+                    first => double_play::judge(first, twin.play(activation)),
+                };
                 self.twin = Some(twin);
-                double_play::judge(first, second)
+                answer
             }
         }
     }
 
     fn play(&mut self, activation: Activation) -> Completion {
+        // User code is fenced where it runs; this is the last fence, so that no mistake of ours takes the worker down.
+        catch_unwind(AssertUnwindSafe(|| self.play_fenced(activation))).unwrap_or_else(|payload| {
+            let error =
+                ActivationError::Panic { message: last_words(payload), unit: crate::UnitId::root(), site: None };
+            self.poisoned = Some(error.to_string().into());
+            self.take_apart();
+            Completion::Failed(Box::new(error))
+        })
+    }
+
+    fn play_fenced(&mut self, activation: Activation) -> Completion {
         let result = match activation {
             Activation::Evict => {
                 self.evict();
@@ -177,10 +197,14 @@ impl Run {
         // Every policy but the deterministic one records its choices, so a turn recorded without any made none.
         let choices = choices.map(|choices| choices.unwrap_or_default());
         let choices = choices.filter(|_| !state.scheduler.is_deterministic());
-        rounds::asked(|| {
-            state.scheduler.begin_turn(number, choices);
-            Ok(())
-        })?;
+        if !state.scheduler.is_deterministic() {
+            drop(state);
+            self.shared.ask(|scheduler| {
+                scheduler.begin_turn(number, choices);
+                Ok(())
+            })?;
+            state = self.shared.lock();
+        }
         state.begin_places();
         let starts = state.life == Life::New;
         let mut wakers = Vec::new();
@@ -211,7 +235,9 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
-        let choices = state.scheduler.end_turn()?;
+        drop(state);
+        let choices = self.shared.ask(RunScheduler::end_turn)?;
+        let mut state = self.shared.lock();
         let commands = std::mem::take(&mut state.commands);
         if state.matcher.take().is_some() {
             state.count(&commands);
@@ -238,7 +264,8 @@ impl Run {
 
     /// A handle for whoever watches over the run from another thread.
     pub fn watch(&self) -> Watch {
-        Watch::new(self.shared.clone())
+        let twin = self.twin.as_ref().map(|twin| twin.shared.clone());
+        Watch::new(self.shared.clone(), twin)
     }
 
     /// Drops the run's futures without polling them. Destructors run, with a ctx that does nothing.
@@ -254,9 +281,9 @@ impl Run {
         let mut husk = State::new(RunScheduler::deterministic(), UnfinishedHandlers::default());
         husk.life = Life::Evicted;
         let mut old = std::mem::replace(&mut *self.shared.lock(), husk);
-        // Each unit by itself, so that a destructor that panics keeps no other from running.
-        for unit in old.units.take_values() {
-            drop_quietly(unit);
+        // One by one, so that a destructor that panics keeps no other from running.
+        for item in old.take_user_code() {
+            drop_quietly(item);
         }
         drop_quietly(old);
     }

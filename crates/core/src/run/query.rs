@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Run;
-use super::give_up::panic_message;
+use super::give_up::last_words;
 use super::holder::{Hold, Mode, new_token};
 use super::shared::Stop;
 use super::state::Life;
@@ -37,12 +37,16 @@ impl Run {
     fn ask(&self, query: &Query) -> Result<Payload, Failure> {
         let handler = self.shared.lock().query_handler(&query.name)?;
         let result = catch_unwind(AssertUnwindSafe(|| handler(query)));
-        result.unwrap_or_else(|payload| {
-            let message = match payload.is::<Stop>() {
-                true => format!("query {:?} tried to change the run; a query only reads", query.name),
-                false => format!("the handler of query {:?} panicked: {}", query.name, panic_message(&*payload)),
-            };
-            Err(Failure::application(message).typed("QueryFailed").not_retryable())
-        })
+        let failed = |message: String| Failure::application(message).typed("QueryFailed").not_retryable();
+        let meddled = || failed(format!("query {:?} tried to change the run; a query only reads", query.name));
+        match result {
+            // It woke a unit or dropped a future: the run is not what it was, and is built again before its next turn.
+            Ok(_) if self.shared.lock().fault.is_some() => Err(meddled()),
+            Ok(answer) => answer,
+            Err(payload) if payload.is::<Stop>() => Err(meddled()),
+            Err(payload) => {
+                Err(failed(format!("the handler of query {:?} panicked: {}", query.name, last_words(payload))))
+            }
+        }
     }
 }

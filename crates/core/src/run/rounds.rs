@@ -1,12 +1,9 @@
 //! Rounds: one pass over the units runnable at its start, one step each.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::give_up::panic_message;
+use super::Run;
 use super::unit::UnitKey;
-use super::{Run, State};
-use crate::policy::PolicyError;
 use crate::{ActivationError, UnitId};
 
 impl Run {
@@ -58,30 +55,18 @@ impl Run {
 
     /// As the policy says: which of the round's units that are left goes next.
     fn play_round_by_policy(&mut self, round: &[UnitKey]) -> Result<u64, ActivationError> {
-        let mut guard = self.shared.lock();
-        let state = &mut *guard;
-        let id_of = |key: &UnitKey| state.units.get(key).map(|unit| unit.id.clone());
-        let ids: Vec<UnitId> = round.iter().filter_map(id_of).collect();
+        let ids: Vec<UnitId> = {
+            let state = self.shared.lock();
+            round.iter().filter_map(|key| Some(state.units.get(key)?.id.clone())).collect()
+        };
         let keys: BTreeMap<UnitId, UnitKey> = ids.iter().cloned().zip(round.iter().copied()).collect();
-        state.scheduler.begin_round(ids)?;
-        drop(guard);
+        self.shared.ask(|scheduler| scheduler.begin_round(ids))?;
         let mut steps = 0;
         loop {
-            let mut guard = self.shared.lock();
-            let State { scheduler, units, .. } = &mut *guard;
-            let alive = |id: &UnitId| keys.get(id).and_then(|key| units.get(key)).is_some_and(|unit| !unit.dying);
-            let next = asked(|| scheduler.next_unit(&mut { alive }))?;
-            drop(guard);
+            let alive = |id: &UnitId| keys.get(id).is_some_and(|key| self.shared.lock().is_alive(*key));
+            let next = self.shared.ask(|scheduler| scheduler.next_unit(&mut { alive }))?;
             let Some(key) = next.and_then(|id| keys.get(&id).copied()) else { return Ok(steps) };
             steps += u64::from(self.step(key)?);
         }
     }
-}
-
-/// Asks the scheduler, whose policy may be the user's own.
-pub(super) fn asked<T>(ask: impl FnOnce() -> Result<T, PolicyError>) -> Result<T, PolicyError> {
-    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|payload| {
-        let reason = format!("it panicked: {}", panic_message(&*payload));
-        Err(PolicyError::Refused { reason })
-    })
 }

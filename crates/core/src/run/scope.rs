@@ -4,6 +4,7 @@ use std::task::Waker;
 
 use super::state::State;
 use crate::Ordinal;
+use crate::small_map::SmallMap;
 
 pub(crate) type ScopeId = u32;
 
@@ -21,26 +22,18 @@ pub(crate) struct Scope {
     cancelled: Option<Box<(Ordinal, String)>>,
 }
 
-/// All scopes of a run, by their rising ids.
-pub(crate) struct Scopes(Vec<(ScopeId, Scope)>);
+/// All scopes of a run.
+pub(crate) struct Scopes(SmallMap<ScopeId, Scope>);
 
 impl Scopes {
     /// The three scopes every run has.
     pub(crate) fn of_run() -> Self {
         let below = |parent| Scope { parent, shield: false, cancelled: None };
-        Self(vec![(RUN, below(None)), (EXECUTION, below(Some(RUN))), (HANDLERS, below(Some(RUN)))])
-    }
-
-    fn place(&self, id: ScopeId) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&id, |(id, _)| *id)
-    }
-
-    fn get(&self, id: ScopeId) -> Option<&Scope> {
-        self.place(id).ok().map(|place| &self.0[place].1)
-    }
-
-    fn get_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
-        self.place(id).ok().map(|place| &mut self.0[place].1)
+        let mut scopes = SmallMap::new();
+        scopes.insert(RUN, below(None));
+        scopes.insert(EXECUTION, below(Some(RUN)));
+        scopes.insert(HANDLERS, below(Some(RUN)));
+        Self(scopes)
     }
 }
 
@@ -49,13 +42,22 @@ impl State {
     pub(crate) fn open_scope(&mut self, shield: bool) -> ScopeId {
         let id = self.next_scope;
         self.next_scope += 1;
-        self.scopes.0.push((id, Scope { parent: Some(self.scope), shield, cancelled: None }));
+        self.scopes.0.insert(id, Scope { parent: Some(self.scope), shield, cancelled: None });
         id
     }
 
+    /// Closes a scope. What outlives it belongs to the scope around it.
     pub(crate) fn close_scope(&mut self, id: ScopeId) {
-        if let Ok(place) = self.scopes.place(id) {
-            self.scopes.0.remove(place);
+        let Some(closed) = self.scopes.0.remove(&id) else { return };
+        let around = closed.parent.unwrap_or(RUN);
+        self.scopes
+            .0
+            .values_mut()
+            .filter(|scope| scope.parent == Some(id))
+            .for_each(|scope| scope.parent = Some(around));
+        self.units.values_mut().filter(|unit| unit.scope == id).for_each(|unit| unit.scope = around);
+        if self.scope == id {
+            self.scope = around;
         }
     }
 
@@ -63,8 +65,8 @@ impl State {
     pub(crate) fn cancellation(&self, scope: ScopeId) -> Option<(Ordinal, String)> {
         let mut earliest: Option<&(Ordinal, String)> = None;
         let mut next = Some(scope);
-        // What outlived its scope is still the run's.
-        while let Some(scope) = next.and_then(|id| self.scopes.get(id).or_else(|| self.scopes.get(RUN))) {
+        // A wait that outlived its scope is still the run's.
+        while let Some(scope) = next.and_then(|id| self.scopes.0.get(&id).or_else(|| self.scopes.0.get(&RUN))) {
             if let Some(cancelled) = &scope.cancelled
                 && earliest.is_none_or(|(at, _)| cancelled.0 < *at)
             {
@@ -77,7 +79,7 @@ impl State {
 
     /// Cancels a scope. Units with waits in it become runnable; their wakers are woken by the caller, outside the lock.
     pub(crate) fn cancel_scope(&mut self, id: ScopeId, at: Ordinal, reason: String) -> Vec<Waker> {
-        match self.scopes.get_mut(id) {
+        match self.scopes.0.get_mut(&id) {
             Some(scope) if scope.cancelled.is_none() => scope.cancelled = Some(Box::new((at, reason))),
             _ => return Vec::new(),
         }
@@ -97,6 +99,6 @@ impl State {
 
     /// Whether somebody asked the whole run to cancel.
     pub(crate) fn run_cancelled(&self) -> bool {
-        self.scopes.get(RUN).is_some_and(|scope| scope.cancelled.is_some())
+        self.scopes.0.get(&RUN).is_some_and(|scope| scope.cancelled.is_some())
     }
 }

@@ -1,14 +1,16 @@
 //! What a run's ctxs, futures and wakers share with its executor, and who may touch it when.
 
-use std::panic::{Location, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Wake;
 use std::thread::panicking;
 
-use super::holder::{Holder, Mode};
+use super::give_up::last_words;
+use super::holder::{Hold, Holder, Mode};
 use super::state::{Life, State};
 use super::unit::UnitKey;
-use crate::{ActivationError, Violation, ViolationKind};
+use crate::policy::RunScheduler;
+use crate::{ActivationError, PolicyError, Violation, ViolationKind};
 
 /// Told of violations the moment they happen, because the activation they fail may be far off.
 pub type Reporter = Arc<dyn Fn(&Violation) + Send + Sync>;
@@ -116,7 +118,16 @@ impl Shared {
             self.report(&violation);
             return None;
         }
-        (matches!(holder.mode, Mode::Step | Mode::Teardown) && state.fault.is_none()).then_some(state)
+        let may = match holder.mode {
+            Mode::Step | Mode::Teardown => true,
+            // A closure over a state cell runs within its unit's step, and may replace what the cell holds.
+            Mode::Closure if state.running.is_some() => true,
+            Mode::Closure | Mode::Kernel | Mode::Query => {
+                state.violate(ViolationKind::ClosureCall, None);
+                false
+            }
+        };
+        (may && state.fault.is_none()).then_some(state)
     }
 
     /// Fails the turn because of a call that makes no sense, and unwinds out of the user's code.
@@ -137,24 +148,57 @@ impl Shared {
         resume_unwind(Box::new(Stop));
     }
 
+    /// Asks the scheduler. Its policy may be the user's own code, so it is asked outside the lock.
+    pub(crate) fn ask<T>(
+        &self,
+        question: impl FnOnce(&mut RunScheduler) -> Result<T, PolicyError>,
+    ) -> Result<T, PolicyError> {
+        let mut scheduler = std::mem::replace(&mut self.lock().scheduler, RunScheduler::deterministic());
+        let answer = {
+            let _hold = Hold::mode(Mode::Closure);
+            catch_unwind(AssertUnwindSafe(|| question(&mut scheduler)))
+        };
+        self.lock().scheduler = scheduler;
+        answer.unwrap_or_else(|payload| {
+            Err(PolicyError::Refused { reason: format!("it panicked: {}", last_words(payload)) })
+        })
+    }
+
+    /// Takes one of `n` equals for the running unit.
+    pub(crate) fn pick_branch(&self, n: u32) -> u32 {
+        match self.ask(|scheduler| scheduler.pick_branch(n)) {
+            Ok(branch) => branch,
+            Err(error) => self.stop(self.lock(), ActivationError::Policy(error)),
+        }
+    }
+
     fn wake(&self, unit: UnitKey) {
         let holder = Holder::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted {
             return;
         }
-        if !holder.plays(state.token) {
+        // A query must change nothing, and what the executor computes between steps must not either.
+        let meddles = match holder.mode {
+            Mode::Query => true,
+            Mode::Closure => state.running.is_none(),
+            Mode::Step | Mode::Kernel | Mode::Teardown => false,
+        };
+        if !holder.plays(state.token) || meddles {
             let violation = state.foreign_wake(unit);
             drop(state);
             self.report(&violation);
-        } else if holder.mode != Mode::Query && !(state.is_rousing() && state.running == Some(unit)) {
+        } else if !(state.is_rousing() && state.running == Some(unit)) {
             state.make_runnable(unit);
         }
     }
 
+    /// The reporter is the user's, and this may be a destructor: whatever it does stays here.
     fn report(&self, violation: &Violation) {
-        if let Some(reporter) = &self.reporter {
-            reporter(violation);
+        if let Some(reporter) = &self.reporter
+            && let Err(payload) = catch_unwind(AssertUnwindSafe(|| reporter(violation)))
+        {
+            last_words(payload);
         }
     }
 }

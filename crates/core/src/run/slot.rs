@@ -131,11 +131,26 @@ impl State {
 
     /// Shows a unit its next result. The waker that asked for it is woken by the caller, outside the lock.
     pub(crate) fn reveal(&mut self, key: UnitKey) -> Option<Waker> {
+        self.has_reveals(key);
         let unit = self.units.get_mut(&key)?;
         let id = unit.reveals.pop_front()?;
         let slot = self.slots.get_mut(&id)?;
         slot.revealed = true;
         slot.waker.take()
+    }
+
+    /// Whether a result is still to be shown to a unit. Passes over those that were taken back or moved elsewhere: it is
+    /// cheaper to meet them here than to look for them there.
+    pub(crate) fn has_reveals(&mut self, key: UnitKey) -> bool {
+        let Self { units, slots, .. } = self;
+        let Some(unit) = units.get_mut(&key) else { return false };
+        let is_due = |id: &SlotId| {
+            slots.get(id).is_some_and(|slot| slot.owner == Some(key) && slot.arrived.is_some() && !slot.revealed)
+        };
+        while unit.reveals.front().is_some_and(|id| !is_due(id)) {
+            unit.reveals.pop_front();
+        }
+        !unit.reveals.is_empty()
     }
 
     pub(crate) fn poll_slot(&mut self, id: SlotId, waker: &Waker) -> (Polled, Option<Waker>) {
@@ -155,7 +170,7 @@ impl State {
                 let (came, value) = slot.arrived.expect("the slot has arrived");
                 self.consume(came);
                 if let SlotId::Operation(seq) = id {
-                    self.slots.remove(&SlotId::Start(seq));
+                    self.discard(SlotId::Start(seq));
                 }
                 return (Polled::Ready(value), slot.waker);
             }
@@ -184,9 +199,9 @@ impl State {
         let slot = self.slots.get_mut(&id)?;
         slot.scope = scope;
         if slot.owner != running {
-            let former = std::mem::replace(&mut slot.owner, running);
+            slot.owner = running;
             if slot.arrived.is_some() {
-                self.move_reveal(id, former, running);
+                self.move_reveal(id, running);
             }
         }
         let slot = self.slots.get_mut(&id)?;
@@ -197,10 +212,7 @@ impl State {
     }
 
     /// A future whose result has come, but was not seen, is now awaited by another unit.
-    fn move_reveal(&mut self, id: SlotId, former: Option<UnitKey>, running: Option<UnitKey>) {
-        if let Some(unit) = former.and_then(|key| self.units.get_mut(&key)) {
-            unit.reveals.retain(|waiting| *waiting != id);
-        }
+    fn move_reveal(&mut self, id: SlotId, running: Option<UnitKey>) {
         let came = |state: &Self, id: &SlotId| state.slots.get(id).and_then(|slot| slot.arrived.as_ref().map(|a| a.0));
         let Some(key) = running else { return };
         let place = {
@@ -218,16 +230,11 @@ impl State {
     pub(crate) fn leave(&mut self, id: SlotId, reason: String) -> Option<Waker> {
         self.ask_to_cancel(id, reason);
         let mut slot = self.slots.remove(&id)?;
-        if let (Some(owner), Some(_), false) = (slot.owner, &slot.arrived, slot.revealed)
-            && let Some(unit) = self.units.get_mut(&owner)
-        {
-            unit.reveals.retain(|waiting| *waiting != id);
-        }
         match (id, slot.arrived.take()) {
             (SlotId::Operation(seq), None) => {
                 self.tombstones.insert(seq);
                 self.spend_body(seq);
-                self.slots.remove(&SlotId::Start(seq));
+                self.discard(SlotId::Start(seq));
             }
             (SlotId::Wait(_), Some((came, Value::Signal(signal)))) => self.give_back(came, signal),
             (SlotId::Wait(_), None) => self.forget_waiter(id, &slot.what),
@@ -260,19 +267,29 @@ impl State {
     }
 
     /// When the earliest result came that the running unit has yet to be shown.
-    pub(crate) fn earliest_hidden(&self) -> Option<Ordinal> {
-        let unit = self.units.get(&self.running?)?;
+    pub(crate) fn earliest_hidden(&mut self) -> Option<Ordinal> {
+        let key = self.running?;
+        self.has_reveals(key);
+        let unit = self.units.get(&key)?;
         let slot = self.slots.get(unit.reveals.front()?)?;
         slot.arrived.as_ref().map(|(came, _)| *came)
     }
 
     /// The future was detached: its operation goes on, and nobody takes the result.
     pub(crate) fn forget(&mut self, id: SlotId) {
-        if let (SlotId::Operation(seq), Some(slot)) = (id, self.slots.remove(&id)) {
-            self.slots.remove(&SlotId::Start(seq));
+        if let (SlotId::Operation(seq), Some(slot)) = (id, self.slots.get(&id)) {
             if slot.arrived.is_none() {
                 self.tombstones.insert(seq);
             }
+            self.discard(SlotId::Start(seq));
+            self.discard(id);
+        }
+    }
+
+    /// Closes a slot. Its waker may be the user's, so it is dropped outside the lock.
+    fn discard(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.remove(&id) {
+            self.spend(slot);
         }
     }
 

@@ -236,6 +236,30 @@ impl State {
         self.closures.as_mut()?.bodies.remove(&seq)
     }
 
+    /// Everything that may run the user's destructors, piece by piece.
+    pub(crate) fn take_user_code(&mut self) -> Vec<Box<dyn Any + Send>> {
+        let mut items: Vec<Box<dyn Any + Send>> = Vec::new();
+        items.extend(self.units.take_values().into_iter().map(|unit| unit as _));
+        items.extend(self.slots.take_values().into_iter().map(|slot| slot as _));
+        items.extend(std::mem::take(&mut self.released).into_iter().map(|waker| Box::new(waker) as _));
+        if let Some(closures) = self.closures.take() {
+            let Closures { conditions, bodies, spent } = *closures;
+            items.extend(conditions.into_values().map(|condition| Box::new(condition) as _));
+            items.extend(bodies.into_values().map(|body| Box::new(body) as _));
+            items.extend(spent);
+        }
+        if let Some(mail) = &mut self.mail {
+            mail.take_handlers(&mut items);
+        }
+        items.push(Box::new(std::mem::replace(&mut self.scheduler, RunScheduler::deterministic())));
+        items
+    }
+
+    /// Something of the user's is not needed any more: it is dropped outside the lock.
+    pub(crate) fn spend(&mut self, item: impl Any + Send) {
+        self.closures_mut().spent.push(Box::new(item));
+    }
+
     pub(crate) fn take_spent(&mut self) -> Vec<Box<dyn Any + Send>> {
         self.closures.as_mut().map(|closures| std::mem::take(&mut closures.spent)).unwrap_or_default()
     }

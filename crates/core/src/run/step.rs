@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::Run;
-use super::give_up::{drop_quietly, panic_message};
+use super::give_up::{drop_quietly, last_words};
 use super::holder::{Hold, Mode};
 use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
@@ -43,6 +43,7 @@ impl Run {
         unit.go = Go::Running;
         let scope = unit.scope;
         state.scope = scope;
+        state.consumed = None;
         drop(state);
         let polled = {
             let _hold = Hold::mode(Mode::Step);
@@ -58,11 +59,8 @@ impl Run {
             Err(payload) => {
                 let _hold = Hold::mode(Mode::Teardown);
                 drop_quietly(future);
-                let stopped = payload.is::<Stop>();
-                self.end_step(
-                    key,
-                    if stopped { StepEnd::Stopped } else { StepEnd::Panicked(panic_message(&*payload)) },
-                )?;
+                let end = if payload.is::<Stop>() { StepEnd::Stopped } else { StepEnd::Panicked(last_words(payload)) };
+                self.end_step(key, end)?;
             }
         }
         Ok(true)
@@ -103,8 +101,9 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
+        let more = state.has_reveals(key);
         let unit = state.running_unit();
-        let again = unit.go == Go::RunningAgain || !unit.reveals.is_empty();
+        let again = unit.go == Go::RunningAgain || more;
         unit.go = Go::Idle;
         if !state.aborted.is_empty() {
             // What the unit gave up in this step is cancelled before its own end is seen.

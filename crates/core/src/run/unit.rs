@@ -14,8 +14,8 @@ use crate::{CancelOperation, Failure, Name, Payload, Rng, Seg, UnitId};
 /// A unit within its run, for as long as the run is in memory. Never part of an order.
 pub(crate) type UnitKey = u32;
 
-/// What a unit plays.
-pub(crate) type UnitFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
+/// What a unit plays, and what the body of a `run` gives.
+pub type UnitFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
 
 /// Whether a unit has a go coming.
 ///

@@ -7,6 +7,8 @@ mod text;
 pub use binary::TranscriptError;
 pub use diff::TranscriptDifference;
 
+use std::collections::BTreeSet;
+
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -59,7 +61,8 @@ impl TurnRecord {
     /// The record of a turn that was played, or none if it leaves no trace.
     pub fn of(turn: &Turn, done: &TurnDone, build: &Name) -> Option<Self> {
         let number = done.number?;
-        let is_rejected = |update: &Update| done.rejected.iter().any(|rejected| rejected.update == update.id);
+        let rejected: BTreeSet<&Name> = done.rejected.iter().map(|rejected| &rejected.update).collect();
+        let is_rejected = |update: &Update| rejected.contains(&update.id);
         let jobs = turn.jobs.iter().filter_map(|job| match job {
             Job::Update(update) if is_rejected(update) => None,
             Job::Update(update) => Some(Job::Update(Box::new(Update { accepted: true, ..(**update).clone() }))),

@@ -1,6 +1,6 @@
 //! Cancellation: of the run and of parts of it, a level that every wait meets, up to a shield.
 
-use dacapo_core::{CancelType, Cancelled, Ctx, Failure, Payload, Pins};
+use dacapo_core::{CancelType, Cancelled, Ctx, Failure, Payload, Pins, Target};
 use dacapo_testkit::{check, check_workflow, expect, workflow};
 
 use crate::kit::*;
@@ -558,6 +558,152 @@ fn a_cancellation_reaches_handlers_first_where_handlers_go_first() {
         expect![[r#"
             turn 0  [] activity main  [h0] accept update 1  [h0] activity handler
             turn 1  [h0] cancel #1  [h0] complete update 1 failed enough  [] cancel #0  [] cancelled: enough
+        "#]],
+    );
+}
+
+/// C-41: a call to another service is cancelled as its type says, too.
+#[test]
+fn a_call_that_is_to_be_abandoned_is_not_asked_to_stop() {
+    check(
+        |ctx: Ctx, _| async move {
+            let call = ctx.nexus("endpoint", "service", "N", "").with(|call| call.cancel = CancelType::Abandon);
+            let ended = call.await.unwrap_err();
+            say(ended.to_string())
+        },
+        "start
+         cancel: enough",
+        expect![[r#"
+            turn 0  [] nexus service/N
+            turn 1  [] complete enough
+        "#]],
+    );
+}
+
+/// Of two cancellations the first holds, whichever scope they reach: a result between them came too late.
+#[test]
+fn a_later_cancellation_of_a_part_lets_no_late_result_pass() {
+    check(
+        |ctx: Ctx, _| async move {
+            let (part, handle) = ctx.cancellable(ctx.activity("A", ""));
+            let inside = ctx.clone();
+            let waits = ctx.launch(async move {
+                inside.set_state("part", part.await.unwrap_or_else(|failure| failure.to_string().into()));
+                Ok(())
+            });
+            ctx.signal("never").await.unwrap_err();
+            handle.cancel("later");
+            ctx.shield(waits).await?;
+            say("done")
+        },
+        "start
+         cancel: enough, resolve A = too late",
+        expect![[r#"
+            turn 0  [] activity A
+            turn 1  [l0] state part = enough  [] complete done
+        "#]],
+    );
+}
+
+/// S3-3: a cancellation that is not the run's own is a failure like any other.
+#[test]
+fn a_launched_unit_that_passes_on_the_cancellation_of_a_part_fails_the_run() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            drop(ctx.launch(async move {
+                let (part, handle) = inside.cancellable(inside.activity("part", ""));
+                handle.cancel("not needed");
+                part.await
+            }));
+            ctx.signal("never").await?;
+            say("done")
+        },
+        "start",
+        expect![[r#"
+            turn 0  [l0] activity part  [l0] cancel #0  [] fail: not needed
+        "#]],
+    );
+}
+
+/// C-41: what is there before anybody waits for it is no wait that a cancellation could end.
+#[test]
+fn a_result_that_nobody_waited_for_yet_outlives_a_cancellation() {
+    check(
+        |ctx: Ctx, _| async move {
+            let a = ctx.activity("A", "");
+            ctx.signal("never").await.unwrap_err();
+            a.await
+        },
+        "start
+         cancel: enough, resolve A = there",
+        expect![[r#"
+            turn 0  [] activity A
+            turn 1  [] complete there
+        "#]],
+    );
+}
+
+/// C-41: what was asked of another workflow is not taken back.
+#[test]
+fn a_request_to_cancel_another_workflow_is_not_cancelled_itself() {
+    check(
+        |ctx: Ctx, _| async move {
+            drop(ctx.cancel_external(Target::workflow("other"), "enough"));
+            say("done")
+        },
+        "start",
+        expect![[r#"
+            turn 0  [] cancel external other  [] complete done
+        "#]],
+    );
+}
+
+/// C-41: code that polls all it waits for whenever anything comes must not ask again.
+#[test]
+fn an_activity_that_is_polled_again_is_not_asked_to_cancel_again() {
+    check(
+        |ctx: Ctx, _| async move {
+            let [a, b] = ["A", "B"].map(|name| ctx.activity(name, "").cancel_type(CancelType::WaitCompleted));
+            let (a, b) = futures::join!(a, b);
+            say(format!("{:?} {:?}", a?, b?))
+        },
+        "start
+         cancel: enough
+         resolve B = b
+         resolve A = a",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B
+            turn 1  [] cancel #0  [] cancel #1
+            turn 2
+            turn 3  [] complete a b
+        "#]],
+    );
+}
+
+/// Branches belong to the part that started them.
+#[test]
+fn the_branches_of_a_part_are_cancelled_with_it() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            let (part, handle) = ctx.cancellable(async move {
+                let branch = one_activity(inside.clone(), Payload::empty());
+                inside.parallel([branch]).await.remove(0)
+            });
+            let other = ctx.clone();
+            drop(ctx.launch(async move {
+                other.signal("stop").await?;
+                handle.cancel("not needed");
+                Ok(())
+            }));
+            say(part.await.unwrap_err().to_string())
+        },
+        "start
+         signal stop",
+        expect![[r#"
+            turn 0  [p1] activity A
+            turn 1  [p1] cancel #0  [] complete not needed
         "#]],
     );
 }

@@ -339,3 +339,33 @@ fn a_unit_launched_by_a_handler_fails_a_run_that_still_waits_for_the_handler() {
         "#]],
     );
 }
+
+/// S3-7: the branches of a handler belong to it, and outlive main as it does.
+#[test]
+fn what_a_handler_started_lives_on_when_main_returns() {
+    let branching = |ctx: Ctx, _| async move {
+        let inside = ctx.clone();
+        ctx.on_update(
+            "u",
+            |_| Ok(()),
+            move |_| {
+                let ctx = inside.clone();
+                async move { ctx.parallel([ctx.activity("B", "")]).await.remove(0) }
+            },
+        );
+        ctx.signal("stop").await?;
+        say("stopped")
+    };
+    check_workflow(
+        &workflow(branching).unfinished_handlers(UnfinishedHandlers::Wait),
+        Pins::default(),
+        "start, update u 1
+         signal stop
+         resolve B = b",
+        expect![[r#"
+            turn 0  [h0] accept update 1  [h0] activity B
+            turn 1
+            turn 2  [h0] complete update 1 ok b  [] complete stopped
+        "#]],
+    );
+}

@@ -1,7 +1,7 @@
 //! The failure matrix: what the failure of one unit means to others.
 
-use dacapo_core::{Ctx, Payload};
-use dacapo_testkit::{check, expect};
+use dacapo_core::{Ctx, Failure, FailureKind, Payload, Pins, Target, TimeoutKind, Transcript};
+use dacapo_testkit::{Mode, Play, check, expect, workflow};
 
 use crate::kit::*;
 
@@ -441,6 +441,124 @@ fn a_failure_that_main_passes_on_fails_the_run() {
         expect![[r#"
             turn 0  [] activity main
             turn 1  [] fail: broken
+        "#]],
+    );
+}
+
+/// Others may be gone when a signal or a cancel reaches them.
+#[test]
+fn a_signal_or_cancel_that_could_not_be_delivered_is_a_failure() {
+    check(
+        |ctx: Ctx, _| async move {
+            let signal = ctx.signal_external(Target::workflow("other"), "S", "").await.unwrap_err();
+            let cancel = ctx.cancel_external(Target::workflow("other"), "enough").await.unwrap_err();
+            say(format!("{signal}, then {cancel}"))
+        },
+        "start
+         lost #0: nobody there
+         lost #1: still nobody",
+        expect![[r#"
+            turn 0  [] signal external S to other
+            turn 1  [] cancel external other
+            turn 2  [] complete nobody there, then still nobody
+        "#]],
+    );
+}
+
+/// A timeout is one however often it was wrapped.
+#[test]
+fn a_failure_that_wraps_a_timeout_is_one() {
+    let timeout = Failure::new(FailureKind::Timeout(TimeoutKind::Heartbeat), "no heartbeat");
+    assert!(fail("gave up").caused_by(fail("activity").caused_by(timeout)).is_timeout());
+    assert!(!fail("gave up").caused_by(fail("activity")).is_timeout());
+}
+
+/// However long a chain of causes grows, its record can be read.
+#[test]
+fn the_longest_chain_of_causes_comes_back_from_its_record() {
+    let link = |n: i32| fail(&n.to_string()).typed("Broken").not_retryable();
+    let chain = move || (0..100).fold(fail("first"), |cause, n| link(n).caused_by(cause));
+    let kept = chain();
+    assert_eq!((kept.message.as_str(), kept.chain().count()), ("99", 64), "the deepest are left out");
+    let mut play = Play::new(workflow(move |_, _| async move { Err(chain()) }), Pins::default(), Mode::Whole);
+    play.play("start");
+    assert_eq!(Transcript::from_bytes(&play.transcript.to_bytes()).as_ref(), Ok(&play.transcript));
+}
+
+/// S3-10: the scope had nothing left to wait for when its body launched once more.
+#[test]
+fn a_scope_waits_for_a_unit_that_was_launched_when_all_others_had_ended() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            ctx.scope(|scope| async move {
+                let launched = inside.clone();
+                scope.launch(async move { step(launched, "first").await.map(drop) });
+                step(inside.clone(), "body").await?;
+                scope.launch(async move { step(inside, "second").await.map(drop) });
+                Ok(())
+            })
+            .await?;
+            say("scope over")
+        },
+        "start
+         resolve first
+         resolve body
+         resolve second",
+        expect![[r#"
+            turn 0  [] activity body  [l0] activity first
+            turn 1
+            turn 2  [l1] activity second
+            turn 3  [] complete scope over
+        "#]],
+    );
+}
+
+/// S3-2, S3-4: what a handler launched stands beside the handlers and not beside main.
+#[test]
+fn a_launched_unit_that_fails_does_not_cancel_what_a_handler_launched() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            let launch = move |_| {
+                let helper = inside.launch(step(inside.clone(), "helper"));
+                async move { helper.await.map_err(Failure::from) }
+            };
+            ctx.on_update("u", |_| Ok(()), launch);
+            drop(ctx.launch(step(ctx.clone(), "launched")));
+            ctx.shield(ctx.activity("main", "")).await
+        },
+        "start, update u 1
+         fail launched: broken
+         resolve helper = unharmed
+         resolve main",
+        expect![[r#"
+            turn 0  [] activity main  [h0] accept update 1  [l0] activity launched  [h0,l0] activity helper
+            turn 1
+            turn 2  [h0] complete update 1 ok unharmed
+            turn 3  [] fail: broken
+        "#]],
+    );
+}
+
+/// S3-10: what goes wrong in the clean-up is not what the scope failed with.
+#[test]
+fn a_scope_fails_with_its_first_failure() {
+    check(
+        |ctx: Ctx, _| async move {
+            let inside = ctx.clone();
+            ctx.scope(|scope| async move {
+                let ctx = inside.clone();
+                scope.launch(async move { ctx.activity("A", "").await.map(drop).map_err(|_| fail("clean-up")) });
+                inside.activity("body", "").await
+            })
+            .await
+        },
+        "start
+         fail body: broken",
+        expect![[r#"
+            turn 0  [] activity body  [l0] activity A
+            turn 1  [l0] cancel #1  [] fail: broken
         "#]],
     );
 }

@@ -257,3 +257,27 @@ fn signals_and_updates_start_their_handlers_in_the_order_they_came() {
         "#]],
     );
 }
+
+/// C-31: whichever handlers they are for, messages are taken in the order they came.
+#[test]
+fn signals_of_several_names_start_their_handlers_in_the_order_they_came() {
+    check(
+        |ctx: Ctx, _| async move {
+            for name in ["a", "b"] {
+                let inside = ctx.clone();
+                ctx.on_signal(name, move |signal| {
+                    inside.set_state(name, word(&signal.input));
+                    async { Ok(()) }
+                });
+            }
+            ctx.signal("stop").await?;
+            say("done")
+        },
+        "start
+         signal b = 1, signal a = 2, signal b = 3",
+        expect![[r#"
+            turn 0
+            turn 1  [h0] state b = 1  [h1] state a = 2  [h2] state b = 3
+        "#]],
+    );
+}

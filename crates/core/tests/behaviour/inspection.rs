@@ -81,3 +81,29 @@ fn a_closed_run_has_nothing_left() {
     let closed = inspected("start\n resolve A, resolve B\n signal stop");
     assert_eq!((closed.units.len(), closed.runnable.len()), (0, 0));
 }
+
+/// Units are listed by id, whenever they were made, and a result that waits to be taken is pending no more.
+#[test]
+fn an_inspection_lists_units_in_order_and_only_what_is_pending() {
+    async fn leaf(ctx: Ctx) -> Done {
+        let a = ctx.activity("A", "");
+        ctx.signal("go").await?;
+        a.await
+    }
+    async fn nest(ctx: Ctx, nested: bool) -> Done {
+        if nested {
+            ctx.parallel([leaf(ctx.clone())]).await;
+        }
+        leaf(ctx).await
+    }
+    let nesting = workflow(|ctx: Ctx, _| async move {
+        ctx.parallel([nest(ctx.clone(), true), nest(ctx.clone(), false)]).await;
+        say("done")
+    });
+    let mut play = Play::new(nesting, Default::default(), Mode::Whole);
+    play.play("start\nresolve #0");
+    let inspection = play.run().inspect();
+    let units: Vec<String> = inspection.units.iter().map(|unit| unit.id.to_string()).collect();
+    assert_eq!(units, ["[]", "[p0]", "[p0,p0]", "[p1]"]);
+    assert_eq!(inspection.pending.iter().map(|pending| pending.seq).collect::<Vec<_>>(), [Seq(1)]);
+}

@@ -210,3 +210,22 @@ fn a_later_query_handler_takes_the_place_of_an_earlier_one() {
         "#]],
     );
 }
+
+/// C-32: a query that feeds a channel breaks the rules, and still no unit gets a go for it.
+#[test]
+fn a_query_that_feeds_a_channel_wakes_nobody() {
+    let mut run = single(&workflow(|ctx: Ctx, _| async move {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        ctx.on_query("feed", move |_| {
+            sender.send(()).unwrap();
+            say("fed")
+        });
+        receiver.recv().await;
+        say("woken")
+    }));
+    run.activate(start());
+    let query = Query { name: "feed".into(), ..Query::default() };
+    let refused = "no answer: query \"feed\" tried to change the run; a query only reads\n";
+    assert_eq!(shown(&run.activate(Activation::Query(vec![query]))), refused);
+    assert_eq!(run.inspect().runnable, []);
+}

@@ -196,6 +196,21 @@ fn a_signal_that_a_handler_takes_cannot_be_waited_for() {
     );
 }
 
+/// C-31: nor taken by a look.
+#[test]
+fn a_signal_that_a_handler_takes_cannot_be_looked_for() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            ctx.on_signal("s", |_| async { Ok(()) });
+            say(format!("{:?}", ctx.try_signal("s")))
+        },
+        "start, signal s",
+        expect![[r#"
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/signals.rs: signal "s" has a handler, so it cannot be waited for as well: take it in one place
+        "#]],
+    );
+}
+
 /// C-31
 #[test]
 fn a_signal_that_is_waited_for_cannot_get_a_handler() {

@@ -152,6 +152,26 @@ fn a_rejected_update_beside_others_takes_no_number_and_is_not_recorded() {
     assert_eq!(play(script).to_bytes(), play(&without).to_bytes());
 }
 
+/// C-45: a signal that nobody waits for yet decides nothing and starts nothing, and it is kept all the same.
+#[test]
+fn a_signal_beside_a_rejected_update_is_recorded() {
+    check(
+        |ctx: Ctx, input| async move {
+            serve(ctx.clone(), input).await?;
+            say(ctx.try_signal("spare").map_or("lost".to_owned(), |signal| word(&signal.input)))
+        },
+        "start
+         update u 1 = bad, signal spare = kept
+         signal stop",
+        expect![[r#"
+            turn 0
+            turn 1
+              rejected 1: no bad words
+            turn 2  [] complete kept
+        "#]],
+    );
+}
+
 /// C-45: what is recorded of an accepted update says so, and its validator does not run again.
 #[test]
 fn on_replay_no_validator_runs() {

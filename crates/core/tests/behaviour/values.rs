@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dacapo_core::{ActivationError, ContinueAsNew, Ctx, Name, Payload, Pins, Run, RunOptions};
+use dacapo_core::{ActivationError, ContinueAsNew, Ctx, Job, Name, Payload, Pins, Run, RunOptions};
 use dacapo_testkit::{Mode, Play, check, check_replay, expect, workflow};
 
 use crate::kit::*;
@@ -289,4 +289,21 @@ fn an_unknown_version_of_the_rules_is_refused() {
         let known = dacapo_core::SEMANTICS;
         assert_eq!(refused, Some(ActivationError::UnknownSemantics { found: semantics, known }));
     }
+}
+
+/// A run knows the memo and the search attributes it was started with, each as what it is.
+#[test]
+fn a_run_begins_with_the_memo_and_attributes_of_its_start() {
+    let mut run = single(&workflow(|ctx: Ctx, _| async move {
+        let info = ctx.info().unwrap();
+        say(format!("{:?} {:?}", info.memo, info.search_attributes))
+    }));
+    let Job::Start(mut start) = start_job() else { unreachable!() };
+    start.memo.insert("note".into(), "for people".into());
+    start.search_attributes.insert("customer".into(), "ada".into());
+    let completion = run.activate(turn(vec![Job::Start(start)]));
+    expect![[r#"
+        turn 0  [] complete {"note": for people} {"customer": ada}
+    "#]]
+    .assert_eq(&shown(&completion));
 }

@@ -6,12 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use dacapo_core::{Completion, Ctx, Handled, Job, Reporter, Run, RunOptions, Signal, Violation, Workflow};
+use dacapo_core::{
+    Activation, Completion, Ctx, Handled, Job, Reporter, Run, RunOptions, Signal, StateCell, Violation, Workflow,
+};
 use dacapo_testkit::{expect, workflow};
 
 use crate::kit::*;
 
-fn signal(name: &'static str) -> dacapo_core::Activation {
+fn signal(name: &'static str) -> Activation {
     turn(vec![Job::Signal(Box::new(Signal { name: name.into(), ..Signal::default() }))])
 }
 
@@ -322,6 +324,26 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
     );
 }
 
+/// A turn later another command stands in its place, and is still open.
+#[test]
+fn an_option_that_is_set_a_turn_too_late_reaches_no_other_command() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            let activity = ctx.activity("A", "");
+            ctx.signal("go").await?;
+            let other = ctx.activity("B", "");
+            activity.queue("elsewhere").await?;
+            other.await
+        },
+        "start
+         signal go",
+        expect![[r#"
+            turn 0  [] activity A
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+        "#]],
+    );
+}
+
 /// A workflow that waits on a foreign waker and shows it.
 fn exposed() -> (Workflow, Arc<Mutex<Option<Waker>>>) {
     let waker: Arc<Mutex<Option<Waker>>> = Arc::default();
@@ -493,6 +515,60 @@ fn code_that_catches_the_unwinding_of_a_violation_cannot_go_on() {
         "start",
         expect![[r#"
             failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+        "#]],
+    );
+}
+
+/// A cell belongs to its run; a query of another run that reads it fails, and is held against the cell's run.
+#[test]
+fn a_query_cannot_read_the_cell_of_another_run() {
+    let kept: Arc<Mutex<Option<StateCell<i32>>>> = Arc::default();
+    let leak = kept.clone();
+    let mut owner = single(&workflow(move |ctx: Ctx, _| {
+        *leak.lock().unwrap() = Some(ctx.state(7));
+        async move { Ok(ctx.signal("never").await?.input.remove(0)) }
+    }));
+    let mut other = single(&workflow(move |ctx: Ctx, _| {
+        let kept = kept.clone();
+        ctx.on_query("look", move |_| {
+            let cell = kept.lock().unwrap().clone().unwrap();
+            say(cell.read(i32::to_string))
+        });
+        async move { Ok(ctx.signal("never").await?.input.remove(0)) }
+    }));
+    owner.activate(start());
+    other.activate(start());
+    let query = dacapo_core::Query { name: "look".into(), ..Default::default() };
+    let Completion::Query(answers) = other.activate(Activation::Query(vec![query])) else { panic!() };
+    assert!(answers[0].result.is_err());
+    assert!(matches!(owner.activate(turn(vec![])), Completion::Failed(_)));
+    assert!(matches!(other.activate(turn(vec![])), Completion::Turn(_)));
+}
+
+/// A condition is looked at before its wait begins, too.
+#[test]
+fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
+    let mut run = single(&workflow(|ctx: Ctx, _| async move {
+        let inside = ctx.clone();
+        ctx.wait_until(move || inside.random() < 2.0).await?;
+        say("done")
+    }));
+    assert!(refused(&run.activate(start())).contains("closure"));
+}
+
+/// The first trouble is the cause, and what follows from it is not what people need to hear.
+#[test]
+fn a_failed_activation_names_its_first_trouble() {
+    check_refused(
+        |ctx: Ctx, _| async move {
+            let mut timer = ctx.sleep(secs(1));
+            assert!(futures::poll!(&mut timer).is_pending());
+            let caught = catch_unwind(AssertUnwindSafe(|| drop(timer.summary("too late"))));
+            panic!("caught: {}", caught.is_err());
+        },
+        "start",
+        expect![[r#"
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
         "#]],
     );
 }

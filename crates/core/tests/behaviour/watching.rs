@@ -147,6 +147,26 @@ fn a_turn_abandoned_by_its_own_last_instruction_is_void() {
     assert_eq!(error(run.activate(start())), ActivationError::Abandoned);
 }
 
+/// C-23: the thread of a turn that was given up on gets no further than its next call.
+#[test]
+fn an_abandoned_turn_stops_at_its_next_call() {
+    let own: Arc<Mutex<Option<Watch>>> = Arc::default();
+    let went_on = Arc::new(AtomicBool::new(false));
+    let (kept, reached) = (own.clone(), went_on.clone());
+    let mut run = single(&workflow(move |ctx: Ctx, _| {
+        let (watch, reached) = (kept.lock().unwrap().take(), reached.clone());
+        async move {
+            watch.unwrap().abandon();
+            ctx.now();
+            reached.store(true, Ordering::Relaxed);
+            say("done")
+        }
+    }));
+    *own.lock().unwrap() = Some(run.watch());
+    assert_eq!(error(run.activate(start())), ActivationError::Abandoned);
+    assert!(!went_on.load(Ordering::Relaxed));
+}
+
 /// C-23: a query that was given up on answered, and the turn after it failed in its stead.
 #[test]
 fn an_abandoned_query_fails_itself_and_not_a_later_turn() {
@@ -166,6 +186,26 @@ fn an_abandoned_query_fails_itself_and_not_a_later_turn() {
     let completion = run.activate(dacapo_core::Activation::Query(vec![query]));
     assert_eq!(error(completion), ActivationError::Abandoned);
     assert!(matches!(error(run.activate(turn(vec![]))), ActivationError::Poisoned(_)));
+}
+
+/// C-23: a query cannot be stopped by an interrupt, and neither must the turn after it.
+#[test]
+fn an_interrupt_during_a_query_does_not_stop_a_later_turn() {
+    let own: Arc<Mutex<Option<Watch>>> = Arc::default();
+    let kept = own.clone();
+    let mut run = single(&workflow(move |ctx: Ctx, _| {
+        let kept = kept.clone();
+        ctx.on_query("q", move |_| {
+            kept.lock().unwrap().as_ref().unwrap().interrupt("too slow");
+            say("answered")
+        });
+        async move { Ok(ctx.signal("s").await?.input.remove(0)) }
+    }));
+    *own.lock().unwrap() = Some(run.watch());
+    run.activate(start());
+    let query = dacapo_core::Query { name: "q".into(), ..Default::default() };
+    assert_eq!(shown(&run.activate(dacapo_core::Activation::Query(vec![query]))), "answer answered\n");
+    assert_eq!(shown(&run.activate(turn(vec![]))), "no turn\n");
 }
 
 /// C-23

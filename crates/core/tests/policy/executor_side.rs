@@ -149,6 +149,20 @@ fn a_recorded_turn_diverges_when_a_unit_of_its_round_is_missing_or_new() {
     }
 }
 
+/// S1-9: a round that came twice is recorded once; the second must still be the same.
+#[test]
+fn a_recorded_turn_diverges_when_a_round_that_came_again_is_another() {
+    let mut scheduler = last();
+    scheduler.begin_turn(0, None);
+    play(&mut scheduler, &[branches(2), branches(2)]).unwrap();
+    let recorded = scheduler.end_turn().unwrap();
+    scheduler.begin_turn(0, recorded);
+    play(&mut scheduler, &[branches(2)]).unwrap();
+    scheduler.begin_round(ids(["[p0]", "[p2]"])).unwrap();
+    let divergence = PolicyError::Divergence { step: 4, expected: actions(2), actual: units(["[p0]", "[p2]"]) };
+    assert_eq!(scheduler.next_unit(&mut |_| true), Err(divergence));
+}
+
 /// C-6: a recording is followed whatever the policy, and no option softens it.
 #[test]
 fn a_recorded_turn_is_followed_strictly_by_every_policy() {

@@ -358,12 +358,11 @@ impl Env {
             }
             Op::SelectAll(blocks) => {
                 marks.hit("select all");
-                let (winner, came, mut rest) = ctx.select_all(self.all(blocks, place)).await;
-                rest.truncate(1);
+                let (winner, came, rest) = ctx.select_all(self.all(blocks, place)).await;
                 // One of the others is awaited all the same: losing a race must not spoil it.
-                let other = match rest.pop() {
-                    Some(other) => other.await.unwrap_or(9),
-                    None => 0,
+                let other = match rest.is_empty() {
+                    true => 0,
+                    false => rest.await.1.unwrap_or(9),
                 };
                 Ok(came? + winner as u64 + other)
             }

@@ -184,3 +184,53 @@ fn commands_keep_their_places_in_whatever_order_they_are_sealed() {
         "#]],
     );
 }
+
+/// S0-48: all options of a child or a call may be set, and none of them is its seq.
+#[test]
+fn options_never_change_a_seq() {
+    async fn forges(ctx: Ctx, _: Payload) -> Done {
+        let child = ctx.child("C", "").with(|child| child.seq = Seq(9));
+        let call = ctx.nexus("E", "S", "N", "").with(|call| call.seq = Seq(9));
+        child.await?;
+        call.await
+    }
+    check(
+        forges,
+        "start
+         started #0 = run, resolve #0
+         started #1 = token, resolve #1 = done",
+        expect![[r#"
+            turn 0  [] child C  [] nexus S/N
+            turn 1
+            turn 2  [] complete done
+        "#]],
+    );
+    let played = play(forges, "start");
+    let seqs: Vec<_> = played.transcript.turns[0].commands.iter().map(|command| command.kind.seq()).collect();
+    assert_eq!(seqs, [Some(Seq(0)), Some(Seq(1))]);
+}
+
+/// What takes its place is registered under the lock, and what it takes the place of is dropped outside it.
+#[test]
+fn a_query_handler_that_holds_something_of_its_run_can_be_replaced() {
+    async fn twice(ctx: Ctx, _: Payload) -> Done {
+        let (work, handle) = ctx.cancellable(async { nothing() });
+        work.await?;
+        ctx.on_query("q", move |_| {
+            let _held = &handle;
+            nothing()
+        });
+        ctx.on_query("q", |_| Ok("second".into()));
+        ctx.signal("stop").await?;
+        nothing()
+    }
+    check(
+        twice,
+        "start
+         query q",
+        expect![[r#"
+            turn 0
+            answer second
+        "#]],
+    );
+}

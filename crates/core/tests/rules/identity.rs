@@ -111,8 +111,8 @@ async fn completes(_: Ctx, _: Payload) -> Done {
 
 async fn fails(_: Ctx, _: Payload) -> Done {
     let mut failure = Failure::application("no").typed("Fatal").not_retryable();
+    failure = failure.caused_by(Failure::application("deeper"));
     failure.details = vec!["detail".into()];
-    failure.cause = Some(Box::new(Failure::application("deeper")));
     failure.origin = Some(Box::new(Origin { source: "program".into(), stack: "here".into() }));
     Err(failure)
 }

@@ -183,3 +183,25 @@ fn no_two_units_draw_the_same_numbers() {
     let different: BTreeSet<_> = draws.iter().map(|(_, id)| id.as_u128()).collect();
     assert_eq!((draws.len(), different.len()), (36, 36), "{draws:#?}");
 }
+
+/// S4-17: whoever is to resolve a promise is given the id under which the backend knows it.
+#[test]
+fn a_promise_is_handed_out_under_the_id_of_its_command() {
+    async fn promises(ctx: Ctx, _: Payload) -> Done {
+        let (a, b) = (ctx.promise("A"), ctx.promise("B"));
+        Ok(format!("{} {}", a.id(), b.id()).into())
+    }
+    let ids = [0, 1].map(|seq| OperationId::of(7, Seq(seq)).to_string()).join(" ");
+    assert_eq!(*decided(&play(promises, "start").transcript).last().unwrap(), format!("[] complete {ids}"));
+}
+
+#[test]
+fn a_random_number_is_at_least_zero_and_below_one() {
+    async fn draws(ctx: Ctx, _: Payload) -> Done {
+        let draws: Vec<f64> = (0..1000).map(|_| ctx.random()).collect();
+        let within = draws.iter().all(|draw| (0.0..1.0).contains(draw));
+        let spread = draws.iter().any(|draw| *draw < 0.1) && draws.iter().any(|draw| *draw > 0.9);
+        Ok(format!("within {within}, spread {spread}").into())
+    }
+    assert_eq!(decided(&play(draws, "start").transcript), ["[] complete within true, spread true"]);
+}

@@ -187,3 +187,29 @@ fn a_join_that_fails_fast_cancels_the_others() {
         "#]],
     );
 }
+
+/// The order in which futures of a join were woken does not decide the order in which they go on.
+#[test]
+fn futures_of_a_join_that_are_woken_together_go_on_in_input_order() {
+    async fn two(ctx: Ctx, _: Payload) -> Done {
+        let first = async {
+            ctx.signal("never").await.unwrap_err();
+            ctx.set_state("first", "");
+        };
+        let second = async {
+            ctx.activity("A", "").await.unwrap_err();
+            ctx.set_state("second", "");
+        };
+        ctx.join([first.boxed(), second.boxed()]).await;
+        nothing()
+    }
+    check(
+        two,
+        "start
+         cancel: enough",
+        expect![[r#"
+            turn 0  [] activity A
+            turn 1  [] state first =  [] cancel #0  [] state second =  [] complete
+        "#]],
+    );
+}

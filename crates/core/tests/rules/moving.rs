@@ -133,3 +133,27 @@ fn a_unit_that_ends_leaves_the_results_it_did_not_see() {
         "#]],
     );
 }
+
+/// C-15: results that have come and were not seen move along with their futures, in their order.
+#[test]
+fn results_that_move_together_are_seen_in_the_order_they_came() {
+    async fn hands_on(ctx: Ctx, _: Payload) -> Done {
+        let all = ["A", "B", "C", "D"].map(|name| ctx.activity(name, ""));
+        let (_, _, mut rest) = futures::future::select_all(all).await;
+        let others = async move {
+            let mut seen = Vec::new();
+            while !rest.is_empty() {
+                let (came, _, left) = futures::future::select_all(rest).await;
+                seen.push(came.unwrap().to_string());
+                rest = left;
+            }
+            seen.concat()
+        };
+        Ok(ctx.parallel([others]).await.remove(0).into())
+    }
+    for order in ["BCD", "BDC", "CBD", "CDB", "DBC", "DCB"] {
+        let jobs: Vec<String> = order.chars().map(|name| format!("resolve {name} = {name}")).collect();
+        let played = play(hands_on, &format!("start\nresolve A, {}", jobs.join(", ")));
+        assert_eq!(*decided(&played.transcript).last().unwrap(), format!("[] complete {order}"));
+    }
+}

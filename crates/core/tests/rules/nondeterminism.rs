@@ -309,3 +309,17 @@ fn a_report_numbers_operations_in_the_run_and_among_their_kind() {
         "#]],
     );
 }
+
+/// S0-55: a change of tuning does not hide a change of meaning beside it.
+#[test]
+fn another_activity_with_another_timeout_is_nondeterminism() {
+    async fn before(ctx: Ctx, _: Payload) -> Done {
+        ctx.activity("A", "").start_to_close(secs(5)).await
+    }
+    async fn after(ctx: Ctx, _: Payload) -> Done {
+        ctx.activity("B", "").start_to_close(secs(9)).await
+    }
+    let recorded = play(before, "start").transcript;
+    let failed = recorded.replay(&workflow(after), RunOptions::default()).err().unwrap();
+    assert!(failed.to_string().contains(r#"activity: recorded "A", new "B""#), "{failed}");
+}

@@ -124,3 +124,18 @@ fn removing_a_deprecated_mark_shifts_nothing() {
     let failed = recorded.replay(&workflow(not_even_a), RunOptions::default()).err().unwrap();
     assert_eq!(failed.turn, 0, "what is no mark is still missed");
 }
+
+/// A run that took one patch has said nothing about another that its code did not know.
+#[test]
+fn the_mark_of_one_patch_says_nothing_of_another() {
+    async fn both(ctx: Ctx, _: Payload) -> Done {
+        let safer = ctx.patched("safer");
+        let name = if ctx.patched("faster") { "new" } else { "old" };
+        ctx.activity(name, "").await?;
+        ctx.activity(if safer { "safe end" } else { "new end" }, "").await
+    }
+    let recorded = play(patched, "start").transcript;
+    let mut run = recorded.replay(&workflow(both), RunOptions::default()).unwrap();
+    let live = run.activate(turn(vec![resolved(0, "")]));
+    assert_eq!(commands(&live)[0].kind.to_string(), "activity new end");
+}

@@ -200,12 +200,12 @@ fn between_equals_an_exploring_policy_takes_either() {
 #[test]
 fn a_race_of_many_tells_who_won_and_gives_the_others_back() {
     async fn many(ctx: Ctx, _: Payload) -> Done {
-        let mut runners: Vec<Activity> = (0..4).map(|n| ctx.activity(n.to_string(), "")).collect();
+        let mut race = ctx.select_all((0..4).map(|n| ctx.activity(n.to_string(), "")));
         let mut order = Vec::new();
-        while !runners.is_empty() {
-            let (place, value, others) = ctx.select_all(runners).await;
+        while !race.is_empty() {
+            let (place, value, others) = race.await;
             order.push(format!("{place}:{}", value?));
-            runners = others;
+            race = others;
         }
         Ok(order.join(" ").into())
     }
@@ -324,6 +324,139 @@ fn branches_of_the_losing_side_are_given_up_in_unit_order() {
             turn 0  [] timer 5s  [p0] activity own  [p0] activity inner  [p0] activity inner  [p1] activity own  [p1] activity inner  [p1] activity inner
             turn 1  [] activity after  [p0] cancel #1  [p0,p0] cancel #2  [p0,p1] cancel #3  [p1] cancel #4  [p1,p0] cancel #5  [p1,p1] cancel #6
             turn 2  [] complete done
+        "#]],
+    );
+}
+
+/// C-15: a side that waits for several things at once counts by the first of them that came.
+#[test]
+fn a_foreign_select_within_a_race_counts_by_its_earliest_result() {
+    async fn nested(ctx: Ctx, _: Payload) -> Done {
+        let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        ctx.signal("go").await?;
+        let either = async { futures::future::select(a, b).await.factor_first().0 };
+        match ctx.race(either, c).await? {
+            Either::First(_) => Ok("either of A and B".into()),
+            Either::Second(_) => Ok("C".into()),
+        }
+    }
+    check(
+        nested,
+        "start
+         resolve A, resolve C, resolve B, signal go",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B  [] activity C
+            turn 1  [] complete either of A and B
+        "#]],
+    );
+}
+
+/// C-15: a side counts by the latest of its results, in whatever order it takes them.
+#[test]
+fn a_side_that_takes_its_earliest_result_last_counts_by_the_latest() {
+    async fn backwards(ctx: Ctx, _: Payload) -> Done {
+        let [first, second, late, other] = ["first", "second", "late", "other"].map(|name| ctx.activity(name, ""));
+        ctx.signal("go").await?;
+        let slow = async {
+            second.await?;
+            late.await?;
+            first.await
+        };
+        match ctx.race(slow, other).await? {
+            Either::First(_) => Ok("slow".into()),
+            Either::Second(_) => Ok("other".into()),
+        }
+    }
+    check(
+        backwards,
+        "start
+         resolve first, resolve second, resolve other, resolve late, signal go",
+        expect![[r#"
+            turn 0  [] activity first  [] activity second  [] activity late  [] activity other
+            turn 1  [] complete other
+        "#]],
+    );
+}
+
+/// C-15: it is listed first and has its signal, but the timer fired before that came.
+#[test]
+fn a_side_that_is_listed_first_and_loses_leaves_its_signal() {
+    async fn late(ctx: Ctx, _: Payload) -> Done {
+        let timer = ctx.sleep(secs(5));
+        ctx.signal("go").await?;
+        let lost = ctx.race(ctx.signal("word"), timer).await?;
+        assert!(matches!(lost, Either::Second(())));
+        Ok(ctx.try_signal("word").map_or("lost".into(), |mut signal| signal.input.remove(0)))
+    }
+    check(
+        late,
+        "start
+         fire, signal word = kept, signal go",
+        expect![[r#"
+            turn 0  [] timer 5s
+            turn 1  [] complete kept
+        "#]],
+    );
+}
+
+/// C-15: both sides have taken their last result before they are done; it is those results that count.
+#[test]
+fn a_side_that_goes_on_after_its_last_result_counts_by_that_result() {
+    async fn yielding(ctx: Ctx, _: Payload) -> Done {
+        let later = async {
+            ctx.activity("later", "").await?;
+            ctx.yield_now().await;
+            nothing()
+        };
+        let earlier = async {
+            ctx.activity("earlier", "").await?;
+            ctx.yield_now().await;
+            ctx.yield_now().await;
+            nothing()
+        };
+        match ctx.race(later, earlier).await? {
+            Either::First(_) => Ok("later".into()),
+            Either::Second(_) => Ok("earlier".into()),
+        }
+    }
+    check(
+        yielding,
+        "start
+         resolve earlier, resolve later",
+        expect![[r#"
+            turn 0  [] activity later  [] activity earlier
+            turn 1  [] complete earlier
+        "#]],
+    );
+}
+
+/// C-15: a side of two steps took both its results and was done, in the very step in which another side won with a result
+/// that came between them. What it came to was thrown away with the race, and a loop over the others ended early.
+#[test]
+fn what_a_side_came_to_that_did_not_win_is_kept_for_the_next_race() {
+    async fn all_in_turn(ctx: Ctx, _: Payload) -> Done {
+        let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        ctx.signal("go").await?;
+        let both = async {
+            a.await?;
+            c.await
+        };
+        let mut race = ctx.select_all([both.boxed(), b.boxed()]);
+        let mut order = Vec::new();
+        while !race.is_empty() {
+            let (place, value, others) = race.await;
+            order.push(format!("{place}:{}", value?));
+            race = others;
+        }
+        Ok(order.join(" ").into())
+    }
+    check(
+        all_in_turn,
+        "start
+         resolve A = a, resolve B = b, resolve C = c, signal go",
+        expect![[r#"
+            turn 0  [] activity A  [] activity B  [] activity C
+            turn 1  [] complete 1:b 0:c
         "#]],
     );
 }

@@ -171,3 +171,51 @@ fn a_long_pause_of_a_local_activity_is_a_timer_of_the_run() {
         "#]],
     );
 }
+
+/// The time limit of a local activity counts from its first attempt, however long the pauses are.
+#[test]
+fn a_local_activity_remembers_when_it_was_first_scheduled() {
+    let mut run =
+        Run::new(workflow(|ctx: Ctx, _| async move { ctx.local_activity("L", "").await }), RunOptions::default())
+            .unwrap();
+    run.activate(turn(vec![start(7)]));
+    let first_scheduled = Some(Timestamp::from_millis(5));
+    let backoff = Resolution::Backoff { attempt: 2, pause: secs(90), first_scheduled };
+    run.activate(turn(vec![Job::Resolve { seq: Seq(0), resolution: backoff }]));
+    let again = run.activate(turn(vec![Job::Resolve { seq: Seq(1), resolution: Resolution::Timer }]));
+    let CommandKind::LocalActivity(again) = &commands(&again)[0].kind else { panic!("{again:?}") };
+    assert_eq!((again.attempt, again.first_scheduled), (2, first_scheduled));
+}
+
+/// People are told where two transcripts part, even if one of them only goes on.
+#[test]
+fn the_first_difference_of_two_transcripts_is_named() {
+    async fn one(ctx: Ctx, _: Payload) -> Done {
+        ctx.activity("A", "").await
+    }
+    async fn two(ctx: Ctx, _: Payload) -> Done {
+        let a = ctx.activity("A", "");
+        ctx.activity("B", "").detach();
+        a.await
+    }
+    // Both calls of the first command stand on lines of their own, so only what follows it is looked at.
+    let (one, mut two) = (play(one, "start").transcript, play(two, "start").transcript);
+    two.turns[0].commands[0] = one.turns[0].commands[0].clone();
+    let difference = one.diff(&two).unwrap();
+    assert_eq!((difference.turn, difference.what.as_str(), difference.first.as_str()), (0, "command 1", "nothing"));
+    assert!(difference.second.contains("[] Activity"), "{difference}");
+    assert_eq!(one.diff(&one.clone()), None);
+}
+
+/// Durations are written for people, and read back to the nanosecond.
+#[test]
+fn parts_of_a_second_come_back_from_the_text_form() {
+    async fn naps(ctx: Ctx, _: Payload) -> Done {
+        for nanos in [1, 500_000_000, 2_500_000_000, 999_999_999] {
+            ctx.sleep(Duration::from_nanos(nanos)).detach();
+        }
+        nothing()
+    }
+    let recorded = play(naps, "start").transcript;
+    assert_eq!(Transcript::from_text(&recorded.to_text()).as_ref(), Ok(&recorded));
+}

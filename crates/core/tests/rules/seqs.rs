@@ -180,6 +180,24 @@ fn a_second_result_for_a_seq_is_refused() {
     assert_eq!(commands(&last)[0].kind.to_string(), "complete still here", "a refused job changed nothing");
 }
 
+/// S0-57: what was cancelled is remembered by seq, and each seq by itself.
+#[test]
+fn a_second_result_is_refused_whatever_else_was_cancelled() {
+    async fn many(ctx: Ctx, _: Payload) -> Done {
+        let kept = (0..200).map(|n| (n, ctx.activity("A", ""))).filter(|(n, _)| n % 7 > 0);
+        ctx.join(kept.map(|(_, activity)| activity)).await;
+        ctx.signal("end").await?;
+        nothing()
+    }
+    let mut run = Run::new(workflow(many), RunOptions::default()).unwrap();
+    run.activate(turn(vec![start(7)]));
+    for seq in 0..200 {
+        assert!(matches!(run.activate(turn(vec![resolved(seq, "")])), Completion::Turn(_)), "{seq}");
+        let refused = matches!(run.activate(turn(vec![resolved(seq, "")])), Completion::Failed(_));
+        assert_eq!(refused, seq % 7 > 0, "{seq}");
+    }
+}
+
 /// S0-57, C-12, T-3: the result of what was cancelled comes late and is ignored. A cancelled timer that fired all the same
 /// was once taken for nondeterminism.
 #[test]

@@ -185,3 +185,12 @@ fn a_signal_is_seen_from_its_turn_on_and_not_before() {
         "#]],
     );
 }
+
+/// The end of time is a moment like any other; nothing comes after it, and no time passes backwards.
+#[test]
+fn moments_stop_at_the_ends_of_time() {
+    let last = Timestamp(u64::MAX);
+    assert_eq!(Timestamp(u64::MAX - 1).after(secs(5)), last);
+    assert_eq!(Timestamp::default().after(Duration::MAX), last);
+    assert_eq!(Timestamp::default().since(last), Duration::ZERO);
+}
