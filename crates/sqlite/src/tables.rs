@@ -236,7 +236,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
         (Some(run), Some(seq), Some(close)) => Some((run, seq, close)),
         _ => None,
     };
-    let parent = parent
+    let parent: Option<Result<Parent>> = parent
         .map(|(run, seq, close)| Ok(Parent { run: RunNo(run), seq: Seq(seq as u64), close: parent_close(close)? }));
     let stuck = match (row.get::<_, Option<String>>(16)?, row.get(17)?, row.get(18)?, row.get(19)?) {
         (Some(reason), Some(since), Some(attempts), Some(retry)) => {

@@ -8,6 +8,9 @@
 //! holds. It refuses nodes that have lost the run, and answers a lost acknowledgement.
 
 mod apply;
+#[cfg(any(test, feature = "conformance"))]
+#[expect(missing_docs, reason = "the name of a rule says what it is")]
+pub mod conformance;
 mod error;
 mod group;
 mod mail;
@@ -27,7 +30,7 @@ pub use group::{Batch, Done, Group, Writes};
 pub use mail::{MailRow, NewMail};
 pub use memory::MemoryStore;
 pub use number::{Epoch, MailNo, NodeNo, RunNo, TaskNo};
-pub use reads::{Mail, RunFilter, Runs, Tasks, Timers, Turns};
+pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns};
 pub use rows::Rows;
 pub use run::{Conflict, NewRun, Parent, RunRow, Stuck};
 pub use status::Status;

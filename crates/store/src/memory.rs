@@ -345,3 +345,8 @@ impl Timers for MemoryStore {
         Ok(self.tables().timers.keys().next().map(|timer| timer.due))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    crate::conformance_tests!(crate::MemoryStore::new());
+}

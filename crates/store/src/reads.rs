@@ -4,11 +4,16 @@ use std::ops::ControlFlow;
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{MailRow, RunNo, RunRow, Status, StoreError, TaskRow, TimerRow};
+use crate::{MailRow, RunNo, RunRow, Status, StoreError, TaskRow, TimerRow, Writes};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Which runs, and how many at once.
+/// A store: where writes go, and all that can be read.
+pub trait Store: Writes + Runs + Turns + Mail + Tasks + Timers {}
+
+impl<S: Writes + Runs + Turns + Mail + Tasks + Timers> Store for S {}
+
+/// Which runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
     /// Only runs that stand so.
