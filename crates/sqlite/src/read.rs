@@ -1,0 +1,197 @@
+//! Reading the file.
+
+use std::ops::ControlFlow;
+
+use rusqlite::types::Value;
+use rusqlite::{Row, params, params_from_iter};
+
+use dacapo_core::{Name, Seq, Timestamp};
+use dacapo_store::{
+    Mail, MailNo, MailRow, NodeNo, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerKind,
+    TimerRow, Timers, Turns,
+};
+
+use crate::SqliteStore;
+use crate::tables::{RUN, moment, name, run_row, run_where, time};
+use crate::trouble::{corrupt, trouble};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+const TASK: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details";
+const MAIL: &str = "no, run, key, sent, job, taken, outcome";
+
+impl SqliteStore {
+    fn rows<T>(&self, sql: &str, values: &[Value], read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
+        let reader = self.reader();
+        let mut statement = reader.prepare_cached(sql).map_err(trouble)?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(trouble)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(trouble)? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+}
+
+/// A filter as SQL.
+fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
+    let mut terms = vec!["1".to_owned()];
+    let mut values = Vec::new();
+    let mut term = |text: &str, value: Value| {
+        terms.push(text.to_owned());
+        values.push(value);
+    };
+    if let Some(status) = filter.status {
+        term("status = ?", status.code().into());
+    }
+    if let Some(workflow) = &filter.workflow {
+        term("workflow = ?", workflow.to_string().into());
+    }
+    if let Some(workflow_id) = &filter.workflow_id {
+        term("workflow_id = ?", workflow_id.to_string().into());
+    }
+    if let Some(from) = filter.started_from {
+        term("started >= ?", moment(from).into());
+    }
+    if let Some(before) = filter.started_before {
+        term("started < ?", moment(before).into());
+    }
+    if filter.stuck {
+        terms.push("stuck_reason IS NOT NULL".to_owned());
+    }
+    (terms.join(" AND "), values)
+}
+
+impl Runs for SqliteStore {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        run_where(&self.reader(), "no = ?", params![no.0])
+    }
+
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
+        match run_id {
+            Some(run_id) => run_where(&self.reader(), "run_id = ? AND workflow_id = ?", params![run_id, workflow_id]),
+            None => run_where(&self.reader(), "workflow_id = ? ORDER BY no DESC LIMIT 1", params![workflow_id]),
+        }
+    }
+
+    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let (condition, mut values) = condition(filter);
+        values.push(before.map_or(i64::MAX, |before| before.0).into());
+        values.push((limit as i64).into());
+        let sql = format!("SELECT {RUN} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?");
+        self.rows(&sql, &values, run_row)
+    }
+
+    fn count(&self, filter: &RunFilter) -> Result<u64> {
+        let (condition, values) = condition(filter);
+        let sql = format!("SELECT count(*) FROM runs WHERE {condition}");
+        let counts = self.rows(&sql, &values, |row| row.get::<_, i64>(0).map_err(trouble))?;
+        Ok(counts.first().map_or(0, |count| *count as u64))
+    }
+}
+
+impl Turns for SqliteStore {
+    fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        let reader = self.reader();
+        let sql = "SELECT turn, record FROM turns WHERE run = ? AND turn >= ? ORDER BY turn";
+        let mut statement = reader.prepare_cached(sql).map_err(trouble)?;
+        let mut rows = statement.query(params![run.0, from as i64]).map_err(trouble)?;
+        while let Some(row) = rows.next().map_err(trouble)? {
+            let turn: i64 = row.get(0).map_err(trouble)?;
+            let record = row.get_ref(1).map_err(trouble)?;
+            let record = record.as_blob().map_err(|error| corrupt(error.to_string()))?;
+            if show(turn as u64, record).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mail_row(row: &Row<'_>) -> Result<MailRow> {
+    let read = || {
+        Ok(MailRow {
+            no: MailNo(row.get(0)?),
+            run: RunNo(row.get(1)?),
+            key: name(row, 2)?,
+            sent: time(row.get(3)?),
+            job: row.get(4)?,
+            taken: row.get::<_, Option<i64>>(5)?.map(|turn| turn as u64),
+            outcome: row.get(6)?,
+        })
+    };
+    read().map_err(trouble)
+}
+
+impl Mail for SqliteStore {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>> {
+        let sql = format!("SELECT {MAIL} FROM mail WHERE run = ? AND taken IS NULL ORDER BY no");
+        self.rows(&sql, &[run.0.into()], mail_row)
+    }
+
+    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>> {
+        let sql = format!("SELECT {MAIL} FROM mail WHERE run = ? AND key = ?");
+        Ok(self.rows(&sql, &[run.0.into(), key.to_owned().into()], mail_row)?.pop())
+    }
+
+    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>> {
+        let sql = "SELECT DISTINCT mail.run FROM mail JOIN runs ON runs.no = mail.run \
+             WHERE mail.taken IS NULL AND runs.status = 0 ORDER BY mail.run LIMIT ?";
+        self.rows(sql, &[(limit as i64).into()], |row| row.get(0).map(RunNo).map_err(trouble))
+    }
+}
+
+fn task_row(row: &Row<'_>) -> Result<TaskRow> {
+    let read = || {
+        Ok(TaskRow {
+            no: TaskNo(row.get(0)?),
+            run: RunNo(row.get(1)?),
+            seq: Seq(row.get::<_, i64>(2)? as u64),
+            queue: name(row, 3)?,
+            ready: time(row.get(4)?),
+            priority: row.get(5)?,
+            turn: row.get::<_, i64>(6)? as u64,
+            position: row.get(7)?,
+            attempt: row.get(8)?,
+            strikes: row.get(9)?,
+            holder: row.get::<_, Option<i64>>(10)?.map(NodeNo),
+            failure: row.get(11)?,
+            details: row.get(12)?,
+        })
+    };
+    read().map_err(trouble)
+}
+
+impl Tasks for SqliteStore {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        let places = vec!["?"; queues.len()].join(", ");
+        let sql = format!("SELECT {TASK} FROM tasks WHERE no > ? AND queue IN ({places}) ORDER BY no LIMIT ?");
+        let mut values: Vec<Value> = vec![above.into()];
+        values.extend(queues.iter().map(|queue| Value::from(queue.to_string())));
+        values.push((limit as i64).into());
+        self.rows(&sql, &values, task_row)
+    }
+
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
+        self.rows(&format!("SELECT {TASK} FROM tasks WHERE run = ? ORDER BY no"), &[run.0.into()], task_row)
+    }
+}
+
+impl Timers for SqliteStore {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
+        let sql = "SELECT due, run, kind, seq FROM timers WHERE due <= ? ORDER BY due, run, kind, seq LIMIT ?";
+        self.rows(sql, &[moment(until).into(), (limit as i64).into()], |row| {
+            let read = || Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?));
+            let (due, run, kind, seq) = read().map_err(trouble)?;
+            let known = TimerKind::from_code(kind, seq as u64);
+            let kind = known.ok_or_else(|| corrupt(format!("a timer of run {run} has kind {kind}")))?;
+            Ok(TimerRow { due: time(due), run: RunNo(run), kind })
+        })
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>> {
+        let rows =
+            self.rows("SELECT min(due) FROM timers", &[], |row| row.get::<_, Option<i64>>(0).map_err(trouble))?;
+        Ok(rows.first().copied().flatten().map(time))
+    }
+}

@@ -1,0 +1,75 @@
+//! The tables, and how a file becomes ours. Tables grow at their end: rows have rising numbers, and nothing is clustered
+//! by the id of a run.
+
+use rusqlite::{Connection, OpenFlags};
+
+use dacapo_store::StoreError;
+
+use crate::trouble::trouble;
+
+/// "dcpo": marks a file as ours.
+const APPLICATION: i64 = 0x6463_706f;
+/// The newest schema this build knows. Each migration brings a file one version further.
+const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql")];
+
+/// Makes an empty file ours, brings an older one up to date, and refuses any other.
+pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
+    let version = recognise(connection)?;
+    let known = MIGRATIONS.len() as i64;
+    if version > known {
+        return Err(StoreError::Newer { found: version, known });
+    }
+    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(version as usize) {
+        let script = format!(
+            "BEGIN IMMEDIATE; {migration} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}; COMMIT;"
+        );
+        connection.execute_batch(&script).map_err(trouble)?;
+    }
+    Ok(())
+}
+
+/// Refuses a file that is not ours or not up to date, and changes nothing.
+pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let known = MIGRATIONS.len() as i64;
+    match recognise(connection)? {
+        found if found > known => Err(StoreError::Newer { found, known }),
+        0 => Err(StoreError::Foreign("the file is empty".to_owned())),
+        found if found < known => Err(StoreError::Foreign(format!(
+            "its schema has version {found}: open it for serving once to bring it to {known}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The schema version of a file that is ours, or 0 for one that is empty.
+fn recognise(connection: &Connection) -> Result<i64, StoreError> {
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).map_err(trouble);
+    let application = number("PRAGMA application_id")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    match (application, tables) {
+        (APPLICATION, _) => number("PRAGMA user_version"),
+        (0, 0) => Ok(0),
+        (0, _) => {
+            Err(StoreError::Foreign("it is another program's database: give Dacapo a file of its own".to_owned()))
+        }
+        (other, _) => Err(StoreError::Foreign(format!("it belongs to application {other:#x}"))),
+    }
+}
+
+/// Opens a connection that commits durably.
+pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreError> {
+    let flags = match read_only {
+        true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    };
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(trouble)?;
+    if !read_only {
+        let durable = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
+             PRAGMA checkpoint_fullfsync = ON; PRAGMA wal_autocheckpoint = 4000; PRAGMA foreign_keys = OFF;";
+        connection.execute_batch(durable).map_err(trouble)?;
+    }
+    Ok(connection)
+}

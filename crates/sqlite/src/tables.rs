@@ -1,0 +1,294 @@
+//! The primitives of a store on SQLite's tables.
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use dacapo_core::{Name, ParentClose, Seq, Timestamp};
+use dacapo_store::{
+    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Rows, RunNo, RunRow, Status, StoreError,
+    Stuck, TaskNo, TimerKind,
+};
+
+use crate::trouble::{corrupt, trouble};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// A connection, within a transaction that its owner began.
+pub(crate) struct Tables<'c>(pub(crate) &'c Connection);
+
+/// The columns of a run, in the order in which [`run_row`] reads them.
+pub(crate) const RUN: &str = "no, run_id, workflow_id, workflow, queue, status, started, closed, turns, owner, epoch, pins, \
+     parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
+     published, result";
+
+impl Tables<'_> {
+    fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
+    }
+
+    fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
+        self.execute(sql, params)?;
+        Ok(self.0.last_insert_rowid())
+    }
+
+    fn number(&self, sql: &str, params: impl Params) -> Result<Option<i64>> {
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        statement.query_row(params, |row| row.get(0)).optional().map_err(trouble)
+    }
+}
+
+impl Rows for Tables<'_> {
+    fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
+        let first = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
+        let parent = new.parent.as_ref();
+        let no = self.insert(
+            "INSERT INTO runs (run_id, workflow_id, workflow, queue, status, started, turns, owner, epoch, pins, parent, \
+             parent_seq, parent_close, first_run_id, request, memo) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                new.run_id.as_str(),
+                new.workflow_id.as_str(),
+                new.workflow.as_str(),
+                new.queue.as_str(),
+                moment(new.started),
+                turns as i64,
+                owner.map(|owner| owner.0),
+                epoch.0,
+                new.pins,
+                parent.map(|parent| parent.run.0),
+                parent.map(|parent| parent.seq.0 as i64),
+                parent.map(|parent| parent.close as i64),
+                first.as_str(),
+                new.request.as_deref(),
+                new.memo,
+            ],
+        )?;
+        Ok(RunNo(no))
+    }
+
+    fn run(&mut self, no: RunNo) -> Result<Option<RunRow>> {
+        run_where(self.0, "no = ?", params![no.0])
+    }
+
+    fn open_run(&mut self, workflow_id: &str) -> Result<Option<RunNo>> {
+        Ok(self.number("SELECT no FROM runs WHERE workflow_id = ? AND status = 0", [workflow_id])?.map(RunNo))
+    }
+
+    fn last_run(&mut self, workflow_id: &str) -> Result<Option<RunNo>> {
+        let sql = "SELECT no FROM runs WHERE workflow_id = ? ORDER BY no DESC LIMIT 1";
+        Ok(self.number(sql, [workflow_id])?.map(RunNo))
+    }
+
+    fn requested_run(&mut self, request: &str) -> Result<Option<RunNo>> {
+        Ok(self.number("SELECT no FROM runs WHERE request = ?", [request])?.map(RunNo))
+    }
+
+    fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>> {
+        let sql = "SELECT no, parent_close FROM runs WHERE parent = ? AND status = 0 ORDER BY no";
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let children = statement.query_map([run.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(trouble)?;
+        let children: Vec<(i64, i64)> = children.collect::<std::result::Result<_, _>>().map_err(trouble)?;
+        children.into_iter().map(|(no, close)| Ok((RunNo(no), parent_close(close)?))).collect()
+    }
+
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool> {
+        let sql = "UPDATE runs SET turns = ?1 + 1 WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
+        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0])? == 1)
+    }
+
+    fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool> {
+        let sql = "UPDATE runs SET owner = ?, epoch = ? WHERE no = ? AND epoch = ? AND status = 0";
+        Ok(self.execute(sql, params![node.0, epoch.0, run.0, seen.0])? == 1)
+    }
+
+    fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()> {
+        let sql = "UPDATE runs SET status = ?, closed = ?, result = ?, owner = NULL, stuck_reason = NULL, \
+             stuck_since = NULL, stuck_attempts = NULL, stuck_retry = NULL WHERE no = ?";
+        self.execute(sql, params![status.code(), moment(at), result, run.0]).map(drop)
+    }
+
+    fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()> {
+        let sql = "UPDATE runs SET stuck_reason = ?, stuck_since = ?, stuck_attempts = ?, stuck_retry = ? WHERE no = ?";
+        let row = params![
+            stuck.map(|stuck| stuck.reason.as_str()),
+            stuck.map(|stuck| moment(stuck.since)),
+            stuck.map(|stuck| stuck.attempts),
+            stuck.map(|stuck| moment(stuck.retry)),
+            run.0,
+        ];
+        self.execute(sql, row).map(drop)
+    }
+
+    fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()> {
+        self.execute("UPDATE runs SET memo = ? WHERE no = ?", params![memo, run.0]).map(drop)
+    }
+
+    fn set_published(&mut self, run: RunNo, snapshot: &[u8]) -> Result<()> {
+        self.execute("UPDATE runs SET published = ? WHERE no = ?", params![snapshot, run.0]).map(drop)
+    }
+
+    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&[u8]>) -> Result<()> {
+        match value {
+            Some(value) => {
+                let sql = "INSERT INTO attributes (run, name, value) VALUES (?, ?, ?) \
+                     ON CONFLICT (run, name) DO UPDATE SET value = excluded.value";
+                self.execute(sql, params![run.0, name.as_str(), value])
+            }
+            None => self.execute("DELETE FROM attributes WHERE run = ? AND name = ?", params![run.0, name.as_str()]),
+        }
+        .map(drop)
+    }
+
+    fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {
+        let sql = "INSERT INTO turns (run, turn, record) VALUES (?, ?, ?)";
+        self.execute(sql, params![run.0, turn as i64, record]).map(drop)
+    }
+
+    fn turn(&mut self, run: RunNo, turn: u64) -> Result<Option<Vec<u8>>> {
+        let sql = "SELECT record FROM turns WHERE run = ? AND turn = ?";
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        statement.query_row(params![run.0, turn as i64], |row| row.get(0)).optional().map_err(trouble)
+    }
+
+    fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo> {
+        let sql = "INSERT INTO tasks (run, seq, queue, ready, priority, turn, position, attempt, strikes) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, 1, 0)";
+        let (queue, ready) = (task.queue.as_str(), moment(task.ready));
+        let row = params![run.0, task.seq.0 as i64, queue, ready, task.priority, turn as i64, task.position];
+        self.insert(sql, row).map(TaskNo)
+    }
+
+    fn delete_task(&mut self, task: TaskNo) -> Result<bool> {
+        Ok(self.execute("DELETE FROM tasks WHERE no = ?", [task.0])? == 1)
+    }
+
+    fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
+        self.execute("DELETE FROM tasks WHERE run = ?", [run.0]).map(drop)
+    }
+
+    fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
+        let sql =
+            "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, failure = ?, details = ? WHERE no = ?";
+        let (holder, ready) = (attempt.holder.map(|holder| holder.0), moment(attempt.ready));
+        let row =
+            params![attempt.attempt, ready, holder, attempt.strikes, attempt.failure, attempt.details, attempt.task.0];
+        Ok(self.execute(sql, row)? == 1)
+    }
+
+    fn insert_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()> {
+        let (kind, seq) = kind.code();
+        let sql = "INSERT OR IGNORE INTO timers (due, run, kind, seq) VALUES (?, ?, ?, ?)";
+        self.execute(sql, params![moment(due), run.0, kind, seq as i64]).map(drop)
+    }
+
+    fn delete_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()> {
+        let (kind, seq) = kind.code();
+        let sql = "DELETE FROM timers WHERE due = ? AND run = ? AND kind = ? AND seq = ?";
+        self.execute(sql, params![moment(due), run.0, kind, seq as i64]).map(drop)
+    }
+
+    fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>> {
+        let sql = "INSERT OR IGNORE INTO mail (run, key, sent, job, taken) VALUES (?, ?, ?, ?, ?)";
+        let taken = taken.map(|turn| turn as i64);
+        let added = self.execute(sql, params![run.0, mail.key.as_str(), moment(mail.sent), mail.job, taken])?;
+        Ok((added == 1).then(|| MailNo(self.0.last_insert_rowid())))
+    }
+
+    fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
+        Ok(self.number("SELECT no FROM mail WHERE run = ? AND key = ?", params![run.0, key])?.map(MailNo))
+    }
+
+    fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()> {
+        self.execute("UPDATE mail SET taken = ? WHERE no = ?", params![turn as i64, mail.0]).map(drop)
+    }
+
+    fn has_unseen_mail(&mut self, run: RunNo, except: &[MailNo]) -> Result<bool> {
+        let mut statement =
+            self.0.prepare_cached("SELECT no FROM mail WHERE run = ? AND taken IS NULL").map_err(trouble)?;
+        let mut rows = statement.query([run.0]).map_err(trouble)?;
+        while let Some(row) = rows.next().map_err(trouble)? {
+            if !except.contains(&MailNo(row.get(0).map_err(trouble)?)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {
+        let sql = "UPDATE mail SET outcome = ? WHERE run = ? AND key = ?";
+        self.execute(sql, params![outcome, run.0, key.as_str()]).map(drop)
+    }
+}
+
+/// The run that a condition finds.
+pub(crate) fn run_where(connection: &Connection, condition: &str, params: impl Params) -> Result<Option<RunRow>> {
+    let sql = format!("SELECT {RUN} FROM runs WHERE {condition}");
+    let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
+    let mut rows = statement.query(params).map_err(trouble)?;
+    rows.next().map_err(trouble)?.map(run_row).transpose()
+}
+
+/// Reads a run.
+pub(crate) fn run_row(row: &Row<'_>) -> Result<RunRow> {
+    read_run(row).map_err(trouble)?
+}
+
+fn read_run(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
+    let parent: Option<(i64, i64, i64)> = match (row.get(12)?, row.get(13)?, row.get(14)?) {
+        (Some(run), Some(seq), Some(close)) => Some((run, seq, close)),
+        _ => None,
+    };
+    let parent: Option<Result<Parent>> = parent
+        .map(|(run, seq, close)| Ok(Parent { run: RunNo(run), seq: Seq(seq as u64), close: parent_close(close)? }));
+    let stuck = match (row.get::<_, Option<String>>(16)?, row.get(17)?, row.get(18)?, row.get(19)?) {
+        (Some(reason), Some(since), Some(attempts), Some(retry)) => {
+            Some(Stuck { reason, since: time(since), attempts, retry: time(retry) })
+        }
+        _ => None,
+    };
+    let (no, status) = (RunNo(row.get(0)?), row.get(5)?);
+    let (run_id, workflow_id, workflow, queue) = (name(row, 1)?, name(row, 2)?, name(row, 3)?, name(row, 4)?);
+    let (started, closed) = (time(row.get(6)?), row.get::<_, Option<i64>>(7)?.map(time));
+    let (turns, owner, epoch) = (row.get::<_, i64>(8)? as u64, row.get::<_, Option<i64>>(9)?, Epoch(row.get(10)?));
+    let (pins, first_run_id) = (row.get(11)?, name(row, 15)?);
+    let (memo, published, result) = (row.get(20)?, row.get(21)?, row.get(22)?);
+    Ok((|| {
+        Ok(RunRow {
+            no,
+            run_id,
+            workflow_id,
+            workflow,
+            queue,
+            status: Status::from_code(status).ok_or_else(|| corrupt(format!("{no} has status {status}")))?,
+            started,
+            closed,
+            turns,
+            owner: owner.map(NodeNo),
+            epoch,
+            pins,
+            parent: parent.transpose()?,
+            first_run_id,
+            stuck,
+            memo,
+            published,
+            result,
+        })
+    })())
+}
+
+pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<Name> {
+    Ok(Name::from(row.get::<_, String>(column)?))
+}
+
+pub(crate) const fn moment(at: Timestamp) -> i64 {
+    at.0 as i64
+}
+
+pub(crate) const fn time(moment: i64) -> Timestamp {
+    Timestamp(moment as u64)
+}
+
+fn parent_close(code: i64) -> Result<ParentClose> {
+    [ParentClose::Terminate, ParentClose::Abandon, ParentClose::RequestCancel]
+        .into_iter()
+        .find(|close| *close as i64 == code)
+        .ok_or_else(|| corrupt(format!("a run has parent-close policy {code}")))
+}

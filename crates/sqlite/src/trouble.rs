@@ -1,0 +1,22 @@
+//! SQLite's errors as a store's.
+
+use rusqlite::{Error, ErrorCode};
+
+use dacapo_store::StoreError;
+
+/// Classifies an error by what can be done about it.
+pub(crate) fn trouble(error: Error) -> StoreError {
+    let text = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(text),
+        Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(text),
+        Some(ErrorCode::NotADatabase) => StoreError::Foreign(text),
+        _ => StoreError::Unavailable(text),
+    }
+}
+
+/// What is stored cannot be right.
+pub(crate) fn corrupt(what: impl Into<String>) -> StoreError {
+    StoreError::Corrupt(what.into())
+}

@@ -1,0 +1,148 @@
+//! The file itself: who may open it, what is refused, what survives.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::sync::{Arc, mpsc};
+
+use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_sqlite::SqliteStore;
+use dacapo_store::{Conflict, NewRun, RunFilter, Runs, StoreError, Turns, Write, Writes, Written};
+use tempfile::TempDir;
+
+fn folder() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db").to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+fn new_run(number: usize) -> NewRun {
+    NewRun {
+        run_id: format!("run-{number}").into(),
+        workflow_id: format!("order-{number}").into(),
+        workflow: "kit".into(),
+        queue: "main".into(),
+        started: Timestamp::from_millis(number as u64),
+        pins: Vec::new(),
+        start: vec![1],
+        parent: None,
+        first_run_id: Name::default(),
+        reuse: IdReuse::AllowDuplicate,
+        conflict: Conflict::Fail,
+        request: None,
+        timers: Vec::new(),
+        memo: Vec::new(),
+        attributes: Vec::new(),
+    }
+}
+
+fn start(store: &SqliteStore, number: usize) -> Result<Written, StoreError> {
+    let (told, answer) = mpsc::channel();
+    let write = Write::Start(Box::new(new_run(number)));
+    store.submit(write, Box::new(move |written| told.send(written).unwrap()));
+    answer.recv().unwrap()
+}
+
+fn refusal(opened: Result<SqliteStore, StoreError>) -> StoreError {
+    opened.err().expect("it must not open")
+}
+
+#[test]
+fn a_file_is_served_by_one_process_and_read_by_others() {
+    let (_folder, path) = folder();
+    let serving = SqliteStore::open(&path).unwrap();
+    assert!(matches!(refusal(SqliteStore::open(&path)), StoreError::Busy(_)));
+    let reading = SqliteStore::open_read_only(&path).unwrap();
+    start(&serving, 1).unwrap();
+    assert_eq!(reading.count(&RunFilter::default()).unwrap(), 1);
+    assert!(matches!(start(&reading, 2), Err(StoreError::Busy(_))));
+    drop(serving);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&RunFilter::default()).unwrap(), 1);
+}
+
+#[test]
+fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
+    let (_folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    (0..100).for_each(|number| drop(start(&store, number).unwrap()));
+    drop(store);
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.count(&RunFilter::default()).unwrap(), 100);
+    let row = store.find("order-42", None).unwrap().unwrap();
+    let mut turns = 0;
+    store
+        .turns(row.no, 0, &mut |_, _| {
+            turns += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!((row.run_id.as_str(), turns), ("run-42", 0));
+}
+
+/// Writes of many threads share transactions, and one that is refused does not concern the others.
+#[test]
+fn writes_of_many_threads_are_all_answered_and_refused_alone() {
+    let (_folder, path) = folder();
+    let store = Arc::new(SqliteStore::open(&path).unwrap());
+    let threads: Vec<_> = (0..8)
+        .map(|thread| {
+            let store = store.clone();
+            std::thread::spawn(move || {
+                // Every second start takes an id that another thread wants too.
+                let number = |place: usize| if place.is_multiple_of(2) { place } else { 1000 * (thread + 1) + place };
+                (0..50).filter(|place| start(&store, number(*place)).is_ok()).count()
+            })
+        })
+        .collect();
+    let started: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!(started, 8 * 25 + 25);
+    assert_eq!(store.count(&RunFilter::default()).unwrap(), 8 * 25 + 25);
+}
+
+#[test]
+fn files_that_are_not_ours_are_refused_and_left_as_they_are() {
+    let (folder, path) = folder();
+    let untouched = |bytes: &[u8], opens: fn(&str) -> Result<SqliteStore, StoreError>| {
+        let path = folder.path().join("other.db");
+        fs::write(&path, bytes).unwrap();
+        let error = refusal(opens(path.to_str().unwrap()));
+        assert_eq!(fs::read(&path).unwrap(), bytes, "{error}");
+        error
+    };
+    let text = b"this is no database, and it is long enough to have a header of its own, as databases do. ".repeat(20);
+    for opens in [SqliteStore::open, SqliteStore::open_read_only] {
+        assert!(matches!(untouched(&text, opens), StoreError::Foreign(_)));
+    }
+    assert!(matches!(refusal(SqliteStore::open_read_only(&path)), StoreError::Unavailable(_)));
+    assert!(!fs::exists(&path).unwrap());
+}
+
+#[test]
+fn a_file_of_another_program_or_of_a_later_version_is_refused() {
+    let (_folder, path) = folder();
+    drop(SqliteStore::open(&path).unwrap());
+    let change = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    change("PRAGMA user_version = 99");
+    for opens in [SqliteStore::open, SqliteStore::open_read_only] {
+        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 1 });
+    }
+    change("PRAGMA user_version = 1; PRAGMA application_id = 7");
+    for opens in [SqliteStore::open, SqliteStore::open_read_only] {
+        assert!(matches!(refusal(opens(&path)), StoreError::Foreign(_)));
+    }
+    change("PRAGMA application_id = 0");
+    assert!(matches!(refusal(SqliteStore::open(&path)), StoreError::Foreign(_)));
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_an_error_and_not_a_panic() {
+    let (_folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    (0..200).for_each(|number| drop(start(&store, number).unwrap()));
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    for kept in [100, 4096, whole.len() / 2] {
+        fs::write(&path, &whole[..kept]).unwrap();
+        let read = SqliteStore::open(&path).and_then(|store| store.list(&RunFilter::default(), None, 1000));
+        assert!(read.is_err(), "{kept} of {} bytes were read as a whole file", whole.len());
+    }
+}

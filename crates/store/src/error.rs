@@ -1,0 +1,37 @@
+//! Trouble of a store.
+
+use thiserror::Error;
+
+use crate::Refused;
+
+/// Why a store did not do what it was asked. Never recorded, never seen by workflow code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The write contradicts what the store holds. Nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Another process serves this store.
+    #[error("another process serves this store: {0}")]
+    Busy(String),
+    /// There is no room left. Nothing was changed; it goes on when there is room.
+    #[error("the store has no room left: {0}. Free some, and it goes on by itself")]
+    Full(String),
+    /// What is stored cannot be right.
+    #[error("the store is damaged: {0}. Restore it from a backup")]
+    Corrupt(String),
+    /// A later version wrote it.
+    #[error("the store has schema version {found}, and this build knows {known}: open it with a newer build")]
+    Newer {
+        /// The version found.
+        found: i64,
+        /// The newest version this build knows.
+        known: i64,
+    },
+    /// It is not a store of ours.
+    #[error("this is no Dacapo store: {0}")]
+    Foreign(String),
+    /// The store does not answer, or a commit's outcome is unknown: nothing may be assumed before it is read again.
+    #[error("the store is out of reach: {0}")]
+    Unavailable(String),
+}

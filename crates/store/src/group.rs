@@ -1,0 +1,86 @@
+//! Group commit: whoever has something to write takes along what others have.
+//!
+//! There is no writer thread. A submitter puts its write into the queue and, if nobody is committing, commits everything
+//! that is queued, over and over until the queue is empty; otherwise it goes away, because whoever is committing will
+//! find the write. So a lone write costs one commit and no change of threads, and under load many share one.
+
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use crate::{StoreError, Write, Written};
+
+/// Told what a write came to, on the thread that committed it. It must not block.
+pub type Done = Box<dyn FnOnce(Result<Written, StoreError>) + Send>;
+
+/// Where writes go.
+pub trait Writes: Send + Sync {
+    /// Submits a write. `done` is called once, when it is durable or refused.
+    fn submit(&self, write: Write, done: Done);
+}
+
+/// Commits a group of writes in one transaction.
+pub trait Batch: Send {
+    /// Commits them: each gets its own answer, in order. Those that are refused have changed nothing.
+    fn commit(&mut self, writes: &[Write]) -> Vec<Result<Written, StoreError>>;
+}
+
+/// The queue before a [`Batch`].
+pub struct Group<B> {
+    queue: Mutex<Vec<(Write, Done)>>,
+    batch: Mutex<B>,
+    /// The most writes in one transaction.
+    limit: usize,
+}
+
+impl<B: Batch> Group<B> {
+    /// Commits at most `limit` writes in one transaction.
+    pub fn new(batch: B, limit: usize) -> Self {
+        Self { queue: Mutex::default(), batch: Mutex::new(batch), limit: limit.max(1) }
+    }
+
+    /// Does something with the batch itself, while nothing is being committed.
+    pub fn with<T>(&self, work: impl FnOnce(&mut B) -> T) -> T {
+        let result = work(&mut self.batch.lock().unwrap_or_else(PoisonError::into_inner));
+        self.lead();
+        result
+    }
+
+    fn take(&self) -> Vec<(Write, Done)> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = queue.len().min(self.limit);
+        if count == queue.len() { std::mem::take(&mut *queue) } else { queue.drain(..count).collect() }
+    }
+
+    /// Commits what is queued, unless somebody is at it.
+    fn lead(&self) {
+        loop {
+            let mut batch = match self.batch.try_lock() {
+                Ok(batch) => batch,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                // Whoever holds it looks at the queue once more after letting go.
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let (writes, done): (Vec<Write>, Vec<Done>) = self.take().into_iter().unzip();
+            if writes.is_empty() {
+                drop(batch);
+                // Between the look and letting go, somebody may have queued a write and gone away.
+                if self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                    return;
+                }
+                continue;
+            }
+            let answers = batch.commit(&writes);
+            assert_eq!(answers.len(), writes.len(), "every write gets one answer");
+            drop(batch);
+            for (done, answer) in done.into_iter().zip(answers) {
+                done(answer);
+            }
+        }
+    }
+}
+
+impl<B: Batch> Writes for Group<B> {
+    fn submit(&self, write: Write, done: Done) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push((write, done));
+        self.lead();
+    }
+}

@@ -1,0 +1,41 @@
+//! What a store of Dacapo keeps and promises.
+//!
+//! A store keeps runs, their turns, tasks, timers and mail. All that ever changes it is a [`Write`]; what a write means
+//! is decided here once, by [`apply`], over the primitives that each store offers as [`Rows`]. A write is whole or
+//! nothing: it is refused alone, before it has changed anything, and many share one transaction ([`Group`]).
+//!
+//! The fence is one comparison: a turn is committed if it is the next turn of an open run under the epoch that its node
+//! holds. It refuses nodes that have lost the run, and answers a lost acknowledgement.
+
+mod apply;
+#[cfg(any(test, feature = "conformance"))]
+#[expect(missing_docs, reason = "the name of a rule says what it is")]
+pub mod conformance;
+mod error;
+mod group;
+mod mail;
+mod memory;
+mod number;
+mod reads;
+mod rows;
+mod run;
+mod status;
+mod task;
+mod timer;
+mod write;
+
+pub use apply::apply;
+pub use error::StoreError;
+pub use group::{Batch, Done, Group, Writes};
+pub use mail::{MailRow, NewMail};
+pub use memory::MemoryStore;
+pub use number::{Epoch, MailNo, NodeNo, RunNo, TaskNo};
+pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns};
+pub use rows::Rows;
+pub use run::{Conflict, NewRun, Parent, RunRow, Stuck};
+pub use status::Status;
+pub use task::{NewTask, TaskRow};
+pub use timer::{TimerKind, TimerRow};
+pub use write::{
+    AttemptWrite, Closing, Posted, Refused, Send, StartedRun, TurnOf, TurnWrite, TurnWritten, Write, Written,
+};

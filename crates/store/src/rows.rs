@@ -1,0 +1,71 @@
+//! The rows of a store, one primitive at a time, within a transaction. What writes mean is decided above, once for all
+//! stores; here is only what a table can do.
+
+use dacapo_core::{Name, ParentClose, Timestamp};
+
+use crate::{
+    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError, Stuck, TaskNo,
+    TimerKind,
+};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// A transaction on the tables of a store. An error here fails the whole group.
+pub trait Rows {
+    /// Adds a run that has this many turns.
+    fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo>;
+    /// A run.
+    fn run(&mut self, no: RunNo) -> Result<Option<RunRow>>;
+    /// The open run of a workflow id.
+    fn open_run(&mut self, workflow_id: &str) -> Result<Option<RunNo>>;
+    /// The run of a workflow id that was started last.
+    fn last_run(&mut self, workflow_id: &str) -> Result<Option<RunNo>>;
+    /// The run that a request started.
+    fn requested_run(&mut self, request: &str) -> Result<Option<RunNo>>;
+    /// Open children, and what becomes of each when this run closes.
+    fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>>;
+    /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was.
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool>;
+    /// Sets owner and epoch, if the run is open and has the epoch it was seen with. Says whether it had.
+    fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool>;
+    /// Closes a run.
+    fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()>;
+    /// Says why a run does not go on, or that it does.
+    fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()>;
+    /// Replaces a run's memo.
+    fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()>;
+    /// Replaces a run's snapshot.
+    fn set_published(&mut self, run: RunNo, snapshot: &[u8]) -> Result<()>;
+    /// Sets or removes a search attribute.
+    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&[u8]>) -> Result<()>;
+
+    /// Adds a turn's record.
+    fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()>;
+    /// A turn's record.
+    fn turn(&mut self, run: RunNo, turn: u64) -> Result<Option<Vec<u8>>>;
+
+    /// Adds a task.
+    fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo>;
+    /// Removes a task. Says whether it was there.
+    fn delete_task(&mut self, task: TaskNo) -> Result<bool>;
+    /// Removes all tasks of a run.
+    fn delete_tasks(&mut self, run: RunNo) -> Result<()>;
+    /// Notes an attempt. Says whether the task was there.
+    fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
+
+    /// Adds a timer.
+    fn insert_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()>;
+    /// Removes a timer.
+    fn delete_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()>;
+
+    /// Adds mail, taken or not. None if the run has mail of that key.
+    fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>>;
+    /// The mail of this key.
+    fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>>;
+    /// Marks mail as taken by a turn.
+    fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()>;
+    /// Whether the run has mail that was not taken, other than this.
+    fn has_unseen_mail(&mut self, run: RunNo, except: &[MailNo]) -> Result<bool>;
+    /// Notes what came of mail.
+    fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()>;
+}

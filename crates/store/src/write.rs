@@ -1,0 +1,265 @@
+//! Writes: everything that ever changes a store. Each is whole or nothing; many share one transaction.
+
+use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
+
+use crate::{Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, Status, Stuck, TaskNo, TimerKind};
+
+/// One change, atomic by itself.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Write {
+    /// Start a run; its first turn comes later.
+    Start(Box<NewRun>),
+    /// Commit a turn.
+    Turn(Box<TurnWrite>),
+    /// Send mail to an open run.
+    Post {
+        /// Whom.
+        run: RunNo,
+        /// What.
+        mail: NewMail,
+    },
+    /// Note what became of an attempt that did not end its task.
+    Attempt(Box<AttemptWrite>),
+    /// Note that a run cannot go on.
+    Park {
+        /// Which.
+        run: RunNo,
+        /// The fence.
+        epoch: Epoch,
+        /// Why, and when it is tried again. None: it goes on.
+        stuck: Option<Stuck>,
+    },
+    /// End a run from outside.
+    Close {
+        /// Which.
+        run: RunNo,
+        /// As what.
+        status: Status,
+        /// When.
+        at: Timestamp,
+        /// What those who wait for it are told.
+        failure: Box<Failure>,
+    },
+    /// Take a run into memory: from here on older epochs are refused.
+    Own {
+        /// Which.
+        run: RunNo,
+        /// The epoch it was seen with.
+        seen: Epoch,
+        /// Who.
+        node: NodeNo,
+        /// With which epoch.
+        epoch: Epoch,
+    },
+}
+
+/// A turn to be committed: its record and all that follows from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnWrite {
+    /// Whose turn.
+    pub run: TurnOf,
+    /// Who played it.
+    pub node: NodeNo,
+    /// The fence.
+    pub epoch: Epoch,
+    /// Its number: committed only if it is the next.
+    pub turn: u64,
+    /// When it was played.
+    pub at: Timestamp,
+    /// Its record, encoded.
+    pub record: Vec<u8>,
+    /// Tasks it makes.
+    pub tasks: Vec<NewTask>,
+    /// Tasks that are over.
+    pub ended_tasks: Vec<TaskNo>,
+    /// Timers it starts.
+    pub timers: Vec<(Timestamp, TimerKind)>,
+    /// Timers that are over.
+    pub ended_timers: Vec<(Timestamp, TimerKind)>,
+    /// Mail it takes.
+    pub taken: Vec<MailNo>,
+    /// Mail that comes and is taken by this turn.
+    pub arrived: Vec<NewMail>,
+    /// Answers to mail, by key, encoded.
+    pub outcomes: Vec<(Name, Vec<u8>)>,
+    /// Children it starts.
+    pub children: Vec<(Seq, NewRun)>,
+    /// Mail it sends to other runs.
+    pub sends: Vec<Send>,
+    /// Changes of search attributes; none removes one.
+    pub attributes: Vec<(Name, Option<Vec<u8>>)>,
+    /// The memo as it now stands, if it changed.
+    pub memo: Option<Vec<u8>>,
+    /// The snapshot it published.
+    pub published: Option<Vec<u8>>,
+    /// How it ends the run, if it does.
+    pub close: Option<Closing>,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnOf {
+    /// A run that the store knows.
+    Run(RunNo),
+    /// A run that starts with this, its first turn.
+    New(Box<NewRun>),
+}
+
+/// Mail to another run, and the operation of the sender that it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Send {
+    /// The sender's operation: told whether it arrived.
+    pub seq: Seq,
+    /// Whether it is a signal or a request to cancel.
+    pub is_cancel: bool,
+    /// Whom.
+    pub to: Target,
+    /// What.
+    pub mail: NewMail,
+}
+
+/// How a turn ends its run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Closing {
+    /// As what.
+    pub status: Status,
+    /// The result or failure, encoded.
+    pub result: Vec<u8>,
+    /// What a parent is told: an encoded job.
+    pub to_parent: Option<Vec<u8>>,
+    /// The run that it goes on as.
+    pub next: Option<Box<NewRun>>,
+}
+
+/// What became of an attempt that did not end its task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptWrite {
+    /// The task.
+    pub task: TaskNo,
+    /// The attempt that comes next.
+    pub attempt: u32,
+    /// Not before this.
+    pub ready: Timestamp,
+    /// Who tries it now.
+    pub holder: Option<NodeNo>,
+    /// How often an attempt was started and never heard of again.
+    pub strikes: u32,
+    /// How it failed, encoded.
+    pub failure: Option<Vec<u8>>,
+    /// What it reported of its progress, encoded.
+    pub details: Option<Vec<u8>>,
+}
+
+/// What a write came to.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Written {
+    /// It is done, and there is nothing to say of it.
+    Done,
+    /// The run was started, or had been.
+    Started(StartedRun),
+    /// The turn is committed.
+    Turn(Box<TurnWritten>),
+    /// The mail is in, or was before.
+    Posted(Posted),
+}
+
+/// A run that was started, or had been.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartedRun {
+    /// Its number.
+    pub run: RunNo,
+    /// Its run id.
+    pub run_id: Name,
+    /// Whether this write started it.
+    pub fresh: bool,
+    /// Its start job, which waits as mail, if this write left it there.
+    pub mail: Option<MailNo>,
+}
+
+/// What a committed turn brought about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnWritten {
+    /// The run.
+    pub run: RunNo,
+    /// The numbers of its new tasks, in order.
+    pub tasks: Vec<TaskNo>,
+    /// Mail that was put into mailboxes, its own included.
+    pub posted: Vec<Posted>,
+    /// Runs that were started.
+    pub started: Vec<StartedRun>,
+    /// Other runs that were closed.
+    pub closed: Vec<RunNo>,
+}
+
+/// Mail that was put into a mailbox.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Posted {
+    /// Whose.
+    pub run: RunNo,
+    /// Its number.
+    pub no: MailNo,
+    /// The job it brings, encoded.
+    pub job: Vec<u8>,
+    /// Whether this write put it there; otherwise it had been.
+    pub fresh: bool,
+}
+
+/// Why a write was refused. It changed nothing, and the others of its group are not concerned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Somebody else has taken the run, or committed this turn.
+    #[error("the run is at turn {turns} under {epoch}: this write comes from a node that has lost it")]
+    Fenced {
+        /// The number of the run's next turn.
+        turns: u64,
+        /// The fence.
+        epoch: Epoch,
+    },
+    /// The run has mail that the turn, which would close it, has not seen.
+    #[error("the run has mail that this last turn has not seen: play it again with that mail")]
+    UnseenMail,
+    /// The run is closed.
+    #[error("the run is {0}: it takes nothing more")]
+    Closed(Status),
+    /// There is no such run.
+    #[error("there is no such run")]
+    NoSuchRun,
+    /// There is no such task any more.
+    #[error("there is no such task any more: it is over, or its run is")]
+    NoSuchTask,
+    /// The workflow id is in use.
+    #[error("workflow id {workflow_id:?} is in use by run {run_id}: {how}", how = advice(.conflict))]
+    InUse {
+        /// The id.
+        workflow_id: Name,
+        /// The run that has it.
+        run_id: Name,
+        /// What the caller asked to be done then.
+        conflict: Conflict,
+    },
+    /// The workflow id was used and may not be again.
+    #[error(
+        "workflow id {workflow_id:?} was used by run {run_id}, which is {status}, and its policy does not allow it again"
+    )]
+    Used {
+        /// The id.
+        workflow_id: Name,
+        /// The run that had it last.
+        run_id: Name,
+        /// How that run ended.
+        status: Status,
+    },
+    /// The same request was made before, with other content.
+    #[error("request {0:?} was made before for another workflow: use a new request id")]
+    OtherRequest(Name),
+}
+
+fn advice(conflict: &Conflict) -> &'static str {
+    match conflict {
+        Conflict::Fail => "wait for it to close, or choose another conflict policy",
+        Conflict::UseExisting | Conflict::TerminateExisting => "another start was faster",
+    }
+}
