@@ -7,13 +7,16 @@ use dacapo_store::Store;
 use tempfile::TempDir;
 
 /// A store in a folder that goes when it does.
-struct Fresh(SqliteStore, #[expect(dead_code, reason = "held for its drop")] TempDir);
+struct Fresh {
+    store: SqliteStore,
+    _folder: TempDir,
+}
 
 impl Fresh {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        Self(SqliteStore::open(path.to_str().unwrap()).unwrap(), folder)
+        Self { store: SqliteStore::open(path.to_str().unwrap()).unwrap(), _folder: folder }
     }
 }
 
@@ -21,7 +24,7 @@ impl Deref for Fresh {
     type Target = dyn Store;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.store
     }
 }
 
