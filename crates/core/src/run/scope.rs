@@ -19,6 +19,8 @@ pub(crate) struct Scope {
     parent: Option<ScopeId>,
     /// A shield: cancellations from above stop here.
     shield: bool,
+    /// Whether scopes or units were ever started within it: only then does anything outlive it.
+    is_inhabited: bool,
     cancelled: Option<Box<(Ordinal, String)>>,
 }
 
@@ -28,7 +30,7 @@ pub(crate) struct Scopes(SmallMap<ScopeId, Scope>);
 impl Scopes {
     /// The three scopes every run has.
     pub(crate) fn of_run() -> Self {
-        let below = |parent| Scope { parent, shield: false, cancelled: None };
+        let below = |parent| Scope { parent, shield: false, is_inhabited: true, cancelled: None };
         let mut scopes = SmallMap::with_capacity(3);
         scopes.insert(RUN, below(None));
         scopes.insert(EXECUTION, below(Some(RUN)));
@@ -42,23 +44,35 @@ impl State {
     pub(crate) fn open_scope(&mut self, shield: bool) -> ScopeId {
         let id = self.next_scope;
         self.next_scope += 1;
-        self.scopes.0.insert(id, Scope { parent: Some(self.scope), shield, cancelled: None });
+        let parent = self.scope;
+        self.inhabit(parent);
+        self.scopes.0.insert(id, Scope { parent: Some(parent), shield, is_inhabited: false, cancelled: None });
         id
+    }
+
+    /// A unit or a scope is started within this scope.
+    pub(crate) fn inhabit(&mut self, id: ScopeId) {
+        if let Some(scope) = self.scopes.0.get_mut(&id) {
+            scope.is_inhabited = true;
+        }
     }
 
     /// Closes a scope. What outlives it belongs to the scope around it.
     pub(crate) fn close_scope(&mut self, id: ScopeId) {
         let Some(closed) = self.scopes.0.remove(&id) else { return };
         let around = closed.parent.unwrap_or(RUN);
+        if self.scope == id {
+            self.scope = around;
+        }
+        if !closed.is_inhabited {
+            return;
+        }
         self.scopes
             .0
             .values_mut()
             .filter(|scope| scope.parent == Some(id))
             .for_each(|scope| scope.parent = Some(around));
         self.units.values_mut().filter(|unit| unit.scope == id).for_each(|unit| unit.scope = around);
-        if self.scope == id {
-            self.scope = around;
-        }
     }
 
     /// Why and since when waits in this scope fail, if they do. Cancellation is a level, not an edge.

@@ -92,6 +92,7 @@ impl State {
     ) -> UnitKey {
         let key = self.next_unit;
         self.next_unit += 1;
+        self.inhabit(scope);
         let unit = Unit {
             id,
             go: Go::Idle,
