@@ -707,3 +707,79 @@ fn the_branches_of_a_part_are_cancelled_with_it() {
         "#]],
     );
 }
+
+/// The scope around a shield holds again as soon as the shield is over, within the same step.
+#[test]
+fn what_follows_a_shield_in_the_same_step_is_not_shielded() {
+    async fn main(ctx: Ctx, _: Payload) -> Done {
+        let _ = ctx.signal("never").await;
+        ctx.shield(async {}).await;
+        let slept = ctx.sleep(secs(5)).await;
+        say(format!("slept {}", slept.is_ok()))
+    }
+    check(
+        main,
+        "start
+         cancel: enough",
+        expect![[r#"
+            turn 0
+            turn 1  [] timer 5s  [] cancel #0  [] complete slept false
+        "#]],
+    );
+}
+
+/// Units that outlive the part they were started in belong to the part around it, and not to the run alone.
+#[test]
+fn branches_that_outlive_an_inner_part_are_cancelled_with_the_outer_one() {
+    async fn main(ctx: Ctx, _: Payload) -> Done {
+        let inner = ctx.clone();
+        let (outer, stop) = ctx.cancellable(async move {
+            let maker = inner.clone();
+            let (part, handle) = inner.cancellable(async move {
+                let ctx = maker.clone();
+                maker.parallel([async move { ctx.activity("A", "").await }])
+            });
+            let branches = part.await;
+            drop(handle);
+            branches.await
+        });
+        let watcher = ctx.clone();
+        drop(ctx.launch(async move {
+            watcher.signal("stop").await?;
+            stop.cancel("stopped");
+            Ok(())
+        }));
+        let results = outer.await;
+        say(format!("cancelled {}", results[0].as_ref().is_err_and(|failure| failure.is_cancelled())))
+    }
+    check(
+        main,
+        "start
+         signal stop",
+        expect![[r#"
+            turn 0  [p1] activity A
+            turn 1  [p1] cancel #0  [] complete cancelled true
+        "#]],
+    );
+}
+
+/// A shield covers what is in it, and not what is awaited beside it.
+#[test]
+fn what_stands_beside_a_shield_is_not_shielded() {
+    async fn main(ctx: Ctx, _: Payload) -> Done {
+        let _ = ctx.signal("never").await;
+        let (shielded, slept) = futures::join!(ctx.shield(ctx.signal("go")), ctx.sleep(secs(5)));
+        say(format!("shielded {}, slept {}", shielded.is_ok(), slept.is_ok()))
+    }
+    check(
+        main,
+        "start
+         cancel: enough
+         signal go",
+        expect![[r#"
+            turn 0
+            turn 1  [] timer 5s  [] cancel #0
+            turn 2  [] complete shielded true, slept false
+        "#]],
+    );
+}
