@@ -737,9 +737,10 @@ fn branches_that_outlive_an_inner_part_are_cancelled_with_the_outer_one() {
             let maker = inner.clone();
             let (part, handle) = inner.cancellable(async move {
                 let ctx = maker.clone();
-                maker.parallel([async move { ctx.activity("A", "").await }])
+                // Handed out to be awaited elsewhere.
+                (maker.parallel([async move { ctx.activity("A", "").await }]),)
             });
-            let branches = part.await;
+            let (branches,) = part.await;
             drop(handle);
             branches.await
         });
