@@ -85,10 +85,8 @@ impl Crew {
         let (units, slot) = (std::mem::take(&mut self.units), std::mem::replace(&mut self.slot, SlotId::Never));
         if let Some(mut state) = self.shared.enter_drop() {
             units.into_iter().for_each(|unit| state.abort(unit));
-            let waker = state.leave(slot, String::new());
-            drop(state);
-            drop(waker);
         }
+        self.shared.leave(slot);
     }
 
     /// Ready when all have ended.

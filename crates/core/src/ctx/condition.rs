@@ -67,12 +67,8 @@ impl Future for WaitUntil {
 
 impl Drop for WaitUntil {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot
-            && let Some(mut state) = self.shared.enter_drop()
-        {
-            let waker = state.leave(slot, String::new());
-            drop(state);
-            drop(waker);
+        if let Some(slot) = self.slot {
+            self.shared.leave(slot);
         }
     }
 }

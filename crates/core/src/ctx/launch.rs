@@ -65,10 +65,6 @@ impl<T> Future for Launched<T> {
 
 impl<T> Drop for Launched<T> {
     fn drop(&mut self) {
-        if let Some(mut state) = self.shared.enter_drop() {
-            let waker = state.leave(self.slot, String::new());
-            drop(state);
-            drop(waker);
-        }
+        self.shared.leave(self.slot);
     }
 }

@@ -7,6 +7,7 @@ use std::thread::panicking;
 
 use super::give_up::last_words;
 use super::holder::{Hold, Holder, Mode};
+use super::slot::SlotId;
 use super::state::{Life, State};
 use super::unit::UnitKey;
 use crate::policy::RunScheduler;
@@ -128,6 +129,12 @@ impl Shared {
             }
         };
         (may && state.fault.is_none()).then_some(state)
+    }
+
+    /// A future that waited here is dropped. Its waker may be the user's, so it is dropped outside the lock.
+    pub(crate) fn leave(&self, slot: SlotId) {
+        let waker = self.enter_drop().and_then(|mut state| state.leave(slot, String::new()));
+        drop(waker);
     }
 
     /// Fails the turn because of a call that makes no sense, and unwinds out of the user's code.
