@@ -37,13 +37,6 @@ impl<B: Batch> Group<B> {
         Self { queue: Mutex::default(), batch: Mutex::new(batch), limit: limit.max(1) }
     }
 
-    /// Does something with the batch itself, while nothing is being committed.
-    pub fn with<T>(&self, work: impl FnOnce(&mut B) -> T) -> T {
-        let result = work(&mut self.batch.lock().unwrap_or_else(PoisonError::into_inner));
-        self.lead();
-        result
-    }
-
     fn take(&self) -> Vec<(Write, Done)> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let count = queue.len().min(self.limit);
