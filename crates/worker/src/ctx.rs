@@ -1,0 +1,101 @@
+//! What an attempt of an activity sees: who it is, how to report progress, whether it is still wanted.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dacapo_core::{Cancelled, Name, Payload, Timestamp};
+use tokio::sync::watch;
+
+/// Takes the progress that an attempt reports.
+pub type Heartbeats = Arc<dyn Fn(Payload) + Send + Sync>;
+
+/// Facts about an attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ActivityInfo {
+    /// The activity's type.
+    pub activity: Name,
+    /// Its id within the run, the same for every attempt.
+    pub activity_id: Name,
+    /// The type of the workflow that asked for it.
+    pub workflow: Name,
+    /// The workflow id of the run that asked for it.
+    pub workflow_id: Name,
+    /// The run id.
+    pub run_id: Name,
+    /// The queue it came through.
+    pub queue: Name,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// When it was scheduled.
+    pub scheduled: Timestamp,
+    /// When this attempt began.
+    pub started: Timestamp,
+    /// When this attempt is given up on, if it ever is.
+    pub deadline: Option<Timestamp>,
+    /// What the last attempt reported of its progress.
+    pub details: Option<Payload>,
+}
+
+/// The ctx of an attempt. Cheap to clone, and usable from anywhere the activity's code goes.
+#[derive(Clone)]
+pub struct ActivityCtx(Arc<Inner>);
+
+struct Inner {
+    info: ActivityInfo,
+    heartbeats: Heartbeats,
+    cancelled: watch::Sender<Option<Cancelled>>,
+}
+
+impl ActivityCtx {
+    /// The ctx of an attempt that begins now.
+    pub fn new(info: ActivityInfo, heartbeats: Heartbeats) -> Self {
+        Self(Arc::new(Inner { info, heartbeats, cancelled: watch::Sender::new(None) }))
+    }
+
+    /// Facts about the attempt.
+    pub fn info(&self) -> &ActivityInfo {
+        &self.0.info
+    }
+
+    /// The same for every attempt of this activity and for nothing else: hand it to services that know such keys, and
+    /// what is tried twice is done once.
+    pub fn idempotency_key(&self) -> String {
+        let ActivityInfo { workflow_id, run_id, activity_id, .. } = &self.0.info;
+        format!("{workflow_id}/{run_id}/{activity_id}")
+    }
+
+    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt.
+    pub fn heartbeat_payload(&self, details: impl Into<Payload>) {
+        (self.0.heartbeats)(details.into());
+    }
+
+    /// Why the attempt is no longer wanted, if it is not.
+    pub fn cancellation(&self) -> Option<Cancelled> {
+        self.0.cancelled.borrow().clone()
+    }
+
+    /// Waits until the attempt is no longer wanted.
+    pub async fn cancelled(&self) -> Cancelled {
+        let mut cancelled = self.0.cancelled.subscribe();
+        let reason = cancelled.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        // The sender lives in this very ctx, so the wait cannot end without a reason.
+        reason.unwrap_or(Cancelled { reason: String::new() })
+    }
+
+    /// Tells the attempt that it is no longer wanted. The first reason stays.
+    pub fn cancel(&self, reason: impl Into<String>) {
+        self.0.cancelled.send_if_modified(|cancelled| match cancelled {
+            Some(_) => false,
+            None => {
+                *cancelled = Some(Cancelled { reason: reason.into() });
+                true
+            }
+        });
+    }
+}
+
+impl fmt::Debug for ActivityCtx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ActivityCtx").field(&self.0.info).finish()
+    }
+}

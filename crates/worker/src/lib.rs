@@ -1,0 +1,17 @@
+//! What a worker runs, whatever the backend: registered workflows and activities, threads for turns, tasks for attempts.
+//!
+//! Turns are played on bare threads ([`TurnPool`]), outside any async runtime, so that a foreign timer or spawn in
+//! workflow code panics at the call instead of deciding something. Attempts of activities are tasks of the program's
+//! own runtime ([`Attempts`]), where they may do as they like.
+
+mod activity;
+mod attempts;
+mod ctx;
+mod pool;
+mod registry;
+
+pub use activity::{Activity, ActivityBody, ActivityFuture};
+pub use attempts::{Attempts, Running};
+pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
+pub use pool::TurnPool;
+pub use registry::{Registry, RegistryError};
