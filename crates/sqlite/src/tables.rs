@@ -90,7 +90,8 @@ impl Rows for Tables<'_> {
     }
 
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool> {
-        let sql = "UPDATE runs SET turns = ?1 + 1 WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
+        let sql = "UPDATE runs SET turns = ?1 + 1, stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, \
+             stuck_retry = NULL WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
         Ok(self.execute(sql, params![turn as i64, run.0, epoch.0])? == 1)
     }
 

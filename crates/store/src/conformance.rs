@@ -34,6 +34,7 @@ macro_rules! conformance_tests {
             timers_are_due_in_order
             a_run_continues_under_its_id
             a_stuck_run_says_why
+            a_stuck_run_goes_on_with_its_next_turn
             runs_are_listed_newest_first_in_pages
         }
     };
@@ -462,6 +463,17 @@ pub fn a_stuck_run_says_why(store: &dyn Store) {
     assert_eq!(refused(park(None, Epoch(7))), Refused::Fenced { turns: 0, epoch: FIRST });
     park(None, FIRST).unwrap();
     assert_eq!(store.count(&filter).unwrap(), 0);
+}
+
+pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
+    let run = owned(store, "order-1", "run-1").run;
+    let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
+    write(store, Write::Park { run, epoch: FIRST, stuck: Some(stuck.clone()) }).unwrap();
+    assert_eq!(refused(commit(store, turn(run, 1))), Refused::Fenced { turns: 0, epoch: FIRST });
+    assert_eq!(store.run(run).unwrap().unwrap().stuck, Some(stuck));
+    commit(store, turn(run, 0)).unwrap();
+    assert_eq!(store.run(run).unwrap().unwrap().stuck, None);
+    assert_eq!(store.count(&RunFilter { stuck: true, ..RunFilter::default() }).unwrap(), 0);
 }
 
 pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {

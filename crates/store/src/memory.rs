@@ -118,6 +118,7 @@ impl Rows for Tables {
         let passes = row.status.is_open() && row.epoch == epoch && row.turns == turn;
         if passes {
             row.turns += 1;
+            row.stuck = None;
         }
         Ok(passes)
     }

@@ -24,7 +24,8 @@ pub trait Rows {
     fn requested_run(&mut self, request: &str) -> Result<Option<RunNo>>;
     /// Open children, and what becomes of each when this run closes.
     fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>>;
-    /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was.
+    /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was. A run that was stuck
+    /// goes on with it.
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool>;
     /// Sets owner and epoch, if the run is open and has the epoch it was seen with. Says whether it had.
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool>;
