@@ -15,9 +15,25 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
     match write {
         Write::Start(new) => start(rows, new).map(Written::Started),
         Write::Turn(turn) => commit_turn(rows, turn).map(|written| Written::Turn(Box::new(written))),
-        Write::Post { run, mail } => {
+        Write::Post { run, mail, ended } => {
             open_run(rows, *run)?;
+            if let Some(task) = ended
+                && !rows.delete_task(*task)?
+            {
+                return Err(Refused::NoSuchTask.into());
+            }
             post(rows, *run, mail).map(Written::Posted)
+        }
+        Write::Settle { run, epoch, mail } => {
+            let row = open_run(rows, *run)?;
+            fence(&row, *epoch)?;
+            for (no, key, outcome) in mail {
+                rows.take_mail(*no, row.turns)?;
+                if let Some(outcome) = outcome {
+                    rows.set_outcome(*run, key, outcome)?;
+                }
+            }
+            Ok(Written::Done)
         }
         Write::Attempt(attempt) => note_attempt(rows, attempt),
         Write::Park { run, epoch, stuck } => {

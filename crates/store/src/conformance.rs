@@ -1,5 +1,7 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
+mod mail;
+
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
@@ -10,6 +12,8 @@ use crate::{
     RunNo, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf, TurnWrite,
     TurnWritten, Write, Written,
 };
+
+pub use mail::{mail_is_settled_without_a_turn, mail_that_ends_a_task_is_in_with_the_task_s_end};
 
 /// One test for each rule of the suite, over a store that the expression makes.
 #[macro_export]
@@ -25,6 +29,8 @@ macro_rules! conformance_tests {
             a_used_workflow_id_may_be_refused
             the_same_request_starts_one_run
             mail_of_one_key_is_kept_once_until_a_turn_takes_it
+            mail_that_ends_a_task_is_in_with_the_task_s_end
+            mail_is_settled_without_a_turn
             a_run_with_unseen_mail_cannot_close
             a_closed_run_takes_nothing_more
             a_parent_is_told_of_its_child
@@ -268,7 +274,7 @@ pub fn mail_of_one_key_is_kept_once_until_a_turn_takes_it(store: &dyn Store) {
     let run = started.run;
     let post = |key: &'static str, job: u8| {
         let mail = NewMail { key: key.into(), sent: at(2), job: vec![job] };
-        match write(store, Write::Post { run, mail }).unwrap() {
+        match write(store, Write::Post { run, mail, ended: None }).unwrap() {
             Written::Posted(posted) => posted,
             other => panic!("mail was answered with {other:?}"),
         }
@@ -307,7 +313,7 @@ pub fn a_closed_run_takes_nothing_more(store: &dyn Store) {
     let closed = Refused::Closed(Status::Terminated);
     assert_eq!(refused(commit(store, turn(run, 1))), closed);
     let mail = NewMail { key: "late".into(), sent: at(51), job: Vec::new() };
-    assert_eq!(refused(write(store, Write::Post { run, mail })), closed);
+    assert_eq!(refused(write(store, Write::Post { run, mail, ended: None })), closed);
     assert_eq!(refused(own(store, run, FIRST, Epoch(2))), closed);
     assert_eq!(records(store, run).len(), 1);
 }

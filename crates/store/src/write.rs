@@ -18,6 +18,18 @@ pub enum Write {
         run: RunNo,
         /// What.
         mail: NewMail,
+        /// The task whose result it is, and which is over with it. If that is gone, the mail is refused.
+        ended: Option<TaskNo>,
+    },
+    /// Be done with mail that brings no turn about: a rejected update, a duplicate.
+    Settle {
+        /// Whose.
+        run: RunNo,
+        /// The fence.
+        epoch: Epoch,
+        /// Which: its number and key, and what those who wait for it are told, encoded. It counts as taken by the next
+        /// turn.
+        mail: Vec<(MailNo, Name, Option<Vec<u8>>)>,
     },
     /// Note what became of an attempt that did not end its task.
     Attempt(Box<AttemptWrite>),
