@@ -13,7 +13,12 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// Applies one write. A refusal has changed nothing; any other error leaves the transaction to be rolled back.
 pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
     match write {
-        Write::Start(new) => start(rows, new).map(Written::Started),
+        Write::Start(new) => {
+            let mut effects = TurnWritten::default();
+            let run = start(rows, new, &mut effects)?;
+            effects.run = run.run;
+            Ok(Written::Started { run, effects: Box::new(effects) })
+        }
         Write::Turn(turn) => commit_turn(rows, turn).map(|written| Written::Turn(Box::new(written))),
         Write::Post { run, mail, ended } => {
             open_run(rows, *run)?;
@@ -68,8 +73,8 @@ fn fence(row: &RunRow, epoch: Epoch) -> Result<()> {
 }
 
 /// Starts a run whose first turn comes later: its start job waits as mail.
-fn start(rows: &mut impl Rows, new: &NewRun) -> Result<StartedRun> {
-    match admit(rows, new)? {
+fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<StartedRun> {
+    match admit(rows, new, written)? {
         Admitted::Existing(row) => Ok(StartedRun { run: row.no, run_id: row.run_id, fresh: false, mail: None }),
         Admitted::New => {
             let run = rows.insert_run(new, 0, None, Epoch::default())?;
@@ -96,8 +101,8 @@ enum Admitted {
     Existing(Box<RunRow>),
 }
 
-/// Whether a run of this workflow id may be started, or which run stands for it.
-fn admit(rows: &mut impl Rows, new: &NewRun) -> Result<Admitted> {
+/// Whether a run of this workflow id may be started, or which run stands for it. One that it replaces ends here.
+fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<Admitted> {
     if let Some(request) = &new.request
         && let Some(no) = rows.requested_run(request)?
     {
@@ -113,7 +118,7 @@ fn admit(rows: &mut impl Rows, new: &NewRun) -> Result<Admitted> {
         return match new.conflict {
             _ if replaces => {
                 let failure = Failure::new(dacapo_core::FailureKind::Terminated, "another run took its workflow id");
-                end(rows, &row, Status::Terminated, new.started, &failure, &mut TurnWritten::default())?;
+                end(rows, &row, Status::Terminated, new.started, &failure, written)?;
                 Ok(Admitted::New)
             }
             Conflict::UseExisting => Ok(Admitted::Existing(Box::new(row))),
@@ -147,7 +152,7 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
             }
             *run
         }
-        TurnOf::New(new) => match admit(rows, new)? {
+        TurnOf::New(new) => match admit(rows, new, &mut written)? {
             Admitted::Existing(row) => {
                 let (workflow_id, run_id) = (new.workflow_id.clone(), row.run_id);
                 return Err(Refused::InUse { workflow_id, run_id, conflict: Conflict::UseExisting }.into());
@@ -223,7 +228,7 @@ fn start_child(
     at: Timestamp,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    let started = match start(rows, child) {
+    let started = match start(rows, child, written) {
         Ok(started) => {
             let run_id = started.run_id.clone();
             written.started.push(started);
@@ -299,7 +304,7 @@ fn close_by_turn(
     match (&closing.next, &row.parent, &closing.to_parent) {
         (Some(next), _, _) => {
             // The chain goes on under the same parent, and its children are not concerned.
-            let started = start(rows, next)?;
+            let started = start(rows, next, written)?;
             written.started.push(started);
             return Ok(());
         }

@@ -26,6 +26,7 @@ macro_rules! conformance_tests {
             a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again
             a_run_may_start_with_its_first_turn
             an_open_workflow_id_belongs_to_one_run
+            a_start_says_whom_it_replaced_and_who_was_told
             a_used_workflow_id_may_be_refused
             the_same_request_starts_one_run
             mail_of_one_key_is_kept_once_until_a_turn_takes_it
@@ -88,8 +89,12 @@ fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
 }
 
 fn start(store: &dyn Store, new: NewRun) -> Result<StartedRun, StoreError> {
+    Ok(start_with_effects(store, new)?.0)
+}
+
+fn start_with_effects(store: &dyn Store, new: NewRun) -> Result<(StartedRun, TurnWritten), StoreError> {
     match write(store, Write::Start(Box::new(new)))? {
-        Written::Started(started) => Ok(started),
+        Written::Started { run, effects } => Ok((run, *effects)),
         other => panic!("a start was answered with {other:?}"),
     }
 }
@@ -236,6 +241,35 @@ pub fn an_open_workflow_id_belongs_to_one_run(store: &dyn Store) {
     let instead = start(store, instead).unwrap();
     assert_eq!((status(store, first), status(store, instead.run)), (Status::Terminated, Status::Open));
     assert_eq!(store.count(&RunFilter::default()).unwrap(), 2);
+}
+
+/// A run that is replaced ends as any other does: its parent is told, its children are released, and whoever replaced it
+/// learns of both.
+pub fn a_start_says_whom_it_replaced_and_who_was_told(store: &dyn Store) {
+    let first_turn = |new: NewRun| TurnWrite { run: TurnOf::New(Box::new(new)), ..turn(RunNo(0), 0) };
+    let instead = |run_id| NewRun { conflict: Conflict::TerminateExisting, ..new_run("order-1", run_id) };
+    let fresh = start_with_effects(store, instead("run-1")).unwrap();
+    assert_eq!(fresh.1, TurnWritten { run: fresh.0.run, ..TurnWritten::default() });
+    let parent = owned(store, "parent", "run-2").run;
+    let family = |replaced: RunNo, workflow_id, run_id, close| {
+        let link = Some(Parent { run: replaced, seq: Seq(0), close });
+        start(store, NewRun { parent: link, ..new_run(workflow_id, run_id) }).unwrap().run
+    };
+    let ended = family(fresh.0.run, "ended", "run-3", ParentClose::Terminate);
+    let (second, effects) = start_with_effects(store, instead("run-4")).unwrap();
+    assert_eq!((effects.run, effects.closed), (second.run, vec![fresh.0.run, ended]));
+    assert_eq!((effects.posted, effects.started), (Vec::new(), Vec::new()));
+    let close = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run: second.run, status: Status::Terminated, at: at(50), failure: close }).unwrap();
+    let replaced = family(parent, "order-1", "run-5", ParentClose::Abandon);
+    let asked = family(replaced, "asked", "run-6", ParentClose::RequestCancel);
+    let written = commit(store, first_turn(instead("run-7"))).unwrap();
+    let told: Vec<RunNo> = written.posted.iter().map(|posted| posted.run).collect();
+    assert_eq!((written.closed, told), (vec![replaced], vec![parent, asked]));
+    assert_eq!(status(store, written.run), Status::Open);
+    let taken = refused(commit(store, first_turn(new_run("order-1", "run-8"))));
+    assert!(matches!(taken, Refused::InUse { .. }), "{taken:?}");
+    assert_eq!((status(store, written.run), status(store, asked)), (Status::Open, Status::Open));
 }
 
 pub fn a_used_workflow_id_may_be_refused(store: &dyn Store) {

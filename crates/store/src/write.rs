@@ -170,7 +170,12 @@ pub enum Written {
     /// It is done, and there is nothing to say of it.
     Done,
     /// The run was started, or had been.
-    Started(StartedRun),
+    Started {
+        /// The run.
+        run: StartedRun,
+        /// What else that brought about: whom it replaced, and who was told.
+        effects: Box<TurnWritten>,
+    },
     /// The turn is committed.
     Turn(Box<TurnWritten>),
     /// The mail is in, or was before.
@@ -190,7 +195,7 @@ pub struct StartedRun {
     pub mail: Option<MailNo>,
 }
 
-/// What a committed turn brought about.
+/// What a write brought about beside its own rows: all that others may have to be told of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnWritten {
     /// The run.
