@@ -2,6 +2,7 @@
 
 use dacapo_core::{Failure, IdReuse, Job, Name, Outcome, ParentClose, Resolution, Seq, Started, Target, Timestamp};
 
+use crate::reset::reset;
 use crate::rows::Rows;
 use crate::{
     AttemptWrite, Closing, Conflict, Epoch, NewMail, NewRun, Parent, Posted, Refused, RunNo, RunRow, Send, StartedRun,
@@ -53,6 +54,7 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             end(rows, &row, *status, *at, failure, &mut written)?;
             Ok(Written::Turn(Box::new(written)))
         }
+        Write::Reset(write) => reset(rows, write).map(|written| Written::Turn(Box::new(written))),
         Write::Own { run, seen, node, epoch } => {
             if rows.own(*run, *seen, *node, *epoch)? {
                 return Ok(Written::Done);
@@ -86,7 +88,8 @@ fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Resul
     }
 }
 
-fn furnish(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<()> {
+/// Gives a new run its timers and attributes.
+pub(crate) fn furnish(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<()> {
     for (due, kind) in &new.timers {
         rows.insert_timer(run, *due, *kind)?;
     }
@@ -271,7 +274,7 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
     reply(rows, sender, format!("sent:{}", send.seq.0), send.mail.sent, &job, written)
 }
 
-fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
+pub(crate) fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
     let job = mail.job.clone();
     match rows.insert_mail(run, mail, None)? {
         Some(no) => Ok(Posted { run, no, job, fresh: true }),
@@ -350,7 +353,12 @@ fn tell_parent(
 }
 
 /// A run is closed: its children go on, are asked to cancel, or end with it.
-fn release_children(rows: &mut impl Rows, run: RunNo, at: Timestamp, written: &mut TurnWritten) -> Result<()> {
+pub(crate) fn release_children(
+    rows: &mut impl Rows,
+    run: RunNo,
+    at: Timestamp,
+    written: &mut TurnWritten,
+) -> Result<()> {
     for (child, policy) in rows.open_children(run)? {
         match policy {
             ParentClose::Abandon => {}

@@ -1,6 +1,7 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
 mod mail;
+mod reset;
 
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -14,6 +15,11 @@ use crate::{
 };
 
 pub use mail::{mail_is_settled_without_a_turn, mail_that_ends_a_task_is_in_with_the_task_s_end};
+pub use reset::{
+    a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
+    a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept,
+    children_of_a_run_that_is_reset_are_kept_or_released, the_same_request_resets_once,
+};
 
 /// One test for each rule of the suite, over a store that the expression makes.
 #[macro_export]
@@ -40,6 +46,11 @@ macro_rules! conformance_tests {
             tasks_live_until_their_turn_ends_them
             timers_are_due_in_order
             a_run_continues_under_its_id
+            a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept
+            a_closed_run_can_be_reset_and_stays_as_it_is
+            children_of_a_run_that_is_reset_are_kept_or_released
+            a_reset_that_is_refused_changes_nothing
+            the_same_request_resets_once
             a_stuck_run_says_why
             a_stuck_run_goes_on_with_its_next_turn
             runs_are_listed_newest_first_in_pages
