@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::policy::TurnChoices;
-use crate::{ActivationError, CallSite, Command, Failure, Name, Payload, UnitId};
+use crate::{ActivationError, CallSite, Command, Failure, Name, Payload, Seq, Signal, UnitId};
 
 /// The one answer to an activation.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,12 @@ pub struct TurnDone {
     pub warnings: Vec<Warning>,
     /// Whether the run is closed now.
     pub closed: bool,
+    /// Signals that came to a run which is closed now and that no wait and no handler took, in the order in which they
+    /// came: whoever continues the run may hand them on.
+    pub leftover: Vec<Signal>,
+    /// Operations that were open when the run closed and that nobody had detached, by seq. They end with the run, and no
+    /// command says so.
+    pub dropped: Vec<Seq>,
 }
 
 /// An update that was refused before it was accepted.

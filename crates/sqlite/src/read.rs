@@ -41,9 +41,6 @@ fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
         terms.push(text.to_owned());
         values.push(value);
     };
-    if let Some(status) = filter.status {
-        term("status = ?", status.code().into());
-    }
     if let Some(workflow) = &filter.workflow {
         term("workflow = ?", workflow.to_string().into());
     }
@@ -56,10 +53,24 @@ fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
     if let Some(before) = filter.started_before {
         term("started < ?", moment(before).into());
     }
-    if filter.stuck {
-        terms.push("stuck_reason IS NOT NULL".to_owned());
+    // The index of open runs is found by the constant. Stuck runs are fewer: the plus keeps that index out of it.
+    match (filter.status, filter.stuck) {
+        (Some(status), true) => terms.push(format!("+status = {} AND stuck_reason IS NOT NULL", status.code())),
+        (Some(status), false) => terms.push(format!("status = {}", status.code())),
+        (None, true) => terms.push("stuck_reason IS NOT NULL".to_owned()),
+        (None, false) => {}
     }
     (terms.join(" AND "), values)
+}
+
+fn list_sql(filter: &RunFilter) -> (String, Vec<Value>) {
+    let (condition, values) = condition(filter);
+    (format!("SELECT {RUN} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?"), values)
+}
+
+fn count_sql(filter: &RunFilter) -> (String, Vec<Value>) {
+    let (condition, values) = condition(filter);
+    (format!("SELECT count(*) FROM runs WHERE {condition}"), values)
 }
 
 impl Runs for SqliteStore {
@@ -75,16 +86,14 @@ impl Runs for SqliteStore {
     }
 
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        let (condition, mut values) = condition(filter);
+        let (sql, mut values) = list_sql(filter);
         values.push(before.map_or(i64::MAX, |before| before.0).into());
         values.push((limit as i64).into());
-        let sql = format!("SELECT {RUN} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?");
         self.rows(&sql, &values, run_row)
     }
 
     fn count(&self, filter: &RunFilter) -> Result<u64> {
-        let (condition, values) = condition(filter);
-        let sql = format!("SELECT count(*) FROM runs WHERE {condition}");
+        let (sql, values) = count_sql(filter);
         let counts = self.rows(&sql, &values, |row| row.get::<_, i64>(0).map_err(trouble))?;
         Ok(counts.first().map_or(0, |count| *count as u64))
     }
@@ -193,5 +202,51 @@ impl Timers for SqliteStore {
         let rows =
             self.rows("SELECT min(due) FROM timers", &[], |row| row.get::<_, Option<i64>>(0).map_err(trouble))?;
         Ok(rows.first().copied().flatten().map(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use dacapo_store::Status;
+
+    use super::*;
+
+    /// How SQLite goes about listing and counting these runs.
+    fn plans(filter: &RunFilter) -> [String; 2] {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::schema::prepare(&connection).unwrap();
+        let (list, mut values) = list_sql(filter);
+        values.extend([i64::MAX.into(), 10.into()]);
+        [(list, values), count_sql(filter)].map(|(sql, values)| {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let steps = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+            steps.map(|step| step.unwrap()).collect::<Vec<_>>().join(", ")
+        })
+    }
+
+    #[test]
+    fn stuck_runs_are_found_without_looking_at_others() {
+        for status in [None, Some(Status::Open)] {
+            for workflow in [None, Some("kit".into())] {
+                let filter = RunFilter { stuck: true, status, workflow, ..RunFilter::default() };
+                let [list, count] = plans(&filter);
+                assert_eq!(list, "SEARCH runs USING INDEX runs_stuck (no<?)", "{filter:?}");
+                assert_eq!(count, "SCAN runs USING INDEX runs_stuck", "{filter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn open_runs_are_found_in_their_order_without_looking_at_closed_ones() {
+        let open = RunFilter { status: Some(Status::Open), ..RunFilter::default() };
+        for filter in [open.clone(), RunFilter { workflow: Some("kit".into()), ..open.clone() }] {
+            let [list, count] = plans(&filter);
+            assert_eq!(list, "SEARCH runs USING INDEX runs_open_no (no<?)", "{filter:?}");
+            assert!(count.ends_with("INDEX runs_open_no"), "{count}: {filter:?}");
+        }
+        let [list, _] = plans(&RunFilter { workflow_id: Some("order-1".into()), ..open });
+        assert_eq!(list, "SEARCH runs USING INDEX runs_open (workflow_id=? AND rowid<?)");
     }
 }

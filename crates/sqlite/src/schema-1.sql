@@ -28,6 +28,8 @@ CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
 CREATE INDEX runs_workflow_id ON runs (workflow_id);
 CREATE UNIQUE INDEX runs_open ON runs (workflow_id) WHERE status = 0;
 CREATE UNIQUE INDEX runs_request ON runs (request) WHERE request IS NOT NULL;
+CREATE INDEX runs_open_no ON runs (no) WHERE status = 0;
+CREATE INDEX runs_stuck ON runs (no) WHERE stuck_reason IS NOT NULL;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL AND status = 0;
 
 CREATE TABLE turns (

@@ -90,13 +90,18 @@ impl Rows for Tables<'_> {
     }
 
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool> {
-        let sql = "UPDATE runs SET turns = ?1 + 1 WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
+        let sql = "UPDATE runs SET turns = ?1 + 1, stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, \
+             stuck_retry = NULL WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
         Ok(self.execute(sql, params![turn as i64, run.0, epoch.0])? == 1)
     }
 
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool> {
         let sql = "UPDATE runs SET owner = ?, epoch = ? WHERE no = ? AND epoch = ? AND status = 0";
         Ok(self.execute(sql, params![node.0, epoch.0, run.0, seen.0])? == 1)
+    }
+
+    fn set_parent(&mut self, run: RunNo, parent: RunNo) -> Result<()> {
+        self.execute("UPDATE runs SET parent = ? WHERE no = ?", params![parent.0, run.0]).map(drop)
     }
 
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()> {
@@ -140,6 +145,12 @@ impl Rows for Tables<'_> {
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {
         let sql = "INSERT INTO turns (run, turn, record) VALUES (?, ?, ?)";
         self.execute(sql, params![run.0, turn as i64, record]).map(drop)
+    }
+
+    fn copy_turns(&mut self, from: RunNo, to: RunNo, count: u64) -> Result<()> {
+        let sql = "INSERT INTO turns (run, turn, record) \
+             SELECT ?, turn, record FROM turns WHERE run = ? AND turn < ? ORDER BY turn";
+        self.execute(sql, params![to.0, from.0, count as i64]).map(drop)
     }
 
     fn turn(&mut self, run: RunNo, turn: u64) -> Result<Option<Vec<u8>>> {

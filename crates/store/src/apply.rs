@@ -2,6 +2,7 @@
 
 use dacapo_core::{Failure, IdReuse, Job, Name, Outcome, ParentClose, Resolution, Seq, Started, Target, Timestamp};
 
+use crate::reset::reset;
 use crate::rows::Rows;
 use crate::{
     AttemptWrite, Closing, Conflict, Epoch, NewMail, NewRun, Parent, Posted, Refused, RunNo, RunRow, Send, StartedRun,
@@ -13,11 +14,32 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// Applies one write. A refusal has changed nothing; any other error leaves the transaction to be rolled back.
 pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
     match write {
-        Write::Start(new) => start(rows, new).map(Written::Started),
+        Write::Start(new) => {
+            let mut effects = TurnWritten::default();
+            let run = start(rows, new, &mut effects)?;
+            effects.run = run.run;
+            Ok(Written::Started { run, effects: Box::new(effects) })
+        }
         Write::Turn(turn) => commit_turn(rows, turn).map(|written| Written::Turn(Box::new(written))),
-        Write::Post { run, mail } => {
+        Write::Post { run, mail, ended } => {
             open_run(rows, *run)?;
+            if let Some(task) = ended
+                && !rows.delete_task(*task)?
+            {
+                return Err(Refused::NoSuchTask.into());
+            }
             post(rows, *run, mail).map(Written::Posted)
+        }
+        Write::Settle { run, epoch, mail } => {
+            let row = open_run(rows, *run)?;
+            fence(&row, *epoch)?;
+            for (no, key, outcome) in mail {
+                rows.take_mail(*no, row.turns)?;
+                if let Some(outcome) = outcome {
+                    rows.set_outcome(*run, key, outcome)?;
+                }
+            }
+            Ok(Written::Done)
         }
         Write::Attempt(attempt) => note_attempt(rows, attempt),
         Write::Park { run, epoch, stuck } => {
@@ -32,6 +54,7 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             end(rows, &row, *status, *at, failure, &mut written)?;
             Ok(Written::Turn(Box::new(written)))
         }
+        Write::Reset(write) => reset(rows, write).map(|written| Written::Turn(Box::new(written))),
         Write::Own { run, seen, node, epoch } => {
             if rows.own(*run, *seen, *node, *epoch)? {
                 return Ok(Written::Done);
@@ -52,8 +75,8 @@ fn fence(row: &RunRow, epoch: Epoch) -> Result<()> {
 }
 
 /// Starts a run whose first turn comes later: its start job waits as mail.
-fn start(rows: &mut impl Rows, new: &NewRun) -> Result<StartedRun> {
-    match admit(rows, new)? {
+fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<StartedRun> {
+    match admit(rows, new, written)? {
         Admitted::Existing(row) => Ok(StartedRun { run: row.no, run_id: row.run_id, fresh: false, mail: None }),
         Admitted::New => {
             let run = rows.insert_run(new, 0, None, Epoch::default())?;
@@ -65,7 +88,8 @@ fn start(rows: &mut impl Rows, new: &NewRun) -> Result<StartedRun> {
     }
 }
 
-fn furnish(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<()> {
+/// Gives a new run its timers and attributes.
+pub(crate) fn furnish(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<()> {
     for (due, kind) in &new.timers {
         rows.insert_timer(run, *due, *kind)?;
     }
@@ -80,8 +104,8 @@ enum Admitted {
     Existing(Box<RunRow>),
 }
 
-/// Whether a run of this workflow id may be started, or which run stands for it.
-fn admit(rows: &mut impl Rows, new: &NewRun) -> Result<Admitted> {
+/// Whether a run of this workflow id may be started, or which run stands for it. One that it replaces ends here.
+fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<Admitted> {
     if let Some(request) = &new.request
         && let Some(no) = rows.requested_run(request)?
     {
@@ -97,7 +121,7 @@ fn admit(rows: &mut impl Rows, new: &NewRun) -> Result<Admitted> {
         return match new.conflict {
             _ if replaces => {
                 let failure = Failure::new(dacapo_core::FailureKind::Terminated, "another run took its workflow id");
-                end(rows, &row, Status::Terminated, new.started, &failure, &mut TurnWritten::default())?;
+                end(rows, &row, Status::Terminated, new.started, &failure, written)?;
                 Ok(Admitted::New)
             }
             Conflict::UseExisting => Ok(Admitted::Existing(Box::new(row))),
@@ -131,7 +155,7 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
             }
             *run
         }
-        TurnOf::New(new) => match admit(rows, new)? {
+        TurnOf::New(new) => match admit(rows, new, &mut written)? {
             Admitted::Existing(row) => {
                 let (workflow_id, run_id) = (new.workflow_id.clone(), row.run_id);
                 return Err(Refused::InUse { workflow_id, run_id, conflict: Conflict::UseExisting }.into());
@@ -207,7 +231,7 @@ fn start_child(
     at: Timestamp,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    let started = match start(rows, child) {
+    let started = match start(rows, child, written) {
         Ok(started) => {
             let run_id = started.run_id.clone();
             written.started.push(started);
@@ -250,7 +274,7 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
     reply(rows, sender, format!("sent:{}", send.seq.0), send.mail.sent, &job, written)
 }
 
-fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
+pub(crate) fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
     let job = mail.job.clone();
     match rows.insert_mail(run, mail, None)? {
         Some(no) => Ok(Posted { run, no, job, fresh: true }),
@@ -283,7 +307,7 @@ fn close_by_turn(
     match (&closing.next, &row.parent, &closing.to_parent) {
         (Some(next), _, _) => {
             // The chain goes on under the same parent, and its children are not concerned.
-            let started = start(rows, next)?;
+            let started = start(rows, next, written)?;
             written.started.push(started);
             return Ok(());
         }
@@ -329,7 +353,12 @@ fn tell_parent(
 }
 
 /// A run is closed: its children go on, are asked to cancel, or end with it.
-fn release_children(rows: &mut impl Rows, run: RunNo, at: Timestamp, written: &mut TurnWritten) -> Result<()> {
+pub(crate) fn release_children(
+    rows: &mut impl Rows,
+    run: RunNo,
+    at: Timestamp,
+    written: &mut TurnWritten,
+) -> Result<()> {
     for (child, policy) in rows.open_children(run)? {
         match policy {
             ParentClose::Abandon => {}

@@ -1,5 +1,8 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
+mod mail;
+mod reset;
+
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
@@ -9,6 +12,13 @@ use crate::{
     AttemptWrite, Closing, Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused, RunFilter,
     RunNo, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf, TurnWrite,
     TurnWritten, Write, Written,
+};
+
+pub use mail::{mail_is_settled_without_a_turn, mail_that_ends_a_task_is_in_with_the_task_s_end};
+pub use reset::{
+    a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
+    a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept,
+    children_of_a_run_that_is_reset_are_kept_or_released, the_same_request_resets_once,
 };
 
 /// One test for each rule of the suite, over a store that the expression makes.
@@ -22,9 +32,12 @@ macro_rules! conformance_tests {
             a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again
             a_run_may_start_with_its_first_turn
             an_open_workflow_id_belongs_to_one_run
+            a_start_says_whom_it_replaced_and_who_was_told
             a_used_workflow_id_may_be_refused
             the_same_request_starts_one_run
             mail_of_one_key_is_kept_once_until_a_turn_takes_it
+            mail_that_ends_a_task_is_in_with_the_task_s_end
+            mail_is_settled_without_a_turn
             a_run_with_unseen_mail_cannot_close
             a_closed_run_takes_nothing_more
             a_parent_is_told_of_its_child
@@ -33,7 +46,13 @@ macro_rules! conformance_tests {
             tasks_live_until_their_turn_ends_them
             timers_are_due_in_order
             a_run_continues_under_its_id
+            a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept
+            a_closed_run_can_be_reset_and_stays_as_it_is
+            children_of_a_run_that_is_reset_are_kept_or_released
+            a_reset_that_is_refused_changes_nothing
+            the_same_request_resets_once
             a_stuck_run_says_why
+            a_stuck_run_goes_on_with_its_next_turn
             runs_are_listed_newest_first_in_pages
         }
     };
@@ -81,8 +100,12 @@ fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
 }
 
 fn start(store: &dyn Store, new: NewRun) -> Result<StartedRun, StoreError> {
+    Ok(start_with_effects(store, new)?.0)
+}
+
+fn start_with_effects(store: &dyn Store, new: NewRun) -> Result<(StartedRun, TurnWritten), StoreError> {
     match write(store, Write::Start(Box::new(new)))? {
-        Written::Started(started) => Ok(started),
+        Written::Started { run, effects } => Ok((run, *effects)),
         other => panic!("a start was answered with {other:?}"),
     }
 }
@@ -231,6 +254,35 @@ pub fn an_open_workflow_id_belongs_to_one_run(store: &dyn Store) {
     assert_eq!(store.count(&RunFilter::default()).unwrap(), 2);
 }
 
+/// A run that is replaced ends as any other does: its parent is told, its children are released, and whoever replaced it
+/// learns of both.
+pub fn a_start_says_whom_it_replaced_and_who_was_told(store: &dyn Store) {
+    let first_turn = |new: NewRun| TurnWrite { run: TurnOf::New(Box::new(new)), ..turn(RunNo(0), 0) };
+    let instead = |run_id| NewRun { conflict: Conflict::TerminateExisting, ..new_run("order-1", run_id) };
+    let fresh = start_with_effects(store, instead("run-1")).unwrap();
+    assert_eq!(fresh.1, TurnWritten { run: fresh.0.run, ..TurnWritten::default() });
+    let parent = owned(store, "parent", "run-2").run;
+    let family = |replaced: RunNo, workflow_id, run_id, close| {
+        let link = Some(Parent { run: replaced, seq: Seq(0), close });
+        start(store, NewRun { parent: link, ..new_run(workflow_id, run_id) }).unwrap().run
+    };
+    let ended = family(fresh.0.run, "ended", "run-3", ParentClose::Terminate);
+    let (second, effects) = start_with_effects(store, instead("run-4")).unwrap();
+    assert_eq!((effects.run, effects.closed), (second.run, vec![fresh.0.run, ended]));
+    assert_eq!((effects.posted, effects.started), (Vec::new(), Vec::new()));
+    let close = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run: second.run, status: Status::Terminated, at: at(50), failure: close }).unwrap();
+    let replaced = family(parent, "order-1", "run-5", ParentClose::Abandon);
+    let asked = family(replaced, "asked", "run-6", ParentClose::RequestCancel);
+    let written = commit(store, first_turn(instead("run-7"))).unwrap();
+    let told: Vec<RunNo> = written.posted.iter().map(|posted| posted.run).collect();
+    assert_eq!((written.closed, told), (vec![replaced], vec![parent, asked]));
+    assert_eq!(status(store, written.run), Status::Open);
+    let taken = refused(commit(store, first_turn(new_run("order-1", "run-8"))));
+    assert!(matches!(taken, Refused::InUse { .. }), "{taken:?}");
+    assert_eq!((status(store, written.run), status(store, asked)), (Status::Open, Status::Open));
+}
+
 pub fn a_used_workflow_id_may_be_refused(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1");
     commit(
@@ -267,7 +319,7 @@ pub fn mail_of_one_key_is_kept_once_until_a_turn_takes_it(store: &dyn Store) {
     let run = started.run;
     let post = |key: &'static str, job: u8| {
         let mail = NewMail { key: key.into(), sent: at(2), job: vec![job] };
-        match write(store, Write::Post { run, mail }).unwrap() {
+        match write(store, Write::Post { run, mail, ended: None }).unwrap() {
             Written::Posted(posted) => posted,
             other => panic!("mail was answered with {other:?}"),
         }
@@ -306,7 +358,7 @@ pub fn a_closed_run_takes_nothing_more(store: &dyn Store) {
     let closed = Refused::Closed(Status::Terminated);
     assert_eq!(refused(commit(store, turn(run, 1))), closed);
     let mail = NewMail { key: "late".into(), sent: at(51), job: Vec::new() };
-    assert_eq!(refused(write(store, Write::Post { run, mail })), closed);
+    assert_eq!(refused(write(store, Write::Post { run, mail, ended: None })), closed);
     assert_eq!(refused(own(store, run, FIRST, Epoch(2))), closed);
     assert_eq!(records(store, run).len(), 1);
 }
@@ -462,6 +514,17 @@ pub fn a_stuck_run_says_why(store: &dyn Store) {
     assert_eq!(refused(park(None, Epoch(7))), Refused::Fenced { turns: 0, epoch: FIRST });
     park(None, FIRST).unwrap();
     assert_eq!(store.count(&filter).unwrap(), 0);
+}
+
+pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
+    let run = owned(store, "order-1", "run-1").run;
+    let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
+    write(store, Write::Park { run, epoch: FIRST, stuck: Some(stuck.clone()) }).unwrap();
+    assert_eq!(refused(commit(store, turn(run, 1))), Refused::Fenced { turns: 0, epoch: FIRST });
+    assert_eq!(store.run(run).unwrap().unwrap().stuck, Some(stuck));
+    commit(store, turn(run, 0)).unwrap();
+    assert_eq!(store.run(run).unwrap().unwrap().stuck, None);
+    assert_eq!(store.count(&RunFilter { stuck: true, ..RunFilter::default() }).unwrap(), 0);
 }
 
 pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {

@@ -17,6 +17,7 @@ mod mail;
 mod memory;
 mod number;
 mod reads;
+mod reset;
 mod rows;
 mod run;
 mod status;
@@ -37,5 +38,6 @@ pub use status::Status;
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{
-    AttemptWrite, Closing, Posted, Refused, Send, StartedRun, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, Closing, Posted, Refused, ResetWrite, Send, StartedRun, TurnOf, TurnWrite, TurnWritten, Write,
+    Written,
 };

@@ -118,6 +118,7 @@ impl Rows for Tables {
         let passes = row.status.is_open() && row.epoch == epoch && row.turns == turn;
         if passes {
             row.turns += 1;
+            row.stuck = None;
         }
         Ok(passes)
     }
@@ -129,6 +130,13 @@ impl Rows for Tables {
             (row.owner, row.epoch) = (Some(node), epoch);
         }
         Ok(passes)
+    }
+
+    fn set_parent(&mut self, run: RunNo, parent: RunNo) -> Result<()> {
+        if let Some(link) = self.runs.get_mut(&run).and_then(|row| row.parent.as_mut()) {
+            link.run = parent;
+        }
+        Ok(())
     }
 
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()> {
@@ -172,6 +180,13 @@ impl Rows for Tables {
 
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {
         self.turns.insert((run, turn), record.to_vec());
+        Ok(())
+    }
+
+    fn copy_turns(&mut self, from: RunNo, to: RunNo, count: u64) -> Result<()> {
+        let kept = self.turns.range((from, 0)..(from, count));
+        let kept: Vec<_> = kept.map(|((_, turn), record)| ((to, *turn), record.clone())).collect();
+        self.turns.extend(kept);
         Ok(())
     }
 

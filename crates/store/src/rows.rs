@@ -24,10 +24,13 @@ pub trait Rows {
     fn requested_run(&mut self, request: &str) -> Result<Option<RunNo>>;
     /// Open children, and what becomes of each when this run closes.
     fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>>;
-    /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was.
+    /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was. A run that was stuck
+    /// goes on with it.
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool>;
     /// Sets owner and epoch, if the run is open and has the epoch it was seen with. Says whether it had.
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool>;
+    /// Makes a run the child of another: the operation and what was agreed stay the same.
+    fn set_parent(&mut self, run: RunNo, parent: RunNo) -> Result<()>;
     /// Closes a run.
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()>;
     /// Says why a run does not go on, or that it does.
@@ -41,6 +44,8 @@ pub trait Rows {
 
     /// Adds a turn's record.
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()>;
+    /// Adds the first turns of a run, this many, to another that has none.
+    fn copy_turns(&mut self, from: RunNo, to: RunNo, count: u64) -> Result<()>;
     /// A turn's record.
     fn turn(&mut self, run: RunNo, turn: u64) -> Result<Option<Vec<u8>>>;
 

@@ -18,6 +18,18 @@ pub enum Write {
         run: RunNo,
         /// What.
         mail: NewMail,
+        /// The task whose result it is, and which is over with it. If that is gone, the mail is refused.
+        ended: Option<TaskNo>,
+    },
+    /// Be done with mail that brings no turn about: a rejected update, a duplicate.
+    Settle {
+        /// Whose.
+        run: RunNo,
+        /// The fence.
+        epoch: Epoch,
+        /// Which: its number and key, and what those who wait for it are told, encoded. It counts as taken by the next
+        /// turn.
+        mail: Vec<(MailNo, Name, Option<Vec<u8>>)>,
     },
     /// Note what became of an attempt that did not end its task.
     Attempt(Box<AttemptWrite>),
@@ -41,6 +53,8 @@ pub enum Write {
         /// What those who wait for it are told.
         failure: Box<Failure>,
     },
+    /// Begin a run again from a point of its history.
+    Reset(Box<ResetWrite>),
     /// Take a run into memory: from here on older epochs are refused.
     Own {
         /// Which.
@@ -132,6 +146,29 @@ pub struct Closing {
     pub next: Option<Box<NewRun>>,
 }
 
+/// A run that begins again from a point of another's history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResetWrite {
+    /// The other. If it is open, it ends as terminated; its parent is not told, because the new run takes its place.
+    pub from: RunNo,
+    /// How many turns are kept: the new run's next turn has this number. At least 1.
+    pub keep: u64,
+    /// The new run. Its start job is in the kept turns and is not put into mail; its parent is that of the run it takes
+    /// the place of.
+    pub new: NewRun,
+    /// When.
+    pub at: Timestamp,
+    /// What was pending at that point: the turn whose command it is, and the task.
+    pub tasks: Vec<(u64, NewTask)>,
+    /// What the new run finds in its mailbox.
+    pub mail: Vec<NewMail>,
+    /// Operations of the kept turns whose open children go on under the new run. Other children of a run that ends by
+    /// this are released as agreed.
+    pub children: Vec<Seq>,
+    /// What becomes the result of the other run, if it was open.
+    pub failure: Box<Failure>,
+}
+
 /// What became of an attempt that did not end its task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptWrite {
@@ -158,8 +195,13 @@ pub enum Written {
     /// It is done, and there is nothing to say of it.
     Done,
     /// The run was started, or had been.
-    Started(StartedRun),
-    /// The turn is committed.
+    Started {
+        /// The run.
+        run: StartedRun,
+        /// What else that brought about: whom it replaced, and who was told.
+        effects: Box<TurnWritten>,
+    },
+    /// The turn is committed, or the run closed or begun again.
     Turn(Box<TurnWritten>),
     /// The mail is in, or was before.
     Posted(Posted),
@@ -178,7 +220,7 @@ pub struct StartedRun {
     pub mail: Option<MailNo>,
 }
 
-/// What a committed turn brought about.
+/// What a write brought about beside its own rows: all that others may have to be told of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnWritten {
     /// The run.
@@ -227,6 +269,14 @@ pub enum Refused {
     /// There is no such run.
     #[error("there is no such run")]
     NoSuchRun,
+    /// The run has no such turn to begin again from.
+    #[error("the run cannot begin again at turn {turn}: {how}", how = choice(*.turns))]
+    NoSuchTurn {
+        /// The turn that was to be the next.
+        turn: u64,
+        /// How many turns are recorded.
+        turns: u64,
+    },
     /// There is no such task any more.
     #[error("there is no such task any more: it is over, or its run is")]
     NoSuchTask,
@@ -261,5 +311,12 @@ fn advice(conflict: &Conflict) -> &'static str {
     match conflict {
         Conflict::Fail => "wait for it to close, or choose another conflict policy",
         Conflict::UseExisting | Conflict::TerminateExisting => "another start was faster",
+    }
+}
+
+fn choice(turns: u64) -> String {
+    match turns {
+        0 => "it has played none yet, so start another run instead".to_owned(),
+        turns => format!("it has played {turns}, so choose a number from 1 to {turns}"),
     }
 }

@@ -12,7 +12,7 @@ impl Run {
     pub(super) fn end_root(&mut self, result: Result<Payload, Failure>) {
         let mut state = self.shared.lock();
         let kind = state.ending_of(result);
-        state.ending = Some(Box::new(Ending { kind, site: self.workflow.site() }));
+        state.ending = Some(Box::new(Ending { kind, site: self.workflow.site(), dropped: Vec::new() }));
         let left: Vec<UnitKey> =
             state.units.iter().filter(|(_, unit)| !unit.id.is_handler()).map(|(key, _)| *key).collect();
         drop(state);
@@ -23,9 +23,7 @@ impl Run {
     pub(super) fn at_quiescence(&mut self) {
         let mut state = self.shared.lock();
         state.reject_unhandled();
-        let Some(ending) = state.ending.take() else { return };
-        if state.waits_for_handlers() && !state.units.is_empty() {
-            state.ending = Some(ending);
+        if state.ending.is_none() || (state.waits_for_handlers() && !state.units.is_empty()) {
             return;
         }
         let left: Vec<UnitKey> = state.units.keys().copied().collect();
@@ -33,8 +31,13 @@ impl Run {
         drop(state);
         self.drop_units(&left);
         let mut state = self.shared.lock();
-        state.emit_for(UnitId::root(), ending.kind, ending.site);
+        let Ending { kind, site, mut dropped } = *state.ending.take().expect("a run that closes has an ending");
+        state.emit_for(UnitId::root(), kind, site);
         state.life = Life::Closed;
+        dropped.extend(state.open_operations());
+        dropped.sort();
+        let leftover = state.untaken_signals();
+        state.leave_behind(leftover, dropped);
     }
 
     fn drop_units(&mut self, keys: &[UnitKey]) {

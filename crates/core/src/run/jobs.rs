@@ -108,7 +108,15 @@ impl State {
     fn resolve(&mut self, seq: Seq, came: crate::Ordinal, resolution: Resolution) {
         let slot = SlotId::Operation(seq);
         if !self.slots.contains_key(&slot) {
-            return; // A late result of what was cancelled: already checked.
+            // A late result of what was cancelled: already checked.
+            let goes_on = matches!(
+                resolution,
+                Resolution::ChildStarted(Started::As(_)) | Resolution::NexusStarted(Started::As(_))
+            );
+            if let Some(ending) = self.ending.as_mut().filter(|_| !goes_on) {
+                ending.dropped.retain(|other| *other != seq);
+            }
+            return;
         }
         self.spend_body(seq);
         match resolution {

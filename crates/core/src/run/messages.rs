@@ -143,6 +143,22 @@ impl State {
         taken
     }
 
+    /// Takes all signals that nobody took, in the order in which they came. One that a wait was given and did not take is
+    /// among them: its future may outlive the units.
+    pub(crate) fn untaken_signals(&mut self) -> Vec<Signal> {
+        let Some(mail) = &mut self.mail else { return Vec::new() };
+        let mut left: Vec<(Ordinal, Box<Signal>)> =
+            mail.signals.values_mut().flat_map(|mailbox| std::mem::take(&mut mailbox.queue)).collect();
+        for slot in self.slots.values_mut() {
+            match slot.arrived.take() {
+                Some((came, Value::Signal(signal))) => left.push((came, signal)),
+                other => slot.arrived = other,
+            }
+        }
+        left.sort_by_key(|(came, _)| *came);
+        left.into_iter().map(|(_, signal)| *signal).collect()
+    }
+
     pub(crate) fn has_signal_handler(&self, name: &Name) -> bool {
         let mailbox = self.mail.as_ref().and_then(|mail| mail.signals.get(name));
         mailbox.is_some_and(|mailbox| mailbox.handler.is_some())

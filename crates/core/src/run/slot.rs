@@ -232,6 +232,9 @@ impl State {
         let mut slot = self.slots.remove(&id)?;
         match (id, slot.arrived.take()) {
             (SlotId::Operation(seq), None) => {
+                if let (None, Some(ending)) = (self.running, &mut self.ending) {
+                    ending.dropped.push(seq);
+                }
                 self.tombstones.insert(seq);
                 self.spend_body(seq);
                 self.discard(SlotId::Start(seq));
@@ -304,6 +307,14 @@ impl State {
 
     pub(crate) fn consume(&mut self, came: Ordinal) {
         self.consumed = self.consumed.max(Some(came));
+    }
+
+    /// Operations that are not resolved, and whose futures somebody still holds.
+    pub(crate) fn open_operations(&self) -> impl Iterator<Item = Seq> {
+        self.slots.iter().filter_map(|(id, slot)| match (id, &slot.arrived) {
+            (SlotId::Operation(seq), None) => Some(*seq),
+            _ => None,
+        })
     }
 
     /// One of the units that this slot counts has ended.

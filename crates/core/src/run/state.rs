@@ -15,7 +15,7 @@ use super::seq_set::SeqSet;
 use super::slot::{Slot, SlotId};
 use super::unit::{Unit, UnitFuture, UnitKey};
 use crate::activation::History;
-use crate::job::Start;
+use crate::job::{Signal, Start};
 use crate::policy::RunScheduler;
 use crate::small_map::SmallMap;
 use crate::{
@@ -40,6 +40,8 @@ pub(crate) enum Life {
 pub(crate) struct Ending {
     pub(crate) kind: CommandKind,
     pub(crate) site: &'static Location<'static>,
+    /// Operations that were given up without a command since the workflow function returned, and are not resolved.
+    pub(crate) dropped: Vec<Seq>,
 }
 
 pub(crate) struct State {
@@ -120,6 +122,8 @@ pub(crate) struct Closures {
 pub(crate) struct Notes {
     pub(crate) rejected: Vec<Rejected>,
     pub(crate) warnings: Vec<Warning>,
+    pub(crate) leftover: Vec<Signal>,
+    pub(crate) dropped: Vec<Seq>,
 }
 
 /// What a run has learnt or remembers by name. Most remember nothing.
@@ -312,6 +316,14 @@ impl State {
 
     pub(crate) fn reject(&mut self, update: Name, failure: Failure) {
         self.notes.get_or_insert_default().rejected.push(Rejected { update, failure });
+    }
+
+    /// Says what is left of a run that closes.
+    pub(crate) fn leave_behind(&mut self, leftover: Vec<Signal>, dropped: Vec<Seq>) {
+        if !leftover.is_empty() || !dropped.is_empty() {
+            let notes = self.notes.get_or_insert_default();
+            (notes.leftover, notes.dropped) = (leftover, dropped);
+        }
     }
 
     pub(crate) fn take_notes(&mut self) -> Notes {

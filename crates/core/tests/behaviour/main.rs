@@ -11,6 +11,7 @@ mod failures;
 mod handlers;
 mod inspection;
 mod kit;
+mod leftovers;
 mod mended;
 mod panics;
 mod phases;

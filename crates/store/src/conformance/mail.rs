@@ -1,0 +1,53 @@
+//! Mail that does more than wait: it ends a task, or is settled without a turn.
+
+use super::*;
+
+fn mail(key: &'static str) -> NewMail {
+    NewMail { key: key.into(), sent: at(2), job: vec![7] }
+}
+
+pub fn mail_that_ends_a_task_is_in_with_the_task_s_end(store: &dyn Store) {
+    let run = owned(store, "order-1", "run-1").run;
+    let task = |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let tasks = commit(store, TurnWrite { tasks: vec![task(0), task(1)], ..turn(run, 0) }).unwrap().tasks;
+    let post = |run, key, ended| write(store, Write::Post { run, mail: mail(key), ended: Some(ended) });
+    let Written::Posted(posted) = post(run, "result-0", tasks[0]).unwrap() else { panic!("mail is posted") };
+    assert!(posted.fresh);
+    let left = |store: &dyn Store| store.tasks_of(run).unwrap().iter().map(|task| task.no).collect::<Vec<_>>();
+    assert_eq!((left(store), store.mail(run, "result-0").unwrap().unwrap().no), (vec![tasks[1]], posted.no));
+    assert_eq!(refused(post(run, "again", tasks[0])), Refused::NoSuchTask);
+    assert_eq!(store.mail(run, "again").unwrap(), None);
+    assert_eq!(refused(post(RunNo(999), "nobody", tasks[1])), Refused::NoSuchRun);
+    let other = owned(store, "order-2", "run-2").run;
+    let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run: other, status: Status::Terminated, at: at(50), failure }).unwrap();
+    assert_eq!(refused(post(other, "late", tasks[1])), Refused::Closed(Status::Terminated));
+    assert_eq!(left(store), [tasks[1]]);
+}
+
+pub fn mail_is_settled_without_a_turn(store: &dyn Store) {
+    let started = owned(store, "order-1", "run-1");
+    let run = started.run;
+    commit(store, TurnWrite { taken: started.mail.into_iter().collect(), ..turn(run, 0) }).unwrap();
+    let post = |key| match write(store, Write::Post { run, mail: mail(key), ended: None }).unwrap() {
+        Written::Posted(posted) => posted.no,
+        other => panic!("mail was answered with {other:?}"),
+    };
+    let (rejected, twice, waiting) = (post("rejected"), post("twice"), post("waiting"));
+    let settle = |run, epoch| {
+        let mail = vec![(rejected, "rejected".into(), Some(vec![5])), (twice, "twice".into(), None)];
+        write(store, Write::Settle { run, epoch, mail })
+    };
+    let unseen = || store.unseen(run).unwrap().iter().map(|mail| mail.no).collect::<Vec<_>>();
+    assert_eq!(refused(settle(run, Epoch(7))), Refused::Fenced { turns: 1, epoch: FIRST });
+    assert_eq!(refused(settle(RunNo(999), FIRST)), Refused::NoSuchRun);
+    assert_eq!(unseen(), [rejected, twice, waiting]);
+    assert_eq!(settle(run, FIRST).unwrap(), Written::Done);
+    assert_eq!(unseen(), [waiting]);
+    let settled = |key| store.mail(run, key).unwrap().map(|mail| (mail.taken, mail.outcome));
+    assert_eq!(settled("rejected"), Some((Some(1), Some(vec![5]))));
+    assert_eq!(settled("twice"), Some((Some(1), None)));
+    assert_eq!((store.run(run).unwrap().unwrap().turns, records(store, run).len()), (1, 1));
+    commit(store, TurnWrite { taken: vec![waiting], close: closing(Status::Completed), ..turn(run, 1) }).unwrap();
+    assert_eq!(refused(settle(run, FIRST)), Refused::Closed(Status::Completed));
+}

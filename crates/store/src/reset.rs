@@ -1,0 +1,84 @@
+//! Reset: a run begins again from a point of another's history. Never a change of that history: it stays where it is, and
+//! the new run has a copy of what it keeps.
+
+use dacapo_core::Outcome;
+
+use crate::apply::{furnish, post, release_children};
+use crate::rows::Rows;
+use crate::{Epoch, NewRun, Refused, ResetWrite, RunNo, RunRow, Status, StoreError, TurnWritten};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWritten> {
+    let row = rows.run(write.from)?.ok_or(Refused::NoSuchRun)?;
+    if let Some(run) = requested(rows, &write.new)? {
+        return Ok(TurnWritten { run, ..TurnWritten::default() });
+    }
+    if write.keep == 0 || write.keep > row.turns {
+        return Err(Refused::NoSuchTurn { turn: write.keep, turns: row.turns }.into());
+    }
+    refuse_other(rows, write)?;
+    let mut written = TurnWritten::default();
+    if row.status.is_open() {
+        let outcome = Outcome::Failed(write.failure.clone());
+        let result = minicbor::to_vec(&outcome).expect("writing to memory cannot fail");
+        rows.close(row.no, Status::Terminated, write.at, &result)?;
+        rows.delete_tasks(row.no)?;
+        written.closed.push(row.no);
+    }
+    let run = begin(rows, &row, write)?;
+    written.run = run;
+    for (turn, task) in &write.tasks {
+        written.tasks.push(rows.insert_task(run, *turn, task)?);
+    }
+    for mail in &write.mail {
+        written.posted.push(post(rows, run, mail)?);
+    }
+    adopt(rows, &row, run, write)?;
+    if row.status.is_open() {
+        release_children(rows, row.no, write.at, &mut written)?;
+    }
+    Ok(written)
+}
+
+/// The run that this very request made before.
+fn requested(rows: &mut impl Rows, new: &NewRun) -> Result<Option<RunNo>> {
+    let Some(request) = &new.request else { return Ok(None) };
+    let Some(no) = rows.requested_run(request)? else { return Ok(None) };
+    let row = rows.run(no)?.ok_or(Refused::NoSuchRun)?;
+    match row.workflow_id == new.workflow_id && row.workflow == new.workflow {
+        true => Ok(Some(no)),
+        false => Err(Refused::OtherRequest(request.clone()).into()),
+    }
+}
+
+/// Another run may have taken the workflow id since.
+fn refuse_other(rows: &mut impl Rows, write: &ResetWrite) -> Result<()> {
+    let new = &write.new;
+    let Some(other) = rows.open_run(&new.workflow_id)?.filter(|other| *other != write.from) else { return Ok(()) };
+    let run_id = rows.run(other)?.ok_or(Refused::NoSuchRun)?.run_id;
+    Err(Refused::InUse { workflow_id: new.workflow_id.clone(), run_id, conflict: new.conflict }.into())
+}
+
+/// The new run, with the turns it keeps.
+fn begin(rows: &mut impl Rows, old: &RunRow, write: &ResetWrite) -> Result<RunNo> {
+    // The parent of an open run still waits, and the new run takes its place. That of a closed one has its answer, and a
+    // second one would be an error there.
+    let parent = old.parent.clone().filter(|_| old.status.is_open());
+    let new = NewRun { parent, ..write.new.clone() };
+    let run = rows.insert_run(&new, write.keep, None, Epoch::default())?;
+    rows.copy_turns(old.no, run, write.keep)?;
+    furnish(rows, run, &new)?;
+    Ok(run)
+}
+
+/// Children that the kept turns started go on under the new run, which still awaits them.
+fn adopt(rows: &mut impl Rows, old: &RunRow, run: RunNo, write: &ResetWrite) -> Result<()> {
+    for (child, _) in rows.open_children(old.no)? {
+        let row = rows.run(child)?.ok_or(Refused::NoSuchRun)?;
+        if row.parent.is_some_and(|parent| write.children.contains(&parent.seq)) {
+            rows.set_parent(child, run)?;
+        }
+    }
+    Ok(())
+}
