@@ -289,8 +289,9 @@ pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<Name> {
     Ok(Name::from(row.get::<_, String>(column)?))
 }
 
-pub(crate) const fn moment(at: Timestamp) -> i64 {
-    at.0 as i64
+/// A moment as SQLite keeps it. The end of time is the last moment it can hold.
+pub(crate) fn moment(at: Timestamp) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
 pub(crate) const fn time(moment: i64) -> Timestamp {

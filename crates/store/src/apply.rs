@@ -1,6 +1,9 @@
 //! What writes mean, once for all stores: fences first, then rows.
 
-use dacapo_core::{Failure, IdReuse, Job, Name, Outcome, ParentClose, Resolution, Seq, Started, Target, Timestamp};
+use dacapo_core::{
+    ChildFailed, Failure, FailureKind, IdReuse, Job, Name, Outcome, ParentClose, Resolution, Seq, Started, Target,
+    Timestamp,
+};
 
 use crate::reset::reset;
 use crate::rows::Rows;
@@ -41,6 +44,18 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             }
             Ok(Written::Done)
         }
+        Write::Forget { run, tasks, timers } => {
+            if rows.run(*run)?.is_some_and(|row| row.status.is_open()) {
+                return Err(Refused::Open.into());
+            }
+            for task in tasks {
+                rows.delete_task(*task)?;
+            }
+            for (due, kind) in timers {
+                rows.delete_timer(*run, *due, *kind)?;
+            }
+            Ok(Written::Done)
+        }
         Write::Attempt(attempt) => note_attempt(rows, attempt),
         Write::Park { run, epoch, stuck } => {
             let row = open_run(rows, *run)?;
@@ -77,13 +92,15 @@ fn fence(row: &RunRow, epoch: Epoch) -> Result<()> {
 /// Starts a run whose first turn comes later: its start job waits as mail.
 fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<StartedRun> {
     match admit(rows, new, written)? {
-        Admitted::Existing(row) => Ok(StartedRun { run: row.no, run_id: row.run_id, fresh: false, mail: None }),
+        Admitted::Existing(row) => {
+            Ok(StartedRun { run: row.no, run_id: row.run_id, fresh: false, ..Default::default() })
+        }
         Admitted::New => {
             let run = rows.insert_run(new, 0, None, Epoch::default())?;
             let mail = NewMail { key: Name::from_static("start"), sent: new.started, job: new.start.clone() };
             let mail = rows.insert_mail(run, &mail, None)?;
             furnish(rows, run, new)?;
-            Ok(StartedRun { run, run_id: new.run_id.clone(), fresh: true, mail })
+            Ok(StartedRun { run, run_id: new.run_id.clone(), fresh: true, mail, timers: new.timers.clone() })
         }
     }
 }
@@ -120,7 +137,7 @@ fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Resul
         let replaces = new.conflict == Conflict::TerminateExisting || new.reuse == IdReuse::TerminateIfRunning;
         return match new.conflict {
             _ if replaces => {
-                let failure = Failure::new(dacapo_core::FailureKind::Terminated, "another run took its workflow id");
+                let failure = Failure::new(FailureKind::Terminated, "another run took its workflow id");
                 end(rows, &row, Status::Terminated, new.started, &failure, written)?;
                 Ok(Admitted::New)
             }
@@ -231,7 +248,10 @@ fn start_child(
     at: Timestamp,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    let started = match start(rows, child, written) {
+    // A run that starts with this turn had no number when its children were planned.
+    let parent_link = child.parent.clone().map(|link| Parent { run: parent, ..link });
+    let child = NewRun { parent: parent_link, ..child.clone() };
+    let started = match start(rows, &child, written) {
         Ok(started) => {
             let run_id = started.run_id.clone();
             written.started.push(started);
@@ -270,8 +290,9 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
         true => Resolution::CancelExternal { failure },
         false => Resolution::SignalExternal { failure },
     };
-    let job = Job::Resolve { seq: send.seq, resolution };
-    reply(rows, sender, format!("sent:{}", send.seq.0), send.mail.sent, &job, written)
+    let Some(seq) = send.seq else { return Ok(()) };
+    let job = Job::Resolve { seq, resolution };
+    reply(rows, sender, format!("sent:{}", seq.0), send.mail.sent, &job, written)
 }
 
 pub(crate) fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
@@ -308,6 +329,9 @@ fn close_by_turn(
         (Some(next), _, _) => {
             // The chain goes on under the same parent, and its children are not concerned.
             let started = start(rows, next, written)?;
+            for mail in &closing.carried {
+                post(rows, started.run, mail)?;
+            }
             written.started.push(started);
             return Ok(());
         }
@@ -331,7 +355,16 @@ fn end(
     rows.delete_tasks(row.no)?;
     written.closed.push(row.no);
     if let Some(parent) = &row.parent {
-        let job = Job::Resolve { seq: parent.seq, resolution: Resolution::Child(outcome) };
+        let child = ChildFailed {
+            workflow: row.workflow.clone(),
+            workflow_id: row.workflow_id.clone(),
+            run_id: row.run_id.clone(),
+            ..ChildFailed::default()
+        };
+        let message = format!("child workflow {} is {status}", row.workflow);
+        let failure = Failure::new(FailureKind::Child(Box::new(child)), message).caused_by(failure.clone());
+        let resolution = Resolution::Child(Outcome::Failed(Box::new(failure)));
+        let job = Job::Resolve { seq: parent.seq, resolution };
         tell_parent(rows, row, parent, at, minicbor::to_vec(&job).expect("writing to memory cannot fail"), written)?;
     }
     release_children(rows, row.no, at, written)
@@ -368,7 +401,7 @@ pub(crate) fn release_children(
             }
             _ => {
                 let row = rows.run(child)?.ok_or(Refused::NoSuchRun)?;
-                let failure = Failure::new(dacapo_core::FailureKind::Terminated, "the parent closed");
+                let failure = Failure::new(FailureKind::Terminated, "the parent closed");
                 end(rows, &row, Status::Terminated, at, &failure, written)?;
             }
         }

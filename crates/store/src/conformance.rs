@@ -52,6 +52,7 @@ macro_rules! conformance_tests {
             a_reset_that_is_refused_changes_nothing
             the_same_request_resets_once
             a_stuck_run_says_why
+            what_is_left_of_a_closed_run_can_be_removed
             a_stuck_run_goes_on_with_its_next_turn
             runs_are_listed_newest_first_in_pages
         }
@@ -146,7 +147,7 @@ fn turn(run: RunNo, number: u64) -> TurnWrite {
 }
 
 fn closing(status: Status) -> Option<Closing> {
-    Some(Closing { status, result: vec![9], to_parent: None, next: None })
+    Some(Closing { status, result: vec![9], to_parent: None, next: None, carried: Vec::new() })
 }
 
 fn commit(store: &dyn Store, turn: TurnWrite) -> Result<TurnWritten, StoreError> {
@@ -420,14 +421,17 @@ pub fn mail_to_other_runs_arrives_or_its_sender_is_told(store: &dyn Store) {
     let sender = owned(store, "sender", "run-1");
     let other = owned(store, "other", "run-2").run;
     let send = |seq, to: &'static str| Send {
-        seq: Seq(seq),
+        seq: (seq < 2).then_some(Seq(seq)),
         is_cancel: false,
         to: Target::workflow(to),
         mail: NewMail { key: format!("from-{seq}").into(), sent: at(2), job: vec![1] },
     };
     let taken = sender.mail.into_iter().collect();
-    commit(store, TurnWrite { taken, sends: vec![send(0, "other"), send(1, "nobody")], ..turn(sender.run, 0) })
-        .unwrap();
+    commit(
+        store,
+        TurnWrite { taken, sends: vec![send(0, "other"), send(1, "nobody"), send(2, "nobody")], ..turn(sender.run, 0) },
+    )
+    .unwrap();
     assert!(store.mail(other, "from-0").unwrap().is_some());
     let told = jobs(store, sender.run);
     let delivered = Resolution::SignalExternal { failure: None };
@@ -437,6 +441,7 @@ pub fn mail_to_other_runs_arrives_or_its_sender_is_told(store: &dyn Store) {
         _ => false,
     };
     assert!(lost(&told[1]), "{told:?}");
+    assert_eq!(told.len(), 2, "whoever does not want to know is not told");
 }
 
 pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
@@ -494,14 +499,31 @@ pub fn timers_are_due_in_order(store: &dyn Store) {
 pub fn a_run_continues_under_its_id(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let next = Some(Box::new(NewRun { first_run_id: "run-1".into(), ..new_run("order-1", "run-2") }));
-    let close = Some(Closing { status: Status::ContinuedAsNew, result: Vec::new(), to_parent: None, next });
+    let carried = vec![NewMail { key: "carried:0".into(), sent: at(2), job: vec![7] }];
+    let close = Some(Closing { status: Status::ContinuedAsNew, result: Vec::new(), to_parent: None, next, carried });
     let taken = started.mail.into_iter().collect();
     let written = commit(store, TurnWrite { taken, close, ..turn(started.run, 0) }).unwrap();
     assert_eq!(status(store, started.run), Status::ContinuedAsNew);
     let row = store.find("order-1", None).unwrap().unwrap();
     assert_eq!((row.no, row.run_id.as_str(), row.first_run_id.as_str()), (written.started[0].run, "run-2", "run-1"));
+    let keys: Vec<Name> = store.unseen(row.no).unwrap().into_iter().map(|mail| mail.key).collect();
+    assert_eq!(keys, ["start", "carried:0"], "what the first run did not take waits behind the start");
     let first = store.find("order-1", Some("run-1")).unwrap().unwrap();
     assert_eq!(first.no, started.run);
+}
+
+pub fn what_is_left_of_a_closed_run_can_be_removed(store: &dyn Store) {
+    let started = owned(store, "order-1", "run-1");
+    let (run, taken) = (started.run, started.mail.into_iter().collect());
+    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(3), priority: 0, position: 0 };
+    let timer = (at(9), TimerKind::RunTimeout);
+    let written = commit(store, TurnWrite { tasks: vec![task], timers: vec![timer], taken, ..turn(run, 0) }).unwrap();
+    let forget = || Write::Forget { run, tasks: written.tasks.clone(), timers: vec![timer] };
+    assert_eq!(write(store, forget()).unwrap_err(), Refused::Open.into());
+    assert_eq!((store.tasks_of(run).unwrap().len(), store.next_due().unwrap()), (1, Some(at(9))));
+    commit(store, TurnWrite { close: closing(Status::Completed), ..turn(run, 1) }).unwrap();
+    write(store, forget()).unwrap();
+    assert_eq!((store.tasks_of(run).unwrap().len(), store.next_due().unwrap()), (0, None));
 }
 
 pub fn a_stuck_run_says_why(store: &dyn Store) {

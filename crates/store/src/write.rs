@@ -31,6 +31,15 @@ pub enum Write {
         /// turn.
         mail: Vec<(MailNo, Name, Option<Vec<u8>>)>,
     },
+    /// Remove what is left of a closed run: tasks and timers that nobody waits for.
+    Forget {
+        /// Whose.
+        run: RunNo,
+        /// Tasks that are over.
+        tasks: Vec<TaskNo>,
+        /// Timers that are over.
+        timers: Vec<(Timestamp, TimerKind)>,
+    },
     /// Note what became of an attempt that did not end its task.
     Attempt(Box<AttemptWrite>),
     /// Note that a run cannot go on.
@@ -123,8 +132,8 @@ pub enum TurnOf {
 /// Mail to another run, and the operation of the sender that it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Send {
-    /// The sender's operation: told whether it arrived.
-    pub seq: Seq,
+    /// The sender's operation, which is told whether it arrived; none if nobody wants to know.
+    pub seq: Option<Seq>,
     /// Whether it is a signal or a request to cancel.
     pub is_cancel: bool,
     /// Whom.
@@ -144,6 +153,8 @@ pub struct Closing {
     pub to_parent: Option<Vec<u8>>,
     /// The run that it goes on as.
     pub next: Option<Box<NewRun>>,
+    /// Mail that the next run finds: what this one was sent and did not take.
+    pub carried: Vec<NewMail>,
 }
 
 /// A run that begins again from a point of another's history.
@@ -208,7 +219,7 @@ pub enum Written {
 }
 
 /// A run that was started, or had been.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartedRun {
     /// Its number.
     pub run: RunNo,
@@ -218,6 +229,8 @@ pub struct StartedRun {
     pub fresh: bool,
     /// Its start job, which waits as mail, if this write left it there.
     pub mail: Option<MailNo>,
+    /// Timers that began with it.
+    pub timers: Vec<(Timestamp, TimerKind)>,
 }
 
 /// What a write brought about beside its own rows: all that others may have to be told of.
@@ -269,6 +282,9 @@ pub enum Refused {
     /// There is no such run.
     #[error("there is no such run")]
     NoSuchRun,
+    /// The run is open, and this can only be done to a closed one.
+    #[error("the run is open: what it waits for cannot be removed")]
+    Open,
     /// The run has no such turn to begin again from.
     #[error("the run cannot begin again at turn {turn}: {how}", how = choice(*.turns))]
     NoSuchTurn {

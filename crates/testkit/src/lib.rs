@@ -25,15 +25,20 @@
 //! ```
 
 mod check;
+mod crash;
 mod play;
 mod render;
 mod script;
+mod stage;
+mod virtual_host;
 
 pub use check::{check, check_replay, check_workflow, workflow};
+pub use crash::Moment;
 pub use expect_test::{Expect, expect};
 pub use play::{Mode, Play};
 pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
+pub use stage::{CACHES, Stage};
 
 /// The programs of the front page, compiled and played.
 #[cfg(doctest)]

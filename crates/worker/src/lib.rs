@@ -5,13 +5,15 @@
 //! own runtime ([`Attempts`]), where they may do as they like.
 
 mod activity;
+mod attempt;
 mod attempts;
 mod ctx;
 mod pool;
 mod registry;
 
 pub use activity::{Activity, ActivityBody, ActivityFuture};
-pub use attempts::{Attempts, Running};
+pub use attempt::{Attempt, AttemptCode, Grip};
+pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
 pub use pool::TurnPool;
 pub use registry::{Registry, RegistryError};

@@ -1,0 +1,365 @@
+//! Attempts of activities: started when a place is free, judged when they end, tried again by their retry policy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_core::{
+    ActivityFailed, Failure, FailureKind, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp, TurnRecord,
+};
+use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
+use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
+
+use crate::desk::{Task, TaskState};
+use crate::inner::Inner;
+use crate::live::{About, Arrival};
+use crate::timers::Due;
+use crate::translate::{encode, pause_after};
+
+/// Reported progress is stored at most this often.
+const LONGEST_THROTTLE: Duration = Duration::from_secs(60);
+/// The same, for activities without a heartbeat timeout.
+const DEFAULT_THROTTLE: Duration = Duration::from_secs(30);
+
+impl Task {
+    pub(crate) fn grip(&self) -> Option<Grip> {
+        match &self.state {
+            TaskState::Running(attempting) => attempting.grip.clone(),
+            _ => None,
+        }
+    }
+
+    fn outcome(&self, result: Result<Payload, Failure>, retry: RetryState) -> Outcome {
+        match result {
+            Ok(result) => Outcome::Completed(result),
+            Err(failure) => {
+                let command = &self.command;
+                let id = command.id.to_string().into();
+                let about = ActivityFailed { activity: command.activity.clone(), id, retry };
+                let message = format!("activity {} failed", command.activity);
+                let wrapped = Failure::new(FailureKind::Activity(Box::new(about)), message).caused_by(failure);
+                Outcome::Failed(Box::new(wrapped))
+            }
+        }
+    }
+
+    /// When all attempts together must have ended.
+    fn over(&self) -> Option<Timestamp> {
+        self.command.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout))
+    }
+}
+
+impl Inner {
+    /// Starts what is ready, as far as there are places.
+    pub(crate) fn dispatch(self: &Arc<Self>) {
+        if self.trouble().is_some() {
+            return;
+        }
+        loop {
+            let now = self.host.now();
+            let next = self.desk().next(self.options.attempts, now);
+            let Some((run, task)) = next else { return };
+            self.start_attempt(run, task, now);
+        }
+    }
+
+    fn start_attempt(self: &Arc<Self>, run: RunNo, task: Task, now: Timestamp) {
+        let (seq, number) = (task.command.seq, task.attempt);
+        let Some(activity) = self.options.registry.find_activity(&task.command.activity) else {
+            self.desk().unserved(run, seq);
+            return self.say_unserved(run, &task);
+        };
+        let this = Arc::downgrade(self);
+        let heartbeats = {
+            let this = this.clone();
+            move |details: Payload| {
+                if let Some(this) = this.upgrade() {
+                    this.heartbeat(run, seq, number, details);
+                }
+            }
+        };
+        let ctx = ActivityCtx::new(info(&task, now), Arc::new(heartbeats));
+        let attempt = Attempt::new(activity, ctx, task.command.input.clone(), move |result| {
+            if let Some(this) = this.upgrade() {
+                this.attempt_done(run, seq, number, result);
+            }
+        });
+        self.desk().hold(run, seq, number, &attempt.grip());
+        let timeouts = &task.command.timeouts;
+        let limits =
+            [(timeouts.start_to_close, TimeoutKind::StartToClose), (timeouts.heartbeat, TimeoutKind::Heartbeat)];
+        for (timeout, kind) in limits {
+            if let Some(timeout) = timeout {
+                self.own_timer(now.after(timeout), Due::Attempt { run, seq, attempt: number, kind });
+            }
+        }
+        self.host.attempt(attempt);
+    }
+
+    /// An activity waits for a program that serves its type. The run says so; it is not its fault.
+    fn say_unserved(self: &Arc<Self>, run: RunNo, task: &Task) {
+        let now = self.host.now();
+        let known: Vec<&str> = self.options.registry.activities().map(dacapo_core::Name::as_str).collect();
+        let reason = format!(
+            "activity {:?} is not served here; served are: {}. Serve it in this program; the run goes on by itself then",
+            task.command.activity,
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+        );
+        tracing::warn!(workflow_id = %task.about.workflow_id, run_id = %task.about.run_id, "{reason}");
+        let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
+        let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
+        self.later(move |this| this.submit(write, |_, _| {}));
+    }
+
+    /// An attempt came to this.
+    fn attempt_done(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, result: Result<Payload, Failure>) {
+        let limit = self.options.payload_limit;
+        let result = match result {
+            Ok(result) if result.data.len() > limit => {
+                let message = format!(
+                    "the result has {} bytes, and the limit is {limit}: store large data elsewhere and return a reference",
+                    result.data.len()
+                );
+                Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
+            }
+            result => result,
+        };
+        let mut desk = self.desk();
+        let Some((task, _)) = desk.attempting(run, seq, attempt) else { return };
+        let now = self.host.now();
+        match result {
+            Ok(result) => {
+                let task = desk.remove(run, seq);
+                drop(desk);
+                self.resolve_task(run, task, Ok(result), RetryState::Unspecified);
+            }
+            Err(failure) => match judge(task, &failure, now) {
+                Judged::Again(at) => {
+                    task.failure = Some(failure);
+                    desk.wait(run, seq, at);
+                    let write = desk.get(run, seq).map(|task| attempt_write(task, at));
+                    drop(desk);
+                    self.try_again(run, seq, at, write);
+                }
+                Judged::Over(why) => {
+                    let task = desk.remove(run, seq);
+                    drop(desk);
+                    self.resolve_task(run, task, Err(failure), why);
+                }
+            },
+        }
+        self.dispatch();
+    }
+
+    fn try_again(self: &Arc<Self>, run: RunNo, seq: Seq, at: Timestamp, write: Option<AttemptWrite>) {
+        let Some(write) = write else { return };
+        let attempt = write.attempt;
+        self.later(move |this| {
+            this.submit(Write::Attempt(Box::new(write)), move |this, result| match result {
+                Ok(_) | Err(StoreError::Full(_)) => this.own_timer(at, Due::Task { run, seq, attempt }),
+                // It is over, or its run is.
+                Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
+                Err(_) => {}
+            });
+        });
+    }
+
+    fn resolve_task(
+        self: &Arc<Self>,
+        run: RunNo,
+        task: Option<Task>,
+        result: Result<Payload, Failure>,
+        why: RetryState,
+    ) {
+        if let Some(task) = task {
+            let outcome = task.outcome(result, why);
+            self.deliver(run, Arrival::Result { task: task.no, seq: task.command.seq, outcome });
+        }
+    }
+
+    /// An attempt has taken too long, or was silent for too long.
+    pub(crate) fn attempt_timed_out(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind) {
+        let now = self.host.now();
+        let mut desk = self.desk();
+        let Some((task, attempting)) = desk.attempting(run, seq, attempt) else { return };
+        let heartbeat = task.command.timeouts.heartbeat.map(|timeout| attempting.last_heartbeat.after(timeout));
+        if let (TimeoutKind::Heartbeat, Some(deadline)) = (kind, heartbeat)
+            && deadline > now
+        {
+            drop(desk);
+            return self.own_timer(deadline, Due::Attempt { run, seq, attempt, kind });
+        }
+        drop(desk);
+        let words = match kind {
+            TimeoutKind::Heartbeat => "the attempt was silent for too long (heartbeat timeout)",
+            _ => "the attempt took too long (start-to-close timeout)",
+        };
+        self.attempt_done(run, seq, attempt, Err(Failure::new(FailureKind::Timeout(kind), words)));
+        if let Some(grip) = attempting.grip {
+            grip.give_up(words);
+        }
+    }
+
+    /// An activity has used up the time that was set for all its attempts, or for the wait before the first. Says whether
+    /// it was pending.
+    pub(crate) fn task_timed_out(self: &Arc<Self>, run: RunNo, seq: Seq, kind: TimeoutKind) -> bool {
+        let mut desk = self.desk();
+        let Some(task) = desk.get(run, seq) else { return false };
+        if kind == TimeoutKind::ScheduleToStart && (task.attempt > 1 || matches!(task.state, TaskState::Running(_))) {
+            return true;
+        }
+        let task = desk.remove(run, seq);
+        drop(desk);
+        let words = match kind {
+            TimeoutKind::ScheduleToStart => "no attempt began in time (schedule-to-start timeout)",
+            _ => "all attempts together took too long (schedule-to-close timeout)",
+        };
+        if let Some(grip) = task.as_ref().and_then(Task::grip) {
+            grip.give_up(words);
+        }
+        let mut failure = Failure::new(FailureKind::Timeout(kind), words);
+        if let Some(last) = task.as_ref().and_then(|task| task.failure.clone()) {
+            failure = failure.caused_by(last);
+        }
+        self.resolve_task(run, task, Err(failure), RetryState::Timeout);
+        self.dispatch();
+        true
+    }
+
+    fn heartbeat(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, details: Payload) {
+        let now = self.host.now();
+        let mut desk = self.desk();
+        let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) else { return };
+        attempting.last_heartbeat = now;
+        let throttle = task.command.timeouts.heartbeat.map_or(DEFAULT_THROTTLE, |timeout| timeout.mul_f64(0.8));
+        let stores = now.since(attempting.stored) >= throttle.min(LONGEST_THROTTLE);
+        if stores {
+            attempting.stored = now;
+        }
+        task.details = Some(details);
+        task.state = TaskState::Running(attempting);
+        let write = stores.then(|| attempt_write(task, now));
+        drop(desk);
+        if let Some(write) = write {
+            self.later(move |this| this.submit(Write::Attempt(Box::new(write)), |_, _| {}));
+        }
+    }
+
+    /// A workflow no longer wants an activity.
+    pub(crate) fn cancel_task(self: &Arc<Self>, run: RunNo, seq: Seq, waits: bool) {
+        let reason = "the workflow no longer wants it";
+        let mut desk = self.desk();
+        let running = desk.get(run, seq).is_some_and(|task| matches!(task.state, TaskState::Running(_)));
+        if waits && running {
+            let task = desk.get_mut(run, seq).expect("the task was just seen");
+            task.cancelled = Some(reason.to_owned());
+            let grip = task.grip();
+            drop(desk);
+            if let Some(grip) = grip {
+                grip.cancel(reason);
+            }
+            return;
+        }
+        let task = desk.remove(run, seq);
+        drop(desk);
+        if waits {
+            let failure = Failure::new(FailureKind::Cancelled, reason);
+            return self.resolve_task(run, task, Err(failure), RetryState::CancelRequested);
+        }
+        if let Some(grip) = task.and_then(|task| task.grip()) {
+            grip.give_up(reason);
+        }
+    }
+
+    /// Takes over a task that an earlier process left: reads what it is from the turn that asked for it.
+    pub(crate) fn adopt(self: &Arc<Self>, row: &TaskRow) -> Result<(), StoreError> {
+        let Some(run) = self.store.run(row.run)? else { return Ok(()) };
+        let Ok(about) = About::of(&run) else { return Ok(()) };
+        let records = self.records(row.run, row.turn, 1)?;
+        let record = records.first().and_then(|(_, bytes)| TurnRecord::from_bytes(bytes).ok());
+        let command = record.as_ref().and_then(|record| record.commands.get(row.position as usize));
+        let Some((dacapo_core::CommandKind::Activity(command), record)) =
+            command.map(|command| &command.kind).zip(record.as_ref())
+        else {
+            tracing::error!(run = %row.run, task = ?row.no, "the command behind a task cannot be read");
+            return Ok(());
+        };
+        let now = self.host.now();
+        let state = match row.ready > now {
+            true => TaskState::Waiting { until: row.ready },
+            false => TaskState::Ready,
+        };
+        let waits = row.ready > now;
+        let task = Task {
+            no: row.no,
+            about: Arc::new(about),
+            command: Arc::new((**command).clone()),
+            scheduled: record.now,
+            priority: row.priority,
+            attempt: row.attempt,
+            failure: row.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+            details: row.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+            state,
+            cancelled: None,
+        };
+        self.desk().add(row.run, task);
+        if waits {
+            self.own_timer(row.ready, Due::Task { run: row.run, seq: row.seq, attempt: row.attempt });
+        }
+        Ok(())
+    }
+}
+
+enum Judged {
+    Again(Timestamp),
+    Over(RetryState),
+}
+
+/// Whether a failed attempt is followed by another.
+fn judge(task: &Task, failure: &Failure, now: Timestamp) -> Judged {
+    if task.cancelled.is_some() {
+        return Judged::Over(RetryState::CancelRequested);
+    }
+    let Some(retry) = &task.command.retry else { return Judged::Over(RetryState::RetryPolicyNotSet) };
+    match pause_after(retry, task.attempt, failure) {
+        Some(pause) => {
+            let at = now.after(pause);
+            if task.over().is_some_and(|over| at >= over) {
+                return Judged::Over(RetryState::Timeout);
+            }
+            Judged::Again(at)
+        }
+        None if retry.attempts > 0 && task.attempt >= retry.attempts => {
+            Judged::Over(RetryState::MaximumAttemptsReached)
+        }
+        None => Judged::Over(RetryState::NonRetryableFailure),
+    }
+}
+
+fn attempt_write(task: &Task, ready: Timestamp) -> AttemptWrite {
+    AttemptWrite {
+        task: task.no,
+        attempt: task.attempt,
+        ready,
+        holder: None,
+        strikes: 0,
+        failure: task.failure.as_ref().map(encode),
+        details: task.details.as_ref().map(encode),
+    }
+}
+
+fn info(task: &Task, now: Timestamp) -> ActivityInfo {
+    let Task { about, command, .. } = task;
+    ActivityInfo {
+        activity: command.activity.clone(),
+        activity_id: command.id.to_string().into(),
+        workflow: about.workflow.clone(),
+        workflow_id: about.workflow_id.clone(),
+        run_id: about.run_id.clone(),
+        queue: command.queue.clone().unwrap_or_else(|| about.queue.clone()),
+        attempt: task.attempt,
+        scheduled: task.scheduled,
+        started: now,
+        deadline: command.timeouts.start_to_close.map(|timeout| now.after(timeout)),
+        details: task.details.clone(),
+    }
+}

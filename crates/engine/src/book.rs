@@ -1,0 +1,154 @@
+//! The book of a run: what it has open, as a fold over its turns.
+//!
+//! A turn is entered the same way when it is played and when it is replayed, so a run that was loaded again has the same
+//! book as one that never left memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dacapo_core::{
+    Command, CommandKind, CreatePromise, History, Job, Name, Operation, Payload, Resolution, ScheduleActivity,
+    ScheduleLocalActivity, ScheduleRun, Seq, Start, StartChild, Started, Timestamp, TurnRecord,
+};
+
+/// What a run has open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book {
+    /// The number of the next turn.
+    pub(crate) next_turn: u64,
+    /// How much history there is.
+    pub(crate) history: History,
+    /// All that the run was told when it began, without the input.
+    pub(crate) start: Arc<Start>,
+    /// Operations that are not resolved.
+    pub(crate) open: BTreeMap<Seq, Open>,
+    /// Updates that were accepted and are not answered.
+    pub(crate) updates: BTreeSet<Name>,
+    /// The memo as it now stands.
+    pub(crate) memo: BTreeMap<Name, Payload>,
+    /// The search attributes as they now stand.
+    pub(crate) attributes: BTreeMap<Name, Payload>,
+    /// Whether the run was asked to cancel.
+    pub(crate) cancelled: bool,
+}
+
+/// An operation that is not resolved.
+#[derive(Clone, Debug)]
+pub(crate) enum Open {
+    Activity { command: Arc<ScheduleActivity>, turn: u64, position: u32, scheduled: Timestamp },
+    Local { command: Arc<ScheduleLocalActivity>, scheduled: Timestamp },
+    Run { command: Arc<ScheduleRun>, scheduled: Timestamp },
+    Timer { due: Timestamp },
+    Child { command: Arc<StartChild>, started: bool },
+    External,
+    Promise(Arc<CreatePromise>),
+}
+
+impl Book {
+    /// Enters a turn that is recorded, or is about to be.
+    pub(crate) fn enter(&mut self, record: &TurnRecord, bytes: usize) {
+        for job in &record.jobs {
+            self.enter_job(job);
+        }
+        for (position, command) in record.commands.iter().enumerate() {
+            self.enter_command(command, record, position as u32);
+        }
+        self.next_turn = record.number + 1;
+        self.history.length += (record.jobs.len() + record.commands.len()) as u64;
+        self.history.bytes += bytes as u64;
+    }
+
+    fn enter_job(&mut self, job: &Job) {
+        match job {
+            Job::Start(start) => {
+                self.memo.clone_from(&start.memo);
+                self.attributes.clone_from(&start.search_attributes);
+                self.start = Arc::new(Start { input: Vec::new(), ..(**start).clone() });
+            }
+            Job::Resolve { seq, resolution } => self.resolve(*seq, resolution),
+            Job::Cancel { .. } => self.cancelled = true,
+            _ => {}
+        }
+    }
+
+    fn resolve(&mut self, seq: Seq, resolution: &Resolution) {
+        match (resolution, self.open.get_mut(&seq)) {
+            (Resolution::ChildStarted(Started::As(_)), Some(Open::Child { started, .. })) => *started = true,
+            _ => drop(self.open.remove(&seq)),
+        }
+    }
+
+    fn enter_command(&mut self, command: &Command, record: &TurnRecord, position: u32) {
+        let (turn, scheduled) = (record.number, record.now);
+        let open = match &command.kind {
+            CommandKind::Activity(command) => {
+                Open::Activity { command: Arc::new((**command).clone()), turn, position, scheduled }
+            }
+            CommandKind::LocalActivity(command) => Open::Local { command: Arc::new((**command).clone()), scheduled },
+            CommandKind::Run(command) => Open::Run { command: Arc::new((**command).clone()), scheduled },
+            CommandKind::Timer(timer) => Open::Timer { due: scheduled.after(timer.duration) },
+            CommandKind::Child(command) => Open::Child { command: Arc::new((**command).clone()), started: false },
+            CommandKind::SignalExternal(_) | CommandKind::CancelExternal(_) => Open::External,
+            CommandKind::Promise(promise) => Open::Promise(Arc::new((**promise).clone())),
+            CommandKind::Cancel(cancel) => return self.cancel(cancel.seq, cancel.operation),
+            CommandKind::Memo(changes) => return change(&mut self.memo, changes),
+            CommandKind::SearchAttributes(changes) => return change(&mut self.attributes, changes),
+            CommandKind::AcceptUpdate { update } => {
+                self.updates.insert(update.clone());
+                return;
+            }
+            CommandKind::CompleteUpdate(done) => {
+                self.updates.remove(&done.update);
+                return;
+            }
+            _ => return,
+        };
+        if let Some(seq) = command.kind.seq() {
+            self.open.insert(seq, open);
+        }
+    }
+
+    /// A cancelled operation is over, unless its outcome is still waited for.
+    fn cancel(&mut self, seq: Seq, operation: Operation) {
+        let waits = match self.open.get(&seq) {
+            Some(Open::Activity { command, .. }) => waits(command.cancel),
+            Some(Open::Local { command, .. }) => waits(command.cancel),
+            Some(Open::Child { command, .. }) => waits(command.cancel),
+            _ => false,
+        };
+        debug_assert!(operation != Operation::Timer || !waits, "a cancelled timer is over");
+        if !waits {
+            self.open.remove(&seq);
+        }
+    }
+
+    /// Whether this resolution is one that the run still waits for.
+    pub(crate) fn expects(&self, seq: Seq, resolution: &Resolution) -> bool {
+        match (self.open.get(&seq), resolution) {
+            (Some(Open::Child { started, .. }), Resolution::ChildStarted(_)) => !started,
+            (Some(Open::Child { started, .. }), Resolution::Child(_)) => *started,
+            (Some(Open::Activity { .. }), Resolution::Activity(_))
+            | (Some(Open::Local { .. }), Resolution::Activity(_) | Resolution::Backoff { .. })
+            | (Some(Open::Run { .. }), Resolution::Run(_))
+            | (Some(Open::Timer { .. }), Resolution::Timer)
+            | (Some(Open::External), Resolution::SignalExternal { .. } | Resolution::CancelExternal { .. })
+            | (Some(Open::Promise(_)), Resolution::Promise(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether the outcome of a cancelled operation is still waited for.
+pub(crate) fn waits(cancel: dacapo_core::CancelType) -> bool {
+    use dacapo_core::CancelType::{Abandon, TryCancel};
+    !matches!(cancel, TryCancel | Abandon)
+}
+
+fn change(map: &mut BTreeMap<Name, Payload>, changes: &BTreeMap<Name, Option<Payload>>) {
+    for (name, value) in changes {
+        match value {
+            Some(value) => drop(map.insert(name.clone(), value.clone())),
+            None => drop(map.remove(name)),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The desk: every activity that is pending, and which of them is tried now.
+//!
+//! ```text
+//!            a place is free            it failed, and is worth another try
+//!   Ready ──────────────────▶ Running ──────────────────────────────────────▶ Waiting ──▶ Ready
+//!     │                          │
+//!     │ nobody serves its type   └──▶ gone: its outcome is on its way to the run
+//!     ▼
+//!   Unserved
+//! ```
+//!
+//! Tasks are rows of the store; the desk holds all of those that are pending, so that nothing has to be claimed or polled.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use dacapo_core::{Failure, Name, Payload, ScheduleActivity, Seq, Timestamp};
+use dacapo_store::{RunNo, TaskNo};
+use dacapo_worker::Grip;
+
+use crate::live::About;
+
+/// An activity that is pending.
+#[derive(Clone)]
+pub(crate) struct Task {
+    pub(crate) no: TaskNo,
+    pub(crate) about: Arc<About>,
+    pub(crate) command: Arc<ScheduleActivity>,
+    pub(crate) scheduled: Timestamp,
+    pub(crate) priority: i32,
+    /// The attempt that runs, or that comes next, from 1.
+    pub(crate) attempt: u32,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) details: Option<Payload>,
+    pub(crate) state: TaskState,
+    /// Whether it was asked to stop and its outcome is waited for.
+    pub(crate) cancelled: Option<String>,
+}
+
+#[derive(Clone)]
+pub(crate) enum TaskState {
+    /// Until it may be tried again.
+    Waiting {
+        until: Timestamp,
+    },
+    Ready,
+    Running(Attempting),
+    /// Its queue is served here, its type is not.
+    Unserved,
+}
+
+/// An attempt that runs.
+#[derive(Clone)]
+pub(crate) struct Attempting {
+    pub(crate) grip: Option<Grip>,
+    pub(crate) started: Timestamp,
+    pub(crate) last_heartbeat: Timestamp,
+    /// When the reported progress was last stored.
+    pub(crate) stored: Timestamp,
+}
+
+type Key = (RunNo, Seq);
+
+#[derive(Default)]
+pub(crate) struct Desk {
+    tasks: HashMap<Key, Task>,
+    /// Tasks of each run.
+    of_run: HashMap<RunNo, BTreeSet<Seq>>,
+    ready: BTreeMap<(i32, TaskNo), Key>,
+    running: usize,
+}
+
+impl Desk {
+    pub(crate) fn add(&mut self, run: RunNo, task: Task) {
+        let key = (run, task.command.seq);
+        if matches!(task.state, TaskState::Ready) {
+            self.ready.insert((task.priority, task.no), key);
+        }
+        self.of_run.entry(run).or_default().insert(key.1);
+        self.tasks.insert(key, task);
+    }
+
+    pub(crate) fn get(&self, run: RunNo, seq: Seq) -> Option<&Task> {
+        self.tasks.get(&(run, seq))
+    }
+
+    /// A task that runs this very attempt.
+    pub(crate) fn attempting(&mut self, run: RunNo, seq: Seq, attempt: u32) -> Option<(&mut Task, Attempting)> {
+        let task = self.tasks.get_mut(&(run, seq)).filter(|task| task.attempt == attempt)?;
+        match &task.state {
+            TaskState::Running(attempting) => {
+                let attempting = attempting.clone();
+                Some((task, attempting))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, run: RunNo, seq: Seq) -> Option<&mut Task> {
+        self.tasks.get_mut(&(run, seq))
+    }
+
+    /// The tasks of a run, in order.
+    pub(crate) fn of_run(&self, run: RunNo) -> Vec<Seq> {
+        self.of_run.get(&run).into_iter().flatten().copied().collect()
+    }
+
+    /// Takes a task off the desk.
+    pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
+        let task = self.tasks.remove(&(run, seq))?;
+        self.ready.remove(&(task.priority, task.no));
+        if matches!(task.state, TaskState::Running(_)) {
+            self.running -= 1;
+        }
+        if let Some(seqs) = self.of_run.get_mut(&run) {
+            seqs.remove(&seq);
+            if seqs.is_empty() {
+                self.of_run.remove(&run);
+            }
+        }
+        Some(task)
+    }
+
+    /// An attempt is over and the task is not: it waits for the next.
+    pub(crate) fn wait(&mut self, run: RunNo, seq: Seq, until: Timestamp) {
+        if let Some(task) = self.tasks.get_mut(&(run, seq)) {
+            if matches!(task.state, TaskState::Running(_)) {
+                self.running -= 1;
+            }
+            task.attempt += 1;
+            task.state = TaskState::Waiting { until };
+        }
+    }
+
+    /// A task that waited may be tried again.
+    pub(crate) fn make_ready(&mut self, run: RunNo, seq: Seq, attempt: u32) {
+        if let Some(task) = self.tasks.get_mut(&(run, seq))
+            && task.attempt == attempt
+            && matches!(task.state, TaskState::Waiting { .. })
+        {
+            task.state = TaskState::Ready;
+            self.ready.insert((task.priority, task.no), (run, seq));
+        }
+    }
+
+    /// The next task to try, if a place is free. It counts as running from now on.
+    pub(crate) fn next(&mut self, places: usize, now: Timestamp) -> Option<(RunNo, Task)> {
+        if self.running >= places {
+            return None;
+        }
+        let (_, key) = self.ready.pop_first()?;
+        let task = self.tasks.get_mut(&key)?;
+        let attempting = Attempting { grip: None, started: now, last_heartbeat: now, stored: now };
+        task.state = TaskState::Running(attempting);
+        self.running += 1;
+        Some((key.0, task.clone()))
+    }
+
+    /// Nobody here serves the type of a task that was taken to be tried.
+    pub(crate) fn unserved(&mut self, run: RunNo, seq: Seq) {
+        if let Some(task) = self.tasks.get_mut(&(run, seq)) {
+            task.state = TaskState::Unserved;
+            self.running -= 1;
+        }
+    }
+
+    /// How an attempt that was just started can be reached.
+    pub(crate) fn hold(&mut self, run: RunNo, seq: Seq, attempt: u32, grip: &Grip) {
+        if let Some((task, mut attempting)) = self.attempting(run, seq, attempt) {
+            attempting.grip = Some(grip.clone());
+            task.state = TaskState::Running(attempting);
+        }
+    }
+
+    /// Every attempt that runs.
+    pub(crate) fn grips(&self) -> impl Iterator<Item = &Grip> {
+        self.tasks.values().filter_map(|task| match &task.state {
+            TaskState::Running(attempting) => attempting.grip.as_ref(),
+            _ => None,
+        })
+    }
+}
+
+/// A pending activity, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingActivity {
+    /// Its seq.
+    pub seq: Seq,
+    /// Its id, the stable part of the idempotency key.
+    pub id: Name,
+    /// Its type.
+    pub activity: Name,
+    /// The queue it waits in.
+    pub queue: Name,
+    /// What it is doing.
+    pub state: &'static str,
+    /// The attempt that runs, or that comes next, from 1.
+    pub attempt: u32,
+    /// How many attempts there are at most; 0 means no limit.
+    pub attempts: u32,
+    /// Which task goes first.
+    pub priority: i32,
+    /// When it was scheduled.
+    pub scheduled: Timestamp,
+    /// When the attempt that runs was started.
+    pub started: Option<Timestamp>,
+    /// When it is tried again.
+    pub next_attempt: Option<Timestamp>,
+    /// When the attempt that runs last reported.
+    pub last_heartbeat: Option<Timestamp>,
+    /// What was last reported of its progress.
+    pub details: Option<Payload>,
+    /// How the last attempt failed.
+    pub last_failure: Option<Failure>,
+}
+
+impl PendingActivity {
+    pub(crate) fn of(task: &Task) -> Self {
+        let (state, started, next_attempt, last_heartbeat) = match &task.state {
+            TaskState::Waiting { until } => ("waits for its next attempt", None, Some(*until), None),
+            TaskState::Ready => ("ready", None, None, None),
+            TaskState::Unserved => ("no activity of this type is served here", None, None, None),
+            TaskState::Running(attempting) => {
+                ("running", Some(attempting.started), None, Some(attempting.last_heartbeat))
+            }
+        };
+        Self {
+            seq: task.command.seq,
+            id: task.command.id.to_string().into(),
+            activity: task.command.activity.clone(),
+            queue: task.command.queue.clone().unwrap_or_else(|| task.about.queue.clone()),
+            state,
+            attempt: task.attempt,
+            attempts: task.command.retry.as_ref().map_or(0, |retry| retry.attempts),
+            priority: task.priority,
+            scheduled: task.scheduled,
+            started,
+            next_attempt,
+            last_heartbeat,
+            details: task.details.clone(),
+            last_failure: task.failure.clone(),
+        }
+    }
+}

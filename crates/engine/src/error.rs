@@ -1,0 +1,105 @@
+//! Trouble that callers of the engine see. Never recorded, never seen by workflow code.
+
+use dacapo_core::{Failure, Name};
+use dacapo_store::{Refused, Status, StoreError};
+use thiserror::Error;
+
+/// Why the engine did not do what it was asked. Nothing was changed, unless the variant says otherwise.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// There is no such run.
+    #[error("there is no run of workflow id {workflow_id:?}{}", run_id.as_ref().map(|id| format!(" with run id {id:?}")).unwrap_or_default())]
+    NotFound {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The run id, if one was given.
+        run_id: Option<Name>,
+    },
+    /// The run is closed.
+    #[error("the run of workflow id {workflow_id:?} is {status}: it takes nothing more")]
+    Closed {
+        /// The workflow id.
+        workflow_id: Name,
+        /// How it ended.
+        status: Status,
+    },
+    /// No such workflow is registered.
+    #[error(
+        "no workflow {workflow:?} is registered here; registered are: {known}. Add it to `serve`, or name another queue that serves it"
+    )]
+    UnknownWorkflow {
+        /// The workflow asked for.
+        workflow: Name,
+        /// Those that are registered.
+        known: String,
+    },
+    /// What the caller gave cannot be.
+    #[error("{0}")]
+    BadInput(String),
+    /// A payload is too large.
+    #[error(
+        "{what} has {size} bytes, and the limit is {limit}: store large data elsewhere and pass a reference, or raise the payload limit"
+    )]
+    PayloadTooLarge {
+        /// What the payload is.
+        what: String,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The run has too much mail that it has not taken.
+    #[error(
+        "the run of workflow id {workflow_id:?} has {waiting} messages that it has not taken: wait until it does, or raise the mail limit"
+    )]
+    MailboxFull {
+        /// The workflow id.
+        workflow_id: Name,
+        /// How many wait.
+        waiting: usize,
+    },
+    /// The run has no such promise open.
+    #[error("the run of workflow id {workflow_id:?} has no open promise {promise:?}; open now: {open}")]
+    NoSuchPromise {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The name or id asked for.
+        promise: Name,
+        /// Those that are open.
+        open: String,
+    },
+    /// The promise was resolved before.
+    #[error("promise {0:?} was resolved before; the first resolution holds")]
+    AlreadyResolved(Name),
+    /// An update was refused by the workflow's validator, or nobody takes it. It left no trace.
+    #[error("the update was rejected: {0}")]
+    UpdateRejected(Box<Failure>),
+    /// A query could not be answered.
+    #[error("the query failed: {0}")]
+    QueryFailed(Box<Failure>),
+    /// The run cannot be played now, so it cannot answer.
+    #[error("the run cannot be played now: {0}")]
+    Stuck(String),
+    /// The store was opened for reading only.
+    #[error("the store is open for reading only: open it without `mode=ro` in the process that serves it")]
+    ReadOnly,
+    /// The engine was shut down.
+    #[error("the engine has been shut down")]
+    ShutDown,
+    /// The store refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The store is in trouble. Whether the change was made is not known if it says so.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refused) => Self::Refused(refused),
+            error => Self::Store(error),
+        }
+    }
+}

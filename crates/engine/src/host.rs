@@ -1,0 +1,22 @@
+//! The host: what an engine needs of the process it lives in. One host has threads and a clock; the one of the test kit
+//! has neither, so that tests are exact.
+
+use dacapo_core::{Name, Timestamp};
+use dacapo_worker::Attempt;
+
+/// Work for a thread that plays turns.
+pub type Work = Box<dyn FnOnce() + Send>;
+
+/// Where an engine lives.
+pub trait Host: Send + Sync {
+    /// What time it is.
+    fn now(&self) -> Timestamp;
+    /// Has this done, soon, on a thread without an async runtime.
+    fn play(&self, work: Work);
+    /// Runs an attempt.
+    fn attempt(&self, attempt: Attempt);
+    /// Calls [`crate::Engine::tick`] at this time, or a little later. A new call replaces the one before.
+    fn wake_at(&self, at: Timestamp);
+    /// A new run id. Ids that rise with time keep the index on them short.
+    fn run_id(&self) -> Name;
+}

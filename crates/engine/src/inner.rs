@@ -1,0 +1,280 @@
+//! The engine behind its handles: what is in memory, and how things reach the runs they are for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dacapo_core::{Name, Outcome, Pins, Timestamp};
+use dacapo_store::{Posted, RunNo, Status, Store, StoreError, Write, Written};
+
+use crate::desk::Desk;
+use crate::host::Host;
+use crate::live::{Arrival, Ask, Live, LiveState, Stage};
+use crate::locals::Locals;
+use crate::runs::Runs;
+use crate::timers::{Due, Timers};
+use crate::waits::Waits;
+use crate::{EngineError, Options};
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) options: Options,
+    runs: Mutex<Runs>,
+    desk: Mutex<Desk>,
+    locals: Mutex<Locals>,
+    timers: Mutex<Timers>,
+    waits: Mutex<Waits>,
+    /// Set once the engine can do nothing more.
+    halted: Mutex<Option<EngineError>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Self {
+        Self {
+            store,
+            host,
+            runs: Mutex::new(Runs::new(options.cache)),
+            desk: Mutex::default(),
+            locals: Mutex::default(),
+            timers: Mutex::default(),
+            waits: Mutex::default(),
+            halted: Mutex::default(),
+            options,
+        }
+    }
+
+    pub(crate) fn runs(&self) -> MutexGuard<'_, Runs> {
+        lock(&self.runs)
+    }
+
+    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
+        lock(&self.desk)
+    }
+
+    pub(crate) fn locals(&self) -> MutexGuard<'_, Locals> {
+        lock(&self.locals)
+    }
+
+    pub(crate) fn timers(&self) -> MutexGuard<'_, Timers> {
+        lock(&self.timers)
+    }
+
+    pub(crate) fn waits(&self) -> MutexGuard<'_, Waits> {
+        lock(&self.waits)
+    }
+
+    pub(crate) fn serves(&self, queue: &str) -> bool {
+        self.options.queues.contains(queue)
+    }
+
+    /// What new runs of this workflow keep for life.
+    pub(crate) fn pins_of(&self, workflow: &str) -> Pins {
+        let pins = self.options.pins.iter().find(|(name, _)| *name == workflow);
+        pins.map(|(_, pins)| pins.clone()).unwrap_or_default()
+    }
+
+    /// Why the engine can do nothing more, if it cannot.
+    pub(crate) fn trouble(&self) -> Option<EngineError> {
+        lock(&self.halted).clone()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        self.trouble().map_or(Ok(()), Err)
+    }
+
+    /// Nothing more is written or played. What the store holds is the truth, and the next engine goes on from there.
+    pub(crate) fn halt(&self, error: EngineError) {
+        let mut halted = lock(&self.halted);
+        if halted.is_some() {
+            return;
+        }
+        if error != EngineError::ShutDown {
+            tracing::error!(%error, "the engine stops: nothing that was committed is lost; start the process again");
+        }
+        *halted = Some(error);
+        drop(halted);
+        self.waits().abandon();
+        for grip in self.desk().grips().cloned().collect::<Vec<_>>() {
+            grip.give_up("the engine has stopped");
+        }
+        for grip in self.locals().take_grips() {
+            grip.give_up("the engine has stopped");
+        }
+        let lives = self.runs().all();
+        for live in lives {
+            let mut state = live.lock();
+            let asks = std::mem::take(&mut state.asks);
+            let body = state.body.take();
+            drop(state);
+            drop(body);
+            for (_, ask) in asks {
+                ask.refuse(self.trouble().unwrap_or(EngineError::ShutDown));
+            }
+        }
+    }
+
+    /// Submits a write from a thread that may block. `done` must not block.
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        write: Write,
+        done: impl FnOnce(&Arc<Self>, Result<Written, StoreError>) + Send + 'static,
+    ) {
+        let this = self.clone();
+        let tell = move |result: Result<Written, StoreError>| {
+            if let Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) = &result {
+                this.halt(error.clone().into());
+            }
+            done(&this, result);
+        };
+        match self.trouble() {
+            Some(_) => tell(Err(StoreError::Unavailable("the engine has stopped".to_owned()))),
+            None => self.store.submit(write, Box::new(tell)),
+        }
+    }
+
+    /// Has this done on a thread that may block.
+    pub(crate) fn later(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
+        let this = self.clone();
+        self.host.play(Box::new(move || work(&this)));
+    }
+
+    /// Does something with a run's entry, which is made if there is none, and wakes the run if there is work for it.
+    pub(crate) fn with_live<R>(self: &Arc<Self>, run: RunNo, change: impl FnOnce(&mut LiveState) -> R) -> R {
+        loop {
+            let live = self.runs().get_or_create(run);
+            let mut state = live.lock();
+            if state.gone {
+                continue;
+            }
+            let result = change(&mut state);
+            self.wake(&live, &mut state);
+            return result;
+        }
+    }
+
+    /// Brings something to a run.
+    pub(crate) fn deliver(self: &Arc<Self>, run: RunNo, arrival: Arrival) {
+        self.with_live(run, |state| {
+            // Loading the run may have been faster.
+            if !arrival.mail().is_some_and(|no| state.read.remove(&no)) {
+                state.push(arrival);
+            }
+        });
+    }
+
+    pub(crate) fn deliver_posted(self: &Arc<Self>, posted: &Posted) {
+        if posted.fresh {
+            match minicbor::decode(&posted.job) {
+                Ok(job) => self.deliver(posted.run, Arrival::Mail { no: posted.no, job }),
+                Err(error) => tracing::error!(run = %posted.run, %error, "mail cannot be read"),
+            }
+        }
+    }
+
+    /// Asks something of a run.
+    pub(crate) fn ask(self: &Arc<Self>, run: RunNo, ask: Ask) {
+        self.with_live(run, |state| state.ask(ask));
+    }
+
+    /// Has a run looked at: there may be mail for it that nobody brought.
+    pub(crate) fn poke(self: &Arc<Self>, run: RunNo) {
+        loop {
+            let live = self.runs().get_or_create(run);
+            let mut state = live.lock();
+            if state.gone {
+                continue;
+            }
+            if matches!(state.stage, Stage::Idle | Stage::Parked) {
+                self.enqueue(&live, &mut state);
+            }
+            return;
+        }
+    }
+
+    /// Queues a run that is at rest and has work.
+    pub(crate) fn wake(self: &Arc<Self>, live: &Arc<Live>, state: &mut LiveState) {
+        let parked_but_asked = state.stage == Stage::Parked && !state.asks.is_empty();
+        if (state.stage == Stage::Idle && state.has_work()) || parked_but_asked {
+            self.enqueue(live, state);
+        }
+    }
+
+    fn enqueue(self: &Arc<Self>, live: &Arc<Live>, state: &mut LiveState) {
+        state.stage = Stage::Queued;
+        let live = live.clone();
+        self.later(move |this| this.play(live));
+    }
+
+    /// A run closed: those who wait are told, and what runs for it ends.
+    pub(crate) fn closed(self: &Arc<Self>, run: RunNo, status: Status, outcome: &Outcome) {
+        self.waits().closed(run, status, outcome);
+        self.forget(run);
+    }
+
+    /// A run was closed from outside: all that was pending ended with it.
+    pub(crate) fn closed_elsewhere(self: &Arc<Self>, run: RunNo) {
+        let seqs = self.desk().of_run(run);
+        for seq in seqs {
+            let task = self.desk().remove(run, seq);
+            if let Some(grip) = task.and_then(|task| task.grip()) {
+                grip.give_up("the run is closed");
+            }
+        }
+        for grip in self.locals().take_run(run) {
+            grip.give_up("the run is closed");
+        }
+        match self.store.run(run) {
+            Ok(Some(row)) => self.closed(run, row.status, &outcome_of(row.result.as_deref())),
+            Ok(None) => self.forget(run),
+            Err(error) => tracing::error!(%run, %error, "a closed run cannot be read"),
+        }
+        self.dispatch();
+    }
+
+    /// Takes a run out of memory. Whoever plays it finds out when it commits.
+    pub(crate) fn forget(self: &Arc<Self>, run: RunNo) {
+        let Some(live) = self.runs().remove(run) else { return };
+        let mut state = live.lock();
+        state.gone = true;
+        let (body, asks) = (state.body.take(), std::mem::take(&mut state.asks));
+        drop(state);
+        for (_, ask) in asks {
+            // Asked while it closed: asked again, of the closed run.
+            self.ask(run, ask);
+        }
+        if let Some(body) = body {
+            self.later(move |_| drop(body));
+        }
+    }
+
+    pub(crate) fn own_timer(&self, at: Timestamp, due: Due) {
+        let mut timers = self.timers();
+        timers.own(at, due);
+        let next = timers.next();
+        drop(timers);
+        if let Some(next) = next {
+            self.host.wake_at(next);
+        }
+    }
+
+    pub(crate) fn known_workflows(&self) -> String {
+        let names: Vec<&str> = self.options.registry.workflows().map(Name::as_str).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+}
+
+/// What a run came to, as the store keeps it.
+pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
+    let unreadable = |why: String| {
+        let failure = dacapo_core::Failure::application(format!("the result of the run cannot be read: {why}"));
+        Outcome::Failed(Box::new(failure))
+    };
+    match result.map(minicbor::decode) {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => unreadable(error.to_string()),
+        None => unreadable("there is none".to_owned()),
+    }
+}

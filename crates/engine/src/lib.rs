@@ -1,0 +1,44 @@
+//! The embedded backend: it hosts runs over any store.
+//!
+//! A run lives in memory while it has work and for a while after; everything it does is a write to the store, and memory
+//! never runs ahead of what is committed. Wake-ups are pushed: whoever brings something for a run queues it, and a thread
+//! plays it. Nothing is polled, and an engine with nothing to do does nothing.
+//!
+//! Start reading at `play.rs` (what came becomes a turn), then `translate.rs` (a turn becomes a write), then `commit.rs`
+//! (what follows once it is durable).
+
+mod attempts;
+mod book;
+mod clock;
+mod commit;
+mod desk;
+mod engine;
+mod error;
+mod host;
+mod inner;
+mod limits;
+mod live;
+mod load;
+mod locals;
+mod look;
+mod options;
+mod park;
+mod play;
+mod reset;
+mod runs;
+mod send;
+mod start;
+mod threads;
+mod timers;
+mod translate;
+mod waits;
+
+pub use desk::PendingActivity;
+pub use engine::Engine;
+pub use error::EngineError;
+pub use host::{Host, Work};
+pub use look::{Description, Reader, RunId};
+pub use options::{Cache, DEFAULT_QUEUE, Options};
+pub use start::{NewStart, StartedAs};
+pub use threads::Threads;
+pub use waits::{UpdateStage, WaitFor};

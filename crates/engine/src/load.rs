@@ -1,0 +1,133 @@
+//! Loading: a run that is not in memory is played again from the beginning, against what was recorded.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use dacapo_core::{Activation, Completion, Job, Run, RunOptions, TurnRecord};
+use dacapo_store::{MailNo, RunNo, RunRow, Store, StoreError};
+
+use crate::book::Book;
+use crate::inner::Inner;
+use crate::live::{About, Body, Live};
+
+/// How many records are read at a time: others may read in between.
+const CHUNK: usize = 256;
+
+pub(crate) enum Loaded {
+    /// It can go on.
+    Ready(Box<Body>),
+    /// It is closed, and can only be asked.
+    Closed(RunRow),
+    /// Its time has not come.
+    NotYet,
+    /// Others serve its queue.
+    Elsewhere,
+    /// There is no such run.
+    Missing,
+    /// It cannot be played: why, and what to do.
+    Stuck(String),
+}
+
+impl Inner {
+    /// Loads a run and its mail.
+    pub(crate) fn load(&self, live: &Arc<Live>) -> Result<Loaded, StoreError> {
+        let Some(row) = self.store.run(live.no)? else { return Ok(Loaded::Missing) };
+        if !row.status.is_open() {
+            return Ok(Loaded::Closed(row));
+        }
+        if !self.serves(&row.queue) {
+            return Ok(Loaded::Elsewhere);
+        }
+        if row.turns == 0 && row.started > self.host.now() {
+            return Ok(Loaded::NotYet);
+        }
+        let body = match self.replay(&row)? {
+            Ok(body) => body,
+            Err(reason) => return Ok(Loaded::Stuck(reason)),
+        };
+        // Under the lock, so that mail which comes meanwhile is either read here or brought later, and never both.
+        let mut state = live.lock();
+        let mail = match self.unseen(live.no)? {
+            Ok(mail) => mail,
+            Err(reason) => return Ok(Loaded::Stuck(reason)),
+        };
+        state.reread(mail);
+        Ok(Loaded::Ready(Box::new(body)))
+    }
+
+    fn unseen(&self, run: RunNo) -> Result<Result<Vec<(MailNo, Job)>, String>, StoreError> {
+        let mut mail = Vec::new();
+        for row in self.store.unseen(run)? {
+            match minicbor::decode(&row.job) {
+                Ok(job) => mail.push((row.no, job)),
+                Err(error) => return Ok(Err(format!("its mail {:?} cannot be read: {error}", row.key))),
+            }
+        }
+        Ok(Ok(mail))
+    }
+
+    /// Plays all recorded turns of a run again.
+    pub(crate) fn replay(&self, row: &RunRow) -> Result<Result<Body, String>, StoreError> {
+        let Some(workflow) = self.options.registry.find_workflow(&row.workflow) else {
+            return Ok(Err(format!(
+                "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
+                row.workflow,
+                self.known_workflows()
+            )));
+        };
+        let about = match About::of(row) {
+            Ok(about) => Arc::new(about),
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let options = RunOptions {
+            pins: about.pins.clone(),
+            double_play: self.options.double_play,
+            reporter: None,
+            own_policy: self.options.own_policy.clone(),
+        };
+        let mut run = match Run::new(workflow.clone(), options) {
+            Ok(run) => run,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let mut book = Book::default();
+        loop {
+            let records = self.records(row.no, book.next_turn, CHUNK)?;
+            let last = records.len() < CHUNK;
+            for (number, bytes) in records {
+                let record = match TurnRecord::from_bytes(&bytes) {
+                    Ok(record) if record.number == number => record,
+                    Ok(record) => return Ok(Err(format!("turn {number} is recorded as turn {}", record.number))),
+                    Err(error) => return Ok(Err(format!("turn {number}: {error}"))),
+                };
+                book.enter(&record, bytes.len());
+                match run.activate(Activation::Turn(record.into_turn())) {
+                    Completion::Turn(_) => {}
+                    Completion::Failed(error) => return Ok(Err(error.to_string())),
+                    other => unreachable!("a turn was answered with {other:?}"),
+                }
+            }
+            if last {
+                return Ok(Ok(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }));
+            }
+        }
+    }
+
+    pub(crate) fn records(&self, run: RunNo, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        read_records(&*self.store, run, from, most)
+    }
+}
+
+/// Reads at most so many records of a run.
+pub(crate) fn read_records(
+    store: &dyn Store,
+    run: RunNo,
+    from: u64,
+    most: usize,
+) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+    let mut records = Vec::new();
+    store.turns(run, from, &mut |number, bytes| {
+        records.push((number, bytes.to_vec()));
+        if records.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(records)
+}

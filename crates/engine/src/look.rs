@@ -1,0 +1,192 @@
+//! Looking at runs: what the store says of them, without a worker and without their code.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
+use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
+
+use crate::desk::PendingActivity;
+use crate::inner::outcome_of;
+use crate::load::read_records;
+use crate::{Engine, EngineError};
+
+/// Which run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunId {
+    /// The caller's name for it.
+    pub workflow_id: Name,
+    /// Which of its runs; the open one, or the last, by default.
+    pub run_id: Option<Name>,
+}
+
+impl RunId {
+    /// The open run of this workflow id, or the last.
+    pub fn of(workflow_id: impl Into<Name>) -> Self {
+        Self { workflow_id: workflow_id.into(), run_id: None }
+    }
+}
+
+/// All that can be said of a run without its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// Its number in the store.
+    pub run: RunNo,
+    /// The caller's name for it.
+    pub workflow_id: Name,
+    /// Its run id.
+    pub run_id: Name,
+    /// The first run of its chain.
+    pub first_run_id: Name,
+    /// Its type.
+    pub workflow: Name,
+    /// The queue it is served on.
+    pub queue: Name,
+    /// How it stands.
+    pub status: Status,
+    /// When it was started.
+    pub started: Timestamp,
+    /// When it closed.
+    pub closed: Option<Timestamp>,
+    /// How many turns are recorded.
+    pub turns: u64,
+    /// Why it does not go on, though it is open: what happened, where, and what to do.
+    pub stuck: Option<Stuck>,
+    /// Notes for people.
+    pub memo: BTreeMap<Name, Payload>,
+    /// The snapshot it published last.
+    pub published: Option<Payload>,
+    /// What it came to.
+    pub result: Option<Result<Payload, Failure>>,
+    /// Activities that are pending.
+    pub pending: Vec<PendingActivity>,
+}
+
+/// Reads a store: lists, describes, tells histories.
+#[derive(Clone)]
+pub struct Reader {
+    store: Arc<dyn Store>,
+}
+
+impl Reader {
+    /// A reader of this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    pub(crate) fn row(&self, of: &RunId) -> Result<RunRow, EngineError> {
+        let found = self.store.find(&of.workflow_id, of.run_id.as_deref())?;
+        found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
+    }
+
+    /// Describes a run. Its pending activities are told as the store knows them.
+    pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
+        let row = self.row(of)?;
+        let mut description = describe(row)?;
+        if description.status.is_open() {
+            for task in self.store.tasks_of(description.run)? {
+                description.pending.extend(self.pending(&description, &task)?);
+            }
+        }
+        Ok(description)
+    }
+
+    fn pending(&self, run: &Description, task: &TaskRow) -> Result<Option<PendingActivity>, EngineError> {
+        let records = read_records(&*self.store, run.run, task.turn, 1)?;
+        let record = records.first().and_then(|(_, bytes)| TurnRecord::from_bytes(bytes).ok());
+        let Some(record) = record else { return Ok(None) };
+        let command = record.commands.get(task.position as usize).map(|command| &command.kind);
+        let Some(dacapo_core::CommandKind::Activity(command)) = command else { return Ok(None) };
+        Ok(Some(PendingActivity {
+            seq: task.seq,
+            id: command.id.to_string().into(),
+            activity: command.activity.clone(),
+            queue: task.queue.clone(),
+            state: "pending",
+            attempt: task.attempt,
+            attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
+            priority: task.priority,
+            scheduled: record.now,
+            started: None,
+            next_attempt: Some(task.ready),
+            last_heartbeat: None,
+            details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+            last_failure: task.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        }))
+    }
+
+    /// Runs that match, newest first, before this number: the number of the last is where the next page begins.
+    pub fn list(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunNo>,
+        limit: usize,
+    ) -> Result<Vec<Description>, EngineError> {
+        self.store.list(filter, before, limit)?.into_iter().map(describe).collect()
+    }
+
+    /// How many runs match.
+    pub fn count(&self, filter: &RunFilter) -> Result<u64, EngineError> {
+        Ok(self.store.count(filter)?)
+    }
+
+    /// The history of a run: all its turns.
+    pub fn history(&self, of: &RunId) -> Result<Transcript, EngineError> {
+        let row = self.row(of)?;
+        let mut transcript = Transcript::new(row.workflow.clone(), pins(&row)?);
+        let mut failed = None;
+        self.store.turns(row.no, 0, &mut |number, bytes| match TurnRecord::from_bytes(bytes) {
+            Ok(record) => {
+                transcript.turns.push(record);
+                std::ops::ControlFlow::Continue(())
+            }
+            Err(error) => {
+                failed = Some(StoreError::Corrupt(format!("turn {number} of run {}: {error}", row.run_id)));
+                std::ops::ControlFlow::Break(())
+            }
+        })?;
+        failed.map_or(Ok(transcript), |error| Err(error.into()))
+    }
+}
+
+impl Engine {
+    /// Describes a run, with its pending activities as they are this very moment.
+    pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
+        let row = self.row(of)?;
+        let mut description = describe(row)?;
+        let desk = self.inner.desk();
+        let seqs = desk.of_run(description.run);
+        description
+            .pending
+            .extend(seqs.iter().filter_map(|seq| desk.get(description.run, *seq)).map(PendingActivity::of));
+        Ok(description)
+    }
+}
+
+fn pins(row: &RunRow) -> Result<Pins, EngineError> {
+    let corrupt = |error| StoreError::Corrupt(format!("the pins of run {} cannot be read: {error}", row.run_id));
+    Ok(minicbor::decode(&row.pins).map_err(corrupt)?)
+}
+
+fn describe(row: RunRow) -> Result<Description, EngineError> {
+    let unreadable = |error| StoreError::Corrupt(format!("the memo of run {} cannot be read: {error}", row.run_id));
+    let memo = if row.memo.is_empty() { BTreeMap::new() } else { minicbor::decode(&row.memo).map_err(unreadable)? };
+    let result = (!row.status.is_open()).then(|| outcome_of(row.result.as_deref()));
+    Ok(Description {
+        run: row.no,
+        published: row.published.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        workflow_id: row.workflow_id,
+        run_id: row.run_id,
+        first_run_id: row.first_run_id,
+        workflow: row.workflow,
+        queue: row.queue,
+        status: row.status,
+        started: row.started,
+        closed: row.closed,
+        turns: row.turns,
+        stuck: row.stuck,
+        memo,
+        result: result.map(|outcome: Outcome| outcome.into()),
+        pending: Vec::new(),
+    })
+}

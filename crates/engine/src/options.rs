@@ -1,0 +1,63 @@
+//! How an engine is set up.
+
+use std::collections::BTreeSet;
+
+use dacapo_core::{Name, OwnPolicy, Pins};
+use dacapo_worker::Registry;
+
+/// How an engine is set up.
+#[derive(Clone)]
+pub struct Options {
+    /// What it can play.
+    pub registry: Registry,
+    /// What new runs of a workflow keep for life; the default where a workflow is not named.
+    pub pins: Vec<(Name, Pins)>,
+    /// The queues it serves.
+    pub queues: BTreeSet<Name>,
+    /// Which runs stay in memory between turns.
+    pub cache: Cache,
+    /// Whether every turn is played twice and compared. On in debug and test builds.
+    pub double_play: bool,
+    /// How many results one turn takes at most.
+    pub completions_per_turn: usize,
+    /// The most bytes of one payload.
+    pub payload_limit: usize,
+    /// The most messages that wait for one run.
+    pub mail_limit: usize,
+    /// The most attempts of activities at a time.
+    pub attempts: usize,
+    /// The name of this build, kept with every turn it plays.
+    pub build: Name,
+    /// The policy of runs that are pinned to one of the user's own.
+    pub own_policy: Option<OwnPolicy>,
+}
+
+/// Which runs stay in memory between turns. What a run does never depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// At most so many; with 0 every turn is played from the beginning.
+    AtMost(usize),
+    /// Each is dropped after a turn with even odds, by this seed: for tests.
+    Random(u64),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            registry: Registry::new(),
+            pins: Vec::new(),
+            queues: BTreeSet::from([Name::from_static(DEFAULT_QUEUE)]),
+            cache: Cache::AtMost(10_000),
+            double_play: cfg!(debug_assertions),
+            completions_per_turn: 256,
+            payload_limit: 2 << 20,
+            mail_limit: 200_000,
+            attempts: 200,
+            build: Name::default(),
+            own_policy: None,
+        }
+    }
+}
+
+/// The queue of whoever names none.
+pub const DEFAULT_QUEUE: &str = "default";

@@ -1,0 +1,113 @@
+//! Parking: a run that cannot be played stays open, says why, and is tried again with growing pauses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_store::{NewMail, StoreError, Stuck, Write, Written};
+
+use crate::EngineError;
+use crate::inner::Inner;
+use crate::live::{Arrival, Body, Live, Stage};
+use crate::timers::Due;
+use crate::translate::encode;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+impl Inner {
+    /// Parks a run for this reason.
+    pub(crate) fn park(self: &Arc<Self>, live: Arc<Live>, reason: String) {
+        let now = self.host.now();
+        let mut state = live.lock();
+        state.stage = Stage::Parked;
+        state.body = None;
+        state.strikes += 1;
+        let attempts = state.strikes;
+        let retry = now.after(pause(attempts));
+        let asks = std::mem::take(&mut state.asks);
+        // What local work came to is nobody's: the run is played again, and so is that work.
+        state.inbox.retain(|arrival| !matches!(arrival, Arrival::Local { .. }));
+        let results: Vec<Arrival> =
+            state.inbox.iter().filter(|arrival| matches!(arrival, Arrival::Result { .. })).cloned().collect();
+        state.inbox.retain(|arrival| !matches!(arrival, Arrival::Result { .. }));
+        state.came = state.taken + state.inbox.len() as u64;
+        drop(state);
+        for (_, ask) in asks {
+            ask.refuse(EngineError::Stuck(reason.clone()));
+        }
+        for grip in self.locals().take_run(live.no) {
+            grip.give_up("the run is parked");
+        }
+        self.keep_results(&live, results);
+        self.own_timer(retry, Due::Retry(live.no));
+        self.write_stuck(&live, Stuck { reason, since: now, attempts, retry });
+    }
+
+    fn write_stuck(self: &Arc<Self>, live: &Arc<Live>, mut stuck: Stuck) {
+        let run = live.no;
+        let row = match self.store.run(run) {
+            Ok(Some(row)) => row,
+            Ok(None) => return,
+            Err(error) => return tracing::error!(%run, %error, "the run cannot be read"),
+        };
+        if let Some(before) = &row.stuck {
+            stuck.since = before.since;
+        }
+        self.submit(Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |this, result| {
+            if let Err(StoreError::Refused(_)) = result {
+                this.closed_elsewhere(run);
+            }
+        });
+    }
+
+    /// Results of activities that the store does not know are kept as mail, so that they need not be made again.
+    fn keep_results(self: &Arc<Self>, live: &Arc<Live>, results: Vec<Arrival>) {
+        for result in results {
+            let Arrival::Result { task, seq, .. } = &result else { continue };
+            let mail =
+                NewMail { key: format!("task:{}", seq.0).into(), sent: self.host.now(), job: encode(result.job()) };
+            let (run, ended) = (live.no, Some(*task));
+            self.submit(Write::Post { run, mail, ended }, move |this, answer| match answer {
+                Ok(Written::Posted(posted)) => this.deliver_posted(&posted),
+                // It is over, or its run is.
+                Ok(_) | Err(StoreError::Refused(_)) => {}
+                Err(_) => this.with_live(run, |state| state.push(result)),
+            });
+        }
+    }
+
+    /// The run can be played after all, though nothing came for it.
+    pub(crate) fn unpark(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>) {
+        let write = Write::Park { run: live.no, epoch: body.about.epoch, stuck: None };
+        self.submit(write, move |this, result| match result {
+            Ok(_) => {
+                live.lock().strikes = 0;
+                this.rest(&live, Some(body));
+            }
+            Err(StoreError::Refused(_)) => this.closed_elsewhere(live.no),
+            Err(error) => {
+                drop(body);
+                this.retry_later(live, Vec::new(), &error);
+            }
+        });
+    }
+
+    /// The store is in trouble: nothing was lost, and it is tried again when there may be none.
+    pub(crate) fn retry_later(self: &Arc<Self>, live: Arc<Live>, arrivals: Vec<Arrival>, error: &StoreError) {
+        if let StoreError::Unavailable(_) | StoreError::Corrupt(_) = error {
+            return self.halt(error.clone().into());
+        }
+        tracing::warn!(run = %live.no, %error, "the store cannot be written; the turn is played again");
+        let mut state = live.lock();
+        state.put_back(arrivals);
+        state.stage = Stage::Parked;
+        state.strikes += 1;
+        let retry = self.host.now().after(pause(state.strikes));
+        drop(state);
+        self.own_timer(retry, Due::Retry(live.no));
+    }
+}
+
+fn pause(attempts: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
+}

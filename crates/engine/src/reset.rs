@@ -1,0 +1,127 @@
+//! Reset: a run begins again from an earlier turn, as a new run that keeps the turns before it.
+
+use std::sync::Arc;
+
+use dacapo_core::{Failure, FailureKind, Job, TurnRecord};
+use dacapo_store::{NewMail, NewTask, ResetWrite, RunRow, StoreError, TimerKind, TimerRow, Write, Written};
+
+use crate::book::{Book, Open};
+use crate::desk::{Task, TaskState};
+use crate::inner::Inner;
+use crate::live::About;
+use crate::translate::{activity_timers, encode, new_run, run_timers, seed_of};
+use crate::{Engine, EngineError, RunId, StartedAs};
+
+impl Engine {
+    /// Begins a run again from an earlier turn: turns before it are kept, what came later is played anew. An open run is
+    /// terminated; signals it was sent since are sent to the new run; pending activities are tried again.
+    pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
+        let row = self.row(of)?;
+        if turn == 0 || turn > row.turns {
+            return Err(EngineError::BadInput(format!(
+                "the run has turns 0 to {}: it can be reset to turn 1 up to {}, which keeps the turns before it",
+                row.turns.saturating_sub(1),
+                row.turns
+            )));
+        }
+        let (write, book) = self.inner.plan_reset(&row, turn, reason)?;
+        let run_id = write.new.run_id.clone();
+        let (tasks, timers) = (write.tasks.clone(), write.new.timers.clone());
+        let written = match self.inner.write(Write::Reset(Box::new(write))).await? {
+            Written::Turn(written) => written,
+            other => unreachable!("a reset was answered with {other:?}"),
+        };
+        let run = written.run;
+        let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
+        self.inner.set_timers(&rows, &[]);
+        let new = self.row(&RunId { workflow_id: row.workflow_id.clone(), run_id: Some(run_id.clone()) })?;
+        let about = Arc::new(About::of(&new).map_err(StoreError::Corrupt)?);
+        let mut desk = self.inner.desk();
+        for (no, (_, task)) in written.tasks.iter().zip(tasks) {
+            let Some(Open::Activity { command, scheduled, .. }) = book.open.get(&task.seq) else { continue };
+            if !self.inner.serves(&task.queue) {
+                continue;
+            }
+            desk.add(
+                run,
+                Task {
+                    no: *no,
+                    about: about.clone(),
+                    command: command.clone(),
+                    scheduled: *scheduled,
+                    priority: task.priority,
+                    attempt: 1,
+                    failure: None,
+                    details: None,
+                    state: TaskState::Ready,
+                    cancelled: None,
+                },
+            );
+        }
+        drop(desk);
+        self.inner.dispatch();
+        Ok(StartedAs { workflow_id: row.workflow_id, run_id, run, fresh: true })
+    }
+}
+
+impl Inner {
+    fn plan_reset(&self, row: &RunRow, keep: u64, reason: &str) -> Result<(ResetWrite, Book), EngineError> {
+        let now = self.host.now();
+        let mut book = Book::default();
+        let mut later = Vec::new();
+        let mut turn = 0;
+        loop {
+            let records = self.records(row.no, turn, 256)?;
+            let Some((last, _)) = records.last() else { break };
+            turn = last + 1;
+            for (number, bytes) in &records {
+                let record = TurnRecord::from_bytes(bytes)
+                    .map_err(|error| StoreError::Corrupt(format!("turn {number} of run {}: {error}", row.run_id)))?;
+                match *number < keep {
+                    true => book.enter(&record, bytes.len()),
+                    false => later.extend(record.jobs.into_iter().filter(|job| matches!(job, Job::Signal(_)))),
+                }
+            }
+        }
+        for mail in self.store.unseen(row.no)? {
+            match minicbor::decode(&mail.job) {
+                Ok(job @ (Job::Signal(_) | Job::Cancel { .. })) => later.push(job),
+                Ok(_) => {}
+                Err(error) => {
+                    return Err(StoreError::Corrupt(format!("mail {:?} cannot be read: {error}", mail.key)).into());
+                }
+            }
+        }
+        let run_id = self.host.run_id();
+        let seed = Job::Seed { seed: seed_of(&run_id) };
+        let jobs = std::iter::once(("seed".to_owned(), seed))
+            .chain(later.into_iter().enumerate().map(|(number, job)| (format!("again:{number}"), job)));
+        let mail = jobs.map(|(key, job)| NewMail { key: key.into(), sent: now, job: encode(job) }).collect();
+        let about = About::of(row).map_err(StoreError::Corrupt)?;
+        let mut new = new_run((*book.start).clone(), &about.pins, now);
+        new.run_id = run_id.clone();
+        new.started = now;
+        new.first_run_id = row.first_run_id.clone();
+        new.memo = encode(&book.memo);
+        new.attributes = book.attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
+        new.timers = run_timers(&book.start).filter(|(due, _)| *due > now).collect();
+        let (mut tasks, mut children) = (Vec::new(), Vec::new());
+        for (seq, open) in &book.open {
+            match open {
+                Open::Timer { due } => new.timers.push((*due, TimerKind::Sleep(*seq))),
+                Open::Activity { command, turn, position, scheduled } => {
+                    let queue = command.queue.clone().unwrap_or_else(|| row.queue.clone());
+                    let (priority, position) = (command.priority.key, *position);
+                    tasks.push((*turn, NewTask { seq: *seq, queue, ready: now, priority, position }));
+                    new.timers.extend(activity_timers(command, *scheduled));
+                }
+                Open::Child { .. } => children.push(*seq),
+                _ => {}
+            }
+        }
+        let words = format!("reset to turn {keep} as run {run_id}: {reason}");
+        let failure = Box::new(Failure::new(FailureKind::Reset, words));
+        let write = ResetWrite { from: row.no, keep, new, at: now, tasks, mail, children, failure };
+        Ok((write, book))
+    }
+}

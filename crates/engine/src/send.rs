@@ -1,0 +1,217 @@
+//! What others send a run: signals, updates, requests to cancel, resolved promises; and the end from outside.
+
+use std::sync::Arc;
+
+use dacapo_core::{
+    Failure, FailureKind, Headers, Inspection, Job, Name, Outcome, Payload, Query, Resolution, Seq, Signal, Update,
+};
+use dacapo_store::{NewMail, Posted, Refused, RunNo, RunRow, Status, StoreError, Write, Written};
+use tokio::sync::oneshot;
+
+use crate::inner::{Inner, outcome_of};
+use crate::live::Ask;
+use crate::start::check_name;
+use crate::translate::{Answered, encode, update_key};
+use crate::waits::{UpdateStage, WaitFor};
+use crate::{Engine, EngineError, RunId};
+
+impl Engine {
+    /// Signals a run. It is durable when this answers. With a request id, the same request again changes nothing.
+    pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
+        check_name("a signal", &signal.name)?;
+        self.check_input("the input of a signal", &signal.input)?;
+        let key = match request {
+            Some(request) => {
+                check_name("a request id", &request)?;
+                format!("signal:{request}")
+            }
+            None => format!("signal:{}", self.inner.host.run_id()),
+        };
+        self.post(to, key.into(), Job::Signal(Box::new(signal))).await.map(drop)
+    }
+
+    /// Asks a run to cancel. What it does about it is its own decision.
+    pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), EngineError> {
+        self.post(to, "cancel".into(), Job::Cancel { reason: reason.to_owned() }).await.map(drop)
+    }
+
+    /// Sends an update, and waits until it is accepted or answered. The same id again is the same update.
+    pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, EngineError> {
+        check_name("an update", &update.name)?;
+        check_name("an update id", &update.id)?;
+        self.check_input("the input of an update", &update.input)?;
+        let id = update.id.clone();
+        let row = self.open_row(to)?;
+        let answered = self.inner.waits().for_update(row.no, id.clone(), wait);
+        let posted = self.post_to(&row, update_key(&id), Job::Update(Box::new(update))).await?;
+        if !posted.fresh
+            && let Some(stage) = self.known_stage(posted.run, &id, wait)?
+        {
+            return stage;
+        }
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+
+    /// How far an update that was sent before has come, if it is far enough.
+    fn known_stage(
+        &self,
+        run: RunNo,
+        id: &Name,
+        wait: WaitFor,
+    ) -> Result<Option<Result<UpdateStage, EngineError>>, EngineError> {
+        let Some(mail) = self.inner.store.mail(run, &update_key(id))? else { return Ok(None) };
+        let outcome = mail.outcome.as_deref().map(minicbor::decode::<Answered>);
+        Ok(match outcome {
+            Some(Ok(Answered::Completed(outcome))) => Some(Ok(UpdateStage::Completed(outcome.into()))),
+            Some(Ok(Answered::Rejected(failure))) => Some(Err(EngineError::UpdateRejected(Box::new(failure)))),
+            Some(Err(error)) => {
+                return Err(StoreError::Corrupt(format!("the answer to update {id:?} cannot be read: {error}")).into());
+            }
+            None if mail.taken.is_some() && wait == WaitFor::Accepted => Some(Ok(UpdateStage::Accepted)),
+            None => None,
+        })
+    }
+
+    /// Resolves an open promise of a run, by its name or its id. The first resolution holds.
+    pub async fn resolve_promise(
+        &self,
+        to: &RunId,
+        promise: Name,
+        result: Result<Payload, Failure>,
+    ) -> Result<(), EngineError> {
+        check_name("a promise", &promise)?;
+        if let Ok(payload) = &result {
+            self.inner.check_size("the value of a promise", payload)?;
+        }
+        let row = self.open_row(to)?;
+        let (answer, answered) = oneshot::channel();
+        self.inner.ask(row.no, Ask::Promise(promise.clone(), answer));
+        let seq: Seq = answered.await.unwrap_or(Err(EngineError::ShutDown))?;
+        let job = Job::Resolve { seq, resolution: Resolution::Promise(Outcome::from(result)) };
+        let posted = self.post_to(&row, format!("promise:{}", seq.0).into(), job).await?;
+        if posted.fresh { Ok(()) } else { Err(EngineError::AlreadyResolved(promise)) }
+    }
+
+    /// Asks a live run a question. It sees all that was acknowledged before.
+    pub async fn query(
+        &self,
+        of: &RunId,
+        name: Name,
+        input: Vec<Payload>,
+        headers: Headers,
+    ) -> Result<Payload, EngineError> {
+        check_name("a query", &name)?;
+        self.check_input("the input of a query", &input)?;
+        let row = self.row(of)?;
+        let (answer, answered) = oneshot::channel();
+        let query = Query { id: Name::from_static("query"), name, input, headers };
+        self.inner.ask(row.no, Ask::Query(query, answer));
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+
+    /// What every unit of a run waits for, and where. May play the run again from the beginning.
+    pub async fn inspect(&self, of: &RunId) -> Result<Inspection, EngineError> {
+        let row = self.row(of)?;
+        let (answer, answered) = oneshot::channel();
+        self.inner.ask(row.no, Ask::Inspect(answer));
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+
+    /// Ends a run at once. Its code is not asked.
+    pub async fn terminate(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
+        let row = self.open_row(run)?;
+        let failure = Box::new(Failure::new(FailureKind::Terminated, reason));
+        let write = Write::Close { run: row.no, status: Status::Terminated, at: self.inner.host.now(), failure };
+        let written = self.inner.write(write).await;
+        match written {
+            Ok(Written::Turn(_)) => Ok(()),
+            Ok(other) => unreachable!("a close was answered with {other:?}"),
+            Err(error) => Err(named(error, &row)),
+        }
+    }
+
+    /// Waits until a run is closed, and gives what it came to. A run that goes on as another is followed.
+    pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        let mut row = self.row(of)?;
+        loop {
+            let wait = self.inner.waits().for_result(row.no);
+            // It may have closed before anybody waited.
+            let known = self.inner.store.run(row.no)?;
+            let closed = known.filter(|row| !row.status.is_open());
+            let (status, outcome) = match closed {
+                Some(row) => (row.status, outcome_of(row.result.as_deref())),
+                None => wait.await.map_err(|_| self.inner.trouble().unwrap_or(EngineError::ShutDown))?,
+            };
+            match (status, outcome) {
+                (Status::ContinuedAsNew, Outcome::Completed(next)) => {
+                    let run_id: Name = next.as_text().unwrap_or_default().trim_matches('"').to_owned().into();
+                    row = self.row(&RunId { workflow_id: row.workflow_id.clone(), run_id: Some(run_id) })?;
+                }
+                (status, outcome) => return Ok((status, outcome.into())),
+            }
+        }
+    }
+
+    fn check_input(&self, what: &str, input: &[Payload]) -> Result<(), EngineError> {
+        input.iter().try_for_each(|payload| self.inner.check_size(what, payload))
+    }
+
+    pub(crate) fn row(&self, of: &RunId) -> Result<RunRow, EngineError> {
+        self.inner.check()?;
+        self.reader().row(of)
+    }
+
+    pub(crate) fn open_row(&self, of: &RunId) -> Result<RunRow, EngineError> {
+        let row = self.row(of)?;
+        match row.status.is_open() {
+            true => Ok(row),
+            false => Err(EngineError::Closed { workflow_id: row.workflow_id, status: row.status }),
+        }
+    }
+
+    async fn post(&self, to: &RunId, key: Name, job: Job) -> Result<Posted, EngineError> {
+        let row = self.open_row(to)?;
+        self.post_to(&row, key, job).await
+    }
+
+    async fn post_to(&self, row: &RunRow, key: Name, job: Job) -> Result<Posted, EngineError> {
+        let waiting = self.inner.runs().get(row.no).map_or(0, |live| live.lock().inbox.len());
+        if waiting >= self.inner.options.mail_limit {
+            return Err(EngineError::MailboxFull { workflow_id: row.workflow_id.clone(), waiting });
+        }
+        let mail = NewMail { key, sent: self.inner.host.now(), job: encode(job) };
+        match self.inner.write(Write::Post { run: row.no, mail, ended: None }).await {
+            Ok(Written::Posted(posted)) => Ok(posted),
+            Ok(other) => unreachable!("mail was answered with {other:?}"),
+            Err(error) => Err(named(error, row)),
+        }
+    }
+}
+
+impl Inner {
+    /// Writes something, and does what follows from it before anybody is told.
+    pub(crate) async fn write(self: &Arc<Self>, write: Write) -> Result<Written, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.later(move |this| {
+            this.submit(write, move |this, result| {
+                match &result {
+                    Ok(Written::Posted(posted)) => this.deliver_posted(posted),
+                    Ok(Written::Turn(written)) => this.effects(written),
+                    Ok(_) | Err(_) => {}
+                }
+                let _ = answer.send(result);
+            });
+        });
+        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
+    }
+}
+
+/// The same error in the caller's words.
+fn named(error: StoreError, row: &RunRow) -> EngineError {
+    match error {
+        StoreError::Refused(Refused::Closed(status)) => {
+            EngineError::Closed { workflow_id: row.workflow_id.clone(), status }
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,301 @@
+//! Starting runs. A start and its first turn commit together; if that turn cannot be played, the start commits alone.
+
+use std::sync::Arc;
+
+use dacapo_core::{
+    Activation, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions, Start, Terms,
+    Timestamp, Turn, TurnRecord,
+};
+use dacapo_store::{
+    Conflict, NewRun, Refused, RunNo, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+use crate::book::Book;
+use crate::commit::Follow;
+use crate::inner::Inner;
+use crate::live::{About, Body, Stage};
+use crate::translate::{Plan, Scene, new_run, seed_of};
+use crate::{Engine, EngineError};
+
+/// A run to be started.
+#[derive(Clone, Debug, Default)]
+pub struct NewStart {
+    /// The workflow's type.
+    pub workflow: Name,
+    /// The caller's name for it.
+    pub workflow_id: Name,
+    /// The arguments.
+    pub input: Vec<Payload>,
+    /// The queue; the first that the engine serves by default.
+    pub queue: Option<Name>,
+    /// Whether its workflow id may have been used before.
+    pub reuse: IdReuse,
+    /// What to do when its workflow id is in use now.
+    pub conflict: Conflict,
+    /// The caller's key for this request: the same key again is the same start.
+    pub request: Option<Name>,
+    /// From the start of the first run to the end of the last.
+    pub execution_timeout: Option<Duration>,
+    /// From the start of one run to its end.
+    pub run_timeout: Option<Duration>,
+    /// How long it waits before it begins.
+    pub delay: Option<Duration>,
+    /// When the workflow is run again after a failure; never by default.
+    pub retry: Option<Retry>,
+    /// Notes for people.
+    pub memo: BTreeMap<Name, Payload>,
+    /// What it can be found by.
+    pub search_attributes: BTreeMap<Name, Payload>,
+    /// What travels beside the arguments.
+    pub headers: Headers,
+    /// What the run keeps for life; what the engine was set up with for this workflow by default.
+    pub pins: Option<dacapo_core::Pins>,
+}
+
+/// A run that was started, or had been.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartedAs {
+    /// Its workflow id.
+    pub workflow_id: Name,
+    /// Its run id.
+    pub run_id: Name,
+    /// Its number in the store.
+    pub run: RunNo,
+    /// Whether this call started it.
+    pub fresh: bool,
+}
+
+type Answer = oneshot::Sender<Result<StartedAs, EngineError>>;
+
+impl Engine {
+    /// Starts a run. Its start is durable when this answers.
+    pub fn start(&self, new: NewStart) -> impl Future<Output = Result<StartedAs, EngineError>> + Send + use<> {
+        let (answer, answered) = oneshot::channel();
+        match self.inner.prepare(new) {
+            Ok((new, start)) => self.inner.later(move |this| this.start(new, start, answer)),
+            Err(error) => drop(answer.send(Err(error))),
+        }
+        async move { answered.await.unwrap_or(Err(EngineError::ShutDown)) }
+    }
+}
+
+impl Inner {
+    fn prepare(&self, new: NewStart) -> Result<(NewRun, Start), EngineError> {
+        self.check()?;
+        check_name("a workflow type", &new.workflow)?;
+        check_name("a workflow id", &new.workflow_id)?;
+        if let Some(request) = &new.request {
+            check_name("a request id", request)?;
+        }
+        let queue = match new.queue {
+            Some(queue) => queue,
+            None => self.options.queues.first().cloned().unwrap_or_default(),
+        };
+        check_name("a queue", &queue)?;
+        if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
+            return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.known_workflows() });
+        }
+        for (what, timeout) in [("execution timeout", new.execution_timeout), ("run timeout", new.run_timeout)] {
+            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                return Err(EngineError::BadInput(format!("an {what} of zero would end the run before it begins")));
+            }
+        }
+        let named = new.input.iter().map(|payload| ("the input", payload));
+        let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
+        let named = named.chain(new.search_attributes.values().map(|payload| ("a search attribute", payload)));
+        for (what, payload) in named {
+            self.check_size(what, payload)?;
+        }
+        let now = self.host.now();
+        let started = new.delay.map_or(now, |delay| now.after(delay));
+        let terms = Terms {
+            execution_timeout: new.execution_timeout,
+            run_timeout: new.run_timeout,
+            expires: new.execution_timeout.map(|timeout| started.after(timeout)),
+            retry: new.retry,
+            ..Terms::default()
+        };
+        let run_id = self.host.run_id();
+        let start = Start {
+            seed: seed_of(&run_id),
+            workflow: new.workflow,
+            workflow_id: new.workflow_id,
+            lineage: Some(Box::new(Lineage { first_run_id: run_id.clone(), ..Lineage::default() })),
+            run_id,
+            input: new.input,
+            queue,
+            started,
+            attempt: 1,
+            headers: new.headers,
+            memo: new.memo,
+            search_attributes: new.search_attributes,
+            identity: Name::default(),
+            terms: (terms != Terms::default()).then(|| Box::new(terms)),
+        };
+        let pins = new.pins.unwrap_or_else(|| self.pins_of(&start.workflow));
+        let mut run = new_run(start.clone(), &pins, now);
+        (run.reuse, run.conflict, run.request) = (new.reuse, new.conflict, new.request);
+        Ok((run, start))
+    }
+
+    pub(crate) fn check_size(&self, what: &str, payload: &Payload) -> Result<(), EngineError> {
+        let (size, limit) = (payload.data.len(), self.options.payload_limit);
+        match size > limit {
+            true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
+            false => Ok(()),
+        }
+    }
+
+    fn start(self: &Arc<Self>, new: NewRun, start: Start, answer: Answer) {
+        if let Err(error) = self.check() {
+            return drop(answer.send(Err(error)));
+        }
+        let now = self.host.now();
+        if start.started > now || !self.serves(&start.queue) {
+            return self.start_alone(new, None, answer);
+        }
+        match self.first_turn(&new, &start, now) {
+            Ok((body, plan)) => self.start_with_turn(new, body, plan, answer),
+            // It is started all the same: it is open, and says why it does not go on.
+            Err(reason) => self.start_alone(new, Some(reason), answer),
+        }
+    }
+
+    fn first_turn(&self, new: &NewRun, start: &Start, now: Timestamp) -> Result<(Box<Body>, Plan), String> {
+        let workflow = self.options.registry.find_workflow(&start.workflow).ok_or("the workflow is not registered")?;
+        let about = Arc::new(About {
+            run_id: new.run_id.clone(),
+            workflow_id: new.workflow_id.clone(),
+            workflow: new.workflow.clone(),
+            queue: new.queue.clone(),
+            first_run_id: new.run_id.clone(),
+            parent: None,
+            pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
+            epoch: Default::default(),
+        });
+        let options = RunOptions {
+            pins: about.pins.clone(),
+            double_play: self.options.double_play,
+            reporter: None,
+            own_policy: self.options.own_policy.clone(),
+        };
+        let mut run = Run::new(workflow.clone(), options).map_err(|error| error.to_string())?;
+        let jobs = vec![Job::Start(Box::new(start.clone()))];
+        let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
+        let done = match run.activate(Activation::Turn(turn.clone())) {
+            Completion::Turn(done) => done,
+            Completion::Failed(error) => return Err(error.to_string()),
+            other => unreachable!("a turn was answered with {other:?}"),
+        };
+        let record = TurnRecord::of(&turn, &done, &self.options.build).ok_or("the first turn left no trace")?;
+        if let Some(reason) = crate::limits::oversized(&record, self.options.payload_limit) {
+            return Err(reason);
+        }
+        let bytes = record.to_bytes();
+        let length = bytes.len();
+        // Timers and terms are those of the start, so the book must know it before the turn is translated.
+        let book = Book { start: Arc::new(Start { input: Vec::new(), ..start.clone() }), ..Book::default() };
+        let scene = Scene {
+            run: RunNo::default(),
+            about: &about,
+            book: &book,
+            arrivals: &[],
+            task_of: &|_| None,
+            run_id: &|| self.host.run_id(),
+            pins: &|workflow| self.pins_of(workflow),
+        };
+        let plan = scene.plan(&record, bytes, &done)?;
+        let mut book = Book::default();
+        book.enter(&record, length);
+        Ok((Box::new(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }), plan))
+    }
+
+    fn start_with_turn(self: &Arc<Self>, new: NewRun, body: Box<Body>, plan: Plan, answer: Answer) {
+        let Plan { mut write, after } = plan;
+        let (timers, ended) = (new.timers.clone(), write.ended_timers.clone());
+        let turn_timers = write.timers.clone();
+        let (workflow_id, run_id) = (new.workflow_id.clone(), new.run_id.clone());
+        let fallback = new.clone();
+        write.run = TurnOf::New(Box::new(new));
+        self.submit(Write::Turn(Box::new(write)), move |this, result| match result {
+            Ok(Written::Turn(written)) => {
+                let run = written.run;
+                let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
+                let follow = Follow {
+                    after,
+                    timers: timers.iter().chain(&turn_timers).map(row).collect(),
+                    ended_timers: ended.iter().map(row).collect(),
+                };
+                this.begun(run, body, follow, *written);
+                let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh: true }));
+            }
+            Ok(other) => unreachable!("a turn was answered with {other:?}"),
+            // The same start was made before, or is to be: it is the store that says which run stands for it.
+            Err(StoreError::Refused(Refused::InUse { conflict: Conflict::UseExisting, .. })) => {
+                drop(body);
+                this.later(move |this| this.start_alone(fallback, None, answer));
+            }
+            Err(error) => {
+                drop(body);
+                let _ = answer.send(Err(error.into()));
+            }
+        });
+    }
+
+    /// The run has its number, and others may have found it in the store already.
+    fn begun(self: &Arc<Self>, run: RunNo, body: Box<Body>, follow: Follow, written: TurnWritten) {
+        let live = self.runs().get_or_create(run);
+        let mut state = live.lock();
+        let is_ours = state.stage == Stage::Idle && !state.gone && state.body.is_none();
+        if is_ours {
+            state.stage = Stage::Busy;
+        }
+        drop(state);
+        match is_ours {
+            true => self.committed(live, body, follow, written),
+            false => self.committed_beside(&live, body, follow, &written),
+        }
+    }
+
+    /// Starts a run whose first turn comes later, or could not be played.
+    fn start_alone(self: &Arc<Self>, new: NewRun, stuck: Option<String>, answer: Answer) {
+        let workflow_id = new.workflow_id.clone();
+        self.submit(Write::Start(Box::new(new)), move |this, result| match result {
+            Ok(Written::Started { run: started, effects }) => {
+                this.effects(&effects);
+                let StartedRun { run, run_id, fresh, .. } = started.clone();
+                let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh }));
+                if fresh && stuck.is_none() {
+                    this.started(&started);
+                }
+                if let (true, Some(reason)) = (fresh, stuck) {
+                    this.later(move |this| {
+                        let live = this.runs().get_or_create(run);
+                        live.lock().stage = Stage::Busy;
+                        let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
+                        this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
+                        tracing::warn!(run_id = %started.run_id, "the run cannot go on and is parked: {reason}");
+                        this.park(live, reason);
+                    });
+                }
+            }
+            Ok(other) => unreachable!("a start was answered with {other:?}"),
+            Err(error) => drop(answer.send(Err(error.into()))),
+        });
+    }
+}
+
+/// Names are for people and for indexes: neither empty nor endless, and printable.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), EngineError> {
+    const LONGEST: usize = 1_000;
+    let problem = match name {
+        "" => Some("is empty".to_owned()),
+        name if name.len() > LONGEST => Some(format!("has {} bytes; {LONGEST} are allowed", name.len())),
+        name if name.chars().any(char::is_control) => Some(format!("holds control characters: {name:?}")),
+        _ => None,
+    };
+    problem.map_or(Ok(()), |problem| Err(EngineError::BadInput(format!("{what} {problem}"))))
+}

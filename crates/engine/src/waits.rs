@@ -1,0 +1,91 @@
+//! Those who wait: for the end of a run, for the answer to an update.
+
+use std::collections::{BTreeMap, HashMap};
+
+use dacapo_core::{Failure, Name, Outcome, Payload};
+use dacapo_store::{RunNo, Status};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+
+/// How far an update has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UpdateStage {
+    /// The workflow accepted it and works on it.
+    Accepted,
+    /// It is answered.
+    Completed(Result<Payload, Failure>),
+}
+
+/// Up to where the sender of an update waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitFor {
+    /// Until the workflow accepts or rejects it.
+    Accepted,
+    /// Until it is answered.
+    #[default]
+    Completed,
+}
+
+type UpdateWaiter = (WaitFor, oneshot::Sender<Result<UpdateStage, EngineError>>);
+
+#[derive(Default)]
+pub(crate) struct Waits {
+    results: HashMap<RunNo, Vec<oneshot::Sender<(Status, Outcome)>>>,
+    updates: HashMap<RunNo, BTreeMap<Name, Vec<UpdateWaiter>>>,
+}
+
+impl Waits {
+    pub(crate) fn for_result(&mut self, run: RunNo) -> oneshot::Receiver<(Status, Outcome)> {
+        let (sender, receiver) = oneshot::channel();
+        let waiters = self.results.entry(run).or_default();
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push(sender);
+        receiver
+    }
+
+    pub(crate) fn for_update(
+        &mut self,
+        run: RunNo,
+        update: Name,
+        wait: WaitFor,
+    ) -> oneshot::Receiver<Result<UpdateStage, EngineError>> {
+        let (sender, receiver) = oneshot::channel();
+        self.updates.entry(run).or_default().entry(update).or_default().push((wait, sender));
+        receiver
+    }
+
+    pub(crate) fn closed(&mut self, run: RunNo, status: Status, outcome: &Outcome) {
+        for waiter in self.results.remove(&run).unwrap_or_default() {
+            let _ = waiter.send((status, outcome.clone()));
+        }
+        for (_, waiters) in self.updates.remove(&run).unwrap_or_default() {
+            for (_, waiter) in waiters {
+                let failure = Failure::application(format!("the run is {status}")).typed("RunClosed");
+                let _ = waiter.send(Ok(UpdateStage::Completed(Err(failure))));
+            }
+        }
+    }
+
+    pub(crate) fn accepted(&mut self, run: RunNo, update: &Name) {
+        let Some(waiters) = self.updates.get_mut(&run).and_then(|updates| updates.get_mut(update)) else { return };
+        for (_, waiter) in waiters.extract_if(.., |(wait, _)| *wait == WaitFor::Accepted) {
+            let _ = waiter.send(Ok(UpdateStage::Accepted));
+        }
+    }
+
+    pub(crate) fn answered(&mut self, run: RunNo, update: &Name, answer: &Result<UpdateStage, EngineError>) {
+        let Some(updates) = self.updates.get_mut(&run) else { return };
+        for (_, waiter) in updates.remove(update).unwrap_or_default() {
+            let _ = waiter.send(answer.clone());
+        }
+        if updates.is_empty() {
+            self.updates.remove(&run);
+        }
+    }
+
+    /// Nobody will be told anything any more.
+    pub(crate) fn abandon(&mut self) {
+        *self = Self::default();
+    }
+}

@@ -1,0 +1,193 @@
+//! The engine kit: a whole engine in one thread, on virtual time, over a real store. It can die and begin again.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use dacapo_core::{Failure, Payload, Timestamp};
+use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
+use dacapo_store::{MemoryStore, Status, Store};
+
+use crate::crash::{Crash, Moment, Mortal};
+use crate::virtual_host::VirtualHost;
+
+/// An engine in a thread, whose time moves when there is nothing else to do.
+pub struct Stage {
+    store: Arc<dyn Store>,
+    options: Options,
+    crash: Arc<Crash>,
+    host: Arc<VirtualHost>,
+    engine: Engine,
+}
+
+/// When virtual time begins: some moment that is none in particular.
+const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+
+impl Stage {
+    /// A stage over a store in memory.
+    pub fn new(options: Options) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), options)
+    }
+
+    /// A stage over this store.
+    pub fn over(store: Arc<dyn Store>, options: Options) -> Self {
+        Self::with(store, options, BEGIN, 0, Crash::never())
+    }
+
+    fn with(store: Arc<dyn Store>, options: Options, now: Timestamp, ids: u64, crash: Arc<Crash>) -> Self {
+        let host = VirtualHost::new(now, ids, crash.clone());
+        let mortal = Arc::new(Mortal { store: store.clone(), crash: crash.clone() });
+        let engine = Engine::open(mortal, host.clone(), options.clone()).expect("the store can be opened");
+        Self { store, options, crash, host, engine }
+    }
+
+    /// The same process, doomed to die at this moment, counted from its beginning.
+    pub fn doomed(self, moment: u64) -> Self {
+        let (now, ids) = (self.host.clock(), self.host.ids_used());
+        Self::with(self.store, self.options, now, ids, Crash::at(moment))
+    }
+
+    /// How many moments have passed at which the process could have died.
+    pub fn moments(&self) -> u64 {
+        self.crash.passed()
+    }
+
+    /// The moment at which it died, if it did.
+    pub fn died(&self) -> Option<Moment> {
+        self.crash.died()
+    }
+
+    /// Another process on the same store: memory is gone, time goes on.
+    pub fn restart(self) -> Self {
+        let options = self.options.clone();
+        self.redeploy(options)
+    }
+
+    /// Another process on the same store, with other code or settings.
+    pub fn redeploy(self, options: Options) -> Self {
+        let Self { store, host, engine, .. } = self;
+        engine.stop();
+        Self::with(store, options, host.clock(), host.ids_used(), Crash::never())
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        self.host.clock()
+    }
+
+    /// Does all that can be done without time passing.
+    pub fn settle(&self) {
+        loop {
+            while self.host.step() {}
+            match self.host.next_wake() {
+                Some(wake) if wake <= self.host.clock() && !self.crash.is_dead() => {
+                    self.host.move_to(wake);
+                    self.engine.tick();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Lets this much time pass, and does all that is due on the way.
+    pub fn advance(&self, time: Duration) {
+        let until = self.host.clock().after(time);
+        self.settle();
+        while let Some(wake) = self.host.next_wake().filter(|wake| *wake <= until && !self.crash.is_dead()) {
+            self.host.move_to(wake);
+            self.engine.tick();
+            self.settle();
+        }
+        self.host.move_to(until);
+        self.engine.tick();
+        self.settle();
+    }
+
+    /// Lets time pass until nothing is left to do, or for a hundred years.
+    pub fn play_out(&self) {
+        let end = self.host.clock().after(Duration::from_secs(100 * 365 * 86_400));
+        self.settle();
+        while let Some(wake) = self.host.next_wake().filter(|wake| *wake <= end && !self.crash.is_dead()) {
+            self.host.move_to(wake);
+            self.engine.tick();
+            self.settle();
+        }
+    }
+
+    /// Waits for something, while work is done but no time passes. None if it cannot come about.
+    pub fn try_wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
+                return Some(value);
+            }
+            if !self.host.step() {
+                self.settle();
+                return match future.as_mut().poll(&mut cx) {
+                    Poll::Ready(value) => Some(value),
+                    Poll::Pending => None,
+                };
+            }
+        }
+    }
+
+    /// The same for what must come about.
+    #[track_caller]
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.try_wait(future).expect("nothing is left to do, and what is waited for has not come")
+    }
+
+    /// Starts a workflow with this id and input.
+    pub fn start(
+        &self,
+        workflow: &'static str,
+        workflow_id: &'static str,
+        input: impl Into<Payload>,
+    ) -> Result<StartedAs, EngineError> {
+        let new = NewStart {
+            workflow: workflow.into(),
+            workflow_id: workflow_id.into(),
+            input: vec![input.into()],
+            ..NewStart::default()
+        };
+        self.wait(self.engine.start(new))
+    }
+
+    /// Lets time pass until this run is closed, and gives what it came to.
+    #[track_caller]
+    pub fn result(&self, workflow_id: &'static str) -> (Status, Result<Payload, Failure>) {
+        self.play_out();
+        let result = self.try_wait(self.engine.result(&RunId::of(workflow_id)));
+        match result {
+            Some(result) => result.expect("the run is known"),
+            None => panic!("run {workflow_id} does not end: {:#?}", self.engine.describe(&RunId::of(workflow_id))),
+        }
+    }
+
+    /// The history of a run, as text.
+    pub fn history(&self, workflow_id: &'static str) -> String {
+        let transcript = self.engine.reader().history(&RunId::of(workflow_id)).expect("the history can be read");
+        transcript.to_text()
+    }
+
+    /// The settings, to be changed for another process.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+}
+
+/// Every way in which runs can stay in memory or leave it. What they do never depends on it.
+pub const CACHES: [Cache; 5] =
+    [Cache::AtMost(0), Cache::AtMost(1), Cache::AtMost(10_000), Cache::Random(1), Cache::Random(2)];

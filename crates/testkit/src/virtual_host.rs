@@ -1,0 +1,144 @@
+//! A host without threads and without a clock: work is done when the test says so, in the order in which it came, and time
+//! moves when there is nothing else to do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use dacapo_core::{Name, Timestamp};
+use dacapo_engine::{Host, Work};
+use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, Grip};
+
+use crate::crash::{Crash, Moment};
+
+/// The host of a kit.
+pub(crate) struct VirtualHost {
+    state: Mutex<State>,
+    crash: Arc<Crash>,
+}
+
+struct State {
+    now: Timestamp,
+    work: VecDeque<Item>,
+    /// Attempts that wait for something.
+    waiting: Vec<(ActivityFuture, Grip)>,
+    wake: Option<Timestamp>,
+    next_id: u64,
+}
+
+enum Item {
+    Work(Work),
+    Attempt(Attempt),
+}
+
+impl VirtualHost {
+    pub(crate) fn new(now: Timestamp, next_id: u64, crash: Arc<Crash>) -> Arc<Self> {
+        let state = State { now, work: VecDeque::new(), waiting: Vec::new(), wake: None, next_id };
+        Arc::new(Self { state: Mutex::new(state), crash })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does one piece of work. False if there is none now.
+    pub(crate) fn step(&self) -> bool {
+        if self.crash.is_dead() {
+            return false;
+        }
+        let item = self.lock().work.pop_front();
+        match item {
+            Some(Item::Work(work)) => work(),
+            Some(Item::Attempt(attempt)) => self.run(attempt),
+            None => return self.poll_waiting(),
+        }
+        true
+    }
+
+    fn run(&self, attempt: Attempt) {
+        if !self.crash.passes(Moment::BeforeAttempt) {
+            return;
+        }
+        let (code, grip) = attempt.into_parts();
+        match code {
+            AttemptCode::Blocking(call) => self.finish(&grip, call()),
+            AttemptCode::Async(mut future) => match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(result) => self.finish(&grip, result),
+                Poll::Pending => self.lock().waiting.push((future, grip)),
+            },
+        }
+    }
+
+    fn finish(&self, grip: &Grip, result: Result<dacapo_core::Payload, dacapo_core::Failure>) {
+        if self.crash.passes(Moment::AfterAttempt) {
+            grip.finish(result);
+        }
+    }
+
+    /// Looks whether an attempt that waited can go on.
+    fn poll_waiting(&self) -> bool {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        let mut moved = false;
+        for (mut future, grip) in waiting {
+            if grip.is_given_up() {
+                moved = true;
+                continue;
+            }
+            match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(result) => {
+                    self.finish(&grip, result);
+                    moved = true;
+                }
+                Poll::Pending => self.lock().waiting.push((future, grip)),
+            }
+        }
+        moved
+    }
+
+    /// The moment at which the engine wants to be woken.
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        self.lock().wake
+    }
+
+    /// Moves time to this moment, if it is later than now.
+    pub(crate) fn move_to(&self, at: Timestamp) {
+        let mut state = self.lock();
+        state.now = state.now.max(at);
+        state.wake = state.wake.filter(|wake| *wake > state.now);
+    }
+
+    pub(crate) fn ids_used(&self) -> u64 {
+        self.lock().next_id
+    }
+
+    pub(crate) fn clock(&self) -> Timestamp {
+        self.lock().now
+    }
+}
+
+impl Host for VirtualHost {
+    fn now(&self) -> Timestamp {
+        self.lock().now
+    }
+
+    fn play(&self, work: Work) {
+        self.lock().work.push_back(Item::Work(work));
+    }
+
+    fn attempt(&self, attempt: Attempt) {
+        self.lock().work.push_back(Item::Attempt(attempt));
+    }
+
+    fn wake_at(&self, at: Timestamp) {
+        let mut state = self.lock();
+        if state.wake.is_none_or(|before| at < before) {
+            state.wake = Some(at);
+        }
+    }
+
+    fn run_id(&self) -> Name {
+        let mut state = self.lock();
+        state.next_id += 1;
+        format!("run-{:06}", state.next_id).into()
+    }
+}
