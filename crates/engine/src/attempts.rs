@@ -83,15 +83,15 @@ impl Inner {
                 this.attempt_done(run, seq, number, result);
             }
         });
-        self.desk().hold(run, seq, number, &attempt.grip());
         let timeouts = &task.command.timeouts;
         let limits =
             [(timeouts.start_to_close, TimeoutKind::StartToClose), (timeouts.heartbeat, TimeoutKind::Heartbeat)];
-        for (timeout, kind) in limits {
-            if let Some(timeout) = timeout {
-                self.own_timer(now.after(timeout), Due::Attempt { run, seq, attempt: number, kind });
-            }
-        }
+        let alarm = |(timeout, kind): (Option<Duration>, _)| {
+            let due = Due::Attempt { run, seq, attempt: number, kind };
+            timeout.map(|timeout| self.own_timer(now.after(timeout), due))
+        };
+        let alarms = limits.into_iter().filter_map(alarm).collect();
+        self.desk().hold(run, seq, number, &attempt.grip(), alarms);
         self.host.attempt(attempt);
     }
 
@@ -124,7 +124,8 @@ impl Inner {
             result => result,
         };
         let mut desk = self.desk();
-        let Some((task, _)) = desk.attempting(run, seq, attempt) else { return };
+        let Some((task, attempting)) = desk.attempting(run, seq, attempt) else { return };
+        self.cancel_alarms(&attempting.alarms);
         let now = self.host.now();
         match result {
             Ok(result) => {
@@ -155,7 +156,7 @@ impl Inner {
         let attempt = write.attempt;
         self.later(move |this| {
             this.submit(Write::Attempt(Box::new(write)), move |this, result| match result {
-                Ok(_) | Err(StoreError::Full(_)) => this.own_timer(at, Due::Task { run, seq, attempt }),
+                Ok(_) | Err(StoreError::Full(_)) => drop(this.own_timer(at, Due::Task { run, seq, attempt })),
                 // It is over, or its run is.
                 Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
                 Err(_) => {}
@@ -186,7 +187,8 @@ impl Inner {
             && deadline > now
         {
             drop(desk);
-            return self.own_timer(deadline, Due::Attempt { run, seq, attempt, kind });
+            self.own_timer(deadline, Due::Attempt { run, seq, attempt, kind });
+            return;
         }
         drop(desk);
         let words = match kind {

@@ -19,6 +19,7 @@ use dacapo_store::{RunNo, TaskNo};
 use dacapo_worker::Grip;
 
 use crate::live::About;
+use crate::timers::AlarmNo;
 
 /// An activity that is pending.
 #[derive(Clone)]
@@ -57,6 +58,8 @@ pub(crate) struct Attempting {
     pub(crate) last_heartbeat: Timestamp,
     /// When the reported progress was last stored.
     pub(crate) stored: Timestamp,
+    /// Its timeouts.
+    pub(crate) alarms: Vec<AlarmNo>,
 }
 
 type Key = (RunNo, Seq);
@@ -150,7 +153,7 @@ impl Desk {
         }
         let (_, key) = self.ready.pop_first()?;
         let task = self.tasks.get_mut(&key)?;
-        let attempting = Attempting { grip: None, started: now, last_heartbeat: now, stored: now };
+        let attempting = Attempting { grip: None, started: now, last_heartbeat: now, stored: now, alarms: Vec::new() };
         task.state = TaskState::Running(attempting);
         self.running += 1;
         Some((key.0, task.clone()))
@@ -165,9 +168,10 @@ impl Desk {
     }
 
     /// How an attempt that was just started can be reached.
-    pub(crate) fn hold(&mut self, run: RunNo, seq: Seq, attempt: u32, grip: &Grip) {
+    pub(crate) fn hold(&mut self, run: RunNo, seq: Seq, attempt: u32, grip: &Grip, alarms: Vec<AlarmNo>) {
         if let Some((task, mut attempting)) = self.attempting(run, seq, attempt) {
             attempting.grip = Some(grip.clone());
+            attempting.alarms = alarms;
             task.state = TaskState::Running(attempting);
         }
     }

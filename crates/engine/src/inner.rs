@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::runs::Runs;
-use crate::timers::{Due, Timers};
+use crate::timers::{AlarmNo, Due, Timers};
 use crate::waits::Waits;
 use crate::{EngineError, Options};
 
@@ -97,10 +97,10 @@ impl Inner {
         *halted = Some(error);
         drop(halted);
         self.waits().abandon();
-        for grip in self.desk().grips().cloned().collect::<Vec<_>>() {
-            grip.give_up("the engine has stopped");
-        }
-        for grip in self.locals().take_grips() {
+        // Collected first: giving up drops user code, which must find no lock held.
+        let mut grips: Vec<_> = self.desk().grips().cloned().collect();
+        grips.extend(self.locals().take_grips());
+        for grip in grips {
             grip.give_up("the engine has stopped");
         }
         let lives = self.runs().all();
@@ -223,9 +223,7 @@ impl Inner {
                 grip.give_up("the run is closed");
             }
         }
-        for grip in self.locals().take_run(run) {
-            grip.give_up("the run is closed");
-        }
+        self.give_up_locals(run, "the run is closed");
         match self.store.run(run) {
             Ok(Some(row)) => self.closed(run, row.status, &outcome_of(row.result.as_deref())),
             Ok(None) => self.forget(run),
@@ -250,13 +248,21 @@ impl Inner {
         }
     }
 
-    pub(crate) fn own_timer(&self, at: Timestamp, due: Due) {
+    pub(crate) fn own_timer(&self, at: Timestamp, due: Due) -> AlarmNo {
         let mut timers = self.timers();
-        timers.own(at, due);
+        let alarm = timers.own(at, due);
         let next = timers.next();
         drop(timers);
         if let Some(next) = next {
             self.host.wake_at(next);
+        }
+        alarm
+    }
+
+    pub(crate) fn cancel_alarms(&self, alarms: &[AlarmNo]) {
+        if !alarms.is_empty() {
+            let mut timers = self.timers();
+            alarms.iter().for_each(|alarm| timers.cancel(*alarm));
         }
     }
 

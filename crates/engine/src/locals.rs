@@ -241,6 +241,14 @@ impl Inner {
         }
     }
 
+    /// Nobody wants what a run's local work comes to.
+    pub(crate) fn give_up_locals(&self, run: RunNo, reason: &str) {
+        let grips = self.locals().take_run(run);
+        for grip in grips {
+            grip.give_up(reason);
+        }
+    }
+
     /// Local work is no longer wanted.
     pub(crate) fn cancel_locals(self: &Arc<Self>, run: RunNo, cancelled: Vec<(Seq, bool)>) {
         for (seq, waits) in cancelled {

@@ -35,9 +35,7 @@ impl Inner {
         for (_, ask) in asks {
             ask.refuse(EngineError::Stuck(reason.clone()));
         }
-        for grip in self.locals().take_run(live.no) {
-            grip.give_up("the run is parked");
-        }
+        self.give_up_locals(live.no, "the run is parked");
         self.keep_results(&live, results);
         self.own_timer(retry, Due::Retry(live.no));
         self.write_stuck(&live, Stuck { reason, since: now, attempts, retry });

@@ -27,6 +27,9 @@ pub(crate) enum Due {
     LocalTimeout { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
 }
 
+/// By which something of this process's own can be called off.
+pub(crate) type AlarmNo = (Timestamp, u64);
+
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     stored: BTreeSet<TimerRow>,
@@ -34,7 +37,7 @@ pub(crate) struct Timers {
     fired: BTreeSet<TimerRow>,
     /// All stored timers due before this are in memory.
     horizon: Timestamp,
-    own: BTreeMap<(Timestamp, u64), Due>,
+    own: BTreeMap<AlarmNo, Due>,
     /// Tells apart what is due at the same moment, in the order in which it came.
     next: u64,
 }
@@ -83,9 +86,16 @@ impl Timers {
         self.fired.remove(row);
     }
 
-    pub(crate) fn own(&mut self, at: Timestamp, due: Due) {
-        self.own.insert((at, self.next), due);
+    pub(crate) fn own(&mut self, at: Timestamp, due: Due) -> AlarmNo {
+        let key = (at, self.next);
+        self.own.insert(key, due);
         self.next += 1;
+        key
+    }
+
+    /// What was to be done need not be done.
+    pub(crate) fn cancel(&mut self, alarm: AlarmNo) {
+        self.own.remove(&alarm);
     }
 
     /// Whether the store has to be read again before anything can be said of this moment.
