@@ -16,6 +16,7 @@ mod panics;
 mod phases;
 mod policies;
 mod queries;
+mod refusals;
 mod signals;
 mod updates;
 mod values;
