@@ -26,6 +26,16 @@ pub enum ActivationError {
         /// The last call it made before.
         site: Option<CallSite>,
     },
+    /// What was recorded, or brought, cannot be played by this code, and whoever reads it said so.
+    #[error("{message}\nin unit {unit}, at {site}")]
+    Refused {
+        /// What came, and what to do.
+        message: String,
+        /// The unit that was running.
+        unit: UnitId,
+        /// The call it is about.
+        site: CallSite,
+    },
     /// The policy could not pick.
     #[error("the scheduler policy could not pick: {0}")]
     Policy(#[from] PolicyError),
@@ -105,7 +115,9 @@ pub enum ViolationKind {
     )]
     ClosureCall,
     /// A state cell was entered while it was already entered.
-    #[error("a closure over a state cell entered the same cell again")]
+    #[error(
+        "a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next"
+    )]
     CellReentered,
     /// An option was set too late.
     #[error("an option was set on a command that is already sealed; set all options before the first await")]

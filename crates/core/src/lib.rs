@@ -18,6 +18,7 @@ mod ctx;
 mod error;
 mod failure;
 mod failure_codec;
+mod failure_from;
 mod identity;
 mod job;
 mod name;

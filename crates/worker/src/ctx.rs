@@ -52,6 +52,12 @@ impl ActivityCtx {
         Self(Arc::new(Inner { info, heartbeats, cancelled: watch::Sender::new(None) }))
     }
 
+    /// A ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless activity,
+    /// whose progress nobody hears of.
+    pub fn detached() -> Self {
+        Self::new(ActivityInfo { attempt: 1, ..ActivityInfo::default() }, Arc::new(|_| {}))
+    }
+
     /// Facts about the attempt.
     pub fn info(&self) -> &ActivityInfo {
         &self.0.info

@@ -91,6 +91,27 @@ impl Target {
     }
 }
 
+/// The open run of this workflow id.
+impl From<Name> for Target {
+    fn from(workflow_id: Name) -> Self {
+        Self::workflow(workflow_id)
+    }
+}
+
+/// The open run of this workflow id.
+impl From<&'static str> for Target {
+    fn from(workflow_id: &'static str) -> Self {
+        Self::workflow(workflow_id)
+    }
+}
+
+/// The open run of this workflow id.
+impl From<String> for Target {
+    fn from(workflow_id: String) -> Self {
+        Self::workflow(workflow_id)
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

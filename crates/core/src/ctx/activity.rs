@@ -46,13 +46,19 @@ impl Ctx {
     /// needs no queue.
     #[track_caller]
     pub fn local_activity(&self, activity: impl Into<Name>, input: impl Into<Payload>) -> LocalActivity {
+        self.local_activity_args(activity, vec![input.into()])
+    }
+
+    /// [`Ctx::local_activity`] with any number of arguments.
+    #[track_caller]
+    pub fn local_activity_args(&self, activity: impl Into<Name>, input: Vec<Payload>) -> LocalActivity {
         let site = Location::caller();
         let activity = activity.into();
         let command = ScheduleLocalActivity {
             seq: Seq::default(),
             id: Default::default(),
             activity,
-            input: vec![input.into()],
+            input,
             headers: Headers::new(),
             timeouts: Timeouts::default(),
             retry: None,

@@ -38,11 +38,12 @@ pub use race::{Either, Race, SelectAll, Timeout};
 pub use run_once::RunOnce;
 pub use scope::{Scope, ScopePlay};
 pub use signal::SignalWait;
-pub use state_cell::StateCell;
+pub use state_cell::{StateCell, StateGuard};
 pub use timer::Timer;
 pub use values::Info;
 pub use yield_now::YieldNow;
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use crate::run::Shared;
@@ -60,6 +61,13 @@ pub struct Ctx {
 impl Ctx {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
+    }
+
+    /// Fails the activation, never the run: for layers above that find that this code cannot read what was recorded or
+    /// brought. The run stays open, says why it is stuck, and goes on under code that can. In a query it fails the query
+    /// alone. The message says what came, what was expected and what to do; `site` is the call it is about.
+    pub fn refuse(&self, message: impl Into<String>, site: &'static Location<'static>) -> ! {
+        self.shared.refuse(message.into(), site)
     }
 }
 

@@ -1,5 +1,6 @@
 //! State cells: values that several units of a run share.
 
+use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
@@ -46,11 +47,50 @@ impl<S> StateCell<S> {
         look(&value)
     }
 
+    /// Enters the cell for as long as the guard lives. The guard is not `Send`, so it cannot be held over an await.
+    /// Conditions, validators and queries may enter it too, to look.
+    #[track_caller]
+    pub fn lock(&self) -> StateGuard<'_, S> {
+        let (holder, site) = (Holder::of_thread(), Location::caller());
+        let only_looks = matches!(holder.mode, Mode::Closure | Mode::Query) && holder.plays(self.shared.lock().token);
+        if !only_looks {
+            drop(self.shared.enter(site));
+        }
+        StateGuard { cell: self, value: self.enter(), only_looks, site }
+    }
+
     fn enter(&self) -> MutexGuard<'_, S> {
         match self.value.try_lock() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.shared.misuse(self.shared.lock(), ViolationKind::CellReentered),
         }
+    }
+}
+
+/// A state cell that is entered: the value, to look at and to change.
+#[must_use = "the cell is left when its guard is dropped"]
+pub struct StateGuard<'c, S> {
+    cell: &'c StateCell<S>,
+    value: MutexGuard<'c, S>,
+    only_looks: bool,
+    site: &'static Location<'static>,
+}
+
+impl<S> Deref for StateGuard<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.value
+    }
+}
+
+impl<S> DerefMut for StateGuard<'_, S> {
+    fn deref_mut(&mut self) -> &mut S {
+        if self.only_looks {
+            let text = "a condition, validator or query changed a state cell; such closures only look".to_owned();
+            self.cell.shared.refuse(text, self.site);
+        }
+        &mut self.value
     }
 }

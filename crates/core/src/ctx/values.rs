@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Facts about the run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Info {
     /// All that the run was told when it began.
     pub start: Arc<Start>,

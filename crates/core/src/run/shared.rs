@@ -148,6 +148,22 @@ impl Shared {
         resume_unwind(Box::new(Stop));
     }
 
+    /// Fails the turn because this code cannot play what came, and unwinds out of the user's code. In a query it fails
+    /// the query alone.
+    pub(crate) fn refuse(&self, message: String, site: &'static Location<'static>) -> ! {
+        let holder = Holder::of_thread();
+        let state = self.lock();
+        if holder.mode == Mode::Query {
+            drop(state);
+            resume_unwind(Box::new(message));
+        }
+        if !holder.plays(state.token) {
+            self.refuse_foreign(state, Some(site));
+        }
+        let unit = state.running_id();
+        self.stop(state, ActivationError::Refused { message, unit, site: site.into() })
+    }
+
     /// Fails the turn and unwinds out of the user's code.
     pub(crate) fn stop(&self, mut state: MutexGuard<'_, State>, error: ActivationError) -> ! {
         state.fail(error);

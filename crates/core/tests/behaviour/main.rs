@@ -17,6 +17,7 @@ mod panics;
 mod phases;
 mod policies;
 mod queries;
+mod refusals;
 mod signals;
 mod updates;
 mod values;

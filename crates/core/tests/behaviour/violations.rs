@@ -274,7 +274,7 @@ fn a_closure_over_a_cell_cannot_enter_the_cell_again() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure over a state cell entered the same cell again
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
         "#]],
     );
 }

@@ -1,0 +1,147 @@
+//! Activities as typed functions.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use dacapo_core::{Failure, Payload};
+use dacapo_worker::{Activity, ActivityCtx};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::json::encode;
+
+/// All that is known of one activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
+pub trait ActivityType: Sized + 'static {
+    /// The name it is recorded under.
+    const NAME: &'static str;
+    /// Whether it blocks its thread.
+    const BLOCKING: bool;
+    /// The value it is a method of; `()` for a function.
+    type Receiver: Send + Sync + 'static;
+    /// What it takes: `()`, the one argument, or a tuple of several.
+    type Input: Send + 'static;
+    /// What it comes to.
+    type Output: Serialize + DeserializeOwned + Send + 'static;
+    /// What it fails with.
+    type Error: Send + 'static;
+
+    /// An input as payloads, one for each argument.
+    fn encode(input: Self::Input) -> Result<Vec<Payload>, Failure>;
+
+    /// Payloads as an input.
+    fn decode(input: Vec<Payload>) -> Result<Self::Input, Failure>;
+
+    /// Its error as a failure.
+    fn failure(error: Self::Error) -> Failure;
+
+    /// Calls it.
+    fn attempt(receiver: &Arc<Self::Receiver>, ctx: ActivityCtx, input: Self::Input) -> Attempt<Self>;
+}
+
+/// A function that is an activity, whatever its parameters: functions and methods marked `#[activity]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an activity",
+    label = "this is not an activity",
+    note = "mark the function with `#[activity]`; a workflow is started with `ctx.child`",
+    note = "to call an activity that is only known by its name, use `ctx.call_raw(name, json)`"
+)]
+pub trait ActivityFn<P> {
+    /// All that is known of it.
+    type Activity: ActivityType;
+}
+
+macro_rules! activity_fns {
+    ($(($($param:ident)*))*) => {$(
+        impl<F, A, $($param),*> ActivityFn<($($param,)*)> for F
+        where
+            F: Fn($($param),*) -> Attempt<A>,
+            A: ActivityType,
+        {
+            type Activity = A;
+        }
+    )*};
+}
+
+// A receiver, a ctx and four arguments at most.
+activity_fns! { () (P) (P Q) (P Q R) (P Q R S) (P Q R S T) (P Q R S T U) }
+
+/// The body of an attempt, not yet begun or under way.
+enum Body<T> {
+    Awaits(Pin<Box<dyn Future<Output = T> + Send>>),
+    Blocks(Option<Box<dyn FnOnce() -> T + Send>>),
+}
+
+type Outcome<A> = Result<<A as ActivityType>::Output, <A as ActivityType>::Error>;
+
+/// One try of an activity: what calling an activity's function gives. Await it, in a unit test for instance.
+#[must_use = "an attempt does nothing unless it is awaited; in a workflow, write `ctx.call(activity, input)`"]
+pub struct Attempt<A: ActivityType> {
+    body: Body<Outcome<A>>,
+}
+
+impl<A: ActivityType> Attempt<A> {
+    /// An attempt that awaits.
+    pub fn new(body: impl Future<Output = Outcome<A>> + Send + 'static) -> Self {
+        Self { body: Body::Awaits(Box::pin(body)) }
+    }
+
+    /// An attempt that blocks its thread.
+    pub fn blocking(body: impl FnOnce() -> Outcome<A> + Send + 'static) -> Self {
+        Self { body: Body::Blocks(Some(Box::new(body))) }
+    }
+
+    /// Runs it to its end on this thread: for unit tests without a runtime, and for activities that block.
+    pub fn wait(mut self) -> Outcome<A> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut cx = Context::from_waker(&waker);
+        loop {
+            match Pin::new(&mut self).poll(&mut cx) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl<A: ActivityType> Future for Attempt<A> {
+    type Output = Outcome<A>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.body {
+            Body::Awaits(body) => body.as_mut().poll(cx),
+            Body::Blocks(body) => {
+                let body = body.take().expect("an attempt is not polled after its end");
+                Poll::Ready(body())
+            }
+        }
+    }
+}
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The activity as a worker registers it.
+pub(crate) fn served<A: ActivityType>(receiver: Arc<A::Receiver>) -> Activity {
+    match A::BLOCKING {
+        true => Activity::blocking(A::NAME, move |ctx, input| {
+            finish::<A>(A::attempt(&receiver, ctx, A::decode(input)?).wait())
+        }),
+        false => Activity::new(A::NAME, move |ctx, input| {
+            let receiver = receiver.clone();
+            async move { finish::<A>(A::attempt(&receiver, ctx, A::decode(input)?).await) }
+        }),
+    }
+}
+
+fn finish<A: ActivityType>(outcome: Outcome<A>) -> Result<Payload, Failure> {
+    encode(&outcome.map_err(A::failure)?)
+}

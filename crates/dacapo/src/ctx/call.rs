@@ -1,0 +1,126 @@
+//! Activities on a task queue.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use dacapo_core::{Activity, CancelType, Failure, Name, Payload, Priority, Retry};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::recorded::{Recorded, accepted, encoded};
+use crate::{ActivityFn, ActivityType, Ctx};
+
+impl<S> Ctx<S> {
+    /// Calls an activity: `ctx.call(charge, order)`, `ctx.call(transfer, (from, to))`, `ctx.call(Bank::charge, order)`. Its
+    /// options can be set until it is first awaited.
+    #[track_caller]
+    pub fn call<F, P>(
+        &self,
+        activity: F,
+        input: <F::Activity as ActivityType>::Input,
+    ) -> Call<<F::Activity as ActivityType>::Output>
+    where
+        F: ActivityFn<P>,
+    {
+        let _ = activity;
+        let input = accepted(&self.raw, F::Activity::encode(input), Location::caller());
+        self.call_payloads(Name::from_static(F::Activity::NAME), input)
+    }
+
+    /// Calls an activity that is only known by its name.
+    #[track_caller]
+    pub fn call_raw(&self, activity: impl Into<Name>, input: Value) -> Call<Value> {
+        self.call_payloads(activity.into(), vec![encoded(&self.raw, &input, Location::caller())])
+    }
+
+    #[track_caller]
+    fn call_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> Call<O> {
+        let recorded = Recorded::new(&self.raw, "result of activity", name.clone(), Location::caller());
+        Call { pending: self.raw.activity_args(name, input), recorded }
+    }
+}
+
+/// An activity on a task queue: await it for its result. Dropping it cancels the activity.
+#[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
+pub struct Call<O> {
+    pending: Activity,
+    recorded: Recorded<O>,
+}
+
+impl<O> Call<O> {
+    /// When it is tried again.
+    #[track_caller]
+    pub fn retry(self, retry: Retry) -> Self {
+        Self { pending: self.pending.retry(retry), ..self }
+    }
+
+    /// The longest time from now to the end of the last attempt.
+    #[track_caller]
+    pub fn schedule_to_close(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.schedule_to_close(timeout), ..self }
+    }
+
+    /// The longest time an attempt may wait in its queue.
+    #[track_caller]
+    pub fn schedule_to_start(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.schedule_to_start(timeout), ..self }
+    }
+
+    /// The longest time of one attempt.
+    #[track_caller]
+    pub fn start_to_close(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.start_to_close(timeout), ..self }
+    }
+
+    /// The longest time between two heartbeats.
+    #[track_caller]
+    pub fn heartbeat(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.heartbeat(timeout), ..self }
+    }
+
+    /// The task queue; the run's own by default.
+    #[track_caller]
+    pub fn queue(self, queue: impl Into<Name>) -> Self {
+        Self { pending: self.pending.queue(queue), ..self }
+    }
+
+    /// What a cancellation does.
+    #[track_caller]
+    pub fn cancel_type(self, cancel: CancelType) -> Self {
+        Self { pending: self.pending.cancel_type(cancel), ..self }
+    }
+
+    /// Which task goes first.
+    #[track_caller]
+    pub fn priority(self, priority: Priority) -> Self {
+        Self { pending: self.pending.priority(priority), ..self }
+    }
+
+    /// Something that travels beside the arguments.
+    #[track_caller]
+    pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+        Self { pending: self.pending.header(name, value), ..self }
+    }
+
+    /// One line for people.
+    #[track_caller]
+    pub fn summary(self, summary: impl Into<String>) -> Self {
+        Self { pending: self.pending.summary(summary), ..self }
+    }
+
+    /// Lets the activity run on without anybody to await it.
+    pub fn detach(self) {
+        self.pending.detach();
+    }
+}
+
+impl<O: DeserializeOwned> Future for Call<O> {
+    type Output = Result<O, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(cx).map(|outcome| self.recorded.read(outcome))
+    }
+}

@@ -1,0 +1,217 @@
+//! Child workflows.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use dacapo_core::{
+    CancelType, Failure, IdReuse, Name, ParentClose, Payload, Retry, SignalExternalCall, StartChild, Target,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::recorded::{Recorded, accepted, encoded};
+use crate::{Ctx, Signal, WorkflowFn, WorkflowType};
+
+impl<S> Ctx<S> {
+    /// Starts a child workflow: `ctx.child(ship, order).id("ship-42")`. Its options can be set until it is first awaited.
+    #[track_caller]
+    pub fn child<F, P>(
+        &self,
+        workflow: F,
+        input: <F::Workflow as WorkflowType>::Input,
+    ) -> Child<<F::Workflow as WorkflowType>::Output>
+    where
+        F: WorkflowFn<P>,
+    {
+        let _ = workflow;
+        let input = accepted(&self.raw, F::Workflow::encode(input), Location::caller());
+        self.child_payloads(Name::from_static(F::Workflow::NAME), input)
+    }
+
+    /// Starts a child workflow that is only known by its name.
+    #[track_caller]
+    pub fn child_raw(&self, workflow: impl Into<Name>, input: Value) -> Child<Value> {
+        self.child_payloads(workflow.into(), vec![encoded(&self.raw, &input, Location::caller())])
+    }
+
+    #[track_caller]
+    fn child_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> Child<O> {
+        let recorded = Recorded::new(&self.raw, "result of child", name.clone(), Location::caller());
+        let pending = self.raw.child(name, Payload::empty());
+        Child { pending, id: Name::default(), ctx: self.plain(), recorded }.with(|child| child.input = input)
+    }
+}
+
+/// A child workflow: await it for its result, or [`Child::started`] for its start. Dropping it cancels the child.
+#[must_use = "dropping a child cancels it; await it or call `.detach()`"]
+pub struct Child<O> {
+    pending: dacapo_core::Child,
+    id: Name,
+    ctx: Ctx,
+    recorded: Recorded<O>,
+}
+
+impl<O> Child<O> {
+    /// Sets several options at once.
+    #[track_caller]
+    pub fn with(self, change: impl FnOnce(&mut StartChild)) -> Self {
+        let mut id = self.id;
+        let pending = self.pending.with(|child| {
+            change(child);
+            id = child.workflow_id.clone();
+        });
+        Self { pending, id, ..self }
+    }
+
+    /// Its workflow id; one that follows from the run's seed by default.
+    #[track_caller]
+    pub fn id(self, workflow_id: impl Into<Name>) -> Self {
+        self.with(|child| child.workflow_id = workflow_id.into())
+    }
+
+    /// The task queue; the run's own by default.
+    #[track_caller]
+    pub fn queue(self, queue: impl Into<Name>) -> Self {
+        Self { pending: self.pending.queue(queue), ..self }
+    }
+
+    /// What becomes of it when this run closes.
+    #[track_caller]
+    pub fn parent_close(self, parent_close: ParentClose) -> Self {
+        Self { pending: self.pending.parent_close(parent_close), ..self }
+    }
+
+    /// Whether its id may have been used before.
+    #[track_caller]
+    pub fn id_reuse(self, id_reuse: IdReuse) -> Self {
+        Self { pending: self.pending.id_reuse(id_reuse), ..self }
+    }
+
+    /// When it is run again after a failure.
+    #[track_caller]
+    pub fn retry(self, retry: Retry) -> Self {
+        Self { pending: self.pending.retry(retry), ..self }
+    }
+
+    /// From the start of the first run to the end of the last.
+    #[track_caller]
+    pub fn execution_timeout(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.execution_timeout(timeout), ..self }
+    }
+
+    /// From the start of one run to its end.
+    #[track_caller]
+    pub fn run_timeout(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.run_timeout(timeout), ..self }
+    }
+
+    /// What a cancellation does.
+    #[track_caller]
+    pub fn cancel_type(self, cancel: CancelType) -> Self {
+        Self { pending: self.pending.cancel_type(cancel), ..self }
+    }
+
+    /// Something that travels beside the arguments.
+    #[track_caller]
+    pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+        Self { pending: self.pending.header(name, value), ..self }
+    }
+
+    /// Which task goes first.
+    #[track_caller]
+    pub fn priority(self, priority: dacapo_core::Priority) -> Self {
+        self.with(|child| child.priority = priority)
+    }
+
+    /// One line for people.
+    #[track_caller]
+    pub fn summary(self, summary: impl Into<String>) -> Self {
+        self.with(|child| child.summary = Some(summary.into()))
+    }
+
+    /// Its workflow id.
+    pub fn workflow_id(&self) -> &Name {
+        &self.id
+    }
+
+    /// Awaits the start alone.
+    pub fn started(self) -> ChildStart<O> {
+        let handle = (self.id, self.ctx, self.recorded);
+        ChildStart { pending: self.pending.started(), handle: Some(handle) }
+    }
+
+    /// Lets the child run on without anybody to await it.
+    pub fn detach(self) {
+        self.pending.detach();
+    }
+}
+
+impl<O: DeserializeOwned> Future for Child<O> {
+    type Output = Result<O, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(cx).map(|outcome| self.recorded.read(outcome))
+    }
+}
+
+/// The start of a child: await it for a handle on the started child.
+#[must_use = "dropping a child cancels it; await it"]
+pub struct ChildStart<O> {
+    pending: dacapo_core::ChildStart,
+    /// Given on with the start.
+    handle: Option<(Name, Ctx, Recorded<O>)>,
+}
+
+impl<O> Future for ChildStart<O> {
+    type Output = Result<StartedChild<O>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let pending = ready!(Pin::new(&mut self.pending).poll(cx))?;
+        let (id, ctx, recorded) = self.handle.take().expect("a start is not polled after its end");
+        Poll::Ready(Ok(StartedChild { pending, id, ctx, recorded }))
+    }
+}
+
+/// A child that has started: await it for its result. Dropping it cancels the child.
+#[must_use = "dropping a child cancels it; await it or call `.detach()`"]
+pub struct StartedChild<O> {
+    pending: dacapo_core::StartedChild,
+    id: Name,
+    ctx: Ctx,
+    recorded: Recorded<O>,
+}
+
+impl<O> StartedChild<O> {
+    /// The child's workflow id.
+    pub fn workflow_id(&self) -> &Name {
+        &self.id
+    }
+
+    /// The child's run id.
+    pub fn run_id(&self) -> &Name {
+        self.pending.run_id()
+    }
+
+    /// Signals the child.
+    #[track_caller]
+    pub fn signal<T: Serialize>(&self, signal: Signal<T>, value: T) -> SignalExternalCall {
+        self.ctx.signal_external(Target::Child { workflow_id: self.id.clone() }, signal, value)
+    }
+
+    /// Lets the child run on without anybody to await it.
+    pub fn detach(self) {
+        self.pending.detach();
+    }
+}
+
+impl<O: DeserializeOwned> Future for StartedChild<O> {
+    type Output = Result<O, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(cx).map(|outcome| self.recorded.read(outcome))
+    }
+}

@@ -1,0 +1,105 @@
+//! The typed ctx: all that workflow code can ask of its run.
+//!
+//! It adds types to the core's ctx and nothing else: every call here is one call there, made at the same place in the
+//! user's source. What it gives are futures that are `Send + Unpin + 'static`, so they can be raced, joined and stored.
+
+mod attributes;
+mod branches;
+mod call;
+mod child;
+mod continued;
+mod external;
+mod handlers;
+mod local_call;
+mod n_of_m;
+mod nexus;
+mod phase;
+mod promise;
+mod recorded;
+mod run_once;
+mod scopes;
+mod signal;
+mod store;
+mod values;
+mod waits;
+
+pub use call::Call;
+pub use child::{Child, ChildStart, StartedChild};
+pub use local_call::LocalCall;
+pub use n_of_m::NOfM;
+pub use nexus::NexusCall;
+pub use phase::{Handled, Phase};
+pub use promise::OpenPromise;
+pub use run_once::RunOnce;
+pub use signal::SignalWait;
+pub use store::Store;
+
+use std::fmt;
+
+use dacapo_core::{StateCell, StateGuard};
+
+/// A workflow's access to its run, and to the state `S` that its handlers share. Cheap to clone, and it belongs to the
+/// run: the unit that is running is the one that calls. Any other use fails the activation, and no command leaves.
+///
+/// Everything here is a plain function that takes effect when it is called; what it returns can be awaited, raced,
+/// joined, dropped (which cancels) or detached.
+pub struct Ctx<S = ()> {
+    raw: dacapo_core::Ctx,
+    state: StateCell<S>,
+}
+
+impl<S> Clone for Ctx<S> {
+    fn clone(&self) -> Self {
+        Self { raw: self.raw.clone(), state: self.state.clone() }
+    }
+}
+
+impl<S> fmt::Debug for Ctx<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ctx")
+    }
+}
+
+/// Types around a raw ctx, for a workflow without state.
+impl From<dacapo_core::Ctx> for Ctx {
+    fn from(raw: dacapo_core::Ctx) -> Self {
+        Self::with_state(raw, ())
+    }
+}
+
+impl<S: Send + 'static> Ctx<S> {
+    /// Types around a raw ctx, with the first state.
+    pub fn with_state(raw: dacapo_core::Ctx, state: S) -> Self {
+        let state = raw.state(state);
+        Self { raw, state }
+    }
+
+    /// The state, to look at and to change. The guard is not `Send`, so holding it over an await does not compile: let go
+    /// of it first.
+    #[track_caller]
+    pub fn state(&self) -> StateGuard<'_, S> {
+        self.state.lock()
+    }
+
+    /// The cell that holds the state, for [`Ctx::phase`].
+    pub fn state_cell(&self) -> &StateCell<S> {
+        &self.state
+    }
+}
+
+impl<S> Ctx<S> {
+    /// The core's ctx: names and payload bytes.
+    pub fn raw(&self) -> &dacapo_core::Ctx {
+        &self.raw
+    }
+
+    /// The same ctx without the state, for functions that need none.
+    pub fn plain(&self) -> Ctx {
+        Ctx::from(self.raw.clone())
+    }
+
+    /// A value that units and handlers of this run share. Replay rebuilds it like everything else in memory.
+    pub fn cell<T: Send + 'static>(&self, value: T) -> StateCell<T> {
+        self.raw.state(value)
+    }
+}

@@ -1,0 +1,62 @@
+//! Operations of other services.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use dacapo_core::{CallNexus, Failure, Name, Nexus, NexusStart};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::recorded::{Recorded, encoded};
+use crate::Ctx;
+
+impl<S> Ctx<S> {
+    /// Calls an operation of another service, for backends that offer that.
+    #[track_caller]
+    pub fn nexus<I: Serialize + ?Sized, O: DeserializeOwned>(
+        &self,
+        endpoint: impl Into<Name>,
+        service: impl Into<Name>,
+        operation: impl Into<Name>,
+        input: &I,
+    ) -> NexusCall<O> {
+        let (operation, input) = (operation.into(), encoded(&self.raw, input, Location::caller()));
+        let recorded = Recorded::new(&self.raw, "result of operation", operation.clone(), Location::caller());
+        NexusCall { pending: self.raw.nexus(endpoint, service, operation, input), recorded }
+    }
+}
+
+/// An operation of another service: await it for its result.
+#[must_use = "dropping an operation cancels it; await it or call `.detach()`"]
+pub struct NexusCall<O> {
+    pending: Nexus,
+    recorded: Recorded<O>,
+}
+
+impl<O> NexusCall<O> {
+    /// Sets several options at once.
+    #[track_caller]
+    pub fn with(self, change: impl FnOnce(&mut CallNexus)) -> Self {
+        Self { pending: self.pending.with(change), ..self }
+    }
+
+    /// Awaits the start alone, as the core has it: its result is a payload, for [`crate::decode`].
+    pub fn started(self) -> NexusStart {
+        self.pending.started()
+    }
+
+    /// Lets the operation run on without anybody to await it.
+    pub fn detach(self) {
+        self.pending.detach();
+    }
+}
+
+impl<O: DeserializeOwned> Future for NexusCall<O> {
+    type Output = Result<O, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(cx).map(|outcome| self.recorded.read(outcome))
+    }
+}

@@ -1,0 +1,123 @@
+//! Phases: handlers over one state, open for a stretch of the workflow function's life.
+
+use std::future::{Future, IntoFuture};
+use std::panic::Location;
+use std::pin::Pin;
+use std::time::Duration;
+
+use dacapo_core::{Cancelled, Failure, PhaseBuilder, PhaseEnd, StateCell};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::recorded::Recorded;
+use crate::json::{decode_message, encode};
+use crate::{Ctx, Signal, Update};
+
+impl<S> Ctx<S> {
+    /// A phase over this state. It opens when it is awaited, in the workflow function itself; one at a time.
+    #[track_caller]
+    pub fn phase<T: Send + 'static>(&self, state: &StateCell<T>) -> Phase<T> {
+        Phase { ctx: self.raw.clone(), builder: self.raw.phase(state) }
+    }
+}
+
+/// What the synchronous part of a phase's handler came to.
+pub enum Handled<O = ()> {
+    /// It is done; the value answers an update.
+    Done(O),
+    /// It failed; that answers an update, and ends nothing else.
+    Failed(Failure),
+    /// It goes on, as a unit of its own.
+    Async(Pin<Box<dyn Future<Output = Result<O, Failure>> + Send>>),
+}
+
+impl<O> Handled<O> {
+    /// Goes on with this future.
+    pub fn with(future: impl Future<Output = Result<O, Failure>> + Send + 'static) -> Self {
+        Self::Async(Box::pin(future))
+    }
+
+    fn encoded(self) -> dacapo_core::Handled
+    where
+        O: Serialize + Send + 'static,
+    {
+        match self {
+            Self::Done(value) => encode(&value).map_or_else(dacapo_core::Handled::Failed, dacapo_core::Handled::Done),
+            Self::Failed(failure) => dacapo_core::Handled::Failed(failure),
+            Self::Async(future) => dacapo_core::Handled::with(async move { encode(&future.await?) }),
+        }
+    }
+}
+
+/// A phase that is being put together. Await it to open it; it ends on its condition or its timeout, after the handlers
+/// that are running then.
+#[must_use = "a phase does nothing unless it is awaited"]
+pub struct Phase<S> {
+    ctx: dacapo_core::Ctx,
+    builder: PhaseBuilder<S>,
+}
+
+impl<S: Send + 'static> Phase<S> {
+    /// Handles signals of this name while the phase is open. One that does not decode fails alone.
+    pub fn on_signal<T: DeserializeOwned + 'static>(
+        self,
+        signal: Signal<T>,
+        handler: impl Fn(&mut S, T) -> Handled + Send + Sync + 'static,
+    ) -> Self {
+        let builder = self.builder.on_signal(signal, move |state, signal| {
+            match decode_message("signal", &signal.name, &signal.input) {
+                Ok(value) => handler(state, value).encoded(),
+                Err(failure) => dacapo_core::Handled::Failed(failure),
+            }
+        });
+        Self { builder, ..self }
+    }
+
+    /// Handles updates of this name while the phase is open. The validator only looks.
+    #[track_caller]
+    pub fn on_update<I, O>(
+        self,
+        update: Update<I, O>,
+        validator: impl Fn(&S, &I) -> Result<(), Failure> + Send + Sync + 'static,
+        handler: impl Fn(&mut S, I) -> Handled<O> + Send + Sync + 'static,
+    ) -> Self
+    where
+        I: DeserializeOwned + 'static,
+        O: Serialize + Send + 'static,
+    {
+        let accepted = Recorded::<I>::new(&self.ctx, "accepted update", update.into(), Location::caller());
+        let builder = self.builder.on_update(
+            update,
+            move |state, update| validator(state, &decode_message("update", &update.name, &update.input)?),
+            move |state, update| {
+                let input = accepted.value(update.input.first().unwrap_or(&Default::default()));
+                handler(state, input).encoded()
+            },
+        );
+        Self { builder, ..self }
+    }
+
+    /// Ends the phase once this holds.
+    pub fn until(self, condition: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self {
+        Self { builder: self.builder.until(condition), ..self }
+    }
+
+    /// Ends the phase after this long.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { builder: self.builder.timeout(timeout), ..self }
+    }
+
+    /// Lets handlers go on beside each other; by default one is done before the next begins.
+    pub fn concurrent(self) -> Self {
+        Self { builder: self.builder.concurrent(), ..self }
+    }
+}
+
+impl<S: Send + 'static> IntoFuture for Phase<S> {
+    type Output = Result<PhaseEnd, Cancelled>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.builder.into_future()
+    }
+}

@@ -1,0 +1,55 @@
+//! Promises: results that somebody outside the run provides.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use dacapo_core::{Failure, Name, OperationId};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::recorded::Recorded;
+use crate::{Ctx, Promise};
+
+impl<S> Ctx<S> {
+    /// Opens a promise that somebody outside resolves, by its name or its id.
+    #[track_caller]
+    pub fn promise<T: DeserializeOwned>(&self, promise: Promise<T>) -> OpenPromise<T> {
+        self.open_promise(promise.into())
+    }
+
+    /// [`Ctx::promise`] by a name that is no constant.
+    #[track_caller]
+    pub fn promise_raw(&self, name: impl Into<Name>) -> OpenPromise<Value> {
+        self.open_promise(name.into())
+    }
+
+    #[track_caller]
+    fn open_promise<T: DeserializeOwned>(&self, name: Name) -> OpenPromise<T> {
+        let recorded = Recorded::new(&self.raw, "promise", name.clone(), Location::caller());
+        OpenPromise { pending: self.raw.promise(name), recorded }
+    }
+}
+
+/// A promise: await it for what it is resolved with. Dropping it closes it.
+#[must_use = "dropping a promise closes it; await it"]
+pub struct OpenPromise<T> {
+    pending: dacapo_core::Promise,
+    recorded: Recorded<T>,
+}
+
+impl<T> OpenPromise<T> {
+    /// The id to hand to whoever resolves it.
+    pub fn id(&self) -> OperationId {
+        self.pending.id()
+    }
+}
+
+impl<T: DeserializeOwned> Future for OpenPromise<T> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(cx).map(|outcome| self.recorded.read(outcome))
+    }
+}

@@ -1,0 +1,48 @@
+//! What a run recorded, read as the type that the code expects now, and what it is about to record.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use dacapo_core::{Ctx, Failure, Name, Payload};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::json;
+
+/// Reads what an operation came to as an `O`. A record that is no `O` fails the activation: it never becomes a value, and
+/// never ends the run.
+pub(super) struct Recorded<O> {
+    ctx: Ctx,
+    what: &'static str,
+    name: Name,
+    site: &'static Location<'static>,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O: DeserializeOwned> Recorded<O> {
+    pub(super) fn new(ctx: &Ctx, what: &'static str, name: Name, site: &'static Location<'static>) -> Self {
+        Self { ctx: ctx.clone(), what, name, site, output: PhantomData }
+    }
+
+    pub(super) fn read(&self, outcome: Result<Payload, Failure>) -> Result<O, Failure> {
+        outcome.map(|payload| self.value(&payload))
+    }
+
+    pub(super) fn value(&self, payload: &Payload) -> O {
+        json::decode(payload).unwrap_or_else(|failure| {
+            let Self { ctx, what, name, site, .. } = self;
+            let advice = "The run stays open; it goes on once the code can read what was recorded.";
+            ctx.refuse(format!("the {what} {name:?}: {failure}\n{advice}"), site)
+        })
+    }
+}
+
+/// A value as a payload. One that cannot be encoded fails the activation.
+pub(super) fn encoded<T: Serialize + ?Sized>(ctx: &Ctx, value: &T, site: &'static Location<'static>) -> Payload {
+    accepted(ctx, json::encode(value), site)
+}
+
+/// What was encoded. A value that could not be fails the activation.
+pub(super) fn accepted<T>(ctx: &Ctx, encoded: Result<T, Failure>, site: &'static Location<'static>) -> T {
+    encoded.unwrap_or_else(|failure| ctx.refuse(failure.to_string(), site))
+}

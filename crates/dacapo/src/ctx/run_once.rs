@@ -1,0 +1,72 @@
+//! `run`: a side effect of the workflow itself, executed once and remembered.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use dacapo_core::{Failure, Name, Retry};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::recorded::Recorded;
+use crate::Ctx;
+use crate::json::encode;
+
+impl<S> Ctx<S> {
+    /// Runs a closure outside the workflow and remembers what it came to: the result is recorded by the commit that takes
+    /// it, and replay never runs the closure again. If the process dies before that commit, it may run twice.
+    ///
+    /// The closure gets no ctx, and its name, together with its place in the program, is its identity.
+    #[track_caller]
+    pub fn run<T, F, P>(&self, name: impl Into<Name>, body: F) -> RunOnce<T>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        F: FnOnce() -> P + Send + 'static,
+        P: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let name = name.into();
+        let recorded = Recorded::new(&self.raw, "result of run", name.clone(), Location::caller());
+        let pending = self.raw.run(name, || {
+            let value = body();
+            async move { encode(&value.await?) }
+        });
+        RunOnce { pending, recorded }
+    }
+}
+
+/// A side effect: await it for its result. Dropping it cancels it.
+#[must_use = "dropping a run cancels it; await it"]
+pub struct RunOnce<T> {
+    pending: dacapo_core::RunOnce,
+    recorded: Recorded<T>,
+}
+
+impl<T> RunOnce<T> {
+    /// When it is tried again.
+    #[track_caller]
+    pub fn retry(self, retry: Retry) -> Self {
+        Self { pending: self.pending.retry(retry), ..self }
+    }
+
+    /// The longest time of one attempt.
+    #[track_caller]
+    pub fn start_to_close(self, timeout: Duration) -> Self {
+        Self { pending: self.pending.start_to_close(timeout), ..self }
+    }
+
+    /// One line for people.
+    #[track_caller]
+    pub fn summary(self, summary: impl Into<String>) -> Self {
+        Self { pending: self.pending.summary(summary), ..self }
+    }
+}
+
+impl<T: DeserializeOwned> Future for RunOnce<T> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.pending).poll(cx).map(|outcome| self.recorded.read(outcome))
+    }
+}

@@ -1,0 +1,58 @@
+//! Waiting for signals.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use dacapo_core::{Failure, Name};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::json::decode_message;
+use crate::{Ctx, Signal};
+
+impl<S> Ctx<S> {
+    /// Waits for the next signal of this name. Signals are kept until they are taken, first come first served, so one that
+    /// came before the wait is there at once. A name that has a handler cannot be waited for.
+    ///
+    /// A signal that does not decode is taken, and ends the wait with a failure of type [`crate::json::BAD_INPUT`].
+    #[track_caller]
+    pub fn signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
+        SignalWait { pending: self.raw.signal(signal), value: PhantomData }
+    }
+
+    /// [`Ctx::signal`] for a signal that is only known by its name.
+    #[track_caller]
+    pub fn signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
+        SignalWait { pending: self.raw.signal(signal), value: PhantomData }
+    }
+
+    /// Takes the next signal of this name if one has come.
+    #[track_caller]
+    pub fn try_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> Result<Option<T>, Failure> {
+        self.raw.try_signal(signal).map(|signal| decode_message("signal", &signal.name, &signal.input)).transpose()
+    }
+
+    /// [`Ctx::try_signal`] for a signal that is only known by its name.
+    #[track_caller]
+    pub fn try_signal_raw(&self, signal: impl Into<Name>) -> Result<Option<Value>, Failure> {
+        self.raw.try_signal(signal).map(|signal| decode_message("signal", &signal.name, &signal.input)).transpose()
+    }
+}
+
+/// A wait for a signal. A signal that came for a wait which was dropped goes to whoever waits next.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct SignalWait<T> {
+    pending: dacapo_core::SignalWait,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Future for SignalWait<T> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let signal = ready!(Pin::new(&mut self.pending).poll(cx))?;
+        Poll::Ready(decode_message("signal", &signal.name, &signal.input))
+    }
+}

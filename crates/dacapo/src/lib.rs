@@ -1,0 +1,82 @@
+//! Durable execution for Rust: ordinary async functions that survive crashes, deploys and months of waiting.
+//!
+//! A workflow decides and never touches the world; activities touch it and are tried until they succeed. When the process
+//! dies, the workflow is played again from the beginning against what was recorded, and goes on where it stopped.
+//!
+//! ```
+//! use dacapo::prelude::*;
+//! # use serde::{Deserialize, Serialize};
+//! # #[derive(Clone, Serialize, Deserialize)] pub struct Order { id: u64 }
+//! # #[derive(Serialize, Deserialize)] pub struct Receipt { id: String }
+//! # #[derive(Serialize, Deserialize)] pub struct Cancel;
+//!
+//! const CANCEL: Signal<Cancel> = Signal::new("cancel");
+//!
+//! /// Activities touch the world. One is tried until it succeeds or its retry policy ends.
+//! #[activity]
+//! async fn charge(order: Order) -> Result<Receipt, Failure> {
+//!     Ok(Receipt { id: format!("r-{}", order.id) }) // Call the bank.
+//! }
+//! # #[activity] async fn refund(receipt: String) -> Result<(), Failure> { Ok(()) }
+//! # #[activity] async fn ship(order: Order) -> Result<(), Failure> { Ok(()) }
+//!
+//! /// Workflows only decide.
+//! #[workflow]
+//! async fn checkout(ctx: Ctx, order: Order) -> Result<Receipt, Failure> {
+//!     let receipt =
+//!         ctx.call(charge, order.clone()).retry(Retry::exponential().attempts(5)).start_to_close(secs(10)).await?;
+//!     match ctx.race(ctx.signal(CANCEL), ctx.sleep(days(14))).await? {
+//!         First(_) => ctx.call(refund, receipt.id.clone()).await?,
+//!         Second(()) => ctx.call(ship, order).await?,
+//!     };
+//!     Ok(receipt)
+//! }
+//! ```
+//!
+//! A wrong input type does not compile. What cannot be decoded at run time is treated by whose it is: see [`json`].
+
+pub mod json;
+pub mod prelude;
+
+mod activities;
+mod activity;
+mod ctx;
+mod durations;
+mod names;
+mod or_fail;
+mod progress;
+mod register;
+mod returned;
+mod state_handlers;
+mod workflow;
+
+pub use activities::{Activities, ActivityList};
+pub use activity::{ActivityFn, ActivityType, Attempt};
+pub use ctx::{
+    Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
+    StartedChild, Store,
+};
+pub use dacapo_core as core;
+pub use dacapo_core::Either::{First, Second};
+pub use dacapo_core::{
+    CancelHandle, CancelType, Cancelled, ContinueAsNew, Either, Failure, FailureKind, IdReuse, Info, Name, Order,
+    ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
+    Timestamp, UnfinishedHandlers,
+};
+pub use dacapo_macros::{activities, activity, workflow};
+pub use dacapo_worker::{ActivityCtx, ActivityInfo, Registry, RegistryError};
+pub use durations::{days, hours, millis, mins, secs};
+pub use json::{decode, encode};
+pub use names::{Attr, Key, Promise, Query, Signal, Update};
+pub use or_fail::OrFail;
+pub use progress::Progress;
+pub use register::{Catalog, Register};
+pub use workflow::{Play, WorkflowDef, WorkflowFn, WorkflowType};
+
+/// What generated code calls. Nobody else should.
+#[doc(hidden)]
+pub mod __macros {
+    pub use crate::json::Arguments;
+    pub use crate::returned::{AnyType, ByError, ByInto, Returned, Thrown};
+    pub use crate::state_handlers::{query, signal, signal_async, update, update_async};
+}

@@ -1,0 +1,8 @@
+//! All that a program of workflows and activities needs by name: `use dacapo::prelude::*;`.
+
+pub use crate::Either::{First, Second};
+pub use crate::{
+    ActivityCtx, Attr, CancelType, Cancelled, Ctx, Either, Failure, FailureKind, Handled, IdReuse, Key, OrFail,
+    ParentClose, PhaseEnd, Priority, Progress, Promise, Query, Register, Retry, Signal, StateCell, Target, Timestamp,
+    Update, activities, activity, days, hours, millis, mins, secs, workflow,
+};

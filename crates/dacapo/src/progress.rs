@@ -1,0 +1,28 @@
+//! What an attempt tells of its progress, typed.
+
+use dacapo_core::Failure;
+use dacapo_worker::ActivityCtx;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::json::{decode, encode};
+
+/// Typed heartbeats, for [`ActivityCtx`].
+pub trait Progress {
+    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt.
+    fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure>;
+
+    /// What the last attempt reported, if it reported anything.
+    fn details<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure>;
+}
+
+impl Progress for ActivityCtx {
+    fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure> {
+        self.heartbeat_payload(encode(details)?);
+        Ok(())
+    }
+
+    fn details<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
+        self.info().details.as_ref().map(decode).transpose()
+    }
+}

@@ -1,0 +1,148 @@
+//! Workflows as typed functions.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use dacapo_core::{Failure, Order, Payload, Pins, UnfinishedHandlers, Workflow};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Ctx;
+use crate::json::encode;
+
+/// All that is known of one workflow: its name, its types, and how it is decoded and played. `#[workflow]` implements it.
+pub trait WorkflowType: Sized + 'static {
+    /// The name it is recorded under.
+    const NAME: &'static str;
+    /// What its handlers share; `()` for a function.
+    type State: Send + 'static;
+    /// What it takes: `()`, the one argument, or a tuple of several.
+    type Input: Send + 'static;
+    /// What it comes to.
+    type Output: Serialize + DeserializeOwned + Send + 'static;
+    /// What it fails with.
+    type Error: Send + 'static;
+
+    /// An input as payloads, one for each argument.
+    fn encode(input: Self::Input) -> Result<Vec<Payload>, Failure>;
+
+    /// Payloads as an input.
+    fn decode(input: Vec<Payload>) -> Result<Self::Input, Failure>;
+
+    /// Its error as a failure.
+    fn failure(error: Self::Error) -> Failure;
+
+    /// The first state.
+    fn init(input: &Self::Input) -> Self::State;
+
+    /// Registers its handlers, before it begins.
+    fn handlers(ctx: &Ctx<Self::State>);
+
+    /// Calls it.
+    fn play(ctx: Ctx<Self::State>, input: Self::Input) -> Play<Self>;
+
+    /// What a worker registers.
+    fn definition() -> WorkflowDef;
+}
+
+/// A function that is a workflow, whatever its arguments: functions marked `#[workflow]`, and `Type::run` of a type whose
+/// impl block is marked so.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workflow",
+    label = "this is not a workflow",
+    note = "mark the function with `#[workflow]`; an activity is called with `ctx.call`",
+    note = "to start a workflow that is only known by its name, use `ctx.child_raw(name, json)`"
+)]
+pub trait WorkflowFn<P> {
+    /// All that is known of it.
+    type Workflow: WorkflowType;
+}
+
+macro_rules! workflow_fns {
+    ($(($($param:ident)*))*) => {$(
+        impl<F, W, $($param),*> WorkflowFn<($($param,)*)> for F
+        where
+            F: Fn($($param),*) -> Play<W>,
+            W: WorkflowType,
+        {
+            type Workflow = W;
+        }
+    )*};
+}
+
+// A ctx and four arguments at most.
+workflow_fns! { (P) (P Q) (P Q R) (P Q R S) (P Q R S T) }
+
+type Outcome<W> = Result<<W as WorkflowType>::Output, <W as WorkflowType>::Error>;
+
+/// A workflow at play: what calling a workflow's function gives. Awaited in another workflow it is a part of that one; to
+/// start a run of its own, write `ctx.child(workflow, input)`.
+#[must_use = "a workflow does nothing unless it is awaited"]
+pub struct Play<W: WorkflowType> {
+    body: Pin<Box<dyn Future<Output = Outcome<W>> + Send>>,
+}
+
+impl<W: WorkflowType> Play<W> {
+    /// A play of this body.
+    pub fn new(body: impl Future<Output = Outcome<W>> + Send + 'static) -> Self {
+        Self { body: Box::pin(body) }
+    }
+}
+
+impl<W: WorkflowType> Future for Play<W> {
+    type Output = Outcome<W>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.body.as_mut().poll(cx)
+    }
+}
+
+/// A workflow as a worker registers it, with what its new runs are pinned to.
+#[derive(Clone, Debug)]
+pub struct WorkflowDef {
+    /// The function.
+    pub workflow: Workflow,
+    /// What a run that begins now keeps for life.
+    pub pins: Pins,
+}
+
+impl WorkflowDef {
+    /// The definition of a typed workflow.
+    #[track_caller]
+    pub fn of<W: WorkflowType>(order: Order, unfinished_handlers: UnfinishedHandlers) -> Self {
+        let site = Location::caller();
+        let workflow = Workflow::new(W::NAME, move |raw, input| play::<W>(raw, input, site));
+        let workflow = workflow.unfinished_handlers(unfinished_handlers);
+        Self { workflow, pins: Pins { order, ..Pins::default() } }
+    }
+}
+
+/// A raw workflow, with the pins of every run that says nothing else.
+impl From<Workflow> for WorkflowDef {
+    fn from(workflow: Workflow) -> Self {
+        Self { workflow, pins: Pins::default() }
+    }
+}
+
+async fn play<W: WorkflowType>(
+    raw: dacapo_core::Ctx,
+    input: Vec<Payload>,
+    site: &'static Location<'static>,
+) -> Result<Payload, Failure> {
+    let refuse = |what: &str, failure: Failure| -> ! {
+        raw.refuse(
+            format!(
+                "{what} of workflow {:?}: {failure}\nThe run stays open; it goes on once the code can read what was recorded.",
+                W::NAME
+            ),
+            site,
+        )
+    };
+    let input = W::decode(input).unwrap_or_else(|failure| refuse("the input", failure));
+    let ctx = Ctx::with_state(raw.clone(), W::init(&input));
+    W::handlers(&ctx);
+    let output = W::play(ctx, input).await.map_err(W::failure)?;
+    Ok(encode(&output).unwrap_or_else(|failure| refuse("the result", failure)))
+}

@@ -1,0 +1,6 @@
+//! What must not compile, and what the compiler says then.
+
+#[test]
+fn mistakes_do_not_compile_and_say_what_to_do() {
+    trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
+}

@@ -1,0 +1,13 @@
+use dacapo::prelude::*;
+
+#[activity]
+async fn charge(cents: u64) -> Result<String, Failure> {
+    Ok(cents.to_string())
+}
+
+#[workflow]
+async fn pay(ctx: Ctx, cents: u64) -> Result<String, Failure> {
+    ctx.child(charge, cents).await
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use dacapo::prelude::*;
+
+const CANCEL: Signal<String> = Signal::new("cancel");
+
+#[workflow]
+async fn stop(ctx: Ctx) -> Result<u64, Failure> {
+    ctx.signal_external("order-1", CANCEL, 5).await?;
+    ctx.signal(CANCEL).await
+}
+
+fn main() {}

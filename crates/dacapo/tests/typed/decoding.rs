@@ -1,0 +1,237 @@
+//! What cannot be decoded. What the run recorded fails the activation, so that a fixed deploy heals it; what outsiders
+//! send is their trouble.
+
+use std::collections::BTreeMap;
+
+use dacapo::prelude::*;
+use dacapo::{Catalog, Payload, decode, encode};
+use dacapo_testkit::expect;
+use serde::{Deserialize, Serialize};
+
+use crate::kit::{check, check_refused};
+
+const WORD: Promise<String> = Promise::new("word");
+const OLD: Key<Vec<u8>> = Key::new("k");
+const NEW: Key<String> = Key::new("k");
+const GO: Signal<u64> = Signal::new("go");
+
+#[activity]
+async fn measure() -> Result<u64, Failure> {
+    Ok(1)
+}
+
+#[workflow]
+async fn careful(ctx: Ctx, what: String) -> Result<String, Failure> {
+    let text = match what.as_str() {
+        "activity" => ctx.call(measure, ()).await?.to_string(),
+        "local" => ctx.call_local(measure, ()).await?.to_string(),
+        "child" => ctx.child(careful, String::new()).await?,
+        "run" => ctx.run("roll", || async { Ok(5_u64) }).await?.to_string(),
+        "promise" => ctx.promise(WORD).await?,
+        "key" => {
+            ctx.store().set(OLD, &vec![1]);
+            ctx.store().get(NEW).unwrap_or_default()
+        }
+        _ => "nothing".to_owned(),
+    };
+    Ok(text)
+}
+
+#[test]
+fn a_result_of_another_type_fails_the_activation_and_a_good_one_heals_it() {
+    check_refused(
+        careful,
+        r#"start = "activity"
+           resolve measure = "ten"
+           resolve measure = 10"#,
+        expect![[r#"
+            turn 0  [] activity measure
+            failed: the result of activity "measure": what came is no `u64`: invalid type: string "ten", expected u64 at line 1 column 5; it came as `"ten"`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            turn 1  [] complete "10"
+        "#]],
+    );
+}
+
+#[test]
+fn no_record_of_another_type_becomes_a_value() {
+    check_refused(
+        careful,
+        r#"start = "local"
+           resolve measure = [1]"#,
+        expect![[r#"
+            turn 0  [] local activity measure
+            failed: the result of local activity "measure": what came is no `u64`: invalid type: sequence, expected u64 at line 1 column 0; it came as `[1]`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+    check_refused(
+        careful,
+        r#"start = "child"
+           started careful = r
+           resolve careful = 5"#,
+        expect![[r#"
+            turn 0  [] child careful
+            turn 1
+            failed: the result of child "careful": what came is no `alloc::string::String`: invalid type: integer `5`, expected a string at line 1 column 1; it came as `5`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+    check_refused(
+        careful,
+        r#"start = "run"
+           resolve roll"#,
+        expect![[r#"
+            turn 0  [] run roll
+            failed: the result of run "roll": what came is no `u64`: invalid type: null, expected u64 at line 1 column 4; it came as nothing
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+    check_refused(
+        careful,
+        r#"start = "promise"
+           resolve word = false"#,
+        expect![[r#"
+            turn 0  [] promise word
+            failed: the promise "word": what came is no `alloc::string::String`: invalid type: boolean `false`, expected a string at line 1 column 5; it came as `false`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+    check_refused(
+        careful,
+        r#"start = "key""#,
+        expect![[r#"
+            failed: the durable key "k": what came is no `alloc::string::String`: invalid type: sequence, expected a string at line 1 column 0; it came as `[1]`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+}
+
+#[test]
+fn an_input_of_another_type_fails_the_activation() {
+    check_refused(
+        careful,
+        r#"start = {"what":1}"#,
+        expect![[r#"
+            failed: the input of workflow "careful": argument `what`: what came is no `alloc::string::String`: invalid type: map, expected a string at line 1 column 0; it came as `{"what":1}`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+}
+
+#[workflow]
+async fn patient(ctx: Ctx) -> Result<String, Failure> {
+    let failure = ctx.signal(GO).await.unwrap_err();
+    assert_eq!(failure.type_name.as_deref(), Some("BadInput"));
+    let tried = ctx.try_signal(GO).unwrap_err();
+    assert_eq!(tried.type_name.as_deref(), Some("BadInput"));
+    Ok(failure.message)
+}
+
+#[test]
+fn a_signal_of_another_type_ends_the_wait_with_a_failure() {
+    check(
+        patient,
+        r#"start
+           signal go = "now", signal go = null"#,
+        expect![[r#"
+            turn 0
+            turn 1  [] complete "signal \"go\": what came is no `u64`: invalid type: string \"now\", expected u64 at line 1 column 5; it came as `\"now\"`"
+        "#]],
+    );
+}
+
+#[workflow]
+async fn unencodable(ctx: Ctx) -> Result<(), Failure> {
+    ctx.publish(&BTreeMap::from([((1, 2), 3)]));
+    Ok(())
+}
+
+#[test]
+fn a_value_that_json_cannot_hold_fails_the_activation() {
+    check_refused(
+        unencodable,
+        "start",
+        expect![[r#"
+            failed: a value of type `alloc::collections::btree::map::BTreeMap<(i32, i32), i32>` cannot be encoded as JSON: key must be a string
+            in unit [], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
+}
+
+#[workflow]
+async fn asked(ctx: Ctx) -> Result<(), Failure> {
+    ctx.store().set(OLD, &vec![1]);
+    let inner = ctx.clone();
+    ctx.on_query(Query::new("look"), move |()| Ok(inner.store().get(NEW)));
+    ctx.sleep(secs(1)).await?;
+    Ok(())
+}
+
+#[test]
+fn a_query_that_cannot_read_a_key_fails_alone() {
+    check_refused(
+        asked,
+        "start
+         query look
+         fire",
+        expect![[r#"
+            turn 0  [] state k = [1]  [] timer 1s
+            no answer: the handler of query "look" panicked: the durable key "k": what came is no `alloc::string::String`: invalid type: sequence, expected a string at line 1 column 0; it came as `[1]`
+            The run stays open; it goes on once the code can read what was recorded.
+            turn 1  [] complete null
+        "#]],
+    );
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Pair {
+    a: u64,
+    #[serde(default)]
+    b: Option<String>,
+}
+
+#[test]
+fn nothing_at_all_decodes_as_null() {
+    assert_eq!(encode(&()).unwrap(), Payload::from("null"));
+    assert_eq!(decode::<()>(&Payload::empty()), Ok(()));
+    assert_eq!(decode::<Option<u64>>(&Payload::empty()), Ok(None));
+    assert_eq!(decode::<Pair>(&Payload::from(r#"{"a":1}"#)), Ok(Pair { a: 1, b: None }));
+    let failure = decode::<Pair>(&Payload::from("[]")).unwrap_err();
+    assert!(failure.non_retryable);
+    assert!(failure.message.starts_with("what came is no `typed::decoding::Pair`"), "{failure}");
+    let long = decode::<u8>(&encode(&"x".repeat(1000)).unwrap()).unwrap_err();
+    assert!(long.message.ends_with("…` (1002 bytes)"), "{long}");
+}
+
+#[workflow]
+async fn two(ctx: Ctx, a: u64, b: Option<u64>) -> Result<u64, Failure> {
+    let _ = ctx;
+    Ok(a + b.unwrap_or(0))
+}
+
+#[test]
+fn an_argument_that_did_not_come_is_null_and_one_too_many_is_refused() {
+    type Two =
+        <fn(Ctx, u64, Option<u64>) -> dacapo::Play<__two> as dacapo::WorkflowFn<(Ctx, u64, Option<u64>)>>::Workflow;
+    use dacapo::WorkflowType;
+    assert_eq!(Two::decode(vec!["1".into()]), Ok((1, None)));
+    assert_eq!(Two::decode(vec!["1".into(), "2".into(), "null".into()]), Ok((1, Some(2))));
+    let failure = Two::decode(vec!["1".into(), "2".into(), "3".into()]).unwrap_err();
+    assert_eq!(failure.message, "3 arguments came, and 2 are taken");
+    check(
+        two,
+        "start = 4",
+        expect![[r#"
+        turn 0  [] complete 4
+    "#]],
+    );
+    assert!(Catalog::of(two).is_ok());
+}

@@ -1,0 +1,153 @@
+//! The attributes of Dacapo. They are re-exported by the `dacapo` crate, whose documentation shows them at work; what they
+//! generate names nothing but `::dacapo`.
+//!
+//! A function keeps its name and its place: `async fn f(x: X) -> Result<O, E>` becomes `fn f(x: X) -> Attempt<__f>`, which
+//! can still be called and awaited. All that is known of it, its name, its types, how it is decoded and run, hangs on the
+//! hidden type `__f`, so that code which is handed the function knows it too.
+
+mod activities;
+mod activity;
+mod arguments;
+mod attributes;
+mod function;
+mod handler;
+mod options;
+mod workflow_fn;
+mod workflow_impl;
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{ImplItemFn, Item, ItemFn, ItemImpl, parse_macro_input};
+
+/// Makes an async function a workflow, or an impl block a workflow with state.
+///
+/// ```
+/// use dacapo::prelude::*;
+///
+/// #[workflow]
+/// async fn greet(ctx: Ctx, name: String) -> Result<String, Failure> {
+///     ctx.sleep(secs(1)).await?;
+///     Ok(format!("hello {name}"))
+/// }
+/// ```
+///
+/// Options: `name = "…"` (the function's own by default), `order = "root_first"` or `"handlers_first"`,
+/// `unfinished_handlers = "warn_and_abandon"` or `"wait"`.
+///
+/// On an impl block, `#[run]` marks the workflow function, which takes `ctx: Ctx<Self>`; `#[init]` a function from the
+/// input to the first state (`Default` otherwise); `#[signal]`, `#[update]` and `#[query]` the handlers; and
+/// `#[validate(update)]` what says beforehand whether an update is accepted.
+///
+/// ```
+/// use dacapo::prelude::*;
+///
+/// #[derive(Default)]
+/// struct Counter {
+///     count: u64,
+///     closed: bool,
+/// }
+///
+/// #[workflow]
+/// impl Counter {
+///     #[run]
+///     async fn run(ctx: Ctx<Self>) -> Result<u64, Failure> {
+///         ctx.wait_state(|counter| counter.closed).await?;
+///         Ok(ctx.state().count)
+///     }
+///
+///     #[signal]
+///     fn add(&mut self, n: u64) {
+///         self.count += n;
+///     }
+///
+///     #[query]
+///     fn count(&self) -> u64 {
+///         self.count
+///     }
+///
+///     #[update]
+///     fn close(&mut self) -> Result<u64, Failure> {
+///         self.closed = true;
+///         Ok(self.count)
+///     }
+///
+///     #[validate(close)]
+///     fn may_close(&self, _: &()) -> Result<(), Failure> {
+///         if self.closed { Err("it is closed already".into()) } else { Ok(()) }
+///     }
+/// }
+///
+/// const ADD: Signal<u64> = Counter::ADD;
+/// ```
+#[proc_macro_attribute]
+pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as Item);
+    let expanded = match item {
+        Item::Fn(function) => workflow_fn::expand(options.into(), function),
+        Item::Impl(block) => workflow_impl::expand(options.into(), block),
+        other => Err(syn::Error::new_spanned(
+            quote!(#other),
+            "`#[workflow]` stands on an async function, or on the impl block of a type that holds the workflow's state",
+        )),
+    };
+    expanded.unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a function an activity: an async one awaits, a plain one blocks its thread.
+///
+/// ```
+/// use dacapo::prelude::*;
+///
+/// #[activity(name = "charge-card")]
+/// async fn charge(ctx: ActivityCtx, card: String, cents: u64) -> Result<String, Failure> {
+///     // Call the bank, with `ctx.idempotency_key()`.
+///     Ok(format!("{card} paid {cents}"))
+/// }
+/// ```
+///
+/// It takes up to four arguments after an optional `ctx: ActivityCtx`; they are owned, and can be encoded and decoded.
+/// Its error is anything that becomes a `Failure`: a failure, a string, any `std::error::Error`, what `anyhow` makes.
+#[proc_macro_attribute]
+pub fn activity(options: TokenStream, item: TokenStream) -> TokenStream {
+    // A method is parsed as one, for the message that says where it belongs.
+    let method = syn::parse::<ImplItemFn>(item.clone());
+    if let Ok(method) = method
+        && let Some(receiver) = method.sig.receiver()
+    {
+        let text = "an activity that is a method stands in an impl block marked `#[activities]`";
+        return syn::Error::new_spanned(receiver, text).into_compile_error().into();
+    }
+    let function = parse_macro_input!(item as ItemFn);
+    activity::expand(options.into(), function).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes the methods of an impl block that are marked `#[activity]` activities, served together with a value.
+///
+/// ```
+/// use dacapo::prelude::*;
+/// use std::sync::Arc;
+///
+/// struct Bank {
+///     url: String,
+/// }
+///
+/// #[activities]
+/// impl Bank {
+///     #[activity]
+///     async fn charge(self: Arc<Self>, cents: u64) -> Result<String, Failure> {
+///         Ok(format!("{} took {cents}", self.url))
+///     }
+/// }
+///
+/// #[workflow]
+/// async fn pay(ctx: Ctx, cents: u64) -> Result<String, Failure> {
+///     ctx.call(Bank::charge, cents).await
+/// }
+/// ```
+///
+/// The name of such an activity is that of its type and method, `Bank::charge`, unless it says `name = "…"`.
+#[proc_macro_attribute]
+pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
+    let block = parse_macro_input!(item as ItemImpl);
+    activities::expand(options.into(), block).unwrap_or_else(syn::Error::into_compile_error).into()
+}
