@@ -40,6 +40,7 @@ pub mod prelude;
 
 mod activities;
 mod activity;
+mod client;
 mod ctx;
 mod durations;
 mod names;
@@ -52,6 +53,7 @@ mod workflow;
 
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
+pub use client::{App, Dacapo, Error, Filter, Handle, Page, Result, Runs, StartCall, UpdateCall, UpdateHandle};
 pub use ctx::{
     Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
     StartedChild, Store,
@@ -64,6 +66,8 @@ pub use dacapo_core::{
     Timestamp, UnfinishedHandlers,
 };
 pub use dacapo_macros::{activities, activity, workflow};
+pub use dacapo_engine::{Description, EngineError, PendingActivity};
+pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{ActivityCtx, ActivityInfo, Registry, RegistryError};
 pub use durations::{days, hours, millis, mins, secs};
 pub use json::{decode, encode};

@@ -1,0 +1,60 @@
+//! Which runs to list.
+
+use dacapo_core::{Name, Timestamp};
+use dacapo_store::{RunFilter, Status};
+
+/// Which runs. Everything that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter(pub(crate) RunFilter);
+
+impl Filter {
+    /// All runs.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Runs that are open.
+    pub fn open() -> Self {
+        Self::all().status(Status::Open)
+    }
+
+    /// Runs that are open and cannot go on.
+    pub fn stuck() -> Self {
+        Self(RunFilter { stuck: true, ..RunFilter::default() })
+    }
+
+    /// Only runs that stand so.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// Only runs of this workflow.
+    #[must_use]
+    pub fn workflow(mut self, workflow: impl Into<Name>) -> Self {
+        self.0.workflow = Some(workflow.into());
+        self
+    }
+
+    /// Only runs of this workflow id.
+    #[must_use]
+    pub fn workflow_id(mut self, workflow_id: impl Into<Name>) -> Self {
+        self.0.workflow_id = Some(workflow_id.into());
+        self
+    }
+
+    /// Only runs that were started at this moment or later.
+    #[must_use]
+    pub fn started_from(mut self, from: Timestamp) -> Self {
+        self.0.started_from = Some(from);
+        self
+    }
+
+    /// Only runs that were started before this moment.
+    #[must_use]
+    pub fn started_before(mut self, before: Timestamp) -> Self {
+        self.0.started_before = Some(before);
+        self
+    }
+}

@@ -1,0 +1,185 @@
+//! A hold on a run.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
+use dacapo_engine::{Description, RunId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::client::{App, Error, Result, UpdateCall};
+use crate::{Promise, Query, Signal, Update, decode, encode};
+
+/// A hold on a run that comes to an `O`. It names the run and nothing more, so it can be made, cloned and dropped at will.
+pub struct Handle<O> {
+    app: App,
+    run: RunId,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> Clone for Handle<O> {
+    fn clone(&self) -> Self {
+        Self::new(self.app.clone(), self.run.clone())
+    }
+}
+
+impl<O> fmt::Debug for Handle<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.run).finish()
+    }
+}
+
+impl<O> Handle<O> {
+    pub(crate) fn new(app: App, run: RunId) -> Self {
+        Self { app, run, output: PhantomData }
+    }
+
+    /// The program's name for the run.
+    pub fn workflow_id(&self) -> &str {
+        &self.run.workflow_id
+    }
+
+    /// The run id, if this is a handle on one certain run of the workflow id.
+    pub fn run_id(&self) -> Option<&str> {
+        self.run.run_id.as_deref()
+    }
+
+    /// The same handle, on this run of the workflow id.
+    #[must_use]
+    pub fn with_run_id(mut self, run_id: impl Into<Name>) -> Self {
+        self.run.run_id = Some(run_id.into());
+        self
+    }
+
+    /// Waits until the run is closed, and gives its result. A run that goes on as another is followed. A run that ended in
+    /// any other way is an [`Error::Run`].
+    pub async fn result(&self) -> Result<O>
+    where
+        O: DeserializeOwned,
+    {
+        let (status, result) = self.app.engine().result(&self.run).await?;
+        match result {
+            Ok(result) => decode(&result).map_err(Error::value),
+            Err(failure) => {
+                Err(Error::Run { workflow_id: self.run.workflow_id.clone(), status, failure: Box::new(failure) })
+            }
+        }
+    }
+
+    /// Signals the run. The signal is durable when this answers.
+    pub async fn signal<T: Serialize>(&self, signal: Signal<T>, value: T) -> Result<()> {
+        self.send_signal(signal.name().into(), encode(&value), None).await
+    }
+
+    /// Signals the run under a key of the program's own: the same key again is the same signal, however often it is sent.
+    pub async fn signal_once<T: Serialize>(&self, signal: Signal<T>, value: T, request: impl Into<Name>) -> Result<()> {
+        self.send_signal(signal.name().into(), encode(&value), Some(request.into())).await
+    }
+
+    /// Signals the run by name and JSON.
+    pub async fn signal_raw(&self, name: impl Into<Name>, value: Value) -> Result<()> {
+        self.send_signal(name.into(), encode(&value), None).await
+    }
+
+    async fn send_signal(
+        &self,
+        name: Name,
+        input: std::result::Result<Payload, Failure>,
+        request: Option<Name>,
+    ) -> Result<()> {
+        let input = vec![input.map_err(Error::value)?];
+        let signal = dacapo_core::Signal { name, input, ..Default::default() };
+        Ok(self.app.engine().signal(&self.run, signal, request).await?)
+    }
+
+    /// Asks the run a question. The answer takes into account all that was acknowledged before. A closed run can be asked
+    /// as well; it is played again for that.
+    pub async fn query<I: Serialize, A: DeserializeOwned>(&self, query: Query<I, A>, input: I) -> Result<A> {
+        let answer = self.ask(query.name().into(), encode(&input)).await?;
+        decode(&answer).map_err(Error::value)
+    }
+
+    /// Asks the run a question by name and JSON.
+    pub async fn query_raw(&self, name: impl Into<Name>, input: Value) -> Result<Value> {
+        let answer = self.ask(name.into(), encode(&input)).await?;
+        decode(&answer).map_err(Error::value)
+    }
+
+    async fn ask(&self, name: Name, input: std::result::Result<Payload, Failure>) -> Result<Payload> {
+        let input = vec![input.map_err(Error::value)?];
+        Ok(self.app.engine().query(&self.run, name, input, Default::default()).await?)
+    }
+
+    /// Sends an update: await it for the answer, or first wait until it is [accepted](UpdateCall::accepted).
+    pub fn update<I: Serialize, A>(&self, update: Update<I, A>, input: I) -> UpdateCall<A> {
+        UpdateCall::new(self.app.clone(), self.run.clone(), update.name().into(), encode(&input))
+    }
+
+    /// Sends an update by name and JSON.
+    pub fn update_raw(&self, name: impl Into<Name>, input: Value) -> UpdateCall<Value> {
+        UpdateCall::new(self.app.clone(), self.run.clone(), name.into(), encode(&input))
+    }
+
+    /// Keeps a promise of the run. The first resolution holds.
+    pub async fn resolve<T: Serialize>(&self, promise: Promise<T>, value: T) -> Result<()> {
+        let value = encode(&value).map_err(Error::value)?;
+        Ok(self.app.engine().resolve_promise(&self.run, promise.name().into(), Ok(value)).await?)
+    }
+
+    /// Breaks a promise of the run.
+    pub async fn reject<T>(&self, promise: Promise<T>, failure: impl Into<Failure>) -> Result<()> {
+        Ok(self.app.engine().resolve_promise(&self.run, promise.name().into(), Err(failure.into())).await?)
+    }
+
+    /// Keeps a promise of the run by its name or its id, with JSON.
+    pub async fn resolve_raw(&self, promise: impl Into<Name>, value: Value) -> Result<()> {
+        let value = encode(&value).map_err(Error::value)?;
+        Ok(self.app.engine().resolve_promise(&self.run, promise.into(), Ok(value)).await?)
+    }
+
+    /// Breaks a promise of the run by its name or its id.
+    pub async fn reject_raw(&self, promise: impl Into<Name>, failure: impl Into<Failure>) -> Result<()> {
+        Ok(self.app.engine().resolve_promise(&self.run, promise.into(), Err(failure.into())).await?)
+    }
+
+    /// Asks the run to cancel: its waits fail, and its code may clean up.
+    pub async fn cancel(&self, reason: &str) -> Result<()> {
+        Ok(self.app.engine().cancel(&self.run, reason).await?)
+    }
+
+    /// Ends the run at once. Its code is not asked.
+    pub async fn terminate(&self, reason: &str) -> Result<()> {
+        Ok(self.app.engine().terminate(&self.run, reason).await?)
+    }
+
+    /// Begins the run again from an earlier turn, as a new run: turns before it are kept, what came later is played anew.
+    /// An open run is terminated; the signals it was sent since are sent to the new one.
+    pub async fn reset(&self, turn: u64, reason: &str) -> Result<Self> {
+        let started = self.app.engine().reset(&self.run, turn, reason).await?;
+        let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
+        Ok(Self::new(self.app.clone(), run))
+    }
+
+    /// How the run stands: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
+    pub async fn describe(&self) -> Result<Description> {
+        Ok(self.app.engine().describe(&self.run)?)
+    }
+
+    /// What every unit of the run waits for, and where. The run may have to be played again for that.
+    pub async fn inspect(&self) -> Result<Inspection> {
+        Ok(self.app.engine().inspect(&self.run).await?)
+    }
+
+    /// All turns of the run.
+    pub async fn history(&self) -> Result<Transcript> {
+        Ok(self.app.engine().reader().history(&self.run)?)
+    }
+
+    /// The snapshot that the run published last, without disturbing it.
+    pub async fn published<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let published = self.describe().await?.published;
+        published.map(|snapshot| decode(&snapshot).map_err(Error::value)).transpose()
+    }
+}

@@ -1,0 +1,20 @@
+//! The program's side: opening a store, serving, starting runs, and talking to them.
+
+mod app;
+mod dacapo;
+mod error;
+mod filter;
+mod handle;
+mod runs;
+mod start;
+mod update;
+mod url;
+
+pub use app::App;
+pub use dacapo::Dacapo;
+pub use error::{Error, Result};
+pub use filter::Filter;
+pub use handle::Handle;
+pub use runs::{Page, Runs};
+pub use start::StartCall;
+pub use update::{UpdateCall, UpdateHandle};

@@ -1,0 +1,137 @@
+//! Starting a run.
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use dacapo_core::{Failure, IdReuse, Name, Payload, Pins, Retry};
+use dacapo_engine::{NewStart, RunId};
+use dacapo_store::Conflict;
+use serde::Serialize;
+
+use crate::client::{App, Error, Handle, Result};
+use crate::{Attr, encode};
+
+/// A run that is about to be started: set options, then await it.
+#[must_use = "a start does nothing unless it is awaited"]
+pub struct StartCall<O> {
+    app: App,
+    new: NewStart,
+    /// What could not be encoded.
+    failure: Option<Failure>,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> StartCall<O> {
+    pub(crate) fn new(app: App, workflow: Name, input: std::result::Result<Vec<Payload>, Failure>) -> Self {
+        let (input, failure) = match input {
+            Ok(input) => (input, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        let workflow_id = uuid::Uuid::now_v7().to_string().into();
+        let new = NewStart { workflow, workflow_id, input, ..NewStart::default() };
+        Self { app, new, failure, output: PhantomData }
+    }
+
+    /// The workflow id: the program's own name for the run, unique among open runs. A random one by default.
+    pub fn id(mut self, workflow_id: impl Into<Name>) -> Self {
+        self.new.workflow_id = workflow_id.into();
+        self
+    }
+
+    /// The queue it is served on.
+    pub fn queue(mut self, queue: impl Into<Name>) -> Self {
+        self.new.queue = Some(queue.into());
+        self
+    }
+
+    /// Whether the workflow id may have been used before.
+    pub fn id_reuse(mut self, reuse: IdReuse) -> Self {
+        self.new.reuse = reuse;
+        self
+    }
+
+    /// What to do when the workflow id is in use now.
+    pub fn id_conflict(mut self, conflict: Conflict) -> Self {
+        self.new.conflict = conflict;
+        self
+    }
+
+    /// The program's key for this request: the same key again is the same start, however often it is sent.
+    pub fn request(mut self, request: impl Into<Name>) -> Self {
+        self.new.request = Some(request.into());
+        self
+    }
+
+    /// The longest time from the start of the first run to the end of the last. None by default.
+    pub fn execution_timeout(mut self, timeout: Duration) -> Self {
+        self.new.execution_timeout = Some(timeout);
+        self
+    }
+
+    /// The longest time from the start of one run to its end. None by default.
+    pub fn run_timeout(mut self, timeout: Duration) -> Self {
+        self.new.run_timeout = Some(timeout);
+        self
+    }
+
+    /// How long it waits before it begins.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.new.delay = Some(delay);
+        self
+    }
+
+    /// When the workflow is run again after a failure; never by default.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.new.retry = Some(retry);
+        self
+    }
+
+    /// Sets an entry of the memo.
+    pub fn memo<T: Serialize + ?Sized>(mut self, name: impl Into<Name>, value: &T) -> Self {
+        match encode(value) {
+            Ok(value) => drop(self.new.memo.insert(name.into(), value)),
+            Err(failure) => drop(self.failure.get_or_insert(failure)),
+        }
+        self
+    }
+
+    /// Sets a search attribute.
+    pub fn attr<T: Serialize>(mut self, attribute: Attr<T>, value: T) -> Self {
+        match encode(&value) {
+            Ok(value) => drop(self.new.search_attributes.insert(attribute.into(), value)),
+            Err(failure) => drop(self.failure.get_or_insert(failure)),
+        }
+        self
+    }
+
+    /// What travels beside the arguments.
+    pub fn header(mut self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+        self.new.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// What the run keeps for life, such as its scheduler policy.
+    pub fn pins(mut self, pins: Pins) -> Self {
+        self.new.pins = Some(pins);
+        self
+    }
+}
+
+impl<O: 'static> IntoFuture for StartCall<O> {
+    type Output = Result<Handle<O>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { app, new, failure, .. } = self;
+        Box::pin(async move {
+            if let Some(failure) = failure {
+                return Err(Error::value(failure));
+            }
+            let started = app.engine().start(new).await?;
+            let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
+            Ok(Handle::new(app, run))
+        })
+    }
+}

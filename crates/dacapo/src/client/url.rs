@@ -1,0 +1,63 @@
+//! The one line that says where a program runs.
+
+use crate::client::{Error, Result};
+
+/// Where to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Memory,
+    Sqlite { path: String, read_only: bool },
+}
+
+impl Place {
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        let bad = |problem: String| Err(Error::Url(format!("{url:?} cannot be opened: {problem}. {KNOWN}")));
+        let Some((scheme, rest)) = url.split_once(':') else { return bad("it names no kind of store".to_owned()) };
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut read_only = false;
+        for setting in query.split('&').filter(|setting| !setting.is_empty()) {
+            match setting {
+                "mode=ro" => read_only = true,
+                other => return bad(format!("it has a setting {other:?} that nobody knows")),
+            }
+        }
+        match scheme {
+            "memory" if path.is_empty() && !read_only => Ok(Self::Memory),
+            "memory" => bad("a store in memory has neither a name nor settings".to_owned()),
+            "sqlite" => match path.strip_prefix("//").unwrap_or(path) {
+                "" => bad("it names no file".to_owned()),
+                path => Ok(Self::Sqlite { path: path.to_owned(), read_only }),
+            },
+            "postgres" | "postgresql" | "temporal" => bad(format!("{scheme} is not part of this build")),
+            other => bad(format!("{other:?} is no kind of store")),
+        }
+    }
+}
+
+const KNOWN: &str = "Open `memory:`, `sqlite:orders.db`, or `sqlite:orders.db?mode=ro` to look at a file that another \
+                     process serves";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_a_store_and_how_to_open_it() {
+        let sqlite = |path: &str, read_only| Place::Sqlite { path: path.to_owned(), read_only };
+        assert_eq!(Place::parse("memory:"), Ok(Place::Memory));
+        assert_eq!(Place::parse("sqlite:orders.db"), Ok(sqlite("orders.db", false)));
+        assert_eq!(Place::parse("sqlite:///var/orders.db"), Ok(sqlite("/var/orders.db", false)));
+        assert_eq!(Place::parse("sqlite:/var/orders.db?mode=ro"), Ok(sqlite("/var/orders.db", true)));
+    }
+
+    #[test]
+    fn a_url_that_says_nothing_useful_is_refused_with_what_would_be() {
+        for url in [
+            "", "orders.db", "memory", "memory:x", "memory:?mode=ro", "sqlite:", "sqlite://", "sqlite:x?mode=rw", "mysql:x",
+            "postgres://localhost/x", "temporal://localhost:7233/x",
+        ] {
+            let error = Place::parse(url).expect_err(url).to_string();
+            assert!(error.contains("sqlite:orders.db") && error.contains(&format!("{url:?}")), "{error}");
+        }
+    }
+}
