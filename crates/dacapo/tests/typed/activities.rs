@@ -148,6 +148,19 @@ fn progress_is_typed() {
     assert_eq!(failure.type_name.as_deref(), Some("BadInput"));
 }
 
+#[activity]
+async fn odd_names(input: u64, receiver: u64, ctx: u64, r#type: u64) -> Result<u64, Failure> {
+    Ok(input + 10 * receiver + 100 * ctx + 1000 * r#type)
+}
+
+#[test]
+fn arguments_may_bear_any_name() {
+    let input = vec!["1".into(), "2".into(), "3".into(), "4".into()];
+    assert_eq!(serve(odd_names, "odd_names", ActivityCtx::detached(), input), Ok("4321".into()));
+    let failure = serve(odd_names, "odd_names", ActivityCtx::detached(), vec!["1".into(); 3]).unwrap_err();
+    assert!(failure.message.starts_with("argument `type`: what came is no `u64`"), "{failure}");
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the disk is full")]
 struct DiskFull(#[source] std::io::Error);
