@@ -65,6 +65,7 @@ fn a_worker_calls_it_with_payloads() {
     assert_eq!(serve(blocking_sum, "blocking_sum", ctx(), zeros), Err(Failure::application("nothing to sum")));
 }
 
+/// S4-55
 #[test]
 fn an_input_that_does_not_decode_is_not_tried_again() {
     let failure = serve(double, "double", ActivityCtx::detached(), vec![r#""four""#.into()]).unwrap_err();

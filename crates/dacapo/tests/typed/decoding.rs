@@ -37,6 +37,7 @@ async fn careful(ctx: Ctx, what: String) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// S4-55
 #[test]
 fn a_result_of_another_type_fails_the_activation_and_a_good_one_heals_it() {
     check_refused(
@@ -54,6 +55,7 @@ fn a_result_of_another_type_fails_the_activation_and_a_good_one_heals_it() {
     );
 }
 
+/// S4-55
 #[test]
 fn no_record_of_another_type_becomes_a_value() {
     check_refused(
@@ -113,6 +115,7 @@ fn no_record_of_another_type_becomes_a_value() {
     );
 }
 
+/// S4-55
 #[test]
 fn an_input_of_another_type_fails_the_activation() {
     check_refused(
