@@ -228,3 +228,21 @@ fn a_result_that_json_cannot_hold_is_a_failure() {
     let failure = serve(unencodable, "unencodable", ActivityCtx::detached(), vec![]).unwrap_err();
     assert_eq!((failure.type_name.as_deref(), failure.non_retryable), (Some("BadOutput"), true));
 }
+
+#[workflow]
+async fn forgets(_: Ctx, n: u64) -> Result<u64, Failure> {
+    double(n).await
+}
+
+/// It compiles, so it has to be caught: the effect would happen again on every replay.
+#[test]
+fn an_activity_awaited_in_a_workflow_fails_the_activation() {
+    crate::kit::check(
+        forgets,
+        "start = 4",
+        dacapo_testkit::expect![[r#"
+        failed: workflow code panicked in unit [], after no call: activity "double" was awaited in a workflow: write `ctx.call(…)` instead
+        The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
+    "#]],
+    );
+}
