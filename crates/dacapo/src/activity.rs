@@ -110,6 +110,11 @@ impl<A: ActivityType> Future for Attempt<A> {
     type Output = Outcome<A>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if dacapo_core::is_playing() {
+            // Its effect would be nobody's record, and it would happen again on every replay.
+            let message = format!("activity {:?} was awaited in a workflow: write `ctx.call(…)` instead", A::NAME);
+            std::panic::resume_unwind(Box::new(message));
+        }
         match &mut self.body {
             Body::Awaits(body) => body.as_mut().poll(cx),
             Body::Blocks(body) => {

@@ -39,9 +39,7 @@ impl<S> StateCell<S> {
     /// Looks at the value. Conditions, validators and queries may do this too.
     #[track_caller]
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
-        let holder = Holder::of_thread();
-        let computes = matches!(holder.mode, Mode::Closure | Mode::Query) && holder.plays(self.shared.lock().token);
-        let step = !computes && self.shared.enter(Location::caller()).is_some();
+        let step = !self.is_computed() && self.shared.enter(Location::caller()).is_some();
         let value = self.enter();
         let _hold = step.then(|| Hold::mode(Mode::Closure));
         look(&value)
@@ -51,12 +49,17 @@ impl<S> StateCell<S> {
     /// Conditions, validators and queries may enter it too, to look.
     #[track_caller]
     pub fn lock(&self) -> StateGuard<'_, S> {
-        let (holder, site) = (Holder::of_thread(), Location::caller());
-        let only_looks = matches!(holder.mode, Mode::Closure | Mode::Query) && holder.plays(self.shared.lock().token);
+        let (only_looks, site) = (self.is_computed(), Location::caller());
         if !only_looks {
             drop(self.shared.enter(site));
         }
         StateGuard { cell: self, value: self.enter(), only_looks, site }
+    }
+
+    /// Whether a closure of this run asks, which may look and nothing else.
+    fn is_computed(&self) -> bool {
+        let holder = Holder::of_thread();
+        matches!(holder.mode, Mode::Closure | Mode::Query) && holder.plays(self.shared.lock().token)
     }
 
     fn enter(&self) -> MutexGuard<'_, S> {

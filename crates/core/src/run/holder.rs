@@ -48,6 +48,11 @@ impl Holder {
     }
 }
 
+/// Whether this thread plays a turn or answers a query now. For layers above, whose activities must not be run there.
+pub fn is_playing() -> bool {
+    Holder::of_thread().token != 0
+}
+
 /// Marks the thread for as long as it lives.
 pub(crate) struct Hold(Holder);
 

@@ -28,6 +28,7 @@ mod unit;
 mod watch;
 mod workflow;
 
+pub use holder::is_playing;
 pub use inspect::{Inspection, PendingOperation, UnitView, Wait};
 pub use shared::Reporter;
 pub use state::{Body, UnfinishedHandlers};

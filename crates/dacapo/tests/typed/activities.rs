@@ -65,6 +65,7 @@ fn a_worker_calls_it_with_payloads() {
     assert_eq!(serve(blocking_sum, "blocking_sum", ctx(), zeros), Err(Failure::application("nothing to sum")));
 }
 
+/// S4-55
 #[test]
 fn an_input_that_does_not_decode_is_not_tried_again() {
     let failure = serve(double, "double", ActivityCtx::detached(), vec![r#""four""#.into()]).unwrap_err();
@@ -148,6 +149,19 @@ fn progress_is_typed() {
     assert_eq!(failure.type_name.as_deref(), Some("BadInput"));
 }
 
+#[activity]
+async fn odd_names(input: u64, receiver: u64, ctx: u64, r#type: u64) -> Result<u64, Failure> {
+    Ok(input + 10 * receiver + 100 * ctx + 1000 * r#type)
+}
+
+#[test]
+fn arguments_may_bear_any_name() {
+    let input = vec!["1".into(), "2".into(), "3".into(), "4".into()];
+    assert_eq!(serve(odd_names, "odd_names", ActivityCtx::detached(), input), Ok("4321".into()));
+    let failure = serve(odd_names, "odd_names", ActivityCtx::detached(), vec!["1".into(); 3]).unwrap_err();
+    assert!(failure.message.starts_with("argument `type`: what came is no `u64`"), "{failure}");
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the disk is full")]
 struct DiskFull(#[source] std::io::Error);
@@ -213,4 +227,22 @@ async fn unencodable() -> Result<std::collections::BTreeMap<(u8, u8), u8>, Failu
 fn a_result_that_json_cannot_hold_is_a_failure() {
     let failure = serve(unencodable, "unencodable", ActivityCtx::detached(), vec![]).unwrap_err();
     assert_eq!((failure.type_name.as_deref(), failure.non_retryable), (Some("BadOutput"), true));
+}
+
+#[workflow]
+async fn forgets(_: Ctx, n: u64) -> Result<u64, Failure> {
+    double(n).await
+}
+
+/// It compiles, so it has to be caught: the effect would happen again on every replay.
+#[test]
+fn an_activity_awaited_in_a_workflow_fails_the_activation() {
+    crate::kit::check(
+        forgets,
+        "start = 4",
+        dacapo_testkit::expect![[r#"
+        failed: workflow code panicked in unit [], after no call: activity "double" was awaited in a workflow: write `ctx.call(…)` instead
+        The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
+    "#]],
+    );
 }

@@ -180,6 +180,7 @@ async fn family(ctx: Ctx) -> Result<(u64, String), Failure> {
     Ok((started.await?, ids))
 }
 
+/// S4-26
 #[test]
 fn a_child_starts_is_signalled_and_comes_to_its_result() {
     check(
@@ -220,6 +221,7 @@ async fn by_name(ctx: Ctx, text: String) -> Result<serde_json::Value, Failure> {
     Ok(json!([called, local, child, signal, none, promise, stored]))
 }
 
+/// S4-26
 #[test]
 fn raw_twins_speak_json_and_names() {
     check(

@@ -8,7 +8,7 @@ use dacapo::{Catalog, Payload, decode, encode};
 use dacapo_testkit::expect;
 use serde::{Deserialize, Serialize};
 
-use crate::kit::{check, check_refused};
+use crate::kit::{check, check_refused, check_replay};
 
 const WORD: Promise<String> = Promise::new("word");
 const OLD: Key<Vec<u8>> = Key::new("k");
@@ -37,6 +37,7 @@ async fn careful(ctx: Ctx, what: String) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// S4-55
 #[test]
 fn a_result_of_another_type_fails_the_activation_and_a_good_one_heals_it() {
     check_refused(
@@ -54,6 +55,7 @@ fn a_result_of_another_type_fails_the_activation_and_a_good_one_heals_it() {
     );
 }
 
+/// S4-55
 #[test]
 fn no_record_of_another_type_becomes_a_value() {
     check_refused(
@@ -113,6 +115,7 @@ fn no_record_of_another_type_becomes_a_value() {
     );
 }
 
+/// S4-55
 #[test]
 fn an_input_of_another_type_fails_the_activation() {
     check_refused(
@@ -234,4 +237,32 @@ fn an_argument_that_did_not_come_is_null_and_one_too_many_is_refused() {
     "#]],
     );
     assert!(Catalog::of(two).is_ok());
+}
+
+#[workflow(name = "asks")]
+async fn asks_numbers(ctx: Ctx) -> Result<(), Failure> {
+    ctx.on_update(Update::<u64, u64>::new("ask"), |_| Ok(()), |n| async move { Ok(n) });
+    Ok(ctx.sleep(secs(1)).await?)
+}
+
+#[workflow(name = "asks")]
+async fn asks_words(ctx: Ctx) -> Result<(), Failure> {
+    ctx.on_update(Update::<String, String>::new("ask"), |_| Ok(()), |word| async move { Ok(word) });
+    Ok(ctx.sleep(secs(1)).await?)
+}
+
+#[test]
+fn an_update_that_was_accepted_and_cannot_be_read_any_more_fails_the_activation() {
+    check_replay(
+        asks_numbers,
+        "start
+         update ask u = 5",
+        asks_words,
+        expect![[r#"
+            turn 0  [] timer 1s
+            failed: the accepted update "ask": what came is no `alloc::string::String`: invalid type: integer `5`, expected a string at line 1 column 1; it came as `5`
+            The run stays open; it goes on once the code can read what was recorded.
+            in unit [h0], at crates/dacapo/tests/typed/decoding.rs
+        "#]],
+    );
 }

@@ -1,6 +1,6 @@
 //! Plays a typed workflow by a script, in every mode.
 
-use dacapo::core::CommandKind;
+use dacapo::core::{CommandKind, Completion};
 use dacapo::{WorkflowFn, WorkflowType};
 use dacapo_testkit::{Expect, Mode, Play, check_workflow};
 
@@ -25,6 +25,25 @@ pub(crate) fn check_refused<P, F: WorkflowFn<P>>(_: F, script: &str, expected: E
         assert_eq!(whole, play(mode), "the script played whole, and {mode:?}");
     }
     expected.assert_eq(&whole);
+}
+
+/// Records the script with one workflow and replays the record with another.
+#[track_caller]
+pub(crate) fn check_replay<P, F, Q, G>(recorded: F, script: &str, _: G, expected: Expect)
+where
+    F: WorkflowFn<P>,
+    G: WorkflowFn<Q>,
+{
+    let _ = recorded;
+    let (old, new) = (F::Workflow::definition(), G::Workflow::definition());
+    let transcript = Play::new(old.workflow, old.pins, Mode::Whole).play(script).transcript.clone();
+    let mut play = Play::new(new.workflow, new.pins, Mode::Whole);
+    for record in transcript.turns {
+        if let Completion::Failed(_) = play.activate(record.into_turn()) {
+            break;
+        }
+    }
+    expected.assert_eq(&without_lines(&play.printed));
 }
 
 /// `kit.rs:12:34` as `kit.rs`.

@@ -1,8 +1,10 @@
 //! Workflows with state: signals, queries, updates and validators over one struct.
 
+use std::sync::Arc;
+
 use dacapo::prelude::*;
 use dacapo::{Order, WorkflowType};
-use dacapo_testkit::expect;
+use dacapo_testkit::{Mode, Play, expect};
 use serde::{Deserialize, Serialize};
 
 use crate::kit::{check, check_refused};
@@ -225,4 +227,56 @@ fn a_condition_may_look_at_the_state_and_not_change_it() {
             in unit [], at crates/dacapo/tests/typed/stateful.rs
         "#]],
     );
+}
+
+thread_local! {
+    static PROBE: Arc<()> = Arc::new(());
+}
+
+struct Held {
+    _probe: Arc<()>,
+    ended: bool,
+}
+
+#[workflow]
+impl Held {
+    #[init]
+    fn new() -> Self {
+        Self { _probe: PROBE.with(Arc::clone), ended: false }
+    }
+
+    #[run]
+    async fn run(ctx: Ctx<Self>) -> Result<(), Failure> {
+        Ok(ctx.wait_state(|held| held.ended).await?)
+    }
+
+    #[signal]
+    fn end(&mut self) {
+        self.ended = true;
+    }
+
+    #[query]
+    fn ended(&self) -> bool {
+        self.ended
+    }
+
+    #[update]
+    async fn ask(ctx: Ctx<Self>, _: ()) -> Result<(), Failure> {
+        ctx.call(notify, String::new()).await
+    }
+}
+
+/// Handlers and conditions hold the ctx, and the run holds them.
+#[test]
+fn a_run_that_is_dropped_leaves_its_state_behind_nowhere() {
+    let count = || PROBE.with(Arc::strong_count);
+    let definition = Held::definition();
+    let mut play = Play::new(definition.workflow, definition.pins, Mode::Whole);
+    play.play(
+        "start
+         update ask u",
+    );
+    assert_eq!(count(), 2);
+    drop(play);
+    assert_eq!(count(), 1);
 }
