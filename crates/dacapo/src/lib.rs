@@ -65,8 +65,8 @@ pub use dacapo_core::{
     ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
     Timestamp, UnfinishedHandlers,
 };
-pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_engine::{Description, EngineError, PendingActivity};
+pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{ActivityCtx, ActivityInfo, Registry, RegistryError};
 pub use durations::{days, hours, millis, mins, secs};

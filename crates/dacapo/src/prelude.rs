@@ -2,7 +2,7 @@
 
 pub use crate::Either::{First, Second};
 pub use crate::{
-    ActivityCtx, App, Attr, CancelType, Cancelled, Ctx, Dacapo, Either, Failure, FailureKind, Handled, IdReuse, Key, OrFail,
-    ParentClose, PhaseEnd, Priority, Progress, Promise, Query, Register, Retry, Signal, StateCell, Target, Timestamp,
-    Update, activities, activity, days, hours, millis, mins, secs, workflow,
+    ActivityCtx, App, Attr, CancelType, Cancelled, Ctx, Dacapo, Either, Failure, FailureKind, Handled, IdReuse, Key,
+    OrFail, ParentClose, PhaseEnd, Priority, Progress, Promise, Query, Register, Retry, Signal, StateCell, Target,
+    Timestamp, Update, activities, activity, days, hours, millis, mins, secs, workflow,
 };

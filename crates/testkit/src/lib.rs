@@ -26,6 +26,8 @@
 
 mod check;
 mod crash;
+mod fake;
+mod kit;
 mod play;
 mod render;
 mod script;
@@ -35,6 +37,8 @@ mod virtual_host;
 pub use check::{check, check_replay, check_workflow, workflow};
 pub use crash::Moment;
 pub use expect_test::{Expect, expect};
+pub use fake::Fake;
+pub use kit::{Kit, Started};
 pub use play::{Mode, Play};
 pub use render::render_completion;
 pub use script::{JobLine, Script, Step};

@@ -1,6 +1,6 @@
 //! Completions as text: one line a turn.
 
-use dacapo_core::{Command, CommandKind, Completion};
+use dacapo_core::{Command, CommandKind, Completion, Transcript};
 
 /// A completion as scripts expect it.
 pub fn render_completion(completion: &Completion) -> String {
@@ -35,6 +35,17 @@ pub fn render_completion(completion: &Completion) -> String {
             line
         }
     }
+}
+
+/// A history: one line a turn, what woke it and what it decided.
+pub(crate) fn render_turns(transcript: &Transcript) -> String {
+    let mut text = String::new();
+    for turn in &transcript.turns {
+        let jobs: Vec<String> = turn.jobs.iter().map(ToString::to_string).collect();
+        let commands: Vec<String> = turn.commands.iter().map(render_command).collect();
+        text += &format!("turn {}  {} -> {}\n", turn.number, jobs.join(", "), commands.join("  "));
+    }
+    text
 }
 
 fn render_command(command: &Command) -> String {

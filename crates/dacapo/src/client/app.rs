@@ -18,16 +18,24 @@ pub struct App {
 
 struct Inner {
     engine: Engine,
-    host: Arc<Threads>,
+    /// None if somebody else drives the engine.
+    host: Option<Arc<Threads>>,
     runs: Runs,
 }
 
 impl App {
     pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs) -> Self {
-        Self { inner: Arc::new(Inner { engine, host, runs }) }
+        Self { inner: Arc::new(Inner { engine, host: Some(host), runs }) }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    /// An app over an engine that somebody else drives, as the test kit does.
+    pub fn over_engine(engine: Engine) -> Self {
+        let runs = Runs::new(engine.reader().clone());
+        Self { inner: Arc::new(Inner { engine, host: None, runs }) }
+    }
+
+    /// The engine behind it.
+    pub fn engine(&self) -> &Engine {
         &self.inner.engine
     }
 
@@ -45,11 +53,7 @@ impl App {
     }
 
     /// Starts a workflow that is known by its name only. Several arguments are several values.
-    pub fn start_raw(
-        &self,
-        workflow: impl Into<Name>,
-        input: impl IntoIterator<Item = Value>,
-    ) -> StartCall<Value> {
+    pub fn start_raw(&self, workflow: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
         StartCall::new(self.clone(), workflow.into(), input.into_iter().map(|value| crate::encode(&value)).collect())
     }
 
@@ -71,6 +75,11 @@ impl App {
         Handle::new(self.clone(), RunId::of(workflow_id))
     }
 
+    /// A handle on the open run of this workflow id, or the last, which is known to come to an `O`.
+    pub fn handle_of<O>(&self, workflow_id: impl Into<Name>) -> Handle<O> {
+        Handle::new(self.clone(), RunId::of(workflow_id))
+    }
+
     /// The runs, to look at.
     pub fn runs(&self) -> &Runs {
         &self.inner.runs
@@ -88,14 +97,18 @@ impl App {
 
     /// Stops serving. Attempts that run are given up and tried again by the next process; those who wait are told.
     pub async fn shutdown(self) {
-        self.inner.stop();
+        let inner = self.inner;
+        // The last commit may be on its way to the disk.
+        let _ = tokio::task::spawn_blocking(move || inner.stop()).await;
     }
 }
 
 impl Inner {
     fn stop(&self) {
-        self.engine.stop();
-        self.host.stop();
+        if let Some(host) = &self.host {
+            self.engine.stop();
+            host.stop();
+        }
     }
 }
 

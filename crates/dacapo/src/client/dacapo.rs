@@ -152,6 +152,8 @@ fn open(place: Place) -> Result<(Arc<dyn Store>, bool)> {
             Ok((Arc::new(store.map_err(dacapo_engine::EngineError::from)?), read_only))
         }
         #[cfg(not(feature = "sqlite"))]
-        Place::Sqlite { .. } => Err(Error::Url("SQLite is not part of this build: enable the feature `sqlite`".to_owned())),
+        Place::Sqlite { .. } => {
+            Err(Error::Url("SQLite is not part of this build: enable the feature `sqlite`".to_owned()))
+        }
     }
 }

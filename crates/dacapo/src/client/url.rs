@@ -53,8 +53,17 @@ mod tests {
     #[test]
     fn a_url_that_says_nothing_useful_is_refused_with_what_would_be() {
         for url in [
-            "", "orders.db", "memory", "memory:x", "memory:?mode=ro", "sqlite:", "sqlite://", "sqlite:x?mode=rw", "mysql:x",
-            "postgres://localhost/x", "temporal://localhost:7233/x",
+            "",
+            "orders.db",
+            "memory",
+            "memory:x",
+            "memory:?mode=ro",
+            "sqlite:",
+            "sqlite://",
+            "sqlite:x?mode=rw",
+            "mysql:x",
+            "postgres://localhost/x",
+            "temporal://localhost:7233/x",
         ] {
             let error = Place::parse(url).expect_err(url).to_string();
             assert!(error.contains("sqlite:orders.db") && error.contains(&format!("{url:?}")), "{error}");

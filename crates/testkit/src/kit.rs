@@ -1,0 +1,378 @@
+//! The kit for tests of workflows: a whole engine in the test's own thread, on virtual time, with fakes for activities.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use dacapo::{
+    ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Promise, Query, Register, Signal, Timestamp,
+    Update, WorkflowFn, WorkflowType,
+};
+use dacapo_engine::{Cache, Options};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fake::Fake;
+use crate::render::render_turns;
+use crate::stage::Stage;
+
+/// A test of workflows. Nothing here waits: when there is nothing else to do, time is moved to whatever is due next.
+///
+/// ```
+/// use dacapo::prelude::*;
+/// use dacapo_testkit::Kit;
+///
+/// #[activity]
+/// async fn email(to: String, text: String) -> Result<(), Failure> {
+///     unimplemented!("tests send no mail")
+/// }
+///
+/// #[workflow]
+/// async fn trial(ctx: Ctx, user: String) -> Result<String, Failure> {
+///     ctx.call(email, (user.clone(), "welcome".into())).await?;
+///     ctx.sleep(days(30)).await?;
+///     ctx.call(email, (user, "it is over".into())).await?;
+///     Ok("lapsed".into())
+/// }
+///
+/// let mut kit = Kit::new();
+/// let mail = kit.fake(email, |_| Ok(()));
+/// assert_eq!(kit.run(trial, "ada".into()), Ok("lapsed".into()));
+/// assert_eq!(mail.calls()[1], ("ada".into(), "it is over".into()));
+/// ```
+pub struct Kit {
+    catalog: Catalog,
+    options: Options,
+    stage: Option<Stage>,
+    dies_at: Option<u64>,
+    died: Option<String>,
+    next_id: u64,
+    next_key: u64,
+}
+
+/// A run in a kit.
+pub struct Started<O> {
+    workflow_id: String,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> Started<O> {
+    /// Its workflow id.
+    pub fn workflow_id(&self) -> &str {
+        &self.workflow_id
+    }
+}
+
+impl Default for Kit {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Kit {
+    /// A kit that serves nothing yet.
+    pub fn new() -> Self {
+        Self {
+            catalog: Catalog::default(),
+            options: Options { build: "test".into(), double_play: true, ..Options::default() },
+            stage: None,
+            dies_at: None,
+            died: None,
+            next_id: 0,
+            next_key: 0,
+        }
+    }
+
+    /// Which runs stay in memory between turns. What they do never depends on it.
+    #[must_use]
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.options.cache = cache;
+        self
+    }
+
+    /// The process dies at this moment, and another goes on: see [`Kit::sweep`].
+    #[must_use]
+    pub fn crash_at(mut self, moment: u64) -> Self {
+        self.dies_at = Some(moment);
+        self
+    }
+
+    /// Serves the real thing. Workflows that are run need not be named; children and activities must be served or faked.
+    #[track_caller]
+    pub fn serve<P>(&mut self, items: impl Register<P>) {
+        assert!(self.stage.is_none(), "serve and fake everything before the first run");
+        if let Err(error) = items.register(&mut self.catalog) {
+            panic!("{error}");
+        }
+    }
+
+    /// Lets a closure stand in for an activity.
+    #[track_caller]
+    pub fn fake<F, P, R>(&mut self, activity: F, answer: R) -> Fake<F::Activity>
+    where
+        F: ActivityFn<P>,
+        R: Fn(<F::Activity as ActivityType>::Input) -> Result<<F::Activity as ActivityType>::Output, Failure>
+            + Send
+            + Sync
+            + 'static,
+    {
+        let _ = activity;
+        let (fake, activity) = Fake::new(answer);
+        self.serve(activity);
+        fake
+    }
+
+    /// Runs a workflow to its end, however long that takes, and gives what it came to.
+    #[track_caller]
+    pub fn run<F, P>(
+        &mut self,
+        workflow: F,
+        input: <F::Workflow as WorkflowType>::Input,
+    ) -> Result<<F::Workflow as WorkflowType>::Output, Failure>
+    where
+        F: WorkflowFn<P>,
+    {
+        let started = self.start(workflow, input);
+        self.result(&started)
+    }
+
+    /// Starts a workflow and plays its first turn.
+    #[track_caller]
+    pub fn start<F, P>(
+        &mut self,
+        workflow: F,
+        input: <F::Workflow as WorkflowType>::Input,
+    ) -> Started<<F::Workflow as WorkflowType>::Output>
+    where
+        F: WorkflowFn<P>,
+    {
+        let _ = workflow;
+        let name = F::Workflow::NAME;
+        if self.catalog.registry.find_workflow(name).is_none() {
+            assert!(self.stage.is_none(), "workflow {name:?} is not served: serve it before the first run");
+            self.catalog.workflow(F::Workflow::definition()).expect("its name is free");
+        }
+        self.next_id += 1;
+        let workflow_id = format!("test-{}", self.next_id);
+        let input = F::Workflow::encode(input).unwrap_or_else(|failure| panic!("{failure}"));
+        let id = workflow_id.clone();
+        self.insist(move |app| {
+            let new = dacapo_engine::NewStart {
+                workflow: name.into(),
+                workflow_id: id.clone().into(),
+                input: input.clone(),
+                // Sent again after a crash, it is the same start.
+                request: Some(id.clone().into()),
+                ..Default::default()
+            };
+            let start = app.engine().start(new);
+            async move { start.await.map_err(Error::from) }
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+        self.settle();
+        Started { workflow_id, output: PhantomData }
+    }
+
+    /// Lets time pass until the run is closed, and gives what it came to.
+    #[track_caller]
+    pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &Started<O>) -> Result<O, Failure> {
+        loop {
+            self.stage().play_out();
+            let handle = self.handle(run);
+            match self.stage().try_wait(handle.result()) {
+                Some(Ok(result)) => return Ok(result),
+                Some(Err(Error::Run { failure, .. })) => return Err(*failure),
+                Some(Err(error)) => panic!("{error}"),
+                None if self.revive() => {}
+                None => {
+                    let described = self.stage().wait(handle.describe());
+                    let waits = self.stage().try_wait(handle.inspect());
+                    panic!("run {} does not end.\n{described:#?}\n{waits:#?}", run.workflow_id);
+                }
+            }
+        }
+    }
+
+    /// Whether the run is closed.
+    pub fn is_closed<O>(&mut self, run: &Started<O>) -> bool {
+        let handle = self.handle(run);
+        self.stage().wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
+    }
+
+    /// Signals a run.
+    pub fn signal<O: 'static, T: Serialize + Clone>(
+        &mut self,
+        run: &Started<O>,
+        signal: Signal<T>,
+        value: T,
+    ) -> Result<(), Error> {
+        let (id, key) = (run.workflow_id.clone(), self.key());
+        let result = self.insist(move |app| {
+            let (handle, value, key) = (app.handle_raw(id.clone()), value.clone(), key.clone());
+            async move { handle.signal_once(signal, value, key).await }
+        });
+        self.settle();
+        result
+    }
+
+    /// Asks a run a question.
+    pub fn query<O, I: Serialize, A: DeserializeOwned>(
+        &mut self,
+        run: &Started<O>,
+        query: Query<I, A>,
+        input: I,
+    ) -> Result<A, Error> {
+        let handle = self.handle(run);
+        self.stage().wait(handle.query(query, input))
+    }
+
+    /// Sends an update and gives its answer. Time passes if it takes any.
+    pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
+        &mut self,
+        run: &Started<O>,
+        update: Update<I, A>,
+        input: I,
+    ) -> Result<A, Error> {
+        let (id, key) = (run.workflow_id.clone(), self.key());
+        let result = self
+            .insist(move |app| app.handle_raw(id.clone()).update(update, input.clone()).id(key.clone()).into_future());
+        self.settle();
+        result
+    }
+
+    /// Keeps a promise of a run.
+    pub fn resolve<O, T: Serialize>(&mut self, run: &Started<O>, promise: Promise<T>, value: T) -> Result<(), Error> {
+        let handle = self.handle(run);
+        let result = self.stage().wait(handle.resolve(promise, value));
+        self.settle();
+        result
+    }
+
+    /// Asks a run to cancel.
+    pub fn cancel<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+        let id = run.workflow_id.clone();
+        let result = self.insist(move |app| {
+            let handle = app.handle_raw(id.clone());
+            async move { handle.cancel(reason).await }
+        });
+        self.settle();
+        result
+    }
+
+    /// Lets this much time pass.
+    pub fn advance(&mut self, time: Duration) {
+        let until = self.now().after(time);
+        loop {
+            let now = self.now();
+            self.stage().advance(until.since(now));
+            if !self.revive() {
+                return;
+            }
+        }
+    }
+
+    /// What time it is.
+    pub fn now(&mut self) -> Timestamp {
+        self.stage().now()
+    }
+
+    /// The turns of a run: what each was woken by and what it decided, a line each.
+    pub fn turns<O>(&mut self, run: &Started<O>) -> String {
+        let handle = self.handle(run);
+        let history = self.stage().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"));
+        render_turns(&history)
+    }
+
+    /// The app, for all that the kit has no short form of. Await what it gives with [`Kit::wait`].
+    pub fn app(&mut self) -> App {
+        App::over_engine(self.stage().engine().clone())
+    }
+
+    /// Waits for something, while no time passes.
+    #[track_caller]
+    pub fn wait<T>(&mut self, future: impl Future<Output = T>) -> T {
+        self.stage().wait(future)
+    }
+
+    /// Plays a story once whole, and then once for every moment at which its process can die: before and after every
+    /// commit, before and after every attempt. After each death another process goes on with what was stored.
+    ///
+    /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed: results are always the
+    /// same; attempts may be one more than without the crash. Gives the number of crashes.
+    pub fn sweep(mut story: impl FnMut(&mut Self)) -> u64 {
+        let mut whole = Self::new();
+        story(&mut whole);
+        let moments = whole.stage().moments();
+        let mut crashes = 0;
+        for moment in 0..moments {
+            let mut kit = Self::new().crash_at(moment);
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| story(&mut kit)));
+            if let Err(panic) = outcome {
+                let when = kit.died.as_deref().unwrap_or("and it did not");
+                eprintln!("the process was to die at moment {moment} of {moments}: {when}");
+                std::panic::resume_unwind(panic);
+            }
+            crashes += u64::from(kit.died.is_some());
+        }
+        crashes
+    }
+
+    fn key(&mut self) -> String {
+        self.next_key += 1;
+        format!("key-{}", self.next_key)
+    }
+
+    fn handle<O>(&mut self, run: &Started<O>) -> Handle<O> {
+        let app = self.app();
+        app.handle_of(run.workflow_id.clone())
+    }
+
+    /// Asks until it is answered: a process that dies meanwhile is followed by another, which is asked again.
+    fn insist<T, P: Future<Output = Result<T, Error>>>(&mut self, ask: impl Fn(&App) -> P) -> Result<T, Error> {
+        loop {
+            let app = self.app();
+            let mut asked = std::pin::pin!(ask(&app));
+            if let Some(answer) = self.stage().try_wait(asked.as_mut()) {
+                return answer;
+            }
+            if !self.revive() {
+                // It takes time.
+                self.stage().play_out();
+                if let Some(answer) = self.stage().try_wait(asked.as_mut()) {
+                    return answer;
+                }
+                assert!(self.revive(), "nothing is left to do, and what is waited for has not come");
+            }
+        }
+    }
+
+    /// Does what can be done without time passing.
+    fn settle(&mut self) {
+        self.stage().settle();
+        if self.revive() {
+            self.stage().settle();
+        }
+    }
+
+    /// If the process is dead, starts another.
+    fn revive(&mut self) -> bool {
+        let Some(moment) = self.stage().died() else { return false };
+        self.died = Some(moment.to_string());
+        self.stage = self.stage.take().map(Stage::restart);
+        true
+    }
+
+    fn stage(&mut self) -> &Stage {
+        if self.stage.is_none() {
+            let pins: BTreeMap<_, _> = self.catalog.pins.clone();
+            self.options.registry = self.catalog.registry.clone();
+            self.options.pins = pins.into_iter().collect();
+            let stage = Stage::new(self.options.clone());
+            self.stage = Some(match self.dies_at.take() {
+                Some(moment) => stage.doomed(moment),
+                None => stage,
+            });
+        }
+        self.stage.as_ref().expect("it was just made")
+    }
+}
