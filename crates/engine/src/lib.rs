@@ -9,6 +9,7 @@
 
 mod attempts;
 mod book;
+mod checks;
 mod clock;
 mod commit;
 mod desk;
@@ -16,7 +17,6 @@ mod engine;
 mod error;
 mod host;
 mod inner;
-mod limits;
 mod live;
 mod load;
 mod locals;

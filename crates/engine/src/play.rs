@@ -10,8 +10,8 @@ use dacapo_store::{StoreError, Write};
 
 use crate::EngineError;
 use crate::book::{Book, Open};
+use crate::checks::objection;
 use crate::inner::Inner;
-use crate::limits::oversized;
 use crate::live::{Arrival, Ask, Body, Live};
 use crate::load::Loaded;
 use crate::timers::Due;
@@ -111,7 +111,7 @@ impl Inner {
             body.uncommitted.clear();
             return self.settle_mail(live, body, all, done.rejected);
         };
-        if let Some(reason) = oversized(&record, self.options.payload_limit) {
+        if let Some(reason) = objection(&record, self.options.payload_limit) {
             return self.fail(live, body, reason);
         }
         let bytes = record.to_bytes();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dacapo_core::{
-    Activation, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions, Start, Terms,
-    Timestamp, Turn, TurnRecord,
+    Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions,
+    SEMANTICS, Start, Terms, Timestamp, Turn, TurnRecord,
 };
 use dacapo_store::{
     Conflict, NewRun, Refused, RunNo, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
@@ -98,10 +98,20 @@ impl Inner {
         if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
             return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.known_workflows() });
         }
-        for (what, timeout) in [("execution timeout", new.execution_timeout), ("run timeout", new.run_timeout)] {
+        for (what, timeout) in [("an execution", new.execution_timeout), ("a run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
-                return Err(EngineError::BadInput(format!("an {what} of zero would end the run before it begins")));
+                return Err(EngineError::BadInput(format!(
+                    "{what} timeout of zero would end the run before it begins"
+                )));
             }
+        }
+        if let Some(problem) = crate::checks::retry(new.retry.as_ref()) {
+            return Err(EngineError::BadInput(problem));
+        }
+        for (what, names) in
+            [("an entry of the memo", new.memo.keys()), ("a search attribute", new.search_attributes.keys())]
+        {
+            names.into_iter().try_for_each(|name| check_name(what, name))?;
         }
         let named = new.input.iter().map(|payload| ("the input", payload));
         let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
@@ -136,6 +146,12 @@ impl Inner {
             terms: (terms != Terms::default()).then(|| Box::new(terms)),
         };
         let pins = new.pins.unwrap_or_else(|| self.pins_of(&start.workflow));
+        if pins.semantics == 0 || pins.semantics > SEMANTICS {
+            let found = pins.semantics;
+            return Err(EngineError::BadInput(
+                ActivationError::UnknownSemantics { found, known: SEMANTICS }.to_string(),
+            ));
+        }
         let mut run = new_run(start.clone(), &pins, now);
         (run.reuse, run.conflict, run.request) = (new.reuse, new.conflict, new.request);
         Ok((run, start))
@@ -191,7 +207,7 @@ impl Inner {
             other => unreachable!("a turn was answered with {other:?}"),
         };
         let record = TurnRecord::of(&turn, &done, &self.options.build).ok_or("the first turn left no trace")?;
-        if let Some(reason) = crate::limits::oversized(&record, self.options.payload_limit) {
+        if let Some(reason) = crate::checks::objection(&record, self.options.payload_limit) {
             return Err(reason);
         }
         let bytes = record.to_bytes();
