@@ -58,6 +58,10 @@ impl FileBatch {
 }
 
 impl Batch for FileBatch {
+    fn close(&mut self) {
+        self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
+    }
+
     fn commit(&mut self, writes: &[Write]) -> Vec<Answer> {
         let all = |error: &StoreError| writes.iter().map(|_| Err(error.clone())).collect();
         if let Some(broken) = &self.broken {

@@ -29,7 +29,7 @@ macro_rules! row {
             says: $says,
             body: |$ctx: Ctx| {
                 Box::pin(async move {
-                    let _ = $body;
+                    drop($body);
                     Ok(())
                 })
             },
@@ -113,9 +113,9 @@ fn children() -> Vec<Row> {
         row!("Child::started", "an id in use", "in use by run", ctx =>
             ctx.child_raw("bad", json!(1)).id("bad").started().await?),
         row!("Ctx::continue_as_new", "what is no JSON", "cannot be encoded", ctx =>
-            return Err(ctx.continue_as_new(map_flow, odd_map()))),
+            Err(ctx.continue_as_new(map_flow, odd_map()))?),
         row!("Ctx::continue_as_new_with", "a queue without a name", "a queue is empty", ctx =>
-            return Err(ctx.continue_as_new_with(map_flow, HashMap::new(), |next| next.queue = Some("".into())))),
+            Err(ctx.continue_as_new_with(map_flow, HashMap::new(), |next| next.queue = Some("".into())))?),
         row!("Ctx::signal_external", "no id", "a workflow id is empty", ctx => ctx.signal_external("", NUDGE, 1).await?),
         row!("Ctx::signal_external", "nobody", "no open run of workflow id \"x\"", ctx =>
             ctx.signal_external("x", NUDGE, 1).await?),
