@@ -3,4 +3,5 @@
 
 mod deploys;
 mod hammer;
+mod sending;
 mod sharing;
