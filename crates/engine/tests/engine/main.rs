@@ -1,4 +1,7 @@
 //! The engine under the engine kit: one thread, virtual time, every cache.
 
+mod activities;
+mod heartbeats;
 mod kit;
+mod local;
 mod turns;
