@@ -22,6 +22,10 @@ pub(crate) struct Book {
     pub(crate) start: Arc<Start>,
     /// Operations that are not resolved.
     pub(crate) open: BTreeMap<Seq, Open>,
+    /// Those of them that are local work.
+    pub(crate) locals: BTreeSet<Seq>,
+    /// Since when there is local work open. A row of the store says so too: nothing else would wake the run after a crash.
+    pub(crate) local_since: Option<Timestamp>,
     /// Updates that were accepted and are not answered.
     pub(crate) updates: BTreeSet<Name>,
     /// The memo as it now stands.
@@ -53,6 +57,10 @@ impl Book {
         for (position, command) in record.commands.iter().enumerate() {
             self.enter_command(command, record, position as u32);
         }
+        self.local_since = match self.locals.is_empty() {
+            true => None,
+            false => self.local_since.or(Some(record.now)),
+        };
         self.next_turn = record.number + 1;
         self.history.length += (record.jobs.len() + record.commands.len()) as u64;
         self.history.bytes += bytes as u64;
@@ -74,8 +82,13 @@ impl Book {
     fn resolve(&mut self, seq: Seq, resolution: &Resolution) {
         match (resolution, self.open.get_mut(&seq)) {
             (Resolution::ChildStarted(Started::As(_)), Some(Open::Child { started, .. })) => *started = true,
-            _ => drop(self.open.remove(&seq)),
+            _ => self.end(seq),
         }
+    }
+
+    fn end(&mut self, seq: Seq) {
+        self.open.remove(&seq);
+        self.locals.remove(&seq);
     }
 
     fn enter_command(&mut self, command: &Command, record: &TurnRecord, position: u32) {
@@ -104,6 +117,9 @@ impl Book {
             _ => return,
         };
         if let Some(seq) = command.kind.seq() {
+            if matches!(open, Open::Local { .. } | Open::Run { .. }) {
+                self.locals.insert(seq);
+            }
             self.open.insert(seq, open);
         }
     }
@@ -118,7 +134,7 @@ impl Book {
         };
         debug_assert!(operation != Operation::Timer || !waits, "a cancelled timer is over");
         if !waits {
-            self.open.remove(&seq);
+            self.end(seq);
         }
     }
 

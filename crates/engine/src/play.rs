@@ -56,7 +56,7 @@ impl Inner {
         match self.load(&live) {
             Ok(Loaded::Ready(mut body)) => {
                 self.redo(&live, &mut body, redo);
-                self.start_locals(live.no, &mut body);
+                self.resume_locals(&live, &mut body);
                 self.play_body(live, body);
             }
             Ok(Loaded::Closed(row)) => self.answer_closed(&live, &row),
@@ -118,8 +118,10 @@ impl Inner {
         let length = bytes.len();
         match self.scene(&live, &body, &all).plan(&record, bytes, &done) {
             Err(reason) => self.fail(live, body, reason),
-            Ok(plan) => {
+            Ok(mut plan) => {
+                let before = body.book.local_since;
                 body.book.enter(&record, length);
+                plan.mark_local_work(before, body.book.local_since);
                 self.conclude(live, body, plan, &record);
             }
         }

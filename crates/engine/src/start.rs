@@ -207,9 +207,10 @@ impl Inner {
             run_id: &|| self.host.run_id(),
             pins: &|workflow| self.pins_of(workflow),
         };
-        let plan = scene.plan(&record, bytes, &done)?;
+        let mut plan = scene.plan(&record, bytes, &done)?;
         let mut book = Book::default();
         book.enter(&record, length);
+        plan.mark_local_work(None, book.local_since);
         Ok((Box::new(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }), plan))
     }
 

@@ -143,19 +143,18 @@ fn an_activity_without_a_timeout_may_take_thirty_days() {
 fn an_attempt_that_takes_too_long_is_given_up_and_tried_again() {
     let world = World::default();
     let noted = world.clone();
-    let serve = move || {
-        let world = noted.clone();
-        calls(|activity| activity.start_to_close(std::time::Duration::from_millis(100)).retry(every_second(2))).waiting(
-            "work",
-            move |ctx, _| {
-                let world = world.clone();
-                async move {
-                    world.note(format!("{} at {:?}", ctx.info().attempt, since_start(ctx.info().started)));
-                    std::future::pending().await
-                }
-            },
-        )
-    };
+    let serve =
+        move || {
+            let world = noted.clone();
+            calls(|activity| activity.start_to_close(std::time::Duration::from_millis(100)).retry(every_second(2)))
+                .waiting("work", move |ctx, _| {
+                    let world = world.clone();
+                    async move {
+                        world.note(format!("{} at {:?}", ctx.info().attempt, since_start(ctx.info().started)));
+                        std::future::pending().await
+                    }
+                })
+        };
     over_every_cache(serve, |stage| {
         let before = world.count();
         stage.start("calls", "a", "").unwrap();
@@ -194,7 +193,8 @@ fn all_attempts_together_may_take_so_long_and_the_last_failure_is_the_cause() {
 
 #[test]
 fn an_attempt_that_runs_when_the_time_of_all_is_over_is_given_up() {
-    let serve = || calls(|activity| activity.schedule_to_close(secs(10))).waiting("work", |_, _| std::future::pending());
+    let serve =
+        || calls(|activity| activity.schedule_to_close(secs(10))).waiting("work", |_, _| std::future::pending());
     over_every_cache_and_restart(serve, |stage| {
         stage.start("calls", "a", "").unwrap();
         stage.advance(secs(4));
@@ -269,7 +269,11 @@ fn an_activity_goes_to_its_workflow_s_queue_unless_it_names_another() {
 #[test]
 fn a_stored_task_can_be_read_back_with_all_that_was_asked_for() {
     let set = |activity: dacapo_core::Activity| {
-        activity.queue("elsewhere").retry(every_second(7)).start_to_close(secs(9)).priority(Priority { key: 3, ..Priority::default() })
+        activity
+            .queue("elsewhere")
+            .retry(every_second(7))
+            .start_to_close(secs(9))
+            .priority(Priority { key: 3, ..Priority::default() })
     };
     let serve = move || calls(set);
     over_every_cache(serve, |stage| {

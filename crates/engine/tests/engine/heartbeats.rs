@@ -7,8 +7,8 @@ use dacapo_engine::Options;
 use dacapo_worker::ActivityCtx;
 
 use crate::kit::{
-    Gate, Serve, World, completed, describe, every_second, options, over_every_cache, over_every_cache_and_restart, payload,
-    secs, since_start, text,
+    Gate, Serve, World, completed, describe, every_second, options, over_every_cache, over_every_cache_and_restart,
+    payload, secs, since_start, text,
 };
 
 /// An activity that reports at once and then never again; later attempts give what the one before reported.
@@ -105,7 +105,8 @@ fn an_attempt_that_reports_in_time_may_take_as_long_as_it_likes() {
     let gate = Gate::default();
     let held = gate.clone();
     let serve = move || {
-        let call = |ctx: Ctx, _| async move { ctx.activity("work", "").heartbeat(secs(2)).retry(every_second(1)).await };
+        let call =
+            |ctx: Ctx, _| async move { ctx.activity("work", "").heartbeat(secs(2)).retry(every_second(1)).await };
         let gate = held.clone();
         options().workflow("calls", call).waiting("work", move |ctx: ActivityCtx, _| {
             let mut pass = Box::pin(gate.pass());

@@ -207,13 +207,8 @@ pub(crate) fn turns_of(stage: &Stage, run: &RunId) -> String {
     let lines = transcript.turns.iter().map(|turn| {
         let jobs: Vec<String> = turn.jobs.iter().map(ToString::to_string).collect();
         let commands: Vec<String> = turn.commands.iter().map(|command| command.kind.to_string()).collect();
-        let line = format!(
-            "{} at {:?}: {} -> {}",
-            turn.number,
-            since_start(turn.now),
-            jobs.join(", "),
-            commands.join(", ")
-        );
+        let line =
+            format!("{} at {:?}: {} -> {}", turn.number, since_start(turn.now), jobs.join(", "), commands.join(", "));
         line.trim_end().to_owned() + "\n"
     });
     lines.collect()

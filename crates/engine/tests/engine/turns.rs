@@ -5,8 +5,8 @@ use dacapo_engine::{Cache, Options, RunId};
 use dacapo_testkit::{Stage, expect};
 
 use crate::kit::{
-    Gate, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload, resolve, rows,
-    secs, signal, text, turns,
+    Gate, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload, resolve,
+    rows, secs, signal, text, turns,
 };
 
 async fn two_steps(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
@@ -228,7 +228,8 @@ fn however_much_comes_at_once_a_run_plays_one_turn_after_the_other() {
             let transcript = stage.engine().reader().history(&target).unwrap();
             let numbers: Vec<u64> = transcript.turns.iter().map(|turn| turn.number).collect();
             assert_eq!(numbers, (0..transcript.turns.len() as u64).collect::<Vec<_>>());
-            let came: Vec<String> = transcript.turns.iter().flat_map(|turn| &turn.jobs).map(|job| job.to_string()).collect();
+            let came: Vec<String> =
+                transcript.turns.iter().flat_map(|turn| &turn.jobs).map(|job| job.to_string()).collect();
             assert_eq!(came.iter().filter(|job| *job == "signal add").count(), 20);
             vec!["a"]
         },
@@ -321,8 +322,11 @@ fn a_run_that_waits_says_what_for() {
         let seen = stage.wait(stage.engine().inspect(&RunId::of("a"))).unwrap();
         let waits: Vec<&str> = seen.units.iter().flat_map(|unit| &unit.waits).map(|wait| wait.what.as_str()).collect();
         assert_eq!(waits, ["activity slow #3"]);
-        let pending: Vec<String> =
-            seen.pending.iter().map(|pending| format!("{} {} {}", pending.operation, pending.name, pending.seq)).collect();
+        let pending: Vec<String> = seen
+            .pending
+            .iter()
+            .map(|pending| format!("{} {} {}", pending.operation, pending.name, pending.seq))
+            .collect();
         assert_eq!(pending, ["activity slow #0", "timer 60s #1", "promise approval #2", "activity slow #3"]);
         assert_eq!(stage.moments(), before, "looking writes nothing");
         vec!["a"]
