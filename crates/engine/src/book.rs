@@ -22,10 +22,11 @@ pub(crate) struct Book {
     pub(crate) start: Arc<Start>,
     /// Operations that are not resolved.
     pub(crate) open: BTreeMap<Seq, Open>,
-    /// Those of them that are local work.
-    pub(crate) locals: BTreeSet<Seq>,
-    /// Since when there is local work open. A row of the store says so too: nothing else would wake the run after a crash.
-    pub(crate) local_since: Option<Timestamp>,
+    /// Those of them that no row of their own would bring back after a crash: local work, and activities that were asked
+    /// to stop.
+    pub(crate) wakeful: BTreeSet<Seq>,
+    /// Since when there are such. A timer of the store says so too.
+    pub(crate) wakeful_since: Option<Timestamp>,
     /// Updates that were accepted and are not answered.
     pub(crate) updates: BTreeSet<Name>,
     /// The memo as it now stands.
@@ -57,9 +58,9 @@ impl Book {
         for (position, command) in record.commands.iter().enumerate() {
             self.enter_command(command, record, position as u32);
         }
-        self.local_since = match self.locals.is_empty() {
+        self.wakeful_since = match self.wakeful.is_empty() {
             true => None,
-            false => self.local_since.or(Some(record.now)),
+            false => self.wakeful_since.or(Some(record.now)),
         };
         self.next_turn = record.number + 1;
         self.history.length += (record.jobs.len() + record.commands.len()) as u64;
@@ -88,7 +89,7 @@ impl Book {
 
     fn end(&mut self, seq: Seq) {
         self.open.remove(&seq);
-        self.locals.remove(&seq);
+        self.wakeful.remove(&seq);
     }
 
     fn enter_command(&mut self, command: &Command, record: &TurnRecord, position: u32) {
@@ -118,7 +119,7 @@ impl Book {
         };
         if let Some(seq) = command.kind.seq() {
             if matches!(open, Open::Local { .. } | Open::Run { .. }) {
-                self.locals.insert(seq);
+                self.wakeful.insert(seq);
             }
             self.open.insert(seq, open);
         }
@@ -133,8 +134,10 @@ impl Book {
             _ => false,
         };
         debug_assert!(operation != Operation::Timer || !waits, "a cancelled timer is over");
-        if !waits {
-            self.end(seq);
+        match waits {
+            true if operation == Operation::Activity => drop(self.wakeful.insert(seq)),
+            true => {}
+            false => self.end(seq),
         }
     }
 

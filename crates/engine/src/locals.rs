@@ -103,14 +103,19 @@ impl Work {
 }
 
 impl Inner {
-    /// Starts all local work of a run that was loaded, except what ended while it was not in memory.
-    pub(crate) fn resume_locals(self: &Arc<Self>, live: &Live, body: &mut Body) {
+    /// Starts all local work of a run that was loaded, except what ended while it was not in memory, and asks activities
+    /// to stop that were asked before.
+    pub(crate) fn resume(self: &Arc<Self>, live: &Live, body: &mut Body) {
         let ended = |arrival: &Arrival| match arrival {
             Arrival::Local { seq, .. } => Some(*seq),
             _ => None,
         };
         let ended: BTreeSet<Seq> = live.lock().inbox.iter().filter_map(ended).collect();
         self.start_locals_but(live.no, body, &ended);
+        let is_activity = |seq: &&Seq| matches!(body.book.open.get(seq), Some(Open::Activity { .. }));
+        for seq in body.book.wakeful.iter().filter(is_activity) {
+            self.cancel_task(live.no, *seq, true);
+        }
     }
 
     /// Starts all local work of a run that is open and does not run.

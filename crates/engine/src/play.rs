@@ -56,7 +56,7 @@ impl Inner {
         match self.load(&live) {
             Ok(Loaded::Ready(mut body)) => {
                 self.redo(&live, &mut body, redo);
-                self.resume_locals(&live, &mut body);
+                self.resume(&live, &mut body);
                 self.play_body(live, body);
             }
             Ok(Loaded::Closed(row)) => self.answer_closed(&live, &row),
@@ -119,9 +119,9 @@ impl Inner {
         match self.scene(&live, &body, &all).plan(&record, bytes, &done) {
             Err(reason) => self.fail(live, body, reason),
             Ok(mut plan) => {
-                let before = body.book.local_since;
+                let before = body.book.wakeful_since;
                 body.book.enter(&record, length);
-                plan.mark_local_work(before, body.book.local_since);
+                plan.mark_wakeful(before, body.book.wakeful_since);
                 self.conclude(live, body, plan, &record);
             }
         }

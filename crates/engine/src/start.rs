@@ -210,7 +210,7 @@ impl Inner {
         let mut plan = scene.plan(&record, bytes, &done)?;
         let mut book = Book::default();
         book.enter(&record, length);
-        plan.mark_local_work(None, book.local_since);
+        plan.mark_wakeful(None, book.wakeful_since);
         Ok((Box::new(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }), plan))
     }
 

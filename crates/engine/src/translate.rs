@@ -39,9 +39,9 @@ pub(crate) struct After {
 }
 
 impl Plan {
-    /// Local work is in no row of its own. While there is some, a timer stands for it: it wakes the run in a process that
-    /// begins after a crash.
-    pub(crate) fn mark_local_work(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
+    /// Local work is in no row of its own, nor is a request to stop. While there are such, a timer stands for them: it
+    /// wakes the run in a process that begins after a crash.
+    pub(crate) fn mark_wakeful(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
         let after = after.filter(|_| self.write.close.is_none());
         if before != after {
             self.write.ended_timers.extend(before.map(|due| (due, TimerKind::Retry)));

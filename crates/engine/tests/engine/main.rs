@@ -1,6 +1,8 @@
 //! The engine under the engine kit: one thread, virtual time, every cache.
 
 mod activities;
+mod cancelling;
+mod children;
 mod heartbeats;
 mod kit;
 mod local;
