@@ -61,10 +61,12 @@ impl Inner {
             }
             Ok(Loaded::Closed(row)) => self.answer_closed(&live, &row),
             Ok(Loaded::NotYet | Loaded::Elsewhere) => {
-                let asks = std::mem::take(&mut live.lock().asks);
-                for (_, ask) in asks {
+                // Mail and timers stay where they are, in the store; results go there.
+                let (arrivals, asks) = live.lock().turn_away();
+                for ask in asks {
                     ask.refuse(EngineError::Stuck("it has not begun, or others serve its queue".to_owned()));
                 }
+                self.keep_results(&live, arrivals);
                 self.leave(&live);
             }
             Ok(Loaded::Missing) => self.forget(live.no),
