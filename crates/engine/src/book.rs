@@ -18,7 +18,7 @@ pub(crate) struct Book {
     pub(crate) next_turn: u64,
     /// How much history there is.
     pub(crate) history: History,
-    /// All that the run was told when it began, without the input.
+    /// All that the run was told when it began; the input only where the run may be tried again with it.
     pub(crate) start: Arc<Start>,
     /// Operations that are not resolved.
     pub(crate) open: BTreeMap<Seq, Open>,
@@ -72,7 +72,7 @@ impl Book {
             Job::Start(start) => {
                 self.memo.clone_from(&start.memo);
                 self.attributes.clone_from(&start.search_attributes);
-                self.start = Arc::new(Start { input: Vec::new(), ..(**start).clone() });
+                self.start = kept(start);
             }
             Job::Resolve { seq, resolution } => self.resolve(*seq, resolution),
             Job::Cancel { .. } => self.cancelled = true,
@@ -155,6 +155,13 @@ impl Book {
             _ => false,
         }
     }
+}
+
+/// What is kept of a start: not the input, which may be large, unless another try would need it.
+pub(crate) fn kept(start: &Start) -> Arc<Start> {
+    let retries = start.terms.as_ref().is_some_and(|terms| terms.retry.is_some());
+    let input = if retries { start.input.clone() } else { Vec::new() };
+    Arc::new(Start { input, ..start.clone() })
 }
 
 /// Whether the outcome of a cancelled operation is still waited for.

@@ -3,7 +3,10 @@
 mod activities;
 mod cancelling;
 mod children;
+mod continuing;
 mod heartbeats;
 mod kit;
 mod local;
+mod messages;
+mod starting;
 mod turns;
