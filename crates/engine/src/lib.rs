@@ -21,6 +21,7 @@ mod live;
 mod load;
 mod locals;
 mod look;
+mod loud;
 mod options;
 mod park;
 mod play;

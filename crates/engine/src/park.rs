@@ -8,6 +8,7 @@ use dacapo_store::{NewMail, StoreError, Stuck, Write, Written};
 use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::{Arrival, Body, Live, Stage};
+use crate::loud;
 use crate::timers::Due;
 use crate::translate::encode;
 
@@ -51,6 +52,8 @@ impl Inner {
         if let Some(before) = &row.stuck {
             stuck.since = before.since;
         }
+        let reason = &stuck.reason;
+        loud::about_run(&row.workflow_id, &row.run_id, &format_args!("it cannot go on and is parked: {reason}"));
         self.submit(Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |this, result| {
             if let Err(StoreError::Refused(_)) = result {
                 this.closed_elsewhere(run);
@@ -59,7 +62,7 @@ impl Inner {
     }
 
     /// Results of activities that the store does not know are kept as mail, so that they need not be made again.
-    fn keep_results(self: &Arc<Self>, live: &Arc<Live>, results: Vec<Arrival>) {
+    pub(crate) fn keep_results(self: &Arc<Self>, live: &Arc<Live>, results: Vec<Arrival>) {
         for result in results {
             let Arrival::Result { task, seq, .. } = &result else { continue };
             let mail =
@@ -95,7 +98,10 @@ impl Inner {
         if let StoreError::Unavailable(_) | StoreError::Corrupt(_) = error {
             return self.halt(error.clone().into());
         }
-        tracing::warn!(run = %live.no, %error, "the store cannot be written; the turn is played again");
+        loud::about_engine(&format_args!(
+            "the store cannot be written, and the turn of {} is played again: {error}",
+            live.no
+        ));
         let mut state = live.lock();
         state.put_back(arrivals);
         state.stage = Stage::Parked;

@@ -14,6 +14,7 @@ use crate::checks::objection;
 use crate::inner::Inner;
 use crate::live::{Arrival, Ask, Body, Live};
 use crate::load::Loaded;
+use crate::loud;
 use crate::timers::Due;
 use crate::translate::{Plan, Scene, settle};
 
@@ -56,15 +57,17 @@ impl Inner {
         match self.load(&live) {
             Ok(Loaded::Ready(mut body)) => {
                 self.redo(&live, &mut body, redo);
-                self.start_locals(live.no, &mut body);
+                self.resume(&live, &mut body);
                 self.play_body(live, body);
             }
             Ok(Loaded::Closed(row)) => self.answer_closed(&live, &row),
             Ok(Loaded::NotYet | Loaded::Elsewhere) => {
-                let asks = std::mem::take(&mut live.lock().asks);
-                for (_, ask) in asks {
+                // Mail and timers stay where they are, in the store; results go there.
+                let (arrivals, asks) = live.lock().turn_away();
+                for ask in asks {
                     ask.refuse(EngineError::Stuck("it has not begun, or others serve its queue".to_owned()));
                 }
+                self.keep_results(&live, arrivals);
                 self.leave(&live);
             }
             Ok(Loaded::Missing) => self.forget(live.no),
@@ -105,7 +108,7 @@ impl Inner {
 
     fn played(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>, all: Vec<Arrival>, turn: &Turn, done: TurnDone) {
         for warning in &done.warnings {
-            tracing::warn!(workflow_id = %body.about.workflow_id, run_id = %body.about.run_id, "{warning}");
+            loud::about_run(&body.about.workflow_id, &body.about.run_id, warning);
         }
         let Some(record) = TurnRecord::of(turn, &done, &self.options.build) else {
             body.uncommitted.clear();
@@ -118,8 +121,10 @@ impl Inner {
         let length = bytes.len();
         match self.scene(&live, &body, &all).plan(&record, bytes, &done) {
             Err(reason) => self.fail(live, body, reason),
-            Ok(plan) => {
+            Ok(mut plan) => {
+                let before = body.book.wakeful_since;
                 body.book.enter(&record, length);
+                plan.mark_wakeful(before, body.book.wakeful_since);
                 self.conclude(live, body, plan, &record);
             }
         }
@@ -151,10 +156,9 @@ impl Inner {
 
     /// The turn cannot be committed: the run stays as it was recorded, and says why.
     fn fail(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>, reason: String) {
-        let Body { about, run, uncommitted, .. } = *body;
+        let Body { run, uncommitted, .. } = *body;
         drop(run);
         live.lock().put_back(uncommitted);
-        tracing::warn!(workflow_id = %about.workflow_id, run_id = %about.run_id, workflow = %about.workflow, "the run cannot go on and is parked: {reason}");
         self.park(live, reason);
     }
 

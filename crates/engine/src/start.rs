@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-use crate::book::Book;
+use crate::book::{Book, kept};
 use crate::commit::Follow;
 use crate::inner::Inner;
 use crate::live::{About, Body, Stage};
@@ -98,10 +98,10 @@ impl Inner {
         if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
             return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.known_workflows() });
         }
-        for (what, timeout) in [("an execution", new.execution_timeout), ("a run", new.run_timeout)] {
+        for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Err(EngineError::BadInput(format!(
-                    "{what} timeout of zero would end the run before it begins"
+                    "the {what} timeout is zero: it would end the run before it begins"
                 )));
             }
         }
@@ -213,7 +213,7 @@ impl Inner {
         let bytes = record.to_bytes();
         let length = bytes.len();
         // Timers and terms are those of the start, so the book must know it before the turn is translated.
-        let book = Book { start: Arc::new(Start { input: Vec::new(), ..start.clone() }), ..Book::default() };
+        let book = Book { start: kept(start), ..Book::default() };
         let scene = Scene {
             run: RunNo::default(),
             about: &about,
@@ -223,9 +223,10 @@ impl Inner {
             run_id: &|| self.host.run_id(),
             pins: &|workflow| self.pins_of(workflow),
         };
-        let plan = scene.plan(&record, bytes, &done)?;
+        let mut plan = scene.plan(&record, bytes, &done)?;
         let mut book = Book::default();
         book.enter(&record, length);
+        plan.mark_wakeful(None, book.wakeful_since);
         Ok((Box::new(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }), plan))
     }
 
@@ -293,7 +294,6 @@ impl Inner {
                         live.lock().stage = Stage::Busy;
                         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                         this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
-                        tracing::warn!(run_id = %started.run_id, "the run cannot go on and is parked: {reason}");
                         this.park(live, reason);
                     });
                 }

@@ -84,9 +84,9 @@ fn starting() -> Vec<Row> {
         row!("StartCall::id_conflict", "an id in use", "in use by run", s =>
             s.app.start(sample, 1).id("open").id_conflict(Conflict::Fail).await),
         row!("StartCall::request", "no key", "a request id is empty", s => s.app.start(sample, 1).request("").await),
-        row!("StartCall::execution_timeout", "zero", "timeout of zero", s =>
+        row!("StartCall::execution_timeout", "zero", "timeout is zero", s =>
             s.app.start(sample, 1).execution_timeout(secs(0)).await),
-        row!("StartCall::run_timeout", "zero", "timeout of zero", s => s.app.start(sample, 1).run_timeout(secs(0)).await),
+        row!("StartCall::run_timeout", "zero", "timeout is zero", s => s.app.start(sample, 1).run_timeout(secs(0)).await),
         row!("StartCall::retry", "pauses that shrink", "factor of 0.5", s =>
             s.app.start(sample, 1).retry(Retry { factor: 0.5, ..Retry::exponential() }).await),
         row!("StartCall::memo", "a value that is no JSON", "cannot be encoded", s =>
