@@ -11,6 +11,7 @@ use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
 use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
+use crate::limits::fitting;
 use crate::live::{About, Arrival};
 use crate::timers::Due;
 use crate::translate::{encode, pause_after};
@@ -112,17 +113,7 @@ impl Inner {
 
     /// An attempt came to this.
     fn attempt_done(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, result: Result<Payload, Failure>) {
-        let limit = self.options.payload_limit;
-        let result = match result {
-            Ok(result) if result.data.len() > limit => {
-                let message = format!(
-                    "the result has {} bytes, and the limit is {limit}: store large data elsewhere and return a reference",
-                    result.data.len()
-                );
-                Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
-            }
-            result => result,
-        };
+        let result = fitting(result, self.options.payload_limit);
         let mut desk = self.desk();
         let Some((task, _)) = desk.attempting(run, seq, attempt) else { return };
         let now = self.host.now();

@@ -31,6 +31,10 @@ impl Inner {
             return;
         }
         state.stage = crate::live::Stage::Busy;
+        if state.parked_until > self.host.now() {
+            drop(state);
+            return self.answer_parked(&live);
+        }
         let (body, redo, flush) =
             (state.body.take(), std::mem::take(&mut state.redo), std::mem::take(&mut state.flush));
         drop(state);
@@ -191,7 +195,7 @@ impl Inner {
         });
     }
 
-    fn answer(&self, live: &Live, body: &mut Body) {
+    pub(crate) fn answer(&self, live: &Live, body: &mut Body) {
         let asks = live.lock().take_asks();
         for ask in asks {
             answer_one(ask, body);
@@ -199,7 +203,7 @@ impl Inner {
     }
 
     /// A closed run answers, and leaves memory again.
-    fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
+    pub(crate) fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
         let mut state = live.lock();
         let asks = std::mem::take(&mut state.asks);
         let late = std::mem::take(&mut state.inbox);

@@ -8,5 +8,6 @@ mod heartbeats;
 mod kit;
 mod local;
 mod messages;
+mod parking;
 mod starting;
 mod turns;
