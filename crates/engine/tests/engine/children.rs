@@ -197,6 +197,31 @@ fn a_child_in_a_queue_that_is_not_served_here_is_started_and_waits_there() {
     });
 }
 
+/// The parent was parked while its child started and ended: both are told in one turn.
+#[test]
+fn a_child_that_starts_and_ends_before_its_parent_hears_of_it_is_not_missed() {
+    let broken = || {
+        family().workflow("quick", |_: Ctx, input| async { Ok(input) }).workflow("parent", |ctx: Ctx, _| async move {
+            let child = ctx.child("quick", "7").workflow_id("child");
+            let child = child.started().await?;
+            let _child = child;
+            panic!("not yet")
+        })
+    };
+    over_every_cache_and_restart(broken, |stage| {
+        let cache = stage.options().cache;
+        stage.start("parent", "a", "").unwrap();
+        stage.settle();
+        assert_eq!((status(&stage, "child"), rows(&stage, "a")), (Status::Completed, (0, 0, 2)));
+        let mended = family()
+            .workflow("quick", |_: Ctx, input| async { Ok(input) })
+            .workflow("parent", |ctx: Ctx, _| async move { ctx.child("quick", "7").workflow_id("child").await });
+        let stage = stage.redeploy(mended.cache(cache));
+        assert_eq!(stage.result("a"), completed("7"));
+        (stage, vec!["a"])
+    });
+}
+
 /// T-21
 #[test]
 fn children_without_a_name_get_ids_of_their_own_over_restarts() {

@@ -9,5 +9,7 @@ mod kit;
 mod local;
 mod messages;
 mod parking;
+mod resetting;
 mod starting;
+mod trouble;
 mod turns;
