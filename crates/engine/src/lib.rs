@@ -23,6 +23,7 @@ mod locals;
 mod look;
 mod options;
 mod park;
+mod picks;
 mod play;
 mod reset;
 mod runs;

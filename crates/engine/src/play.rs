@@ -110,6 +110,7 @@ impl Inner {
     }
 
     fn played(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>, all: Vec<Arrival>, turn: &Turn, done: TurnDone) {
+        crate::picks::trace(&body.about, &done);
         for warning in &done.warnings {
             tracing::warn!(workflow_id = %body.about.workflow_id, run_id = %body.about.run_id, "{warning}");
         }

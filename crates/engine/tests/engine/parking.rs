@@ -255,55 +255,6 @@ fn commands_that_the_engine_cannot_do_are_refused_and_not_dropped() {
 }
 
 #[test]
-fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
-    let limited = || {
-        let mut options = options()
-            .workflow("large", |ctx: Ctx, input: Payload| async move {
-                ctx.signal("go").await?;
-                ctx.activity("work", payload("x".repeat(101))).await?;
-                Ok(input)
-            })
-            .workflow("closure", |ctx: Ctx, _| async move {
-                ctx.run("draw", || async { Ok(payload("x".repeat(101))) }).retry(dacapo_core::Retry::none()).await
-            })
-            .workflow("result", |ctx: Ctx, _| async move { ctx.activity("large", "").await })
-            .activity("large", |_, _| Ok(payload("x".repeat(101))))
-            .activity("work", |_, input| Ok(input));
-        options.payload_limit = 100;
-        options
-    };
-    over_every_cache_and_restart(limited, |stage| {
-        stage.start("large", "a", "1").unwrap();
-        signal(&stage, "a", "go", "");
-        stage.settle();
-        let reason = stuck(&stage, "a").0;
-        assert!(reason.starts_with("activity work at crates/engine/tests/engine/parking.rs:"), "{reason}");
-        assert!(reason.contains("has a payload of 101 bytes, and the limit is 100"), "{reason}");
-        for (workflow, id) in [("result", "b"), ("closure", "c")] {
-            stage.start(workflow, id, "").unwrap();
-            let failure = stage.wait(stage.engine().result(&RunId::of(id))).unwrap().1.unwrap_err();
-            assert_eq!(failure.cause().unwrap().type_name.as_deref(), Some("PayloadTooLarge"), "{failure}");
-        }
-        let new = dacapo_engine::NewStart {
-            workflow: "large".into(),
-            workflow_id: "d".into(),
-            input: vec![payload("x".repeat(101))],
-            ..Default::default()
-        };
-        let refused = stage.wait(stage.engine().start(new)).unwrap_err();
-        assert_eq!(refused, EngineError::PayloadTooLarge { what: "the input".into(), size: 101, limit: 100 });
-        let long = crate::kit::signal_of("go", "x".repeat(101));
-        let refused = stage.wait(stage.engine().signal(&RunId::of("a"), long, None)).unwrap_err();
-        assert!(matches!(refused, EngineError::PayloadTooLarge { .. }), "{refused}");
-        let mut roomy = stage.options().clone();
-        roomy.payload_limit = 1_000;
-        let stage = stage.redeploy(roomy);
-        assert_eq!(stage.result("a"), completed("1"));
-        (stage, vec!["a", "b", "c"])
-    });
-}
-
-#[test]
 fn a_stuck_run_refuses_questions_with_its_reason_and_is_not_tried_more_often_for_them() {
     let serve = || {
         options().workflow("panics", |ctx: Ctx, _| async move {
@@ -378,33 +329,6 @@ fn an_early_return_in_changed_code_does_not_hide_what_was_recorded() {
         let (reason, ..) = stuck(&stage, "a");
         assert!(reason.contains("activity work"), "{reason}");
         assert_eq!(status(&stage, "a"), Status::Open);
-        (stage, vec!["a"])
-    });
-}
-
-/// C-31
-#[test]
-fn a_full_mailbox_fails_the_sender_and_drops_nothing() {
-    let limited = || {
-        let mut options = good();
-        options.mail_limit = 3;
-        options
-    };
-    over_every_cache_and_restart(limited, |stage| {
-        let cache = stage.options().cache;
-        stage.start("steps", "a", "").unwrap();
-        stage.settle();
-        let mut options = changed();
-        options.mail_limit = 3;
-        let stage = stage.redeploy(options.cache(cache));
-        for _ in 0..3 {
-            signal(&stage, "a", "go", "");
-            stage.settle();
-        }
-        let fourth = stage.wait(stage.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
-        assert_eq!(fourth, Err(EngineError::MailboxFull { workflow_id: "a".into(), waiting: 3 }));
-        let stage = stage.redeploy(limited().cache(cache));
-        assert_eq!(stage.result("a"), completed("2"));
         (stage, vec!["a"])
     });
 }
