@@ -369,7 +369,7 @@ impl Scene<'_> {
         for update in &book.updates {
             let failure = Failure::application("the run ended before the update was answered").typed("RunClosed");
             let outcome = Outcome::Failed(Box::new(failure));
-            plan.write.outcomes.push((update_key(update), encode(&Answered::Completed(outcome.clone()))));
+            plan.write.outcomes.push((update_key(update), encode(Answered::Completed(outcome.clone()))));
             plan.after.answered.push((update.clone(), outcome));
         }
         // A run that goes on as another, by its own wish or for another try, says as which.
@@ -384,7 +384,7 @@ impl Scene<'_> {
         plan.write.close = Some(Closing {
             status,
             result: encode(&result),
-            to_parent: self.about.parent.as_ref().map(|parent| encode(&self.to_parent(parent, outcome))),
+            to_parent: self.about.parent.as_ref().map(|parent| encode(self.to_parent(parent, outcome))),
             next: next.map(Box::new),
             carried,
         });
@@ -506,7 +506,7 @@ fn carried(leftover: &[Signal], now: Timestamp) -> Vec<NewMail> {
     let mail = |(number, signal): (usize, &Signal)| NewMail {
         key: format!("carried:{number}").into(),
         sent: now,
-        job: encode(&Job::Signal(Box::new(signal.clone()))),
+        job: encode(Job::Signal(Box::new(signal.clone()))),
     };
     leftover.iter().enumerate().map(mail).collect()
 }
@@ -531,7 +531,7 @@ pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
         timers,
         memo: encode(&start.memo),
         attributes,
-        start: encode(&Job::Start(Box::new(start))),
+        start: encode(Job::Start(Box::new(start))),
     }
 }
 

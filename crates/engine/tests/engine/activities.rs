@@ -1,9 +1,9 @@
 //! Activities: tried, tried again, timed out, heard of, let go.
 
-use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Priority, Retry, RetryState, Seq, TimeoutKind};
+use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Retry, RetryState, TimeoutKind};
 use dacapo_engine::Options;
 use dacapo_store::Status;
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::expect;
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,

@@ -1,7 +1,7 @@
 //! Parking: a run that cannot be played stays open, says why, is tried again, and goes on when it can.
 
-use dacapo_core::{Ctx, Failure, Payload, StartChild};
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_core::{Ctx, Failure, StartChild};
+use dacapo_engine::{EngineError, Options};
 use dacapo_store::{RunFilter, Status};
 use dacapo_testkit::{Stage, expect};
 
