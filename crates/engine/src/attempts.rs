@@ -195,7 +195,13 @@ impl Inner {
     pub(crate) fn task_timed_out(self: &Arc<Self>, run: RunNo, seq: Seq, kind: TimeoutKind) -> bool {
         let mut desk = self.desk();
         let Some(task) = desk.get(run, seq) else { return false };
-        if kind == TimeoutKind::ScheduleToStart && (task.attempt > 1 || matches!(task.state, TaskState::Running(_))) {
+        let begins = match task.state {
+            TaskState::Running(_) | TaskState::Waiting { .. } => true,
+            // An earlier process left it, and nothing keeps it from beginning now.
+            TaskState::Ready => task.attempt > 1 || desk.has_place(self.options.attempts),
+            TaskState::Unserved => false,
+        };
+        if kind == TimeoutKind::ScheduleToStart && begins {
             return true;
         }
         let task = desk.remove(run, seq);

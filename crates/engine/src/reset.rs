@@ -106,6 +106,7 @@ impl Inner {
         new.memo = encode(&book.memo);
         new.attributes = book.attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
         new.timers = run_timers(&book.start).filter(|(due, _)| *due > now).collect();
+        new.timers.extend(book.wakeful_since.map(|due| (due, TimerKind::Retry)));
         let (mut tasks, mut children) = (Vec::new(), Vec::new());
         for (seq, open) in &book.open {
             match open {

@@ -3,8 +3,8 @@
 use dacapo_core::{Ctx, FailureKind, Payload, Priority, Seq, TimeoutKind};
 
 use crate::kit::{
-    NO_ROWS, Serve, World, completed, describe, every_second, options, over_every_cache, payload, rows, secs,
-    since_start, text,
+    Gate, NO_ROWS, Serve, World, completed, describe, every_second, options, over_every_cache,
+    over_every_cache_and_restart, payload, rows, secs, since_start, text,
 };
 
 /// Plays one activity with options, and gives its result or its failure.
@@ -111,5 +111,27 @@ fn lower_priority_numbers_go_first_and_zero_is_the_default() {
         assert_eq!(stage.result("a"), completed(""));
         assert_eq!(world.notes()[before..], ["early", "usual", "late"]);
         vec!["a"]
+    });
+}
+
+/// The process may have been down when the time was over: the attempt had begun all the same.
+#[test]
+fn an_attempt_that_had_begun_in_time_is_made_again_after_a_restart_however_late() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = move || {
+        let gate = held.clone();
+        calls(|activity| activity.schedule_to_start(secs(10))).waiting("work", move |_, _| gate.pass())
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        gate.shut();
+        stage.start("calls", "a", "").unwrap();
+        stage.advance(secs(20));
+        let stage = stage.restart();
+        stage.settle();
+        gate.open(Ok("done".into()));
+        assert_eq!(stage.result("a"), completed("done"));
+        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
+        (stage, vec!["a"])
     });
 }

@@ -198,3 +198,28 @@ fn a_parent_awaits_the_run_that_takes_the_place_of_its_child() {
         vec![]
     });
 }
+
+/// Local work is in no row of its own, so what stands for it must come along.
+#[test]
+fn local_work_that_is_open_at_the_point_of_reset_is_done_by_the_new_run_even_after_a_crash() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = move || {
+        let gate = held.clone();
+        options()
+            .workflow("local", |ctx: Ctx, _| async move { ctx.local_activity("work", "").await })
+            .waiting("work", move |_, _| gate.pass())
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        gate.shut();
+        stage.start("local", "a", "").unwrap();
+        stage.settle();
+        reset(&stage, 1).unwrap();
+        stage.settle();
+        let stage = stage.restart();
+        gate.open(Ok("done".into()));
+        assert_eq!(stage.result("a"), completed("done"));
+        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
+        (stage, vec![])
+    });
+}

@@ -239,3 +239,22 @@ fn a_history_of_another_format_parks_its_run_with_a_clear_reason() {
     *store.garbled.lock().unwrap() = None;
     assert_eq!(stage.result("a"), completed("1 2 3 4"));
 }
+
+#[test]
+fn an_engine_that_was_stopped_does_nothing_more_and_says_so() {
+    let world = World::default();
+    let stage = Stage::over(Fragile::new(Trouble::None), serving(&world));
+    begin(&stage);
+    stage.engine().stop();
+    let before = stage.moments();
+    let target = RunId::of("a");
+    assert_eq!(stage.wait(stage.engine().start(new())), Err(EngineError::ShutDown));
+    assert_eq!(stage.wait(stage.engine().signal(&target, signal_of("go", "3"), None)), Err(EngineError::ShutDown));
+    assert_eq!(stage.wait(stage.engine().result(&target)), Err(EngineError::ShutDown));
+    assert_eq!(stage.wait(stage.engine().inspect(&target)), Err(EngineError::ShutDown));
+    stage.play_out();
+    assert_eq!(stage.moments(), before);
+    let stage = stage.restart();
+    signal(&stage, "a", "go", "3");
+    assert_eq!(stage.result("a"), completed("1 2 3 4"));
+}
