@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use dacapo_core::{CommandKind, Ctx, Failure, Payload, Pins, PolicySpec, TurnRecord};
 use dacapo_engine::{NewStart, Options, RunId};
-use dacapo_store::{RunFilter, Status};
+use dacapo_sqlite::SqliteStore;
+use dacapo_store::{MemoryStore, RunFilter, Status, Store};
 use dacapo_testkit::Stage;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -77,30 +79,43 @@ fn tasks_have_their_commands(stage: &Stage) -> bool {
     })
 }
 
+/// Dies at this moment, goes on in another process, and ends alike. Says whether it died at all.
+fn survives(store: Arc<dyn Store>, moment: u64) -> bool {
+    let world = World::default();
+    let stage = Stage::over(store, serving(&world)).doomed(moment);
+    ask(&stage, "all sorts");
+    let died = stage.died();
+    assert!(tasks_have_their_commands(&stage), "moment {moment}, {died:?}");
+    let stage = stage.restart();
+    ask(&stage, "all sorts");
+    assert_eq!(stage.result("a"), completed("[1, 2] 3 4 5 6"), "moment {moment}, {died:?}");
+    let done: BTreeSet<String> = world.notes().into_iter().collect();
+    let all = ["1", "2", "4", "6", "detached"].map(str::to_owned);
+    assert_eq!(done, BTreeSet::from(all), "moment {moment}, {died:?}");
+    // Two run at a time, and neither may have been recorded.
+    assert!(world.count() <= 7, "moment {moment}, {died:?}: at most what was cut off is done again");
+    assert_eq!((rows(&stage, "a"), rows(&stage, "child")), (NO_ROWS, NO_ROWS), "moment {moment}, {died:?}");
+    assert_eq!(describe(&stage, "child").status, Status::Completed);
+    died.is_some()
+}
+
 /// S2-16 S4-41 S4-50 T-26
 #[test]
 fn wherever_the_process_dies_the_next_one_ends_the_run_alike_and_loses_nothing() {
-    for moment in 0.. {
-        let world = World::default();
-        let stage = Stage::new(serving(&world)).doomed(moment);
-        ask(&stage, "all sorts");
-        let died = stage.died();
-        assert!(tasks_have_their_commands(&stage), "moment {moment}, {died:?}");
-        let stage = stage.restart();
-        ask(&stage, "all sorts");
-        assert_eq!(stage.result("a"), completed("[1, 2] 3 4 5 6"), "moment {moment}, {died:?}");
-        let done: BTreeSet<String> = world.notes().into_iter().collect();
-        let all = ["1", "2", "4", "6", "detached"].map(str::to_owned);
-        assert_eq!(done, BTreeSet::from(all), "moment {moment}, {died:?}");
-        // Two run at a time, and neither may have been recorded.
-        assert!(world.count() <= 7, "moment {moment}, {died:?}: at most what was cut off is done again");
-        assert_eq!((rows(&stage, "a"), rows(&stage, "child")), (NO_ROWS, NO_ROWS), "moment {moment}, {died:?}");
-        assert_eq!(describe(&stage, "child").status, Status::Completed);
-        if died.is_none() {
-            assert!(moment > 20, "there are many moments to die at");
-            break;
-        }
-    }
+    let moments = (0..).take_while(|moment| survives(Arc::new(MemoryStore::new()), *moment)).count();
+    assert!(moments > 20, "there are many moments to die at, not {moments}");
+}
+
+/// S2-16
+#[test]
+fn the_same_holds_over_a_store_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let survives_in_file = |moment: &u64| {
+        let path = folder.path().join(format!("{moment}.db"));
+        survives(Arc::new(SqliteStore::open(path.to_str().unwrap()).unwrap()), *moment)
+    };
+    let moments = (0..).step_by(5).take_while(survives_in_file).count();
+    assert!(moments > 4, "there are many moments to die at, not {moments}");
 }
 
 async fn picks(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {

@@ -15,5 +15,6 @@ mod parking;
 mod queues;
 mod resetting;
 mod starting;
+mod threads;
 mod trouble;
 mod turns;
