@@ -24,6 +24,7 @@ mod look;
 mod loud;
 mod options;
 mod park;
+mod picks;
 mod play;
 mod reset;
 mod runs;

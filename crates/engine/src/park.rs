@@ -8,6 +8,7 @@ use dacapo_store::{NewMail, StoreError, Stuck, Write, Written};
 use crate::EngineError;
 use crate::inner::Inner;
 use crate::live::{Arrival, Body, Live, Stage};
+use crate::load::Loaded;
 use crate::loud;
 use crate::timers::Due;
 use crate::translate::encode;
@@ -25,6 +26,7 @@ impl Inner {
         state.strikes += 1;
         let attempts = state.strikes;
         let retry = now.after(pause(attempts));
+        state.parked_until = retry;
         let asks = std::mem::take(&mut state.asks);
         // What local work came to is nobody's: the run is played again, and so is that work.
         state.inbox.retain(|arrival| !matches!(arrival, Arrival::Local { .. }));
@@ -40,6 +42,29 @@ impl Inner {
         self.keep_results(&live, results);
         self.own_timer(retry, Due::Retry(live.no));
         self.write_stuck(&live, Stuck { reason, since: now, attempts, retry });
+    }
+
+    /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.
+    pub(crate) fn answer_parked(self: &Arc<Self>, live: &Arc<Live>) {
+        let loaded = self.load(live);
+        let reason = match loaded {
+            Ok(Loaded::Closed(row)) => return self.answer_closed(live, &row),
+            Ok(Loaded::Ready(mut body)) => {
+                self.answer(live, &mut body);
+                let row = self.store.run(live.no).ok().flatten();
+                row.and_then(|row| row.stuck).map_or_else(String::new, |stuck| stuck.reason)
+            }
+            Ok(Loaded::Stuck(reason)) => reason,
+            Ok(Loaded::NotYet | Loaded::Elsewhere | Loaded::Missing) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        let mut state = live.lock();
+        state.stage = Stage::Parked;
+        let asks = std::mem::take(&mut state.asks);
+        drop(state);
+        for (_, ask) in asks {
+            ask.refuse(EngineError::Stuck(reason.clone()));
+        }
     }
 
     fn write_stuck(self: &Arc<Self>, live: &Arc<Live>, mut stuck: Stuck) {

@@ -32,6 +32,10 @@ impl Inner {
             return;
         }
         state.stage = crate::live::Stage::Busy;
+        if state.parked_until > self.host.now() {
+            drop(state);
+            return self.answer_parked(&live);
+        }
         let (body, redo, flush) =
             (state.body.take(), std::mem::take(&mut state.redo), std::mem::take(&mut state.flush));
         drop(state);
@@ -107,6 +111,7 @@ impl Inner {
     }
 
     fn played(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>, all: Vec<Arrival>, turn: &Turn, done: TurnDone) {
+        crate::picks::trace(&body.about, &done);
         for warning in &done.warnings {
             loud::about_run(&body.about.workflow_id, &body.about.run_id, warning);
         }
@@ -191,7 +196,7 @@ impl Inner {
         });
     }
 
-    fn answer(&self, live: &Live, body: &mut Body) {
+    pub(crate) fn answer(&self, live: &Live, body: &mut Body) {
         let asks = live.lock().take_asks();
         for ask in asks {
             answer_one(ask, body);
@@ -199,7 +204,7 @@ impl Inner {
     }
 
     /// A closed run answers, and leaves memory again.
-    fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
+    pub(crate) fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
         let mut state = live.lock();
         let asks = std::mem::take(&mut state.asks);
         let late = std::mem::take(&mut state.inbox);

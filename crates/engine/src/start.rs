@@ -206,6 +206,7 @@ impl Inner {
             Completion::Failed(error) => return Err(error.to_string()),
             other => unreachable!("a turn was answered with {other:?}"),
         };
+        crate::picks::trace(&about, &done);
         let record = TurnRecord::of(&turn, &done, &self.options.build).ok_or("the first turn left no trace")?;
         if let Some(reason) = crate::checks::objection(&record, self.options.payload_limit) {
             return Err(reason);

@@ -124,8 +124,11 @@ impl Scene<'_> {
             match arrival {
                 Arrival::Mail { no, job } => {
                     plan.write.taken.push(*no);
-                    if let Job::Start(start) = job {
-                        plan.write.ended_timers.push((start.started, TimerKind::Start));
+                    match job {
+                        Job::Start(start) => plan.write.ended_timers.push((start.started, TimerKind::Start)),
+                        // A result that came while the run was parked is mail.
+                        Job::Resolve { seq, .. } => self.end_activity_timers(plan, *seq),
+                        _ => {}
                     }
                 }
                 Arrival::Result { task, seq, .. } => {
