@@ -9,9 +9,9 @@ use dacapo_core::{
 use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
+use crate::checks::fitting;
 use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
-use crate::limits::fitting;
 use crate::live::{About, Arrival};
 use crate::loud;
 use crate::timers::Due;

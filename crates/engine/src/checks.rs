@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dacapo_core::{Command, CommandKind, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord};
+use dacapo_core::{Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord};
 
 use crate::start::check_name;
 
@@ -22,6 +22,18 @@ fn oversized(command: &CommandKind, limit: usize) -> Option<String> {
         "a payload has {size} bytes, and the limit is {limit}. Store large data elsewhere and pass a reference, or raise the \
          payload limit"
     ))
+}
+
+/// The result of an attempt, which fails if it is too large.
+pub(crate) fn fitting(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
+    let size = result.as_ref().map_or(0, |payload| payload.data.len());
+    if size <= limit {
+        return result;
+    }
+    let message = format!(
+        "the result has {size} bytes, and the limit is {limit}: store large data elsewhere and return a reference"
+    );
+    Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
 }
 
 /// The size of the largest payload of a command.

@@ -13,8 +13,8 @@ use dacapo_store::RunNo;
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
 use crate::book::Open;
+use crate::checks::fitting;
 use crate::inner::Inner;
-use crate::limits::fitting;
 use crate::live::{About, Arrival, Body, Live};
 use crate::timers::Due;
 use crate::translate::pause_after;

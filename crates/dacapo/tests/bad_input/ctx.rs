@@ -29,7 +29,7 @@ macro_rules! row {
             says: $says,
             body: |$ctx: Ctx| {
                 Box::pin(async move {
-                    drop($body);
+                    let _result = $body;
                     Ok(())
                 })
             },

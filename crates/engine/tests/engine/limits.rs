@@ -40,8 +40,11 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
         signal(&stage, "a", "go", "");
         stage.settle();
         let reason = stuck(&stage, "a").0;
-        assert!(reason.starts_with("activity work at crates/engine/tests/engine/limits.rs:"), "{reason}");
-        assert!(reason.contains("has a payload of 101 bytes, and the limit is 100"), "{reason}");
+        assert!(
+            reason.starts_with("activity work, asked for by unit [] at crates/engine/tests/engine/limits.rs:"),
+            "{reason}"
+        );
+        assert!(reason.contains("a payload has 101 bytes, and the limit is 100"), "{reason}");
         for (workflow, id) in [("result", "b"), ("closure", "c")] {
             stage.start(workflow, id, "").unwrap();
             let failure = stage.wait(stage.engine().result(&RunId::of(id))).unwrap().1.unwrap_err();

@@ -5,6 +5,7 @@ mod cancelling;
 mod children;
 mod continuing;
 mod crashes;
+mod fences;
 mod heartbeats;
 mod kit;
 mod limits;
