@@ -241,9 +241,12 @@ impl Inner {
 
     /// Takes a run out of memory. Whoever plays it finds out when it commits.
     pub(crate) fn forget(self: &Arc<Self>, run: RunNo) {
-        let Some(live) = self.runs().remove(run) else { return };
+        // Gone from the map and marked as gone in one step, so that nobody brings it anything in between.
+        let mut runs = self.runs();
+        let Some(live) = runs.remove(run) else { return };
         let mut state = live.lock();
         state.gone = true;
+        drop(runs);
         let (body, asks) = (state.body.take(), std::mem::take(&mut state.asks));
         drop(state);
         for (_, ask) in asks {

@@ -72,7 +72,7 @@ impl Inner {
                     ask.refuse(EngineError::Stuck("it has not begun, or others serve its queue".to_owned()));
                 }
                 self.keep_results(&live, arrivals);
-                self.leave(&live);
+                self.retire(&live);
             }
             Ok(Loaded::Missing) => self.forget(live.no),
             Ok(Loaded::Stuck(reason)) => self.park(live, reason),
@@ -221,7 +221,7 @@ impl Inner {
                 Err(error) => asks.into_iter().for_each(|(_, ask)| ask.refuse(error.clone())),
             }
         }
-        self.leave(live);
+        self.retire(live);
     }
 }
 
