@@ -14,8 +14,9 @@ use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
 use crate::loud;
+use crate::retry::pause_after;
 use crate::timers::Due;
-use crate::translate::{encode, pause_after};
+use crate::translate::encode;
 
 /// Reported progress is stored at most this often.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(60);

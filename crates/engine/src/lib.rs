@@ -7,10 +7,12 @@
 //! Start reading at `play.rs` (what came becomes a turn), then `translate.rs` (a turn becomes a write), then `commit.rs`
 //! (what follows once it is durable).
 
+mod answered;
 mod attempts;
 mod book;
 mod checks;
 mod clock;
+mod closing;
 mod commit;
 mod desk;
 mod engine;
@@ -22,11 +24,13 @@ mod load;
 mod locals;
 mod look;
 mod loud;
+mod new_run;
 mod options;
 mod park;
 mod picks;
 mod play;
 mod reset;
+mod retry;
 mod runs;
 mod send;
 mod start;

@@ -16,8 +16,8 @@ use crate::book::Open;
 use crate::checks::fitting;
 use crate::inner::Inner;
 use crate::live::{About, Arrival, Body, Live};
+use crate::retry::pause_after;
 use crate::timers::Due;
-use crate::translate::pause_after;
 
 /// Pauses longer than this become timers of the run, unless the command says otherwise.
 const RETRY_HERE: Duration = Duration::from_secs(60);

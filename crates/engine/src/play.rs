@@ -9,6 +9,7 @@ use dacapo_core::{
 use dacapo_store::{StoreError, Write};
 
 use crate::EngineError;
+use crate::answered::settle;
 use crate::book::{Book, Open};
 use crate::checks::objection;
 use crate::inner::Inner;
@@ -16,7 +17,7 @@ use crate::live::{Arrival, Ask, Body, Live};
 use crate::load::Loaded;
 use crate::loud;
 use crate::timers::Due;
-use crate::translate::{Plan, Scene, settle};
+use crate::translate::{Plan, Scene};
 
 /// How long a turn of nothing but local work may wait for its result before it is committed.
 const HELD: Duration = Duration::from_millis(100);

@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 use crate::book::{Book, Open};
 use crate::inner::Inner;
 use crate::live::About;
-use crate::translate::{activity_timers, encode, new_run, run_timers, seed_of};
+use crate::new_run::{new_run, run_timers, seed_of};
+use crate::translate::{activity_timers, encode};
 use crate::{Engine, EngineError, RunId, StartedAs};
 
 impl Engine {

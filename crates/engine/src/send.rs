@@ -8,10 +8,11 @@ use dacapo_core::{
 use dacapo_store::{NewMail, Posted, Refused, RunNo, RunRow, Status, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
+use crate::answered::{Answered, update_key};
 use crate::inner::{Inner, outcome_of};
 use crate::live::Ask;
 use crate::start::check_name;
-use crate::translate::{Answered, encode, update_key};
+use crate::translate::encode;
 use crate::waits::{UpdateStage, WaitFor};
 use crate::{Engine, EngineError, RunId};
 

@@ -17,7 +17,8 @@ use crate::book::{Book, kept};
 use crate::commit::Follow;
 use crate::inner::Inner;
 use crate::live::{About, Body, Stage};
-use crate::translate::{Plan, Scene, new_run, seed_of};
+use crate::new_run::{new_run, seed_of};
+use crate::translate::{Plan, Scene};
 use crate::{Engine, EngineError};
 
 /// A run to be started.
