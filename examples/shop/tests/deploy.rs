@@ -364,7 +364,7 @@ fn assert_unreadable(block: &str) {
     for told in [
         r#"the result of run "reference": what came is no `u64`"#,
         r#"it came as `"SHOP "#,
-        "examples/shop/src/checkout/v3.rs:",
+        "recorded by build shop-v1, unit [], at examples/shop/src/checkout/v3.rs:",
         "The run stays open; it goes on once the code can read what was recorded.",
     ] {
         assert!(block.contains(told), "{told} is not in:\n{block}");
