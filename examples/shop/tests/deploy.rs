@@ -194,6 +194,25 @@ async fn a_thousand_open_runs_survive_a_good_deploy_a_bad_one_and_its_repair() {
     assert_all_ended_well(&story, &act).await;
 }
 
+/// Whoever asked a run that parks was once told so before it could be seen in a list or a description.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_told_that_a_run_is_parked_finds_it_so() {
+    let story = Story::begin();
+    let ids: Vec<_> = (0..20).map(number).collect();
+    let act = story.serve(Version::V2).await;
+    act.place(&ids, |_| "visa".to_owned()).await;
+    act.until_confirming(&ids).await;
+    act.stop().await;
+
+    let act = story.serve(Version::V3).await;
+    for (parked, id) in ids.iter().enumerate() {
+        assert_eq!(act.count(Filter::stuck()).await, parked as u64);
+        let refused = act.run(id).inspect().await.unwrap_err().to_string();
+        let stuck = act.run(id).describe().await.unwrap().stuck.expect("it is told to be parked");
+        assert_eq!(refused, format!("the run cannot be played now: {}", stuck.reason));
+    }
+}
+
 /// Gives the ids of the activities that are pending when v1 ends.
 async fn first_come_a_thousand_orders(story: &Story) -> BTreeMap<String, String> {
     let act = story.serve(Version::V1).await;
