@@ -9,6 +9,7 @@ use crate::desk::Desk;
 use crate::host::Host;
 use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
+use crate::loud;
 use crate::runs::Runs;
 use crate::timers::{AlarmNo, Due, Timers};
 use crate::waits::Waits;
@@ -92,7 +93,9 @@ impl Inner {
             return;
         }
         if error != EngineError::ShutDown {
-            tracing::error!(%error, "the engine stops: nothing that was committed is lost; start the process again");
+            loud::about_engine(&format_args!(
+                "the engine stops; what was committed is not lost. Start the process again: {error}"
+            ));
         }
         *halted = Some(error);
         drop(halted);
@@ -224,6 +227,10 @@ impl Inner {
             }
         }
         self.give_up_locals(run, "the run is closed");
+        let left = self.timers().fired_of(run);
+        for row in left {
+            self.end_timer(row);
+        }
         match self.store.run(run) {
             Ok(Some(row)) => self.closed(run, row.status, &outcome_of(row.result.as_deref())),
             Ok(None) => self.forget(run),

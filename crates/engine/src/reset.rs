@@ -14,7 +14,8 @@ use crate::{Engine, EngineError, RunId, StartedAs};
 
 impl Engine {
     /// Begins a run again from an earlier turn: turns before it are kept, what came later is played anew. An open run is
-    /// terminated; signals it was sent since are sent to the new run; pending activities are tried again.
+    /// terminated; signals it was sent since, and answers of others that are still awaited, are sent to the new run;
+    /// pending activities are tried again.
     pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
         let row = self.row(of)?;
         if turn == 0 || turn > row.turns {
@@ -79,13 +80,13 @@ impl Inner {
                     .map_err(|error| StoreError::Corrupt(format!("turn {number} of run {}: {error}", row.run_id)))?;
                 match *number < keep {
                     true => book.enter(&record, bytes.len()),
-                    false => later.extend(record.jobs.into_iter().filter(|job| matches!(job, Job::Signal(_)))),
+                    false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&book, job))),
                 }
             }
         }
         for mail in self.store.unseen(row.no)? {
             match minicbor::decode(&mail.job) {
-                Ok(job @ (Job::Signal(_) | Job::Cancel { .. })) => later.push(job),
+                Ok(job) if matches!(job, Job::Cancel { .. }) || comes_again(&book, &job) => later.push(job),
                 Ok(_) => {}
                 Err(error) => {
                     return Err(StoreError::Corrupt(format!("mail {:?} cannot be read: {error}", mail.key)).into());
@@ -105,6 +106,7 @@ impl Inner {
         new.memo = encode(&book.memo);
         new.attributes = book.attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
         new.timers = run_timers(&book.start).filter(|(due, _)| *due > now).collect();
+        new.timers.extend(book.wakeful_since.map(|due| (due, TimerKind::Retry)));
         let (mut tasks, mut children) = (Vec::new(), Vec::new());
         for (seq, open) in &book.open {
             match open {
@@ -123,5 +125,17 @@ impl Inner {
         let failure = Box::new(Failure::new(FailureKind::Reset, words));
         let write = ResetWrite { from: row.no, keep, new, at: now, tasks, mail, children, failure };
         Ok((write, book))
+    }
+}
+
+/// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it
+/// twice.
+fn comes_again(book: &Book, job: &Job) -> bool {
+    match job {
+        Job::Signal(_) => true,
+        Job::Resolve { seq, resolution } => {
+            matches!(book.open.get(seq), Some(Open::Child { .. } | Open::External)) && book.expects(*seq, resolution)
+        }
+        _ => false,
     }
 }

@@ -41,9 +41,16 @@ impl Engine {
         check_name("an update id", &update.id)?;
         self.check_input("the input of an update", &update.input)?;
         let id = update.id.clone();
-        let row = self.open_row(to)?;
-        let answered = self.inner.waits().for_update(row.no, id.clone(), wait);
-        let posted = self.post_to(&row, update_key(&id), Job::Update(Box::new(update))).await?;
+        let job = Job::Update(Box::new(update));
+        let (posted, answered) = loop {
+            let row = self.open_row(to)?;
+            let answered = self.inner.waits().for_update(row.no, id.clone(), wait);
+            match self.post_to(&row, update_key(&id), job.clone()).await {
+                // It went on as another run meanwhile, and no run in particular was meant.
+                Err(EngineError::Closed { .. }) if to.run_id.is_none() && self.row(to)?.no != row.no => {}
+                posted => break (posted?, answered),
+            }
+        };
         if !posted.fresh
             && let Some(stage) = self.known_stage(posted.run, &id, wait)?
         {
@@ -170,8 +177,14 @@ impl Engine {
     }
 
     async fn post(&self, to: &RunId, key: Name, job: Job) -> Result<Posted, EngineError> {
-        let row = self.open_row(to)?;
-        self.post_to(&row, key, job).await
+        loop {
+            let row = self.open_row(to)?;
+            match self.post_to(&row, key.clone(), job.clone()).await {
+                // It went on as another run meanwhile, and no run in particular was meant.
+                Err(EngineError::Closed { .. }) if to.run_id.is_none() && self.row(to)?.no != row.no => {}
+                posted => return posted,
+            }
+        }
     }
 
     async fn post_to(&self, row: &RunRow, key: Name, job: Job) -> Result<Posted, EngineError> {

@@ -38,6 +38,18 @@ pub(crate) struct After {
     pub(crate) closed: Option<(Status, Outcome)>,
 }
 
+impl Plan {
+    /// Local work is in no row of its own, nor is a request to stop. While there are such, a timer stands for them: it
+    /// wakes the run in a process that begins after a crash.
+    pub(crate) fn mark_wakeful(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
+        let after = after.filter(|_| self.write.close.is_none());
+        if before != after {
+            self.write.ended_timers.extend(before.map(|due| (due, TimerKind::Retry)));
+            self.write.timers.extend(after.map(|due| (due, TimerKind::Retry)));
+        }
+    }
+}
+
 /// What a translation needs to know.
 pub(crate) struct Scene<'a> {
     pub(crate) run: RunNo,
@@ -112,8 +124,11 @@ impl Scene<'_> {
             match arrival {
                 Arrival::Mail { no, job } => {
                     plan.write.taken.push(*no);
-                    if let Job::Start(start) = job {
-                        plan.write.ended_timers.push((start.started, TimerKind::Start));
+                    match job {
+                        Job::Start(start) => plan.write.ended_timers.push((start.started, TimerKind::Start)),
+                        // A result that came while the run was parked is mail.
+                        Job::Resolve { seq, .. } => self.end_activity_timers(plan, *seq),
+                        _ => {}
                     }
                 }
                 Arrival::Result { task, seq, .. } => {
@@ -354,7 +369,7 @@ impl Scene<'_> {
         for update in &book.updates {
             let failure = Failure::application("the run ended before the update was answered").typed("RunClosed");
             let outcome = Outcome::Failed(Box::new(failure));
-            plan.write.outcomes.push((update_key(update), encode(&Answered::Completed(outcome.clone()))));
+            plan.write.outcomes.push((update_key(update), encode(Answered::Completed(outcome.clone()))));
             plan.after.answered.push((update.clone(), outcome));
         }
         // A run that goes on as another, by its own wish or for another try, says as which.
@@ -369,7 +384,7 @@ impl Scene<'_> {
         plan.write.close = Some(Closing {
             status,
             result: encode(&result),
-            to_parent: self.about.parent.as_ref().map(|parent| encode(&self.to_parent(parent, outcome))),
+            to_parent: self.about.parent.as_ref().map(|parent| encode(self.to_parent(parent, outcome))),
             next: next.map(Box::new),
             carried,
         });
@@ -491,7 +506,7 @@ fn carried(leftover: &[Signal], now: Timestamp) -> Vec<NewMail> {
     let mail = |(number, signal): (usize, &Signal)| NewMail {
         key: format!("carried:{number}").into(),
         sent: now,
-        job: encode(&Job::Signal(Box::new(signal.clone()))),
+        job: encode(Job::Signal(Box::new(signal.clone()))),
     };
     leftover.iter().enumerate().map(mail).collect()
 }
@@ -516,7 +531,7 @@ pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
         timers,
         memo: encode(&start.memo),
         attributes,
-        start: encode(&Job::Start(Box::new(start))),
+        start: encode(Job::Start(Box::new(start))),
     }
 }
 

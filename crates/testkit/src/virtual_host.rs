@@ -56,10 +56,10 @@ impl VirtualHost {
     }
 
     fn run(&self, attempt: Attempt) {
-        if !self.crash.passes(Moment::BeforeAttempt) {
+        let (code, grip) = attempt.into_parts();
+        if grip.is_given_up() || !self.crash.passes(Moment::BeforeAttempt) {
             return;
         }
-        let (code, grip) = attempt.into_parts();
         match code {
             AttemptCode::Blocking(call) => self.finish(&grip, call()),
             AttemptCode::Async(mut future) => match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -92,7 +92,8 @@ impl VirtualHost {
                 Poll::Pending => self.lock().waiting.push((future, grip)),
             }
         }
-        moved
+        // An attempt that only reported may have caused work.
+        moved || !self.lock().work.is_empty()
     }
 
     /// The moment at which the engine wants to be woken.

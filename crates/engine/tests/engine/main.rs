@@ -1,4 +1,21 @@
 //! The engine under the engine kit: one thread, virtual time, every cache.
 
+mod activities;
+mod cancelling;
+mod children;
+mod continuing;
+mod crashes;
+mod fences;
+mod heartbeats;
 mod kit;
+mod limits;
+mod local;
+mod looking;
+mod messages;
+mod parking;
+mod queues;
+mod resetting;
+mod starting;
+mod threads;
+mod trouble;
 mod turns;
