@@ -283,7 +283,6 @@ async fn a_parked_order_says_why_on_every_route() {
     desk.until_stage("o-1", "confirming").await;
     assert_eq!(desk.get("/stuck").await, (StatusCode::OK, "0 parked\n".to_owned()));
     desk.app.shutdown().await;
-    drop(desk.routes);
 
     let desk = site.open(Version::V3).await;
     let (code, answer) = desk.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
@@ -293,7 +292,6 @@ async fn a_parked_order_says_why_on_every_route() {
     let (_, stuck) = desk.get("/stuck").await;
     assert!(stuck.starts_with("order o-1 is parked") && stuck.ends_with("1 parked\n"), "{stuck}");
     desk.app.shutdown().await;
-    drop(desk.routes);
 
     // What was noted while it was parked is taken by the code that can.
     let desk = site.open(Version::V4).await;
