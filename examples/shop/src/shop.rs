@@ -36,11 +36,10 @@ impl Shop {
         Ok(Arc::new(Self { pool, bank }))
     }
 
-    /// Puts goods on the shelf.
+    /// Puts goods on a shelf that is new; one that is there keeps what it holds.
     pub fn stock(&self, sku: &str, pieces: u32) -> rusqlite::Result<()> {
         self.pool.with(|db| {
-            let add = "INSERT INTO stock VALUES (?1, ?2) ON CONFLICT (sku) DO UPDATE SET pieces = pieces + ?2";
-            db.execute(add, params![sku, pieces]).map(drop)
+            db.execute("INSERT INTO stock VALUES (?1, ?2) ON CONFLICT (sku) DO NOTHING", params![sku, pieces]).map(drop)
         })
     }
 
