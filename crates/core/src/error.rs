@@ -1,5 +1,7 @@
 //! Errors: why an activation failed. Never recorded, never seen by workflow code.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::nondeterminism::Nondeterminism;
@@ -27,10 +29,12 @@ pub enum ActivationError {
         site: Option<CallSite>,
     },
     /// What was recorded, or brought, cannot be played by this code, and whoever reads it said so.
-    #[error("{message}\nin unit {unit}, at {site}")]
+    #[error("{message}\nin {}unit {unit}, at {site}", .recorded.as_ref().map(|turn| format!("{turn}, ")).unwrap_or_default())]
     Refused {
         /// What came, and what to do.
         message: String,
+        /// The recorded turn that was played; none if it was a new one.
+        recorded: Option<Box<RecordedTurn>>,
         /// The unit that was running.
         unit: UnitId,
         /// The call it is about.
@@ -82,6 +86,25 @@ pub enum ActivationError {
         /// The newest version this build knows.
         known: u32,
     },
+}
+
+/// A turn that was recorded, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedTurn {
+    /// Its number.
+    pub turn: u64,
+    /// The build that recorded it.
+    pub build: Name,
+}
+
+impl fmt::Display for RecordedTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "turn {}", self.turn)?;
+        match self.build.as_str() {
+            "" => Ok(()),
+            build => write!(f, ", recorded by build {build}"),
+        }
+    }
 }
 
 fn place(site: &Option<CallSite>) -> String {

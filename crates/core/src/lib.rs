@@ -43,7 +43,7 @@ pub use command::{
 };
 pub use completion::{Answer, Completion, Rejected, TurnDone, Warning};
 pub use ctx::*;
-pub use error::{ActivationError, JobError, Violation, ViolationKind};
+pub use error::{ActivationError, JobError, RecordedTurn, Violation, ViolationKind};
 pub use failure::{
     ActivityFailed, Cancelled, ChildFailed, Failure, FailureKind, NexusFailed, Origin, RetryState, TimeoutKind,
 };

@@ -35,13 +35,13 @@ impl Inner {
         state.inbox.retain(|arrival| !matches!(arrival, Arrival::Result { .. }));
         state.came = state.taken + state.inbox.len() as u64;
         drop(state);
-        for (_, ask) in asks {
-            ask.refuse(EngineError::Stuck(reason.clone()));
-        }
         self.give_up_locals(live.no, "the run is parked");
         self.keep_results(&live, results);
         self.own_timer(retry, Due::Retry(live.no));
-        self.write_stuck(&live, Stuck { reason, since: now, attempts, retry });
+        let told = EngineError::Stuck(reason.clone());
+        self.write_stuck(&live, Stuck { reason, since: now, attempts, retry }, move || {
+            asks.into_iter().for_each(|(_, ask)| ask.refuse(told.clone()));
+        });
     }
 
     /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.
@@ -67,12 +67,16 @@ impl Inner {
         }
     }
 
-    fn write_stuck(self: &Arc<Self>, live: &Arc<Live>, mut stuck: Stuck) {
+    /// Writes why a run is parked, and then tells those who asked it something: whoever is told finds it so.
+    fn write_stuck(self: &Arc<Self>, live: &Arc<Live>, mut stuck: Stuck, tell: impl FnOnce() + Send + 'static) {
         let run = live.no;
         let row = match self.store.run(run) {
             Ok(Some(row)) => row,
-            Ok(None) => return,
-            Err(error) => return tracing::error!(%run, %error, "the run cannot be read"),
+            Ok(None) => return tell(),
+            Err(error) => {
+                tracing::error!(%run, %error, "the run cannot be read");
+                return tell();
+            }
         };
         if let Some(before) = &row.stuck {
             stuck.since = before.since;
@@ -83,6 +87,7 @@ impl Inner {
             if let Err(StoreError::Refused(_)) = result {
                 this.closed_elsewhere(run);
             }
+            tell();
         });
     }
 

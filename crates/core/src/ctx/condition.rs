@@ -14,7 +14,14 @@ impl Ctx {
     /// only computes: it may read a [`crate::StateCell`] or anything else the workflow shares, and not call the ctx.
     #[track_caller]
     pub fn wait_until(&self, condition: impl Fn() -> bool + Send + Sync + 'static) -> WaitUntil {
-        let site = Location::caller();
+        self.wait_until_at(condition, Location::caller())
+    }
+
+    pub(crate) fn wait_until_at(
+        &self,
+        condition: impl Fn() -> bool + Send + Sync + 'static,
+        site: &'static Location<'static>,
+    ) -> WaitUntil {
         WaitUntil { shared: self.shared.clone(), condition: Arc::new(condition), site, slot: None }
     }
 }

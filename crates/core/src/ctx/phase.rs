@@ -123,7 +123,7 @@ impl<S: Send + 'static> PhaseBuilder<S> {
         let ctx = self.ctx.clone();
         let Some(open) = self.open() else { return Err(Cancelled::evicted()) };
         let (state, until) = (self.state.clone(), self.until.clone());
-        let condition = ctx.wait_until(move || state.read(|state| until(state)));
+        let condition = ctx.wait_until_at(move || state.read(|state| until(state)), self.site);
         let ended = match self.timeout {
             None => condition.await.map(|()| PhaseEnd::Condition),
             Some(timeout) => match ctx.race(condition, ctx.timer_at(timeout, self.site)).await {

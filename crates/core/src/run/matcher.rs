@@ -2,7 +2,7 @@
 
 use crate::identity::{Difference, compare};
 use crate::nondeterminism::{Mismatch, Nondeterminism};
-use crate::{Command, CommandKind, Name, PatchMarker, Seq};
+use crate::{Command, CommandKind, Name, PatchMarker, RecordedTurn, Seq};
 
 /// The recorded commands of the turn being played. A live turn has none of this.
 pub(crate) struct Matcher {
@@ -34,6 +34,11 @@ pub(crate) enum Verdict {
 impl Matcher {
     pub(crate) fn new(recorded: Vec<Command>, build: Name) -> Self {
         Self { recorded, cursor: 0, build }
+    }
+
+    /// The turn with this number, and who recorded it.
+    pub(crate) fn recorded_turn(&self, turn: u64) -> RecordedTurn {
+        RecordedTurn { turn, build: self.build.clone() }
     }
 
     /// Binds a command at the moment it is decided, before its options are known. A recorded deprecated patch marker

@@ -161,7 +161,8 @@ impl Shared {
             self.refuse_foreign(state, Some(site));
         }
         let unit = state.running_id();
-        self.stop(state, ActivationError::Refused { message, unit, site: site.into() })
+        let recorded = state.matcher.as_ref().map(|matcher| Box::new(matcher.recorded_turn(state.turn)));
+        self.stop(state, ActivationError::Refused { message, recorded, unit, site: site.into() })
     }
 
     /// Fails the turn and unwinds out of the user's code.

@@ -107,3 +107,21 @@ fn an_inspection_lists_units_in_order_and_only_what_is_pending() {
     assert_eq!(units, ["[]", "[p0]", "[p0,p0]", "[p1]"]);
     assert_eq!(inspection.pending.iter().map(|pending| pending.seq).collect::<Vec<_>>(), [Seq(1)]);
 }
+
+/// A phase once showed where the core waits for its condition, which says nothing to whoever wrote the phase.
+#[test]
+fn a_phase_shows_the_place_where_it_was_opened() {
+    let phased = workflow(|ctx: Ctx, _| async move {
+        let state = ctx.state(false);
+        ctx.phase(&state).until(|ended| *ended).timeout(secs(5)).await?;
+        say("done")
+    });
+    let mut play = Play::new(phased, Default::default(), Mode::Whole);
+    play.play("start");
+    expect![[r#"
+        [] since turn 0
+          waits for timer 5s #0 since turn 0, at crates/core/tests/behaviour/inspection.rs
+          waits for a condition since turn 0, at crates/core/tests/behaviour/inspection.rs
+    "#]]
+    .assert_eq(&without_lines(&play.run().inspect().to_string()));
+}

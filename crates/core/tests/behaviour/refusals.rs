@@ -2,8 +2,8 @@
 
 use std::panic::Location;
 
-use dacapo_core::{Ctx, Failure};
-use dacapo_testkit::expect;
+use dacapo_core::{Ctx, Failure, RunOptions};
+use dacapo_testkit::{Mode, Play, expect, workflow};
 
 use crate::kit::*;
 
@@ -28,6 +28,24 @@ fn a_refusal_fails_the_activation_and_the_run_goes_on_when_it_is_read() {
             turn 1  [] complete 5
         "#]],
     );
+}
+
+/// T-28: whoever changed the type of a result has to know who recorded it. The report once named neither turn nor build.
+#[test]
+fn a_refusal_of_what_was_recorded_names_the_turn_and_the_build() {
+    let counts = |ctx: Ctx, _| async move { ctx.activity("count", "").await };
+    let mut play = Play::new(workflow(counts), Default::default(), Mode::Whole);
+    play.play("start\nresolve count = many");
+    let picky = |ctx: Ctx, _| async move {
+        let site = Location::caller();
+        let came = ctx.activity("count", "").await?;
+        ctx.refuse(format!("no number came, but {came}"), site)
+    };
+    let failed = play.transcript.replay(&workflow(picky), RunOptions::default()).err().unwrap();
+    expect![[r#"
+        no number came, but many
+        in turn 1, recorded by build kit, unit [], at crates/core/tests/behaviour/refusals.rs"#]]
+    .assert_eq(&without_lines(&failed.error.to_string()));
 }
 
 #[test]

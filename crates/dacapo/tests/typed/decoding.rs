@@ -262,7 +262,7 @@ fn an_update_that_was_accepted_and_cannot_be_read_any_more_fails_the_activation(
             turn 0  [] timer 1s
             failed: the accepted update "ask": what came is no `alloc::string::String`: invalid type: integer `5`, expected a string at line 1 column 1; it came as `5`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [h0], at crates/dacapo/tests/typed/decoding.rs
+            in turn 1, recorded by build kit, unit [h0], at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
 }
