@@ -256,6 +256,11 @@ impl Failure {
         self.chain().any(|failure| matches!(failure.kind, FailureKind::Timeout(_)))
     }
 
+    /// The last of its causes, or itself: what went wrong in the beginning.
+    pub fn root_cause(&self) -> &Failure {
+        self.chain().last().unwrap_or(self)
+    }
+
     /// This failure and its causes, outermost first.
     pub fn chain(&self) -> impl Iterator<Item = &Failure> {
         std::iter::successors(Some(self), |failure| failure.cause.as_deref())

@@ -56,6 +56,34 @@ impl Retry {
         self.attempts = attempts;
         self
     }
+
+    /// The pause before the first retry.
+    #[must_use]
+    pub const fn initial(mut self, pause: Duration) -> Self {
+        self.initial = pause;
+        self
+    }
+
+    /// By how much each pause is longer than the one before: 1 or more.
+    #[must_use]
+    pub const fn factor(mut self, factor: f64) -> Self {
+        self.factor = factor;
+        self
+    }
+
+    /// The longest pause.
+    #[must_use]
+    pub const fn longest(mut self, pause: Duration) -> Self {
+        self.longest = pause;
+        self
+    }
+
+    /// A type of failure that is not tried again.
+    #[must_use]
+    pub fn not_retryable(mut self, type_name: impl Into<Name>) -> Self {
+        self.not_retryable.push(type_name.into());
+        self
+    }
 }
 
 impl Default for Retry {

@@ -53,7 +53,9 @@ mod workflow;
 
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
-pub use client::{App, Dacapo, Error, Filter, Handle, Page, Result, Runs, StartCall, UpdateCall, UpdateHandle};
+pub use client::{
+    App, Dacapo, Error, Filter, Handle, IntoName, Page, Result, Runs, StartCall, UpdateCall, UpdateHandle,
+};
 pub use ctx::{
     Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
     StartedChild, Store,
@@ -65,7 +67,7 @@ pub use dacapo_core::{
     ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
     Timestamp, UnfinishedHandlers,
 };
-pub use dacapo_engine::{Description, EngineError, PendingActivity};
+pub use dacapo_engine::{ActivityState, Description, EngineError, PendingActivity};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{ActivityCtx, ActivityInfo, Registry, RegistryError};

@@ -12,6 +12,7 @@
 //! Tasks are rows of the store; the desk holds all of those that are pending, so that nothing has to be claimed or polled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use dacapo_core::{Failure, Name, Payload, ScheduleActivity, Seq, Timestamp};
@@ -190,6 +191,34 @@ impl Desk {
     }
 }
 
+/// What a pending activity is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ActivityState {
+    /// It is pending; only the process that serves it knows more.
+    Pending,
+    /// It waits for its next attempt.
+    Waiting,
+    /// It waits for a free place.
+    Ready,
+    /// It is being tried.
+    Running,
+    /// Nobody here serves its type.
+    Unserved,
+}
+
+impl fmt::Display for ActivityState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::Waiting => "waits for its next attempt",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Unserved => "no activity of this type is served here",
+        })
+    }
+}
+
 /// A pending activity, for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingActivity {
@@ -202,7 +231,7 @@ pub struct PendingActivity {
     /// The queue it waits in.
     pub queue: Name,
     /// What it is doing.
-    pub state: &'static str,
+    pub state: ActivityState,
     /// The attempt that runs, or that comes next, from 1.
     pub attempt: u32,
     /// How many attempts there are at most; 0 means no limit.
@@ -226,11 +255,11 @@ pub struct PendingActivity {
 impl PendingActivity {
     pub(crate) fn of(task: &Task) -> Self {
         let (state, started, next_attempt, last_heartbeat) = match &task.state {
-            TaskState::Waiting { until } => ("waits for its next attempt", None, Some(*until), None),
-            TaskState::Ready => ("ready", None, None, None),
-            TaskState::Unserved => ("no activity of this type is served here", None, None, None),
+            TaskState::Waiting { until } => (ActivityState::Waiting, None, Some(*until), None),
+            TaskState::Ready => (ActivityState::Ready, None, None, None),
+            TaskState::Unserved => (ActivityState::Unserved, None, None, None),
             TaskState::Running(attempting) => {
-                ("running", Some(attempting.started), None, Some(attempting.last_heartbeat))
+                (ActivityState::Running, Some(attempting.started), None, Some(attempting.last_heartbeat))
             }
         };
         Self {

@@ -39,7 +39,7 @@ mod timers;
 mod translate;
 mod waits;
 
-pub use desk::PendingActivity;
+pub use desk::{ActivityState, PendingActivity};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use host::{Host, Work};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
 use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
-use crate::desk::PendingActivity;
+use crate::desk::{ActivityState, PendingActivity};
 use crate::inner::outcome_of;
 use crate::load::read_records;
 use crate::{Engine, EngineError};
@@ -58,7 +58,7 @@ pub struct Description {
     pub published: Option<Payload>,
     /// What it came to.
     pub result: Option<Result<Payload, Failure>>,
-    /// Activities that are pending.
+    /// Activities that are pending. Lists leave this empty: describe a run to see them.
     pub pending: Vec<PendingActivity>,
 }
 
@@ -102,7 +102,7 @@ impl Reader {
             id: command.id.to_string().into(),
             activity: command.activity.clone(),
             queue: task.queue.clone(),
-            state: "pending",
+            state: ActivityState::Pending,
             attempt: task.attempt,
             attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
             priority: task.priority,

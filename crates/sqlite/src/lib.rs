@@ -44,6 +44,9 @@ impl SqliteStore {
 
     /// Opens a file for reading beside the process that serves it.
     pub fn open_read_only(path: &str) -> Result<Self, StoreError> {
+        if !std::path::Path::new(path).exists() {
+            return Err(StoreError::Unavailable(format!("there is no file {path}")));
+        }
         let reader = schema::connect(path, true)?;
         schema::check(&reader)?;
         Ok(Self { group: None, reader: Mutex::new(reader), lease: Mutex::default() })

@@ -203,6 +203,11 @@ impl Rows for Tables<'_> {
         Ok((added == 1).then(|| MailNo(self.0.last_insert_rowid())))
     }
 
+    fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
+        let mut statement = self.0.prepare_cached("SELECT job FROM mail WHERE run = ? AND key = ?").map_err(trouble)?;
+        statement.query_row(params![run.0, key], |row| row.get(0)).optional().map_err(trouble)
+    }
+
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
         Ok(self.number("SELECT no FROM mail WHERE run = ? AND key = ?", params![run.0, key])?.map(MailNo))
     }

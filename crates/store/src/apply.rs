@@ -2,7 +2,7 @@
 
 use dacapo_core::{
     ChildFailed, Failure, FailureKind, IdReuse, Job, Name, Outcome, ParentClose, Resolution, Seq, Started, Target,
-    Timestamp,
+    Timestamp, TurnRecord,
 };
 
 use crate::reset::reset;
@@ -127,7 +127,8 @@ fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Resul
         && let Some(no) = rows.requested_run(request)?
     {
         let row = rows.run(no)?.ok_or(Refused::NoSuchRun)?;
-        if row.workflow_id != new.workflow_id || row.workflow != new.workflow {
+        let same = row.workflow_id == new.workflow_id && row.workflow == new.workflow;
+        if !same || !same_input(rows, no, new)? {
             return Err(Refused::OtherRequest(request.clone()).into());
         }
         return Ok(Admitted::Existing(Box::new(row)));
@@ -158,6 +159,20 @@ fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Resul
     }
     let (workflow_id, run_id, status) = (new.workflow_id.clone(), row.run_id, row.status);
     Err(Refused::Used { workflow_id, run_id, status }.into())
+}
+
+/// Whether a run was started with the same input: its start is in its first turn, or still waits as mail.
+fn same_input(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<bool> {
+    let recorded = rows.turn(run, 0)?.and_then(|bytes| TurnRecord::from_bytes(&bytes).ok());
+    let before = match recorded.and_then(|record| record.jobs.into_iter().next()) {
+        Some(job) => Some(job),
+        None => rows.mail_job(run, "start")?.and_then(|job| minicbor::decode(&job).ok()),
+    };
+    Ok(match (before, minicbor::decode(&new.start)) {
+        (Some(Job::Start(before)), Ok(Job::Start(now))) => before.input == now.input,
+        // What cannot be read cannot be compared.
+        _ => true,
+    })
 }
 
 fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {

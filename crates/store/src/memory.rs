@@ -254,6 +254,11 @@ impl Rows for Tables {
         Ok(Some(no))
     }
 
+    fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
+        let no = self.keys.get(&(run, Name::from(key.to_owned())));
+        Ok(no.and_then(|no| self.mail.get(no)).map(|row| row.job.clone()))
+    }
+
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
         Ok(self.keys.get(&(run, Name::from(key.to_owned()))).copied())
     }

@@ -65,6 +65,8 @@ pub trait Rows {
 
     /// Adds mail, taken or not. None if the run has mail of that key.
     fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>>;
+    /// The job that the mail of this key brings.
+    fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>>;
     /// The mail of this key.
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>>;
     /// Marks mail as taken by a turn.

@@ -319,7 +319,7 @@ pub enum Refused {
         status: Status,
     },
     /// The same request was made before, with other content.
-    #[error("request {0:?} was made before for another workflow: use a new request id")]
+    #[error("request {0:?} was made before, for another workflow or with another input: use a new request id")]
     OtherRequest(Name),
 }
 

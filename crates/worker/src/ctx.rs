@@ -64,7 +64,8 @@ impl ActivityCtx {
     }
 
     /// The same for every attempt of this activity and for nothing else: hand it to services that know such keys, and
-    /// what is tried twice is done once.
+    /// what is tried twice is done once. A run that was reset is another run, with other keys: where that must not pay
+    /// twice, use a key of your business, such as the order's number.
     pub fn idempotency_key(&self) -> String {
         let ActivityInfo { workflow_id, run_id, activity_id, .. } = &self.0.info;
         format!("{workflow_id}/{run_id}/{activity_id}")

@@ -232,7 +232,8 @@ async fn first_come_a_thousand_orders(story: &Story) -> BTreeMap<String, String>
     let tried = |run: &Description, is_so: fn(&PendingActivity) -> bool| {
         stage(run) == Some(Stage::Charging) && run.pending.first().is_some_and(is_so)
     };
-    act.until(&slow, |run| tried(run, |charge| charge.state == "running" && charge.attempt == 1)).await;
+    act.until(&slow, |run| tried(run, |charge| charge.state == dacapo::ActivityState::Running && charge.attempt == 1))
+        .await;
     act.until(&flaky, |run| tried(run, |charge| charge.attempt > 1 && charge.last_failure.is_some())).await;
     assert_eq!(act.count(Filter::open()).await, 1_000);
     let mut charges = BTreeMap::new();

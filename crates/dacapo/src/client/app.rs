@@ -6,7 +6,7 @@ use dacapo_core::Name;
 use dacapo_engine::{Engine, RunId, Threads};
 use serde_json::Value;
 
-use crate::client::{Handle, Runs, StartCall};
+use crate::client::{Handle, IntoName, Runs, StartCall};
 use crate::{WorkflowFn, WorkflowType};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
@@ -53,31 +53,31 @@ impl App {
     }
 
     /// Starts a workflow that is known by its name only. Several arguments are several values.
-    pub fn start_raw(&self, workflow: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
-        StartCall::new(self.clone(), workflow.into(), input.into_iter().map(|value| crate::encode(&value)).collect())
+    pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
+        StartCall::new(
+            self.clone(),
+            workflow.into_name(),
+            input.into_iter().map(|value| crate::encode(&value)).collect(),
+        )
     }
 
     /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
-    pub fn handle<F, P>(
-        &self,
-        workflow: F,
-        workflow_id: impl Into<Name>,
-    ) -> Handle<<F::Workflow as WorkflowType>::Output>
+    pub fn handle<F, P>(&self, workflow: F, workflow_id: impl IntoName) -> Handle<<F::Workflow as WorkflowType>::Output>
     where
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        Handle::new(self.clone(), RunId::of(workflow_id))
+        Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
     }
 
     /// A handle on the open run of this workflow id, or the last, whatever its workflow.
-    pub fn handle_raw(&self, workflow_id: impl Into<Name>) -> Handle<Value> {
-        Handle::new(self.clone(), RunId::of(workflow_id))
+    pub fn handle_raw(&self, workflow_id: impl IntoName) -> Handle<Value> {
+        Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
     }
 
     /// A handle on the open run of this workflow id, or the last, which is known to come to an `O`.
-    pub fn handle_of<O>(&self, workflow_id: impl Into<Name>) -> Handle<O> {
-        Handle::new(self.clone(), RunId::of(workflow_id))
+    pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
+        Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
     }
 
     /// The runs, to look at.

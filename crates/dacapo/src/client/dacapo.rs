@@ -9,7 +9,7 @@ use dacapo_store::{MemoryStore, Store};
 use tokio::runtime::Handle;
 
 use crate::client::url::Place;
-use crate::client::{App, Error, Result, Runs};
+use crate::client::{App, Error, IntoName, Result, Runs};
 use crate::{Catalog, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
@@ -50,12 +50,12 @@ impl Dacapo {
 
     /// Serves this queue instead of `default`; called again, one more. Starts that name no queue go to the first of them
     /// in alphabetical order.
-    pub fn queue(mut self, queue: impl Into<Name>) -> Self {
+    pub fn queue(mut self, queue: impl IntoName) -> Self {
         let default = BTreeSet::from([Name::from_static(dacapo_engine::DEFAULT_QUEUE)]);
         if self.options.queues == default {
             self.options.queues.clear();
         }
-        self.options.queues.insert(queue.into());
+        self.options.queues.insert(queue.into_name());
         self
     }
 
@@ -103,8 +103,8 @@ impl Dacapo {
     }
 
     /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what.
-    pub fn build(mut self, name: impl Into<Name>) -> Self {
-        self.options.build = name.into();
+    pub fn build(mut self, name: impl IntoName) -> Self {
+        self.options.build = name.into_name();
         self
     }
 

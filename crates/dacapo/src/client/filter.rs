@@ -1,7 +1,9 @@
 //! Which runs to list.
 
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::Timestamp;
 use dacapo_store::{RunFilter, Status};
+
+use crate::client::IntoName;
 
 /// Which runs. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,15 +34,15 @@ impl Filter {
 
     /// Only runs of this workflow.
     #[must_use]
-    pub fn workflow(mut self, workflow: impl Into<Name>) -> Self {
-        self.0.workflow = Some(workflow.into());
+    pub fn workflow(mut self, workflow: impl IntoName) -> Self {
+        self.0.workflow = Some(workflow.into_name());
         self
     }
 
     /// Only runs of this workflow id.
     #[must_use]
-    pub fn workflow_id(mut self, workflow_id: impl Into<Name>) -> Self {
-        self.0.workflow_id = Some(workflow_id.into());
+    pub fn workflow_id(mut self, workflow_id: impl IntoName) -> Self {
+        self.0.workflow_id = Some(workflow_id.into_name());
         self
     }
 

@@ -9,19 +9,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::{App, Error, Result, UpdateCall};
+use crate::client::{App, Error, IntoName, Result, UpdateCall};
 use crate::{Promise, Query, Signal, Update, decode, encode};
 
 /// A hold on a run that comes to an `O`. It names the run and nothing more, so it can be made, cloned and dropped at will.
 pub struct Handle<O> {
     app: App,
     run: RunId,
+    is_new: bool,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O> Clone for Handle<O> {
     fn clone(&self) -> Self {
-        Self::new(self.app.clone(), self.run.clone())
+        Self { is_new: self.is_new, ..Self::new(self.app.clone(), self.run.clone()) }
     }
 }
 
@@ -33,7 +34,16 @@ impl<O> fmt::Debug for Handle<O> {
 
 impl<O> Handle<O> {
     pub(crate) fn new(app: App, run: RunId) -> Self {
-        Self { app, run, output: PhantomData }
+        Self { app, run, is_new: false, output: PhantomData }
+    }
+
+    pub(crate) fn started(app: App, run: RunId, is_new: bool) -> Self {
+        Self { is_new, ..Self::new(app, run) }
+    }
+
+    /// Whether the start that gave this handle started the run, and did not find it started before.
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The program's name for the run.
@@ -48,8 +58,8 @@ impl<O> Handle<O> {
 
     /// The same handle, on this run of the workflow id.
     #[must_use]
-    pub fn with_run_id(mut self, run_id: impl Into<Name>) -> Self {
-        self.run.run_id = Some(run_id.into());
+    pub fn with_run_id(mut self, run_id: impl IntoName) -> Self {
+        self.run.run_id = Some(run_id.into_name());
         self
     }
 
@@ -74,13 +84,13 @@ impl<O> Handle<O> {
     }
 
     /// Signals the run under a key of the program's own: the same key again is the same signal, however often it is sent.
-    pub async fn signal_once<T: Serialize>(&self, signal: Signal<T>, value: T, request: impl Into<Name>) -> Result<()> {
-        self.send_signal(signal.name().into(), encode(&value), Some(request.into())).await
+    pub async fn signal_once<T: Serialize>(&self, signal: Signal<T>, value: T, request: impl IntoName) -> Result<()> {
+        self.send_signal(signal.name().into(), encode(&value), Some(request.into_name())).await
     }
 
     /// Signals the run by name and JSON.
-    pub async fn signal_raw(&self, name: impl Into<Name>, value: Value) -> Result<()> {
-        self.send_signal(name.into(), encode(&value), None).await
+    pub async fn signal_raw(&self, name: impl IntoName, value: Value) -> Result<()> {
+        self.send_signal(name.into_name(), encode(&value), None).await
     }
 
     async fn send_signal(
@@ -102,8 +112,8 @@ impl<O> Handle<O> {
     }
 
     /// Asks the run a question by name and JSON.
-    pub async fn query_raw(&self, name: impl Into<Name>, input: Value) -> Result<Value> {
-        let answer = self.ask(name.into(), encode(&input)).await?;
+    pub async fn query_raw(&self, name: impl IntoName, input: Value) -> Result<Value> {
+        let answer = self.ask(name.into_name(), encode(&input)).await?;
         decode(&answer).map_err(Error::value)
     }
 
@@ -118,8 +128,8 @@ impl<O> Handle<O> {
     }
 
     /// Sends an update by name and JSON.
-    pub fn update_raw(&self, name: impl Into<Name>, input: Value) -> UpdateCall<Value> {
-        UpdateCall::new(self.app.clone(), self.run.clone(), name.into(), encode(&input))
+    pub fn update_raw(&self, name: impl IntoName, input: Value) -> UpdateCall<Value> {
+        UpdateCall::new(self.app.clone(), self.run.clone(), name.into_name(), encode(&input))
     }
 
     /// Keeps a promise of the run. The first resolution holds.
@@ -134,14 +144,14 @@ impl<O> Handle<O> {
     }
 
     /// Keeps a promise of the run by its name or its id, with JSON.
-    pub async fn resolve_raw(&self, promise: impl Into<Name>, value: Value) -> Result<()> {
+    pub async fn resolve_raw(&self, promise: impl IntoName, value: Value) -> Result<()> {
         let value = encode(&value).map_err(Error::value)?;
-        Ok(self.app.engine().resolve_promise(&self.run, promise.into(), Ok(value)).await?)
+        Ok(self.app.engine().resolve_promise(&self.run, promise.into_name(), Ok(value)).await?)
     }
 
     /// Breaks a promise of the run by its name or its id.
-    pub async fn reject_raw(&self, promise: impl Into<Name>, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.app.engine().resolve_promise(&self.run, promise.into(), Err(failure.into())).await?)
+    pub async fn reject_raw(&self, promise: impl IntoName, failure: impl Into<Failure>) -> Result<()> {
+        Ok(self.app.engine().resolve_promise(&self.run, promise.into_name(), Err(failure.into())).await?)
     }
 
     /// Asks the run to cancel: its waits fail, and its code may clean up.

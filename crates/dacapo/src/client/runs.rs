@@ -1,10 +1,10 @@
 //! Looking at runs, without their code and without disturbing them.
 
-use dacapo_core::{Name, Transcript};
+use dacapo_core::Transcript;
 use dacapo_engine::{Description, EngineError, Reader, RunId};
 use dacapo_store::RunNo;
 
-use crate::client::{Filter, Result};
+use crate::client::{Filter, IntoName, Result};
 
 /// The runs of a store, to look at. Works beside the process that serves them.
 #[derive(Clone)]
@@ -51,12 +51,12 @@ impl Runs {
     }
 
     /// How the open run of this workflow id stands, or the last.
-    pub async fn describe(&self, workflow_id: impl Into<Name>) -> Result<Description> {
-        Ok(self.reader.describe(&RunId::of(workflow_id))?)
+    pub async fn describe(&self, workflow_id: impl IntoName) -> Result<Description> {
+        Ok(self.reader.describe(&RunId::of(workflow_id.into_name()))?)
     }
 
     /// All turns of the open run of this workflow id, or of the last.
-    pub async fn history(&self, workflow_id: impl Into<Name>) -> Result<Transcript> {
-        Ok(self.reader.history(&RunId::of(workflow_id))?)
+    pub async fn history(&self, workflow_id: impl IntoName) -> Result<Transcript> {
+        Ok(self.reader.history(&RunId::of(workflow_id.into_name()))?)
     }
 }

@@ -10,7 +10,7 @@ use dacapo_engine::{NewStart, RunId};
 use dacapo_store::Conflict;
 use serde::Serialize;
 
-use crate::client::{App, Error, Handle, Result};
+use crate::client::{App, Error, Handle, IntoName, Result};
 use crate::{Attr, encode};
 
 /// A run that is about to be started: set options, then await it.
@@ -35,14 +35,14 @@ impl<O> StartCall<O> {
     }
 
     /// The workflow id: the program's own name for the run, unique among open runs. A random one by default.
-    pub fn id(mut self, workflow_id: impl Into<Name>) -> Self {
-        self.new.workflow_id = workflow_id.into();
+    pub fn id(mut self, workflow_id: impl IntoName) -> Self {
+        self.new.workflow_id = workflow_id.into_name();
         self
     }
 
     /// The queue it is served on.
-    pub fn queue(mut self, queue: impl Into<Name>) -> Self {
-        self.new.queue = Some(queue.into());
+    pub fn queue(mut self, queue: impl IntoName) -> Self {
+        self.new.queue = Some(queue.into_name());
         self
     }
 
@@ -59,8 +59,8 @@ impl<O> StartCall<O> {
     }
 
     /// The program's key for this request: the same key again is the same start, however often it is sent.
-    pub fn request(mut self, request: impl Into<Name>) -> Self {
-        self.new.request = Some(request.into());
+    pub fn request(mut self, request: impl IntoName) -> Self {
+        self.new.request = Some(request.into_name());
         self
     }
 
@@ -89,9 +89,9 @@ impl<O> StartCall<O> {
     }
 
     /// Sets an entry of the memo.
-    pub fn memo<T: Serialize + ?Sized>(mut self, name: impl Into<Name>, value: &T) -> Self {
+    pub fn memo<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
         match encode(value) {
-            Ok(value) => drop(self.new.memo.insert(name.into(), value)),
+            Ok(value) => drop(self.new.memo.insert(name.into_name(), value)),
             Err(failure) => drop(self.failure.get_or_insert(failure)),
         }
         self
@@ -107,8 +107,8 @@ impl<O> StartCall<O> {
     }
 
     /// What travels beside the arguments.
-    pub fn header(mut self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
-        self.new.headers.insert(name.into(), value.into());
+    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+        self.new.headers.insert(name.into_name(), value.into());
         self
     }
 
@@ -131,7 +131,7 @@ impl<O: 'static> IntoFuture for StartCall<O> {
             }
             let started = app.engine().start(new).await?;
             let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
-            Ok(Handle::new(app, run))
+            Ok(Handle::started(app, run, started.fresh))
         })
     }
 }

@@ -8,7 +8,7 @@ use dacapo_core::{Failure, Name, Payload};
 use dacapo_engine::{RunId, UpdateStage, WaitFor};
 use serde::de::DeserializeOwned;
 
-use crate::client::{App, Error, Result};
+use crate::client::{App, Error, IntoName, Result};
 use crate::decode;
 
 /// An update that is about to be sent: await it for its answer.
@@ -36,8 +36,8 @@ impl<A> UpdateCall<A> {
     }
 
     /// The program's own id for it: the same id again is the same update, however often it is sent.
-    pub fn id(mut self, id: impl Into<Name>) -> Self {
-        self.update.id = id.into();
+    pub fn id(mut self, id: impl IntoName) -> Self {
+        self.update.id = id.into_name();
         self
     }
 

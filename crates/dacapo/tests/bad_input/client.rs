@@ -84,6 +84,8 @@ fn starting() -> Vec<Row> {
         row!("StartCall::id_conflict", "an id in use", "in use by run", s =>
             s.app.start(sample, 1).id("open").id_conflict(Conflict::Fail).await),
         row!("StartCall::request", "no key", "a request id is empty", s => s.app.start(sample, 1).request("").await),
+        row!("StartCall::request", "the key of another request", "was made before", s =>
+            s.app.start(sample, 6).id("open").request("asked").await),
         row!("StartCall::execution_timeout", "zero", "timeout is zero", s =>
             s.app.start(sample, 1).execution_timeout(secs(0)).await),
         row!("StartCall::run_timeout", "zero", "timeout is zero", s => s.app.start(sample, 1).run_timeout(secs(0)).await),
@@ -172,6 +174,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("StartCall::header", "headers are opaque"),
     ("Handle::workflow_id", "takes nothing"),
     ("Handle::run_id", "takes nothing"),
+    ("Handle::is_new", "takes nothing"),
     ("UpdateHandle::id", "takes nothing"),
     ("UpdateHandle::answer", "takes nothing"),
     ("Filter::all", "takes nothing"),

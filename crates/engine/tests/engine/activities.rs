@@ -1,7 +1,7 @@
 //! Activities: tried, tried again, timed out, heard of, let go.
 
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Retry, RetryState, TimeoutKind};
-use dacapo_engine::Options;
+use dacapo_engine::{ActivityState, Options};
 use dacapo_store::Status;
 use dacapo_testkit::expect;
 
@@ -131,7 +131,7 @@ fn an_activity_without_a_timeout_may_take_thirty_days() {
         gate.shut();
         stage.start("calls", "a", "").unwrap();
         stage.advance(secs(30 * 86_400));
-        assert_eq!(describe(stage, "a").pending[0].state, "running");
+        assert_eq!(describe(stage, "a").pending[0].state, ActivityState::Running);
         gate.open(Ok("late".into()));
         assert_eq!(stage.result("a"), completed("late"));
         vec!["a"]

@@ -112,7 +112,7 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
     });
     stage.start("five", "a", "").unwrap();
     stage.settle();
-    let states: Vec<&str> = describe(&stage, "a").pending.iter().map(|task| task.state).collect();
+    let states: Vec<String> = describe(&stage, "a").pending.iter().map(|task| task.state.to_string()).collect();
     assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
     gate.open(Ok("".into()));
     assert_eq!(stage.result("a"), completed(""));

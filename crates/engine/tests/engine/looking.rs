@@ -1,7 +1,7 @@
 //! Looking at runs: describe, list, count, histories as text.
 
 use dacapo_core::{Ctx, Payload, Transcript};
-use dacapo_engine::{EngineError, NewStart, Options, RunId};
+use dacapo_engine::{ActivityState, EngineError, NewStart, Options, RunId};
 use dacapo_store::{RunFilter, Status};
 use dacapo_testkit::Stage;
 
@@ -39,7 +39,7 @@ fn a_description_says_how_a_run_stands_and_what_it_waits_for() {
         assert_eq!(seen.memo, [("step".into(), "waiting".into()), ("who".into(), "ada".into())].into());
         assert_eq!((seen.published, seen.result), (Some("waiting for go".into()), None));
         let [task] = &seen.pending[..] else { panic!("{:?}", seen.pending) };
-        assert_eq!((task.activity.as_str(), task.state, task.attempt), ("slow", "waits for its next attempt", 2));
+        assert_eq!((task.activity.as_str(), task.state, task.attempt), ("slow", ActivityState::Waiting, 2));
         assert_eq!(task.next_attempt.map(since_start), Some(secs(1)));
         assert_eq!(task.last_failure.as_ref().map(|failure| failure.message.as_str()), Some("once more"));
         signal(stage, "a", "go", "");

@@ -1,7 +1,7 @@
 //! Parking: a run that cannot be played stays open, says why, is tried again, and goes on when it can.
 
 use dacapo_core::{Ctx, Failure, StartChild};
-use dacapo_engine::{EngineError, Options};
+use dacapo_engine::{ActivityState, EngineError, Options};
 use dacapo_store::{RunFilter, Status};
 use dacapo_testkit::{Stage, expect};
 
@@ -218,7 +218,7 @@ fn an_activity_that_nobody_serves_waits_for_a_program_that_does_and_its_run_says
             r#"activity "work" is not served here; served are: other. Serve it in this program; the run goes on by itself then"#
         ]];
         expected.assert_eq(&stuck(&stage, "a").0);
-        assert_eq!(describe(&stage, "a").pending[0].state, "no activity of this type is served here");
+        assert_eq!(describe(&stage, "a").pending[0].state, ActivityState::Unserved);
         let stage = stage.restart();
         stage.settle();
         expected.assert_eq(&stuck(&stage, "a").0);

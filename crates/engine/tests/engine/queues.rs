@@ -70,7 +70,7 @@ fn a_stored_task_can_be_read_back_with_all_that_was_asked_for() {
         assert_eq!((row.seq, row.queue.as_str(), row.priority, row.attempt), (Seq(0), "elsewhere", 3, 1));
         assert_eq!((row.turn, row.position, row.holder, row.failure, row.details), (0, 0, None, None, None));
         let task = stage.engine().reader().describe(&dacapo_engine::RunId::of("a")).unwrap().pending.remove(0);
-        assert_eq!((task.activity.as_str(), task.state, task.attempts), ("work", "pending", 7));
+        assert_eq!((task.activity.as_str(), task.state, task.attempts), ("work", ActivityState::Pending, 7));
         assert_eq!(since_start(task.scheduled), secs(0));
         let history = stage.history("a");
         for word in ["\"attempts\":7", "\"start_to_close\":\"9s\"", "\"queue\":\"elsewhere\"", "\"key\":3"] {

@@ -1,7 +1,7 @@
 //! Resetting: a run begins again from an earlier turn, as another.
 
 use dacapo_core::{Ctx, Failure, Payload, Target};
-use dacapo_engine::{EngineError, Options, RunId, StartedAs};
+use dacapo_engine::{ActivityState, EngineError, Options, RunId, StartedAs};
 use dacapo_store::{Refused, Status};
 use dacapo_testkit::{Stage, expect};
 
@@ -107,7 +107,10 @@ fn an_activity_that_is_pending_at_the_point_of_reset_is_tried_by_the_new_run() {
         reset(&stage, 1).unwrap();
         stage.settle();
         let pending = describe(&stage, "a").pending;
-        assert_eq!(pending.iter().map(|task| (task.state, task.attempt)).collect::<Vec<_>>(), [("running", 1)]);
+        assert_eq!(
+            pending.iter().map(|task| (task.state, task.attempt)).collect::<Vec<_>>(),
+            [(ActivityState::Running, 1)]
+        );
         let stage = stage.restart();
         gate.open(Ok("done".into()));
         assert_eq!(stage.result("a"), completed("done"));

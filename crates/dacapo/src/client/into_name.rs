@@ -1,0 +1,39 @@
+//! Names that a program makes up at run time.
+
+use dacapo_core::Name;
+
+/// Text that can be a name: any string, borrowed or owned.
+pub trait IntoName {
+    /// The name.
+    fn into_name(self) -> Name;
+}
+
+impl IntoName for &str {
+    fn into_name(self) -> Name {
+        self.to_owned().into()
+    }
+}
+
+impl IntoName for &String {
+    fn into_name(self) -> Name {
+        self.clone().into()
+    }
+}
+
+impl IntoName for String {
+    fn into_name(self) -> Name {
+        self.into()
+    }
+}
+
+impl IntoName for Name {
+    fn into_name(self) -> Name {
+        self
+    }
+}
+
+impl IntoName for &Name {
+    fn into_name(self) -> Name {
+        self.clone()
+    }
+}
