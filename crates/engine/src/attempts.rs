@@ -211,20 +211,40 @@ impl Inner {
         }
         let task = desk.remove(run, seq);
         drop(desk);
+        if let Some(task) = task {
+            self.end_task_late(run, task, kind);
+        }
+        self.dispatch();
+        true
+    }
+
+    /// The same for an activity in a queue that is not served here: whoever serves it has not taken it in time.
+    pub(crate) fn task_elsewhere_timed_out(
+        self: &Arc<Self>,
+        run: RunNo,
+        seq: Seq,
+        kind: TimeoutKind,
+    ) -> Result<bool, StoreError> {
+        let rows = self.store.tasks_of(run)?;
+        let Some(row) = rows.iter().find(|row| row.seq == seq && !self.serves(&row.queue)) else { return Ok(false) };
+        let Some(task) = self.read_task(row)? else { return Ok(false) };
+        self.end_task_late(run, task, kind);
+        Ok(true)
+    }
+
+    fn end_task_late(self: &Arc<Self>, run: RunNo, task: Task, kind: TimeoutKind) {
         let words = match kind {
             TimeoutKind::ScheduleToStart => "no attempt began in time (schedule-to-start timeout)",
             _ => "all attempts together took too long (schedule-to-close timeout)",
         };
-        if let Some(grip) = task.as_ref().and_then(Task::grip) {
+        if let Some(grip) = task.grip() {
             grip.give_up(words);
         }
         let mut failure = Failure::new(FailureKind::Timeout(kind), words);
-        if let Some(last) = task.as_ref().and_then(|task| task.failure.clone()) {
+        if let Some(last) = task.failure.clone() {
             failure = failure.caused_by(last);
         }
-        self.resolve_task(run, task, Err(failure), RetryState::Timeout);
-        self.dispatch();
-        true
+        self.resolve_task(run, Some(task), Err(failure), RetryState::Timeout);
     }
 
     fn heartbeat(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, details: Payload) {
@@ -272,10 +292,21 @@ impl Inner {
         }
     }
 
-    /// Takes over a task that an earlier process left: reads what it is from the turn that asked for it.
+    /// Takes over a task that an earlier process left.
     pub(crate) fn adopt(self: &Arc<Self>, row: &TaskRow) -> Result<(), StoreError> {
-        let Some(run) = self.store.run(row.run)? else { return Ok(()) };
-        let Ok(about) = About::of(&run) else { return Ok(()) };
+        let Some(task) = self.read_task(row)? else { return Ok(()) };
+        let waits = matches!(task.state, TaskState::Waiting { .. });
+        self.desk().add(row.run, task);
+        if waits {
+            self.own_timer(row.ready, Due::Task { run: row.run, seq: row.seq, attempt: row.attempt });
+        }
+        Ok(())
+    }
+
+    /// Reads what a stored task is from the turn that asked for it.
+    fn read_task(&self, row: &TaskRow) -> Result<Option<Task>, StoreError> {
+        let Some(run) = self.store.run(row.run)? else { return Ok(None) };
+        let Ok(about) = About::of(&run) else { return Ok(None) };
         let records = self.records(row.run, row.turn, 1)?;
         let record = records.first().and_then(|(_, bytes)| TurnRecord::from_bytes(bytes).ok());
         let command = record.as_ref().and_then(|record| record.commands.get(row.position as usize));
@@ -283,15 +314,13 @@ impl Inner {
             command.map(|command| &command.kind).zip(record.as_ref())
         else {
             tracing::error!(run = %row.run, task = ?row.no, "the command behind a task cannot be read");
-            return Ok(());
+            return Ok(None);
         };
-        let now = self.host.now();
-        let state = match row.ready > now {
+        let state = match row.ready > self.host.now() {
             true => TaskState::Waiting { until: row.ready },
             false => TaskState::Ready,
         };
-        let waits = row.ready > now;
-        let task = Task {
+        Ok(Some(Task {
             no: row.no,
             about: Arc::new(about),
             command: Arc::new((**command).clone()),
@@ -302,12 +331,7 @@ impl Inner {
             details: row.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
             state,
             cancelled: None,
-        };
-        self.desk().add(row.run, task);
-        if waits {
-            self.own_timer(row.ready, Due::Task { run: row.run, seq: row.seq, attempt: row.attempt });
-        }
-        Ok(())
+        }))
     }
 }
 

@@ -18,10 +18,15 @@ pub(crate) struct Book {
     pub(crate) next_turn: u64,
     /// How much history there is.
     pub(crate) history: History,
-    /// All that the run was told when it began, without the input.
+    /// All that the run was told when it began; the input only where the run may be tried again with it.
     pub(crate) start: Arc<Start>,
     /// Operations that are not resolved.
     pub(crate) open: BTreeMap<Seq, Open>,
+    /// Those of them that no row of their own would bring back after a crash: local work, and activities that were asked
+    /// to stop.
+    pub(crate) wakeful: BTreeSet<Seq>,
+    /// Since when there are such. A timer of the store says so too.
+    pub(crate) wakeful_since: Option<Timestamp>,
     /// Updates that were accepted and are not answered.
     pub(crate) updates: BTreeSet<Name>,
     /// The memo as it now stands.
@@ -53,6 +58,10 @@ impl Book {
         for (position, command) in record.commands.iter().enumerate() {
             self.enter_command(command, record, position as u32);
         }
+        self.wakeful_since = match self.wakeful.is_empty() {
+            true => None,
+            false => self.wakeful_since.or(Some(record.now)),
+        };
         self.next_turn = record.number + 1;
         self.history.length += (record.jobs.len() + record.commands.len()) as u64;
         self.history.bytes += bytes as u64;
@@ -63,7 +72,7 @@ impl Book {
             Job::Start(start) => {
                 self.memo.clone_from(&start.memo);
                 self.attributes.clone_from(&start.search_attributes);
-                self.start = Arc::new(Start { input: Vec::new(), ..(**start).clone() });
+                self.start = kept(start);
             }
             Job::Resolve { seq, resolution } => self.resolve(*seq, resolution),
             Job::Cancel { .. } => self.cancelled = true,
@@ -74,8 +83,13 @@ impl Book {
     fn resolve(&mut self, seq: Seq, resolution: &Resolution) {
         match (resolution, self.open.get_mut(&seq)) {
             (Resolution::ChildStarted(Started::As(_)), Some(Open::Child { started, .. })) => *started = true,
-            _ => drop(self.open.remove(&seq)),
+            _ => self.end(seq),
         }
+    }
+
+    fn end(&mut self, seq: Seq) {
+        self.open.remove(&seq);
+        self.wakeful.remove(&seq);
     }
 
     fn enter_command(&mut self, command: &Command, record: &TurnRecord, position: u32) {
@@ -104,6 +118,9 @@ impl Book {
             _ => return,
         };
         if let Some(seq) = command.kind.seq() {
+            if matches!(open, Open::Local { .. } | Open::Run { .. }) {
+                self.wakeful.insert(seq);
+            }
             self.open.insert(seq, open);
         }
     }
@@ -117,8 +134,10 @@ impl Book {
             _ => false,
         };
         debug_assert!(operation != Operation::Timer || !waits, "a cancelled timer is over");
-        if !waits {
-            self.open.remove(&seq);
+        match waits {
+            true if operation == Operation::Activity => drop(self.wakeful.insert(seq)),
+            true => {}
+            false => self.end(seq),
         }
     }
 
@@ -136,6 +155,13 @@ impl Book {
             _ => false,
         }
     }
+}
+
+/// What is kept of a start: not the input, which may be large, unless another try would need it.
+pub(crate) fn kept(start: &Start) -> Arc<Start> {
+    let retries = start.terms.as_ref().is_some_and(|terms| terms.retry.is_some());
+    let input = if retries { start.input.clone() } else { Vec::new() };
+    Arc::new(Start { input, ..start.clone() })
 }
 
 /// Whether the outcome of a cancelled operation is still waited for.

@@ -83,9 +83,14 @@ impl Inner {
     }
 
     fn task_due(self: &Arc<Self>, row: TimerRow, seq: dacapo_core::Seq, kind: TimeoutKind) {
-        if !self.task_timed_out(row.run, seq, kind) {
+        if self.task_timed_out(row.run, seq, kind) {
+            return;
+        }
+        match self.task_elsewhere_timed_out(row.run, seq, kind) {
+            Ok(true) => {}
             // Its outcome is on its way to the run, which ends the timer; or the run is closed, and this does.
-            self.end_timer(row);
+            Ok(false) => self.end_timer(row),
+            Err(error) => self.halt(error.into()),
         }
     }
 
@@ -119,7 +124,7 @@ impl Inner {
     }
 
     /// A timer that no turn takes is over.
-    fn end_timer(self: &Arc<Self>, row: TimerRow) {
+    pub(crate) fn end_timer(self: &Arc<Self>, row: TimerRow) {
         let write = Write::Forget { run: row.run, tasks: Vec::new(), timers: vec![(row.due, row.kind)] };
         self.later(move |this| {
             this.submit(write, move |this, result| {

@@ -146,8 +146,9 @@ impl Inner {
         }
         let mut all = self.timers();
         let before = all.next();
-        ended.iter().for_each(|row| all.remove(row));
+        // As the store does: what begins and ends in one write is over.
         timers.iter().for_each(|row| all.add(*row));
+        ended.iter().for_each(|row| all.remove(row));
         let next = all.next();
         drop(all);
         if let Some(next) = next.filter(|next| before.is_none_or(|before| *next < before)) {
@@ -182,7 +183,10 @@ impl Inner {
         self.later(move |_| drop(run));
         match error {
             StoreError::Refused(Refused::UnseenMail) => {
-                live.lock().put_back(uncommitted);
+                let mut state = live.lock();
+                state.put_back(uncommitted);
+                state.takes_all = true;
+                drop(state);
                 self.rest(&live, None);
             }
             StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => {

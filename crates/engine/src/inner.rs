@@ -224,6 +224,10 @@ impl Inner {
             }
         }
         self.give_up_locals(run, "the run is closed");
+        let left = self.timers().fired_of(run);
+        for row in left {
+            self.end_timer(row);
+        }
         match self.store.run(run) {
             Ok(Some(row)) => self.closed(run, row.status, &outcome_of(row.result.as_deref())),
             Ok(None) => self.forget(run),

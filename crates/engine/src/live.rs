@@ -150,6 +150,8 @@ pub(crate) struct LiveState {
     pub(crate) redo: Vec<(Seq, u32)>,
     /// Whether turns that are held back are to be committed now.
     pub(crate) flush: bool,
+    /// Whether the next turn takes all that came, because one that took less could not close the run.
+    pub(crate) takes_all: bool,
     /// How often in a row the run could not be played.
     pub(crate) strikes: u32,
     /// Mail that was read when the run was loaded: if its sender's call brings it as well, it is the same mail.
@@ -199,9 +201,17 @@ impl LiveState {
 
     /// Takes at most so many arrivals.
     pub(crate) fn take(&mut self, most: usize) -> Vec<Arrival> {
-        let count = self.inbox.len().min(most.max(1));
+        let most = if std::mem::take(&mut self.takes_all) { usize::MAX } else { most.max(1) };
+        let count = self.inbox.len().min(most);
         self.taken += count as u64;
         self.inbox.drain(..count).collect()
+    }
+
+    /// Gives all of it away: the run is not to be played now.
+    pub(crate) fn turn_away(&mut self) -> (Vec<Arrival>, Vec<Ask>) {
+        let arrivals = std::mem::take(&mut self.inbox).into();
+        self.came = self.taken;
+        (arrivals, std::mem::take(&mut self.asks).into_iter().map(|(_, ask)| ask).collect())
     }
 
     /// Takes the questions whose time has come.

@@ -1,7 +1,7 @@
 //! Local work: local activities and `run` closures. It runs in the process that plays the run, between turns, and is
 //! recorded by the commit that takes its result.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +85,11 @@ impl Work {
         }
     }
 
+    /// Whether this attempt was the last.
+    fn is_spent(&self) -> bool {
+        self.retry.as_ref().is_none_or(|retry| retry.attempts > 0 && self.attempt >= retry.attempts)
+    }
+
     fn resolution(&self, outcome: Outcome) -> Resolution {
         if self.is_closure { Resolution::Run(outcome) } else { Resolution::Activity(outcome) }
     }
@@ -98,14 +103,34 @@ impl Work {
 }
 
 impl Inner {
+    /// Starts all local work of a run that was loaded, except what ended while it was not in memory, and asks activities
+    /// to stop that were asked before.
+    pub(crate) fn resume(self: &Arc<Self>, live: &Live, body: &mut Body) {
+        let ended = |arrival: &Arrival| match arrival {
+            Arrival::Local { seq, .. } => Some(*seq),
+            _ => None,
+        };
+        let ended: BTreeSet<Seq> = live.lock().inbox.iter().filter_map(ended).collect();
+        self.start_locals_but(live.no, body, &ended);
+        let is_activity = |seq: &&Seq| matches!(body.book.open.get(seq), Some(Open::Activity { .. }));
+        for seq in body.book.wakeful.iter().filter(is_activity) {
+            self.cancel_task(live.no, *seq, true);
+        }
+    }
+
     /// Starts all local work of a run that is open and does not run.
     pub(crate) fn start_locals(self: &Arc<Self>, run: RunNo, body: &mut Body) {
+        self.start_locals_but(run, body, &BTreeSet::new());
+    }
+
+    fn start_locals_but(self: &Arc<Self>, run: RunNo, body: &mut Body, ended: &BTreeSet<Seq>) {
         let open: Vec<Seq> = body
             .book
             .open
             .iter()
             .filter(|(_, open)| matches!(open, Open::Local { .. } | Open::Run { .. }))
             .map(|(seq, _)| *seq)
+            .filter(|seq| !ended.contains(seq))
             .collect();
         for seq in open {
             if !self.locals().running.contains_key(&(run, seq)) {
@@ -215,8 +240,8 @@ impl Inner {
                         let why = match failure.kind {
                             FailureKind::Timeout(_) => RetryState::Timeout,
                             FailureKind::Cancelled => RetryState::CancelRequested,
-                            _ if failure.non_retryable => RetryState::NonRetryableFailure,
-                            _ => RetryState::MaximumAttemptsReached,
+                            _ if work.is_spent() => RetryState::MaximumAttemptsReached,
+                            _ => RetryState::NonRetryableFailure,
                         };
                         work.failed(failure, why)
                     }

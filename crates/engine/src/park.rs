@@ -59,7 +59,7 @@ impl Inner {
     }
 
     /// Results of activities that the store does not know are kept as mail, so that they need not be made again.
-    fn keep_results(self: &Arc<Self>, live: &Arc<Live>, results: Vec<Arrival>) {
+    pub(crate) fn keep_results(self: &Arc<Self>, live: &Arc<Live>, results: Vec<Arrival>) {
         for result in results {
             let Arrival::Result { task, seq, .. } = &result else { continue };
             let mail =

@@ -56,15 +56,17 @@ impl Inner {
         match self.load(&live) {
             Ok(Loaded::Ready(mut body)) => {
                 self.redo(&live, &mut body, redo);
-                self.start_locals(live.no, &mut body);
+                self.resume(&live, &mut body);
                 self.play_body(live, body);
             }
             Ok(Loaded::Closed(row)) => self.answer_closed(&live, &row),
             Ok(Loaded::NotYet | Loaded::Elsewhere) => {
-                let asks = std::mem::take(&mut live.lock().asks);
-                for (_, ask) in asks {
+                // Mail and timers stay where they are, in the store; results go there.
+                let (arrivals, asks) = live.lock().turn_away();
+                for ask in asks {
                     ask.refuse(EngineError::Stuck("it has not begun, or others serve its queue".to_owned()));
                 }
+                self.keep_results(&live, arrivals);
                 self.leave(&live);
             }
             Ok(Loaded::Missing) => self.forget(live.no),
@@ -118,8 +120,10 @@ impl Inner {
         let length = bytes.len();
         match self.scene(&live, &body, &all).plan(&record, bytes, &done) {
             Err(reason) => self.fail(live, body, reason),
-            Ok(plan) => {
+            Ok(mut plan) => {
+                let before = body.book.wakeful_since;
                 body.book.enter(&record, length);
+                plan.mark_wakeful(before, body.book.wakeful_since);
                 self.conclude(live, body, plan, &record);
             }
         }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-use crate::book::Book;
+use crate::book::{Book, kept};
 use crate::commit::Follow;
 use crate::inner::Inner;
 use crate::live::{About, Body, Stage};
@@ -100,7 +100,9 @@ impl Inner {
         }
         for (what, timeout) in [("execution timeout", new.execution_timeout), ("run timeout", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
-                return Err(EngineError::BadInput(format!("an {what} of zero would end the run before it begins")));
+                return Err(EngineError::BadInput(format!(
+                    "the {what} is zero: it would end the run before it begins"
+                )));
             }
         }
         let named = new.input.iter().map(|payload| ("the input", payload));
@@ -197,7 +199,7 @@ impl Inner {
         let bytes = record.to_bytes();
         let length = bytes.len();
         // Timers and terms are those of the start, so the book must know it before the turn is translated.
-        let book = Book { start: Arc::new(Start { input: Vec::new(), ..start.clone() }), ..Book::default() };
+        let book = Book { start: kept(start), ..Book::default() };
         let scene = Scene {
             run: RunNo::default(),
             about: &about,
@@ -207,9 +209,10 @@ impl Inner {
             run_id: &|| self.host.run_id(),
             pins: &|workflow| self.pins_of(workflow),
         };
-        let plan = scene.plan(&record, bytes, &done)?;
+        let mut plan = scene.plan(&record, bytes, &done)?;
         let mut book = Book::default();
         book.enter(&record, length);
+        plan.mark_wakeful(None, book.wakeful_since);
         Ok((Box::new(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }), plan))
     }
 

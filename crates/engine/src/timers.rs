@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dacapo_core::{Seq, TimeoutKind, Timestamp};
-use dacapo_store::{RunNo, TimerRow};
+use dacapo_store::{RunNo, TimerKind, TimerRow};
 
 /// The most stored timers in memory.
 const MOST: usize = 20_000;
@@ -69,7 +69,10 @@ impl Timers {
 
     /// A timer was stored.
     pub(crate) fn add(&mut self, row: TimerRow) {
-        if row.due < self.horizon {
+        // This one is for processes that come later.
+        if row.kind == TimerKind::Retry {
+            self.fired.insert(row);
+        } else if row.due < self.horizon {
             self.stored.insert(row);
         }
         if self.stored.len() > MOST {
@@ -84,6 +87,11 @@ impl Timers {
     pub(crate) fn remove(&mut self, row: &TimerRow) {
         self.stored.remove(row);
         self.fired.remove(row);
+    }
+
+    /// Timers of a run that fired and are still in the store.
+    pub(crate) fn fired_of(&self, run: RunNo) -> Vec<TimerRow> {
+        self.fired.iter().filter(|row| row.run == run).copied().collect()
     }
 
     pub(crate) fn own(&mut self, at: Timestamp, due: Due) -> AlarmNo {
@@ -129,7 +137,6 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo_store::TimerKind;
 
     fn row(due: u64, run: i64) -> TimerRow {
         TimerRow { due: Timestamp(due), run: RunNo(run), kind: TimerKind::Start }

@@ -38,6 +38,18 @@ pub(crate) struct After {
     pub(crate) closed: Option<(Status, Outcome)>,
 }
 
+impl Plan {
+    /// Local work is in no row of its own, nor is a request to stop. While there are such, a timer stands for them: it
+    /// wakes the run in a process that begins after a crash.
+    pub(crate) fn mark_wakeful(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
+        let after = after.filter(|_| self.write.close.is_none());
+        if before != after {
+            self.write.ended_timers.extend(before.map(|due| (due, TimerKind::Retry)));
+            self.write.timers.extend(after.map(|due| (due, TimerKind::Retry)));
+        }
+    }
+}
+
 /// What a translation needs to know.
 pub(crate) struct Scene<'a> {
     pub(crate) run: RunNo,

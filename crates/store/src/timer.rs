@@ -27,7 +27,7 @@ pub enum TimerKind {
     RunTimeout,
     /// The time of the whole chain of runs is over.
     ExecutionTimeout,
-    /// A stuck run is tried again.
+    /// A run is looked at again: it is stuck, or has work that is in no other row.
     Retry,
     /// An activity has waited too long in its queue.
     ScheduleToStart(Seq),

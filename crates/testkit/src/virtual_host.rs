@@ -103,7 +103,8 @@ impl VirtualHost {
                 Poll::Pending => self.lock().waiting.push((future, grip)),
             }
         }
-        moved
+        // An attempt that only reported may have caused work.
+        moved || !self.lock().work.is_empty()
     }
 
     /// The moment at which the engine wants to be woken.

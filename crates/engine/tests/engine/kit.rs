@@ -1,9 +1,12 @@
 //! What the tests of this suite share: options from workflows and activities, and a play over every cache.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
 
-use dacapo_core::{Ctx, Failure, Payload, Workflow};
-use dacapo_engine::{Cache, Options};
+use dacapo_core::{Ctx, Failure, Headers, Name, Payload, Retry, Signal, Timestamp, Update, Workflow};
+use dacapo_engine::{Cache, Description, EngineError, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
 use dacapo_testkit::{CACHES, Stage};
 use dacapo_worker::{Activity, ActivityCtx};
@@ -22,6 +25,11 @@ pub(crate) trait Serve {
     fn activity<F>(self, name: &'static str, code: F) -> Self
     where
         F: Fn(ActivityCtx, Payload) -> Result<Payload, Failure> + Send + Sync + 'static;
+    /// An activity that waits for something before it ends.
+    fn waiting<F, P>(self, name: &'static str, code: F) -> Self
+    where
+        F: Fn(ActivityCtx, Payload) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<Payload, Failure>> + Send + 'static;
     fn cache(self, cache: Cache) -> Self;
 }
 
@@ -44,6 +52,16 @@ impl Serve for Options {
     {
         let activity =
             Activity::blocking(name, move |ctx, input| code(ctx, input.into_iter().next().unwrap_or_default()));
+        self.registry.activity(activity).unwrap();
+        self
+    }
+
+    fn waiting<F, P>(mut self, name: &'static str, code: F) -> Self
+    where
+        F: Fn(ActivityCtx, Payload) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<Payload, Failure>> + Send + 'static,
+    {
+        let activity = Activity::new(name, move |ctx, input| code(ctx, input.into_iter().next().unwrap_or_default()));
         self.registry.activity(activity).unwrap();
         self
     }
@@ -72,22 +90,160 @@ impl World {
     }
 }
 
+/// A gate that activities wait at until the test opens it.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<Mutex<Option<Result<Payload, Failure>>>>);
+
+impl Gate {
+    pub(crate) fn open(&self, result: Result<Payload, Failure>) {
+        *self.0.lock().unwrap() = Some(result);
+    }
+
+    pub(crate) fn shut(&self) {
+        *self.0.lock().unwrap() = None;
+    }
+
+    pub(crate) fn pass(&self) -> impl Future<Output = Result<Payload, Failure>> + Send + use<> {
+        let gate = self.0.clone();
+        poll_fn(move |_| gate.lock().unwrap().clone().map_or(Poll::Pending, Poll::Ready))
+    }
+}
+
+/// A story's moments, counted from its beginning.
+pub(crate) fn since_start(at: Timestamp) -> Duration {
+    at.since(Timestamp::from_millis(1_000_000_000_000))
+}
+
+pub(crate) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Tries that come one second apart.
+pub(crate) fn every_second(attempts: u32) -> Retry {
+    Retry { factor: 1.0, attempts, ..Retry::exponential() }
+}
+
 pub(crate) fn text(payload: &Payload) -> String {
     payload.as_text().unwrap_or_default().to_owned()
 }
 
-pub(crate) fn completed(text: &str) -> (Status, Result<Payload, Failure>) {
-    (Status::Completed, Ok(Payload::from(text.to_owned())))
+pub(crate) fn payload(text: impl Into<String>) -> Payload {
+    Payload::from(text.into())
 }
+
+pub(crate) fn completed(text: &str) -> (Status, Result<Payload, Failure>) {
+    (Status::Completed, Ok(payload(text)))
+}
+
+/// How a run stands, and the chain of failures it came to.
+#[track_caller]
+pub(crate) fn failed(stage: &Stage, workflow_id: &'static str) -> (Status, String) {
+    let (status, result) = stage.result(workflow_id);
+    (status, result.expect_err("the run fails").to_string())
+}
+
+pub(crate) fn describe(stage: &Stage, workflow_id: &'static str) -> Description {
+    stage.engine().describe(&RunId::of(workflow_id)).expect("the run is known")
+}
+
+pub(crate) fn status(stage: &Stage, workflow_id: &'static str) -> Status {
+    describe(stage, workflow_id).status
+}
+
+/// Why a run is stuck, how often it was tried, and when it is tried again.
+#[track_caller]
+pub(crate) fn stuck(stage: &Stage, workflow_id: &'static str) -> (String, u32, Duration) {
+    let stuck = describe(stage, workflow_id).stuck.expect("the run is stuck");
+    (stuck.reason, stuck.attempts, since_start(stuck.retry))
+}
+
+pub(crate) fn signal_of(name: &'static str, value: impl Into<String>) -> Signal {
+    Signal { name: name.into(), input: vec![payload(value)], ..Signal::default() }
+}
+
+#[track_caller]
+pub(crate) fn signal(stage: &Stage, to: &'static str, name: &'static str, value: impl Into<String>) {
+    stage.wait(stage.engine().signal(&RunId::of(to), signal_of(name, value), None)).expect("the signal is taken");
+}
+
+pub(crate) fn update_of(id: &'static str, name: &'static str, value: &str) -> Update {
+    Update { id: id.into(), name: name.into(), input: vec![payload(value)], ..Update::default() }
+}
+
+#[track_caller]
+pub(crate) fn update(
+    stage: &Stage,
+    to: &'static str,
+    id: &'static str,
+    name: &'static str,
+    value: &str,
+    wait: WaitFor,
+) -> Result<UpdateStage, EngineError> {
+    stage.wait(stage.engine().update(&RunId::of(to), update_of(id, name, value), wait))
+}
+
+#[track_caller]
+pub(crate) fn query(stage: &Stage, of: &'static str, name: &'static str) -> Result<String, EngineError> {
+    let answer = stage.wait(stage.engine().query(&RunId::of(of), name.into(), Vec::new(), Headers::new()));
+    answer.map(|answer| text(&answer))
+}
+
+pub(crate) fn resolve(
+    stage: &Stage,
+    of: &'static str,
+    promise: impl Into<Name>,
+    result: Result<Payload, Failure>,
+) -> Result<(), EngineError> {
+    stage.wait(stage.engine().resolve_promise(&RunId::of(of), promise.into(), result))
+}
+
+/// A run's turns, one line each: when, what came, what was decided.
+pub(crate) fn turns(stage: &Stage, workflow_id: &'static str) -> String {
+    turns_of(stage, &RunId::of(workflow_id))
+}
+
+pub(crate) fn turns_of(stage: &Stage, run: &RunId) -> String {
+    let transcript = stage.engine().reader().history(run).expect("the history can be read");
+    let lines = transcript.turns.iter().map(|turn| {
+        let jobs: Vec<String> = turn.jobs.iter().map(ToString::to_string).collect();
+        let commands: Vec<String> = turn.commands.iter().map(|command| command.kind.to_string()).collect();
+        let line =
+            format!("{} at {:?}: {} -> {}", turn.number, since_start(turn.now), jobs.join(", "), commands.join(", "));
+        line.trim_end().to_owned() + "\n"
+    });
+    lines.collect()
+}
+
+/// How many rows of tasks and timers and mail the store holds for a run that nobody has taken.
+pub(crate) fn rows(stage: &Stage, workflow_id: &'static str) -> (usize, usize, usize) {
+    let run = describe(stage, workflow_id).run;
+    let timers = stage.store().due(Timestamp(u64::MAX), usize::MAX >> 1).unwrap();
+    let timers = timers.iter().filter(|timer| timer.run == run).count();
+    (stage.store().tasks_of(run).unwrap().len(), timers, stage.store().unseen(run).unwrap().len())
+}
+
+/// Nothing of a run is left but the run.
+pub(crate) const NO_ROWS: (usize, usize, usize) = (0, 0, 0);
 
 /// Plays a story over every cache, and checks that all of them leave the same histories, byte for byte. The story gives
 /// the workflow ids whose histories are compared.
 #[track_caller]
 pub(crate) fn over_every_cache(options: impl Fn() -> Options, story: impl Fn(&Stage) -> Vec<&'static str>) {
+    over_every_cache_and_restart(options, |stage| {
+        let ids = story(&stage);
+        (stage, ids)
+    });
+}
+
+/// The same for stories in which the process ends and another begins.
+#[track_caller]
+pub(crate) fn over_every_cache_and_restart(
+    options: impl Fn() -> Options,
+    story: impl Fn(Stage) -> (Stage, Vec<&'static str>),
+) {
     let mut first: Option<Vec<String>> = None;
     for cache in CACHES {
-        let stage = Stage::new(options().cache(cache));
-        let ids = story(&stage);
+        let (stage, ids) = story(Stage::new(options().cache(cache)));
         let histories: Vec<String> = ids.into_iter().map(|id| stage.history(id)).collect();
         match &first {
             None => first = Some(histories),

@@ -1,0 +1,437 @@
+//! Activities: tried, tried again, timed out, heard of, let go.
+
+use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Priority, Retry, RetryState, Seq, TimeoutKind};
+use dacapo_engine::Options;
+use dacapo_store::Status;
+use dacapo_testkit::{Stage, expect};
+
+use crate::kit::{
+    Gate, NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,
+    over_every_cache_and_restart, payload, rows, secs, signal, since_start, text, turns,
+};
+
+/// Plays one activity with options, and gives its result or the chain of its failure.
+fn calls(set: impl Fn(dacapo_core::Activity) -> dacapo_core::Activity + Send + Sync + Clone + 'static) -> Options {
+    options().workflow("calls", move |ctx: Ctx, input| {
+        let set = set.clone();
+        async move { set(ctx.activity("work", input)).await }
+    })
+}
+
+/// Notes when each attempt began, and fails.
+fn failing(world: &World) -> impl Fn(dacapo_worker::ActivityCtx, Payload) -> Result<Payload, Failure> + use<> {
+    let world = world.clone();
+    move |ctx, _| {
+        world.note(format!("{} at {:?}", ctx.info().attempt, since_start(ctx.info().started)));
+        Err(Failure::application("no luck").typed("Luck"))
+    }
+}
+
+/// S4-39 C-41
+#[test]
+fn by_default_a_failing_activity_is_tried_three_times_more_with_growing_pauses() {
+    let world = World::default();
+    let noted = world.clone();
+    let serve = move || calls(|activity| activity).activity("work", failing(&noted));
+    over_every_cache_and_restart(serve, |stage| {
+        let before = world.count();
+        stage.start("calls", "a", "").unwrap();
+        stage.advance(secs(2));
+        let stage = stage.restart();
+        assert_eq!(failed(&stage, "a"), (Status::Failed, "activity work failed: no luck".to_owned()));
+        assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 1s", "3 at 3s", "4 at 7s"]);
+        let failure = describe(&stage, "a").result.unwrap().unwrap_err();
+        let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
+        assert_eq!((about.activity.as_str(), about.retry), ("work", RetryState::MaximumAttemptsReached));
+        assert_eq!(failure.cause().unwrap().type_name.as_deref(), Some("Luck"));
+        assert_eq!(rows(&stage, "a"), NO_ROWS);
+        (stage, vec!["a"])
+    });
+}
+
+/// S2-28
+#[test]
+fn a_failed_activity_is_an_error_value_that_code_may_handle() {
+    async fn handles(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let Err(failure) = ctx.activity("work", "").retry(Retry::none()).await else { panic!("it fails") };
+        Ok(payload(format!("handled: {failure}")))
+    }
+    let serve = || {
+        let failing = failing(&World::default());
+        calls(|activity| activity.retry(Retry::none())).workflow("handles", handles).activity("work", failing)
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("handles", "a", "").unwrap();
+        stage.start("calls", "b", "").unwrap();
+        assert_eq!(stage.result("a"), completed("handled: activity work failed: no luck"));
+        assert_eq!(failed(stage, "b"), (Status::Failed, "activity work failed: no luck".to_owned()));
+        vec!["a", "b"]
+    });
+}
+
+#[test]
+fn failures_that_say_so_and_types_that_are_named_are_not_tried_again() {
+    let world = World::default();
+    let (noted, pointless) = (world.clone(), world.clone());
+    let serve = move || {
+        let pointless = pointless.clone();
+        let picky = Retry { not_retryable: vec!["Luck".into()], ..Retry::exponential() };
+        calls(move |activity| activity.retry(picky.clone()))
+            .activity("work", failing(&noted))
+            .workflow("pointless", |ctx: Ctx, _| async move { ctx.activity("pointless", "").await })
+            .activity("pointless", move |ctx, _| {
+                pointless.note(format!("pointless {}", ctx.info().attempt));
+                Err(Failure::application("never").not_retryable())
+            })
+    };
+    over_every_cache(serve, |stage| {
+        let before = world.count();
+        stage.start("calls", "a", "").unwrap();
+        stage.start("pointless", "b", "").unwrap();
+        for id in ["a", "b"] {
+            let failure = stage.result(id).1.unwrap_err();
+            let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
+            assert_eq!(about.retry, RetryState::NonRetryableFailure);
+        }
+        assert_eq!(world.notes()[before..], ["1 at 0ns", "pointless 1"]);
+        vec!["a", "b"]
+    });
+}
+
+/// C-44: a panic in an activity is a failure that is worth another try.
+#[test]
+fn an_activity_that_panics_is_tried_again() {
+    let serve = || {
+        calls(|activity| activity).activity("work", |ctx, _| match ctx.info().attempt {
+            1 => panic!("out of cheese"),
+            attempt => Ok(payload(attempt.to_string())),
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("calls", "a", "").unwrap();
+        stage.settle();
+        let pending = describe(stage, "a").pending;
+        let seen = pending.iter().map(|task| (task.attempt, task.last_failure.as_ref().map(ToString::to_string)));
+        assert_eq!(seen.collect::<Vec<_>>(), [(2, Some("the activity panicked: out of cheese".to_owned()))]);
+        assert_eq!(stage.result("a"), completed("2"));
+        vec!["a"]
+    });
+}
+
+/// S4-40 S4-5
+#[test]
+fn an_activity_without_a_timeout_may_take_thirty_days() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = move || {
+        let gate = held.clone();
+        calls(|activity| activity).waiting("work", move |_, _| gate.pass())
+    };
+    over_every_cache(serve, |stage| {
+        gate.shut();
+        stage.start("calls", "a", "").unwrap();
+        stage.advance(secs(30 * 86_400));
+        assert_eq!(describe(stage, "a").pending[0].state, "running");
+        gate.open(Ok("late".into()));
+        assert_eq!(stage.result("a"), completed("late"));
+        vec!["a"]
+    });
+}
+
+/// S4-40
+#[test]
+fn an_attempt_that_takes_too_long_is_given_up_and_tried_again() {
+    let world = World::default();
+    let noted = world.clone();
+    let serve =
+        move || {
+            let world = noted.clone();
+            calls(|activity| activity.start_to_close(std::time::Duration::from_millis(100)).retry(every_second(2)))
+                .waiting("work", move |ctx, _| {
+                    let world = world.clone();
+                    async move {
+                        world.note(format!("{} at {:?}", ctx.info().attempt, since_start(ctx.info().started)));
+                        std::future::pending().await
+                    }
+                })
+        };
+    over_every_cache(serve, |stage| {
+        let before = world.count();
+        stage.start("calls", "a", "").unwrap();
+        let failure = stage.result("a").1.unwrap_err();
+        assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 1.1s"]);
+        let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
+        assert_eq!(about.retry, RetryState::MaximumAttemptsReached);
+        let cause = failure.cause().unwrap();
+        assert_eq!(cause.kind, FailureKind::Timeout(TimeoutKind::StartToClose));
+        assert_eq!(cause.message, "the attempt took too long (start-to-close timeout)");
+        assert_eq!(since_start(stage.now()), std::time::Duration::from_millis(1_200));
+        vec!["a"]
+    });
+}
+
+#[test]
+fn all_attempts_together_may_take_so_long_and_the_last_failure_is_the_cause() {
+    let serve = || {
+        calls(|activity| activity.schedule_to_close(secs(10)).retry(Retry { attempts: 0, ..Retry::exponential() }))
+            .activity("work", failing(&World::default()))
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        stage.start("calls", "a", "").unwrap();
+        stage.advance(secs(4));
+        let stage = stage.restart();
+        let failure = stage.result("a").1.unwrap_err();
+        let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
+        // The fourth attempt fails after seven seconds, and the next would come after fifteen.
+        assert_eq!(about.retry, RetryState::Timeout);
+        assert_eq!(failure.to_string(), "activity work failed: no luck");
+        assert_eq!(since_start(describe(&stage, "a").closed.unwrap()), secs(7));
+        assert_eq!(rows(&stage, "a"), NO_ROWS);
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn an_attempt_that_runs_when_the_time_of_all_is_over_is_given_up() {
+    let serve =
+        || calls(|activity| activity.schedule_to_close(secs(10))).waiting("work", |_, _| std::future::pending());
+    over_every_cache_and_restart(serve, |stage| {
+        stage.start("calls", "a", "").unwrap();
+        stage.advance(secs(4));
+        let stage = stage.restart();
+        let failure = stage.result("a").1.unwrap_err();
+        assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToClose));
+        assert_eq!(since_start(describe(&stage, "a").closed.unwrap()), secs(10));
+        assert_eq!(rows(&stage, "a"), NO_ROWS);
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn an_activity_that_nobody_begins_in_time_fails() {
+    let serve = || {
+        let mut options = calls(|activity| activity.schedule_to_start(secs(10)))
+            .workflow("blocks", |ctx: Ctx, _| async move { ctx.activity("block", "").await })
+            .waiting("block", |_, _| std::future::pending())
+            .activity("work", |_, _| Ok("never".into()));
+        options.attempts = 1;
+        options
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("blocks", "a", "").unwrap();
+        stage.start("calls", "b", "").unwrap();
+        let failure = stage.result("b").1.unwrap_err();
+        assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToStart));
+        assert_eq!(failure.cause().unwrap().message, "no attempt began in time (schedule-to-start timeout)");
+        assert_eq!(since_start(describe(stage, "b").closed.unwrap()), secs(10));
+        assert_eq!(rows(stage, "b"), NO_ROWS);
+        vec!["a", "b"]
+    });
+}
+
+/// The queue of an activity may be one that nobody serves: that is what the timeout is for.
+#[test]
+fn an_activity_in_a_queue_that_nobody_serves_fails_in_time() {
+    let serve = || calls(|activity| activity.queue("elsewhere").schedule_to_start(secs(10)));
+    over_every_cache(serve, |stage| {
+        stage.start("calls", "a", "").unwrap();
+        let failure = stage.result("a").1.unwrap_err();
+        assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToStart));
+        assert_eq!(rows(stage, "a"), NO_ROWS);
+        vec!["a"]
+    });
+}
+
+/// S4-38
+#[test]
+fn an_activity_goes_to_its_workflow_s_queue_unless_it_names_another() {
+    let serve = || {
+        let mut options = options()
+            .workflow("both", |ctx: Ctx, _| async move {
+                let (own, other) = (ctx.activity("where", ""), ctx.activity("where", "").queue("fast"));
+                Ok(payload(format!("{} {}", own.await?, other.await?)))
+            })
+            .activity("where", |ctx, _| Ok(payload(ctx.info().queue.to_string())));
+        options.queues.insert("fast".into());
+        options
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("both", "a", "").unwrap();
+        let run = describe(stage, "a").run;
+        let queues: Vec<_> = stage.store().tasks_of(run).unwrap().into_iter().map(|task| task.queue).collect();
+        assert_eq!(queues, ["default", "fast"]);
+        assert_eq!(stage.result("a"), completed("default fast"));
+        vec!["a"]
+    });
+}
+
+/// S4-37 S4-5
+#[test]
+fn a_stored_task_can_be_read_back_with_all_that_was_asked_for() {
+    let set = |activity: dacapo_core::Activity| {
+        activity
+            .queue("elsewhere")
+            .retry(every_second(7))
+            .start_to_close(secs(9))
+            .priority(Priority { key: 3, ..Priority::default() })
+    };
+    let serve = move || calls(set);
+    over_every_cache(serve, |stage| {
+        stage.start("calls", "a", "in").unwrap();
+        let row = stage.store().tasks_of(describe(stage, "a").run).unwrap().remove(0);
+        assert_eq!((row.seq, row.queue.as_str(), row.priority, row.attempt), (Seq(0), "elsewhere", 3, 1));
+        assert_eq!((row.turn, row.position, row.holder, row.failure, row.details), (0, 0, None, None, None));
+        let task = stage.engine().reader().describe(&dacapo_engine::RunId::of("a")).unwrap().pending.remove(0);
+        assert_eq!((task.activity.as_str(), task.state, task.attempts), ("work", "pending", 7));
+        assert_eq!(since_start(task.scheduled), secs(0));
+        let history = stage.history("a");
+        for word in ["\"attempts\":7", "\"start_to_close\":\"9s\"", "\"queue\":\"elsewhere\"", "\"key\":3"] {
+            assert!(history.contains(word), "{word} is not in {history}");
+        }
+        vec!["a"]
+    });
+}
+
+/// S4-53
+#[test]
+fn lower_priority_numbers_go_first_and_zero_is_the_default() {
+    let world = World::default();
+    let noted = world.clone();
+    let serve = move || {
+        let world = noted.clone();
+        let mut options = options()
+            .workflow("three", |ctx: Ctx, _| async move {
+                let with = |key| Priority { key, ..Priority::default() };
+                let late = ctx.activity("work", "late").priority(with(5));
+                let usual = ctx.activity("work", "usual");
+                let early = ctx.activity("work", "early").priority(with(-5));
+                ctx.join([late, usual, early]).await;
+                Ok(Payload::empty())
+            })
+            .activity("work", move |_, input| {
+                world.note(text(&input));
+                Ok(input)
+            });
+        options.attempts = 1;
+        options
+    };
+    over_every_cache(serve, |stage| {
+        let before = world.count();
+        stage.start("three", "a", "").unwrap();
+        let tasks = stage.store().tasks_of(describe(stage, "a").run).unwrap();
+        assert_eq!(tasks.iter().map(|task| task.priority).collect::<Vec<_>>(), [5, 0, -5]);
+        assert_eq!(stage.result("a"), completed(""));
+        assert_eq!(world.notes()[before..], ["early", "usual", "late"]);
+        vec!["a"]
+    });
+}
+
+#[test]
+fn no_more_attempts_run_at_a_time_than_the_limit_says() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let stage = Stage::new({
+        let mut options = options()
+            .workflow("five", |ctx: Ctx, _| async move {
+                ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
+                Ok(Payload::empty())
+            })
+            .waiting("work", move |_, _| held.pass());
+        options.attempts = 2;
+        options
+    });
+    stage.start("five", "a", "").unwrap();
+    stage.settle();
+    let states: Vec<&str> = describe(&stage, "a").pending.iter().map(|task| task.state).collect();
+    assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
+    gate.open(Ok("".into()));
+    assert_eq!(stage.result("a"), completed(""));
+}
+
+/// S4-21 C-34
+#[test]
+fn a_detached_activity_is_done_after_its_run_completed_and_one_that_was_dropped_is_not() {
+    let world = World::default();
+    let noted = world.clone();
+    let serve = move || {
+        let world = noted.clone();
+        options()
+            .workflow("leaves", |ctx: Ctx, _| async move {
+                ctx.activity("work", "detached").detach();
+                drop(ctx.activity("work", "dropped"));
+                ctx.activity("work", "abandoned").cancel_type(CancelType::Abandon).detach();
+                Ok("left".into())
+            })
+            .activity("work", move |ctx, input| match ctx.info().attempt {
+                1 => Err(Failure::application("once more")),
+                _ => {
+                    world.note(text(&input));
+                    Ok(input)
+                }
+            })
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        let before = world.count();
+        stage.start("leaves", "a", "").unwrap();
+        stage.settle();
+        assert_eq!(rows(&stage, "a"), (2, 0, 0), "what was let go is stored with the end of its run");
+        let stage = stage.restart();
+        assert_eq!(stage.result("a"), completed("left"));
+        assert_eq!(world.notes()[before..], ["detached", "abandoned"]);
+        assert_eq!(rows(&stage, "a"), NO_ROWS);
+        (stage, vec!["a"])
+    });
+}
+
+/// S4-23
+#[test]
+fn commands_before_a_failure_are_committed_with_it() {
+    let world = World::default();
+    let noted = world.clone();
+    let serve = move || {
+        let world = noted.clone();
+        options()
+            .workflow("fails", |ctx: Ctx, _| async move {
+                ctx.activity("work", "detached").detach();
+                ctx.set_state("seen", "1");
+                Err(Failure::application("on purpose"))
+            })
+            .activity("work", move |_, input| {
+                world.note(text(&input));
+                Ok(input)
+            })
+    };
+    over_every_cache(serve, |stage| {
+        let before = world.count();
+        stage.start("fails", "a", "").unwrap();
+        assert_eq!(failed(stage, "a"), (Status::Failed, "on purpose".to_owned()));
+        let expected = expect![[r#"
+            0 at 0ns: start fails -> activity work, state seen = 1, fail on purpose
+        "#]];
+        expected.assert_eq(&turns(stage, "a"));
+        assert_eq!(world.notes()[before..], ["detached"]);
+        vec!["a"]
+    });
+}
+
+/// A signal while an activity that nobody awaits is pending must not disturb it.
+#[test]
+fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
+    let serve = || {
+        options()
+            .workflow("goes on", |ctx: Ctx, _| async move {
+                ctx.activity("work", "").detach();
+                ctx.signal("go").await?;
+                Ok("done".into())
+            })
+            .activity("work", |_, _| Ok("nobody's".into()))
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("goes on", "a", "").unwrap();
+        stage.settle();
+        assert_eq!(rows(stage, "a"), NO_ROWS);
+        signal(stage, "a", "go", "");
+        assert_eq!(stage.result("a"), completed("done"));
+        vec!["a"]
+    });
+}

@@ -1,0 +1,269 @@
+//! Children: runs that a run starts, awaits, and leaves behind.
+
+use dacapo_core::{CancelType, Ctx, Failure, FailureKind, IdReuse, ParentClose, Payload, Target};
+use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_store::{RunFilter, Status};
+use dacapo_testkit::expect;
+
+use crate::kit::{
+    NO_ROWS, Serve, completed, describe, failed, options, over_every_cache, over_every_cache_and_restart, payload,
+    rows, secs, status, text, turns,
+};
+
+async fn doubles(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
+    ctx.sleep(secs(10)).await?;
+    match text(&input).parse::<u64>() {
+        Ok(number) => Ok(payload((number * 2).to_string())),
+        Err(_) => Err(Failure::application("no number").typed("Input")),
+    }
+}
+
+async fn asks_child(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
+    ctx.child("doubles", input).workflow_id("child").await
+}
+
+fn family() -> Options {
+    options().workflow("doubles", doubles).workflow("asks", asks_child)
+}
+
+/// S4-26
+#[test]
+fn a_child_is_a_run_of_its_own_whose_result_its_parent_gets() {
+    over_every_cache_and_restart(family, |stage| {
+        stage.start("asks", "a", "4").unwrap();
+        stage.advance(secs(5));
+        let stage = stage.restart();
+        let parent = describe(&stage, "a");
+        let row = stage.store().find("child", None).unwrap().unwrap();
+        assert_eq!(row.parent.map(|link| link.run), Some(parent.run));
+        assert_eq!(stage.result("a"), completed("8"));
+        let expected = expect![[r#"
+            0 at 0ns: start asks -> child doubles
+            1 at 0ns: resolve #0 child start ->
+            2 at 10s: resolve #0 child -> complete 8
+        "#]];
+        expected.assert_eq(&turns(&stage, "a"));
+        assert_eq!((rows(&stage, "a"), rows(&stage, "child")), (NO_ROWS, NO_ROWS));
+        (stage, vec!["a", "child"])
+    });
+}
+
+/// S4-26
+#[test]
+fn a_child_that_fails_is_a_failure_of_its_own_kind_with_the_child_s_as_its_cause() {
+    over_every_cache(family, |stage| {
+        stage.start("asks", "a", "many").unwrap();
+        let (status, result) = stage.result("a");
+        let failure = result.unwrap_err();
+        let said = (status, failure.to_string());
+        assert_eq!(said, (Status::Failed, "child workflow doubles failed: no number".to_owned()));
+        let FailureKind::Child(child) = &failure.kind else { panic!("{failure:?}") };
+        assert_eq!((child.workflow.as_str(), child.workflow_id.as_str()), ("doubles", "child"));
+        assert_eq!(failure.cause().unwrap().type_name.as_deref(), Some("Input"));
+        vec!["a", "child"]
+    });
+}
+
+#[test]
+fn a_child_whose_id_is_in_use_fails_to_start_and_says_who_has_it() {
+    over_every_cache(family, |stage| {
+        stage.start("doubles", "child", "1").unwrap();
+        stage.start("asks", "a", "4").unwrap();
+        let (status, failure) = failed(stage, "a");
+        assert_eq!(status, Status::Failed);
+        assert_eq!(
+            failure,
+            "workflow id \"child\" is in use by run run-000001: wait for it to close, or choose another conflict policy"
+        );
+        assert_eq!(stage.result("child"), completed("2"));
+        vec!["a", "child"]
+    });
+}
+
+#[test]
+fn a_child_may_refuse_an_id_that_was_used_before() {
+    let serve = || {
+        family().workflow("asks anew", |ctx: Ctx, _| async move {
+            ctx.child("doubles", "1").workflow_id("child").id_reuse(IdReuse::RejectDuplicate).await
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("doubles", "child", "1").unwrap();
+        assert_eq!(stage.result("child"), completed("2"));
+        stage.start("asks anew", "a", "").unwrap();
+        let (status, failure) = failed(stage, "a");
+        assert_eq!(status, Status::Failed);
+        assert_eq!(
+            failure,
+            "workflow id \"child\" was used by run run-000001, which is completed, and its policy does not allow it again"
+        );
+        vec!["a"]
+    });
+}
+
+#[test]
+fn when_a_parent_closes_its_children_end_or_are_asked_or_go_on() {
+    let serve = || {
+        family().workflow("leaves", |ctx: Ctx, policy: Payload| async move {
+            let policy = match text(&policy).as_str() {
+                "terminate" => ParentClose::Terminate,
+                "cancel" => ParentClose::RequestCancel,
+                _ => ParentClose::Abandon,
+            };
+            let child = ctx.child("doubles", "5").workflow_id("child").parent_close(policy);
+            child.started().await?.detach();
+            Ok("left".into())
+        })
+    };
+    let ends = [
+        ("terminate", Status::Terminated, "the parent closed"),
+        ("cancel", Status::Cancelled, "the parent closed"),
+        ("abandon", Status::Completed, "10"),
+    ];
+    for (policy, status, said) in ends {
+        over_every_cache(serve, |stage| {
+            stage.start("leaves", "a", policy).unwrap();
+            assert_eq!(stage.result("a"), completed("left"));
+            let (ended, result) = stage.result("child");
+            let result = result.map_or_else(|failure| failure.to_string(), |value| text(&value));
+            assert_eq!((ended, result.as_str()), (status, said), "{policy}");
+            assert_eq!((rows(stage, "a"), rows(stage, "child")), (NO_ROWS, NO_ROWS), "{policy}");
+            vec!["a", "child"]
+        });
+    }
+}
+
+/// A parent that gives up on a child after a second.
+fn giving_up(cancel: CancelType) -> Options {
+    family().workflow("gives up", move |ctx: Ctx, _| async move {
+        let child = ctx.child("doubles", "5").workflow_id("child").cancel_type(cancel);
+        let (child, handle) = ctx.cancellable(child.parent_close(ParentClose::Abandon));
+        let child = ctx.launch(async move { Ok(child.await) });
+        ctx.sleep(secs(1)).await?;
+        handle.cancel("enough");
+        let result = child.await?.map_err(|failure| failure.to_string());
+        Ok(payload(format!("{result:?}")))
+    })
+}
+
+#[test]
+fn a_child_that_is_given_up_is_asked_and_awaited_as_its_cancel_type_says() {
+    let ends = [
+        (CancelType::TryCancel, "Err(\"enough\")", Status::Cancelled),
+        (CancelType::Abandon, "Err(\"enough\")", Status::Completed),
+        (CancelType::WaitCompleted, "Err(\"child workflow doubles failed: enough\")", Status::Cancelled),
+    ];
+    for (cancel, result, child) in ends {
+        over_every_cache(
+            || giving_up(cancel),
+            |stage| {
+                stage.start("gives up", "a", "").unwrap();
+                assert_eq!(stage.result("a"), completed(result), "{cancel:?}");
+                assert_eq!(status(stage, "child"), child, "{cancel:?}");
+                vec!["a", "child"]
+            },
+        );
+    }
+}
+
+#[test]
+fn a_child_that_is_terminated_is_a_failure_of_its_parent_s_call() {
+    over_every_cache(family, |stage| {
+        stage.start("asks", "a", "4").unwrap();
+        stage.advance(secs(1));
+        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("child"), "by hand")), Ok(()));
+        let said = "child workflow doubles is terminated: by hand".to_owned();
+        assert_eq!(failed(stage, "a"), (Status::Failed, said));
+        assert_eq!(stage.store().next_due().unwrap().filter(|due| *due <= stage.now()), None);
+        vec!["a"]
+    });
+}
+
+#[test]
+fn a_child_in_a_queue_that_is_not_served_here_is_started_and_waits_there() {
+    let serve = || {
+        family().workflow("elsewhere", |ctx: Ctx, _| async move {
+            let child = ctx.child("somebody's", "").workflow_id("child").queue("elsewhere");
+            let child = child.started().await?;
+            Ok(payload(child.run_id().to_string()))
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("elsewhere", "a", "").unwrap();
+        let (status, result) = stage.result("a");
+        let run_id = text(&result.unwrap());
+        assert_eq!((status, run_id.as_str()), (Status::Completed, describe(stage, "child").run_id.as_str()));
+        vec!["a"]
+    });
+}
+
+/// T-21
+#[test]
+fn children_without_a_name_get_ids_of_their_own_over_restarts() {
+    let serve = || {
+        family().workflow("many", |ctx: Ctx, _| async move {
+            let mut sum = 0;
+            for number in 0..5_u64 {
+                let doubled = ctx.child("doubles", number.to_string()).await?;
+                sum += text(&doubled).parse::<u64>().unwrap();
+            }
+            Ok(payload(sum.to_string()))
+        })
+    };
+    over_every_cache_and_restart(serve, |mut stage| {
+        stage.start("many", "a", "").unwrap();
+        for _ in 0..5 {
+            stage.advance(secs(7));
+            stage = stage.restart();
+        }
+        assert_eq!(stage.result("a"), completed("20"));
+        let children = RunFilter { workflow: Some("doubles".into()), ..RunFilter::default() };
+        assert_eq!(stage.engine().reader().count(&children), Ok(5));
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn a_signal_to_another_run_arrives_once_and_the_sender_knows() {
+    let serve = || {
+        options()
+            .workflow("sends", |ctx: Ctx, _| async move {
+                let told = ctx.signal_external(Target::workflow("b"), "news", "good").await;
+                let lost = ctx.signal_external(Target::workflow("nobody"), "news", "lost").await;
+                Ok(payload(format!("{told:?} {}", lost.unwrap_err())))
+            })
+            .workflow("hears", |ctx: Ctx, _| async move {
+                let signal = ctx.signal("news").await?;
+                ctx.sleep(secs(10)).await?;
+                let more = ctx.try_signal("news").is_some();
+                Ok(payload(format!("{} from {}, more: {more}", signal.input[0], signal.identity)))
+            })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("hears", "b", "").unwrap();
+        stage.start("sends", "a", "").unwrap();
+        assert_eq!(stage.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
+        assert_eq!(stage.result("b"), completed("good from a, more: false"));
+        vec!["a", "b"]
+    });
+}
+
+#[test]
+fn a_request_to_cancel_another_run_arrives_or_its_sender_is_told() {
+    let serve = || {
+        family().workflow("cancels", |ctx: Ctx, _| async move {
+            let asked = ctx.cancel_external(Target::workflow("b"), "not needed").await;
+            let lost = ctx.cancel_external(Target::workflow("nobody"), "not needed").await;
+            Ok(payload(format!("{asked:?} {}", lost.unwrap_err())))
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("doubles", "b", "1").unwrap();
+        stage.start("cancels", "a", "").unwrap();
+        assert_eq!(stage.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
+        assert_eq!(failed(stage, "b"), (Status::Cancelled, "not needed".to_owned()));
+        let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
+        assert_eq!(stage.engine().describe(&RunId::of("nobody")), Err(nobody));
+        vec!["a", "b"]
+    });
+}

@@ -1,0 +1,128 @@
+//! Heartbeats: how far an attempt is, and whether it still lives.
+
+use std::time::Duration;
+
+use dacapo_core::{Ctx, FailureKind, Payload, TimeoutKind};
+use dacapo_engine::Options;
+use dacapo_worker::ActivityCtx;
+
+use crate::kit::{
+    Gate, Serve, World, completed, describe, every_second, options, over_every_cache, over_every_cache_and_restart,
+    payload, secs, since_start, text,
+};
+
+/// An activity that reports at once and then never again; later attempts give what the one before reported.
+async fn reports(ctx: ActivityCtx, _: Payload) -> Result<Payload, dacapo_core::Failure> {
+    match &ctx.info().details {
+        Some(details) => Ok(payload(format!("{} after {}", ctx.info().attempt, text(details)))),
+        None => {
+            ctx.heartbeat_payload("half");
+            std::future::pending().await
+        }
+    }
+}
+
+fn reporting(timeout: u64, attempts: u32) -> Options {
+    let call = move |ctx: Ctx, _| async move {
+        ctx.activity("work", "").heartbeat(secs(timeout)).retry(every_second(attempts)).await
+    };
+    options().workflow("calls", call).waiting("work", reports)
+}
+
+#[test]
+fn an_attempt_that_falls_silent_is_given_up_and_the_next_knows_how_far_it_was() {
+    over_every_cache(
+        || reporting(10, 3),
+        |stage| {
+            stage.start("calls", "a", "").unwrap();
+            assert_eq!(stage.result("a"), completed("2 after half"));
+            assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(11));
+            vec!["a"]
+        },
+    );
+}
+
+#[test]
+fn an_attempt_that_was_silent_for_too_long_fails_with_that_kind() {
+    over_every_cache(
+        || reporting(10, 1),
+        |stage| {
+            stage.start("calls", "a", "").unwrap();
+            let failure = stage.result("a").1.unwrap_err();
+            assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::Heartbeat));
+            assert_eq!(failure.cause().unwrap().message, "the attempt was silent for too long (heartbeat timeout)");
+            assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(10));
+            vec!["a"]
+        },
+    );
+}
+
+/// Reports are stored at most once in 80 hundredths of the timeout, so a first report that comes at once is not.
+#[test]
+fn what_was_reported_is_handed_to_the_next_attempt_after_a_restart_once_it_was_stored() {
+    let beat = World::default();
+    let heard = beat.clone();
+    let serve = move || {
+        let heard = heard.clone();
+        let call = |ctx: Ctx, _| async move { ctx.activity("work", "").heartbeat(secs(10)).await };
+        options().workflow("calls", call).waiting("work", move |ctx: ActivityCtx, _| {
+            let heard = heard.clone();
+            std::future::poll_fn(move |_| {
+                if let Some(details) = &ctx.info().details {
+                    let seen = format!("{} after {}", ctx.info().attempt, text(details));
+                    return std::task::Poll::Ready(Ok(payload(seen)));
+                }
+                if let Some(last) = heard.notes().last() {
+                    ctx.heartbeat_payload(last.clone());
+                }
+                std::task::Poll::Pending
+            })
+        })
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        stage.start("calls", "a", "").unwrap();
+        beat.note("early");
+        stage.advance(secs(1));
+        let stored = |stage: &dacapo_testkit::Stage| {
+            let row = stage.store().tasks_of(describe(stage, "a").run).unwrap().remove(0);
+            row.details.map(|bytes| bytes.len())
+        };
+        assert_eq!(stored(&stage), None);
+        assert_eq!(describe(&stage, "a").pending[0].details, Some("early".into()));
+        beat.note("later");
+        stage.advance(secs(8));
+        assert!(stored(&stage).is_some());
+        let seen = describe(&stage, "a").pending.remove(0);
+        assert_eq!((seen.details, seen.last_heartbeat.map(since_start)), (Some("later".into()), Some(secs(9))));
+        let stage = stage.restart();
+        assert_eq!(stage.result("a"), completed("1 after later"));
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn an_attempt_that_reports_in_time_may_take_as_long_as_it_likes() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = move || {
+        let call =
+            |ctx: Ctx, _| async move { ctx.activity("work", "").heartbeat(secs(2)).retry(every_second(1)).await };
+        let gate = held.clone();
+        options().workflow("calls", call).waiting("work", move |ctx: ActivityCtx, _| {
+            let mut pass = Box::pin(gate.pass());
+            std::future::poll_fn(move |cx| {
+                ctx.heartbeat_payload("alive");
+                pass.as_mut().poll(cx)
+            })
+        })
+    };
+    over_every_cache(serve, |stage| {
+        gate.shut();
+        stage.start("calls", "a", "").unwrap();
+        (0..40).for_each(|_| stage.advance(Duration::from_millis(500)));
+        gate.open(Ok("done".into()));
+        assert_eq!(stage.result("a"), completed("done"));
+        assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(20));
+        vec!["a"]
+    });
+}

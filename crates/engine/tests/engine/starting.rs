@@ -1,0 +1,292 @@
+//! Starting: delays, retries, timeouts, and whose a workflow id is.
+
+use std::time::Duration;
+
+use dacapo_core::{Ctx, Failure, FailureKind, IdReuse, Payload, Retry};
+use dacapo_engine::{EngineError, NewStart, Options, RunId, StartedAs};
+use dacapo_store::{Conflict, Refused, RunFilter, Status};
+use dacapo_testkit::{Stage, expect};
+
+use crate::kit::{
+    NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,
+    over_every_cache_and_restart, payload, rows, secs, signal, since_start, status, turns,
+};
+
+async fn waits(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
+    ctx.signal("go").await?;
+    Ok(input)
+}
+
+fn serving() -> Options {
+    options().workflow("waits", waits).workflow("returns", |_: Ctx, input| async move { Ok(input) })
+}
+
+fn new(workflow: &'static str) -> NewStart {
+    NewStart { workflow: workflow.into(), workflow_id: "a".into(), input: vec!["1".into()], ..NewStart::default() }
+}
+
+fn start(stage: &Stage, new: NewStart) -> Result<StartedAs, EngineError> {
+    stage.wait(stage.engine().start(new))
+}
+
+#[test]
+fn a_delayed_run_is_open_at_once_and_begins_in_time_even_after_a_restart() {
+    over_every_cache_and_restart(serving, |stage| {
+        start(&stage, NewStart { delay: Some(secs(100)), ..new("returns") }).unwrap();
+        stage.advance(secs(60));
+        assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 0));
+        let stage = stage.restart();
+        assert_eq!(stage.result("a"), completed("1"));
+        assert_eq!(turns(&stage, "a"), "0 at 100s: start returns -> complete 1\n");
+        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
+        (stage, vec!["a"])
+    });
+}
+
+/// Mail for a run that has not begun waits with its start.
+#[test]
+fn a_signal_to_a_delayed_run_waits_for_its_first_turn() {
+    over_every_cache(serving, |stage| {
+        start(stage, NewStart { delay: Some(secs(100)), ..new("waits") }).unwrap();
+        signal(stage, "a", "go", "");
+        stage.advance(secs(50));
+        assert_eq!(rows(stage, "a"), (0, 1, 2));
+        assert_eq!(stage.result("a"), completed("1"));
+        assert_eq!(turns(stage, "a"), "0 at 100s: start waits, signal go -> complete 1\n");
+        vec!["a"]
+    });
+}
+
+#[test]
+fn a_delayed_run_that_is_terminated_never_begins() {
+    over_every_cache(serving, |stage| {
+        start(stage, NewStart { delay: Some(secs(100)), ..new("returns") }).unwrap();
+        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("a"), "never mind")), Ok(()));
+        stage.play_out();
+        assert_eq!((status(stage, "a"), describe(stage, "a").turns), (Status::Terminated, 0));
+        assert_eq!(stage.store().next_due().unwrap(), None);
+        vec!["a"]
+    });
+}
+
+#[test]
+fn a_run_that_takes_longer_than_its_run_timeout_is_timed_out() {
+    over_every_cache_and_restart(serving, |stage| {
+        start(&stage, NewStart { run_timeout: Some(secs(60)), ..new("waits") }).unwrap();
+        let stage = stage.restart();
+        let (status, result) = stage.result("a");
+        let failure = result.unwrap_err();
+        let said = (status, failure.to_string());
+        assert_eq!(said, (Status::TimedOut, "the run took longer than its run timeout".to_owned()));
+        assert!(matches!(failure.kind, FailureKind::Timeout(_)));
+        assert_eq!(since_start(describe(&stage, "a").closed.unwrap()), secs(60));
+        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn a_run_that_ends_in_time_leaves_no_timeouts_behind() {
+    over_every_cache(serving, |stage| {
+        let timeouts = NewStart { run_timeout: Some(secs(60)), execution_timeout: Some(secs(90)), ..new("returns") };
+        start(stage, timeouts).unwrap();
+        assert_eq!(stage.result("a"), completed("1"));
+        assert_eq!((since_start(stage.now()), stage.store().next_due().unwrap()), (secs(0), None));
+        vec!["a"]
+    });
+}
+
+fn failing_workflow(world: &World) -> Options {
+    let world = world.clone();
+    options().workflow("fails", move |ctx: Ctx, input| {
+        let world = world.clone();
+        async move {
+            let info = ctx.info().unwrap();
+            let (attempt, lineage) = (info.start.attempt, info.start.lineage.clone().unwrap());
+            if !info.replaying {
+                world.note(format!("{attempt} at {:?} {:?}", since_start(ctx.now()), lineage.continued_because));
+            }
+            match attempt {
+                3 => Ok(input),
+                _ => Err(Failure::application(format!("try {attempt}")).typed("Luck")),
+            }
+        }
+    })
+}
+
+#[test]
+fn a_workflow_with_a_retry_policy_is_run_again_with_pauses_as_one_chain() {
+    let world = World::default();
+    let serve = || {
+        let mut options = failing_workflow(&world);
+        options.double_play = false;
+        options
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        let before = world.count();
+        let first = start(&stage, NewStart { retry: Some(Retry::exponential()), ..new("fails") }).unwrap();
+        stage.advance(secs(2));
+        let stage = stage.restart();
+        assert_eq!(stage.result("a"), completed("1"));
+        let tries = ["1 at 0ns None", "2 at 1s Some(Retry)", "3 at 3s Some(Retry)"];
+        assert_eq!(world.notes()[before..], tries);
+        let last = describe(&stage, "a");
+        assert_eq!((last.first_run_id.clone(), last.run_id != first.run_id), (first.run_id.clone(), true));
+        let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
+        assert_eq!(stage.wait(stage.engine().result(&of_first)).unwrap(), completed("1"), "the chain is followed");
+        assert_eq!(stage.store().next_due().unwrap(), None);
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn a_workflow_is_not_run_again_after_its_last_try_or_for_a_failure_that_is_not_worth_it() {
+    let world = World::default();
+    let picky = Retry { not_retryable: vec!["Luck".into()], ..Retry::exponential() };
+    for (retry, said) in [(every_second(2), "try 2"), (picky, "try 1"), (Retry::none(), "try 1")] {
+        over_every_cache(
+            || failing_workflow(&world),
+            |stage| {
+                start(stage, NewStart { retry: Some(retry.clone()), ..new("fails") }).unwrap();
+                assert_eq!(failed(stage, "a"), (Status::Failed, said.to_owned()));
+                vec!["a"]
+            },
+        );
+    }
+}
+
+#[test]
+fn the_time_of_all_tries_together_is_the_execution_timeout() {
+    let world = World::default();
+    over_every_cache(
+        || failing_workflow(&world),
+        |stage| {
+            let slow = Retry { initial: secs(100), longest: secs(100), ..Retry::exponential() };
+            let with = NewStart { retry: Some(slow), execution_timeout: Some(secs(50)), ..new("fails") };
+            start(stage, with).unwrap();
+            assert_eq!(failed(stage, "a"), (Status::Failed, "try 1".to_owned()), "the next try would come too late");
+            vec!["a"]
+        },
+    );
+}
+
+#[test]
+fn a_workflow_id_in_use_is_refused_or_given_or_taken_over() {
+    over_every_cache(serving, |stage| {
+        let first = start(stage, new("waits")).unwrap();
+        let refused = start(stage, new("waits")).unwrap_err();
+        let (workflow_id, run_id) = (first.workflow_id.clone(), first.run_id.clone());
+        assert_eq!(refused, Refused::InUse { workflow_id, run_id, conflict: Conflict::Fail }.into());
+        let existing = start(stage, NewStart { conflict: Conflict::UseExisting, ..new("waits") }).unwrap();
+        assert_eq!(existing, StartedAs { fresh: false, ..first.clone() });
+        let taken = start(stage, NewStart { conflict: Conflict::TerminateExisting, ..new("waits") }).unwrap();
+        assert!(taken.fresh && taken.run_id != first.run_id);
+        let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
+        let (ended, failure) = stage.wait(stage.engine().result(&of_first)).unwrap();
+        assert_eq!(
+            (ended, failure.unwrap_err().message),
+            (Status::Terminated, "another run took its workflow id".into())
+        );
+        let reuse = NewStart { reuse: IdReuse::TerminateIfRunning, ..new("waits") };
+        assert!(start(stage, reuse).unwrap().fresh);
+        signal(stage, "a", "go", "");
+        assert_eq!(stage.result("a"), completed("1"));
+        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(3));
+        vec!["a"]
+    });
+}
+
+#[test]
+fn a_used_workflow_id_may_be_refused_always_or_unless_its_run_failed() {
+    over_every_cache(
+        || failing_workflow(&World::default()).workflow("returns", |_: Ctx, input| async move { Ok(input) }),
+        |stage| {
+            start(stage, new("fails")).unwrap();
+            assert_eq!(failed(stage, "a").0, Status::Failed);
+            let again = |reuse, workflow| start(stage, NewStart { reuse, ..new(workflow) });
+            assert!(again(IdReuse::AllowDuplicateFailedOnly, "returns").is_ok());
+            assert_eq!(stage.result("a"), completed("1"));
+            for reuse in [IdReuse::AllowDuplicateFailedOnly, IdReuse::RejectDuplicate] {
+                let refused = again(reuse, "returns").unwrap_err();
+                assert!(matches!(refused, EngineError::Refused(Refused::Used { status: Status::Completed, .. })));
+            }
+            assert!(again(IdReuse::AllowDuplicate, "returns").is_ok());
+            vec!["a"]
+        },
+    );
+}
+
+#[test]
+fn the_same_request_is_the_same_start_even_after_its_run_closed() {
+    over_every_cache_and_restart(serving, |stage| {
+        let asked = || NewStart { request: Some("r-1".into()), ..new("returns") };
+        let first = start(&stage, asked()).unwrap();
+        assert_eq!(stage.result("a"), completed("1"));
+        let stage = stage.restart();
+        assert_eq!(start(&stage, asked()), Ok(StartedAs { fresh: false, ..first }));
+        let other = start(&stage, NewStart { workflow_id: "b".into(), ..asked() }).unwrap_err();
+        assert_eq!(other, Refused::OtherRequest("r-1".into()).into());
+        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(1));
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn what_cannot_be_started_is_refused_and_says_why() {
+    let stage = Stage::new(serving());
+    let said = |new: NewStart| start(&stage, new).unwrap_err().to_string();
+    let zero = Some(Duration::ZERO);
+    let answers = [
+        said(new("sleeps")),
+        said(NewStart { workflow_id: "".into(), ..new("returns") }),
+        said(NewStart { workflow_id: "a\nb".into(), ..new("returns") }),
+        said(NewStart { workflow_id: "x".repeat(1_001).into(), ..new("returns") }),
+        said(NewStart { run_timeout: zero, ..new("returns") }),
+    ];
+    let expected = expect![[r#"
+        no workflow "sleeps" is registered here; registered are: returns, waits. Add it to `serve`, or name another queue that serves it
+        a workflow id is empty
+        a workflow id holds control characters: "a\nb"
+        a workflow id has 1001 bytes; 1000 are allowed
+        the run timeout is zero: it would end the run before it begins
+    "#]];
+    expected.assert_eq(&(answers.join("\n") + "\n"));
+    assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(0));
+}
+
+/// Runs of other queues are somebody else's to play.
+#[test]
+fn a_run_in_a_queue_that_is_not_served_here_waits_for_a_program_that_serves_it() {
+    over_every_cache_and_restart(serving, |stage| {
+        start(&stage, NewStart { queue: Some("elsewhere".into()), ..new("waits") }).unwrap();
+        signal(&stage, "a", "go", "");
+        stage.play_out();
+        assert_eq!((describe(&stage, "a").turns, rows(&stage, "a")), (0, (0, 0, 2)));
+        let mut options = stage.options().clone();
+        options.queues.insert("elsewhere".into());
+        let stage = stage.redeploy(options);
+        assert_eq!(stage.result("a"), completed("1"));
+        (stage, vec!["a"])
+    });
+}
+
+/// S2-1: what a run was told when it began, it is told.
+#[test]
+fn a_run_knows_its_memo_and_attributes_and_ids() {
+    let serve = || {
+        options().workflow("looks", |ctx: Ctx, _| async move {
+            let info = ctx.info().unwrap();
+            Ok(payload(format!(
+                "{} {} {:?} {:?}",
+                info.start.workflow_id, info.start.run_id, info.memo, info.search_attributes
+            )))
+        })
+    };
+    over_every_cache(serve, |stage| {
+        let memo = [("note".into(), "m".into())].into();
+        let search_attributes = [("city".into(), "Rome".into())].into();
+        start(stage, NewStart { memo, search_attributes, ..new("looks") }).unwrap();
+        assert_eq!(stage.result("a"), completed("a run-000001 {\"note\": m} {\"city\": Rome}"));
+        vec!["a"]
+    });
+}
