@@ -9,7 +9,7 @@ use dacapo::{
     ActivityFn, ActivityType, App, Catalog, EngineError, Error, Failure, Handle, Promise, Query, Register, Signal,
     Status, Timestamp, Update, WorkflowFn, WorkflowType,
 };
-use dacapo_core::Transcript;
+use dacapo_core::{Name, Transcript};
 use dacapo_engine::{Cache, Description, Options, Reader, RunId};
 use dacapo_store::{MemoryStore, RunFilter, Store};
 use serde::Serialize;
@@ -54,6 +54,8 @@ pub struct Kit {
     /// When each process dies that is yet to begin.
     doom: VecDeque<u64>,
     deaths: Vec<Moment>,
+    /// What each dead process left in the store, by run id.
+    left: Vec<BTreeMap<Name, Transcript>>,
     next_id: u64,
     next_key: u64,
 }
@@ -87,6 +89,7 @@ impl Kit {
             stage: None,
             doom: VecDeque::new(),
             deaths: Vec::new(),
+            left: Vec::new(),
             next_id: 0,
             next_key: 0,
         }
@@ -386,6 +389,10 @@ impl Kit {
         runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()
     }
 
+    fn by_run_id(&mut self) -> BTreeMap<Name, Transcript> {
+        self.histories().into_iter().map(|(run, history)| (run.run_id, history)).collect()
+    }
+
     /// How many attempts there were, in all processes so far.
     pub fn attempts(&mut self) -> Attempts {
         self.stage().attempts()
@@ -400,11 +407,15 @@ impl Kit {
         self.stage().moments()
     }
 
-    /// Panics unless every result is recorded once, and no attempt was made again but those that were lost in a crash.
+    /// Panics unless every result is recorded once, all that dead processes left is there as they left it, and no attempt
+    /// was made again but those that were lost in a crash.
     #[track_caller]
     pub fn assert_books_balance(&mut self) {
-        for (_, history) in self.histories() {
-            assert_recorded_once(&history);
+        let histories: BTreeMap<Name, Transcript> = self.by_run_id();
+        histories.values().for_each(assert_recorded_once);
+        for (run_id, left) in self.left.iter().flatten() {
+            let kept = histories.get(run_id).is_some_and(|history| history.turns.starts_with(&left.turns));
+            assert!(kept, "run {run_id} is not as it was left:\n{}", left.to_text());
         }
         let Attempts { made, known, lost } = self.attempts();
         assert_eq!(made, known + lost, "{made} attempts were made, {known} are known, {lost} were lost in crashes");
@@ -453,6 +464,8 @@ impl Kit {
     fn revive(&mut self) -> bool {
         let Some(moment) = self.stage().died() else { return false };
         self.deaths.push(moment);
+        let left = self.by_run_id();
+        self.left.push(left);
         let dies_at = self.doom.pop_front();
         let options = self.options.clone();
         self.stage = self.stage.take().map(|stage| stage.followed_by(options, dies_at));

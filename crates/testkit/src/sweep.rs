@@ -20,7 +20,8 @@ pub struct Swept {
 /// A sweep that is set up: [`Kit::sweep`] is one with nothing set.
 ///
 /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed. After each play the sweep itself
-/// checks that every result is recorded once, and that no attempt was made again but those that were lost.
+/// checks that every result is recorded once, that all that dead processes left is there as they left it, and that no
+/// attempt was made again but those that were lost.
 pub struct Sweep<M> {
     kit: M,
     again: Option<u64>,
