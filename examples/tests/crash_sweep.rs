@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use dacapo::prelude::*;
+use dacapo::{ActivityFn, ActivityType, WorkflowDef, WorkflowFn, WorkflowType};
+use dacapo_core::{CommandKind, PolicySpec};
 use dacapo_examples::approval::{DECIDE, Decision, Request, WAITS_FOR, approval, send_mail};
 use dacapo_examples::entity::Account;
 use dacapo_examples::fan_out::{Work, count, count_all};
@@ -13,6 +15,7 @@ use dacapo_examples::journey::{collect_ticket, find_train, hold_seat, journey, p
 use dacapo_examples::saga::{Booking, Trip, book, give_back, trip};
 use dacapo_sqlite::SqliteStore;
 use dacapo_testkit::{Kit, Sweep, Swept};
+use dacapo_worker::Activity;
 use tempfile::TempDir;
 
 /// Plays a story for every crash, in memory, and says what that came to.
@@ -137,57 +140,100 @@ fn a_request_that_nobody_decides_is_refused_in_time_wherever_it_crashes() {
     assert_eq!(swept.crashes, swept.moments);
 }
 
+/// The activity itself, without its pause: it fails on some first attempts.
+fn count_at_once() -> Activity {
+    fn name<F: ActivityFn<P>, P>(_: F) -> &'static str {
+        F::Activity::NAME
+    }
+    Activity::blocking(name(count), |ctx, input| {
+        let part: u64 = dacapo::decode(&input[0])?;
+        match part % 7 == 3 && ctx.info().attempt == 1 {
+            true => Err("the disk was busy".into()),
+            false => dacapo::encode(&part),
+        }
+    })
+}
+
+fn twelve_parts(kit: &mut Kit) {
+    kit.serve(count_at_once());
+    let run = kit.start(count_all, Work { parts: 12, at_once: 4 });
+    assert_eq!(kit.result(&run), Ok(66));
+    let history = kit.history(&run);
+    let asked = history.turns.iter().flat_map(|turn| &turn.commands);
+    assert_eq!(asked.filter(|command| matches!(command.kind, CommandKind::Activity(_))).count(), 12);
+}
+
 /// S2-16
 #[test]
 fn a_fan_out_counts_every_part_once_wherever_it_crashes() {
-    let swept = sweep(|kit| {
-        kit.serve(TrickyCount::activity());
-        assert_eq!(kit.run(count_all, Work { parts: 12, at_once: 4 }), Ok(66));
-        let recorded: usize = kit.histories().iter().map(|(_, history)| history.turns.len()).sum();
-        assert!(recorded > 3);
-    });
+    let swept = sweep(twelve_parts);
     assert_eq!(swept.crashes, swept.moments);
 }
 
-/// The activity itself, without its pause: it fails on some first attempts.
-struct TrickyCount;
+/// S2-16
+#[test]
+fn a_fan_out_counts_every_part_once_wherever_it_crashes_on_a_file() {
+    let swept = shown(Sweep::new(on_a_file).play(twelve_parts));
+    assert_eq!(swept.crashes, swept.moments);
+}
 
-impl TrickyCount {
-    fn activity() -> dacapo_worker::Activity {
-        use dacapo::ActivityType;
-        fn name<F: dacapo::ActivityFn<P>, P>(_: F) -> &'static str {
-            F::Activity::NAME
-        }
-        dacapo_worker::Activity::blocking(name(count), |ctx, input| {
-            let part: u64 = dacapo::decode(&input[0])?;
-            match part % 7 == 3 && ctx.info().attempt == 1 {
-                true => Err("the disk was busy".into()),
-                false => dacapo::encode(&part),
-            }
-        })
+/// The order of units is drawn, and what was drawn is stored with its turn: the sweep checks that all that a dead process
+/// left is there in the end as it left it.
+///
+/// S1-73
+#[test]
+fn an_order_that_was_drawn_stays_drawn_wherever_it_crashes() {
+    fn drawn<F: WorkflowFn<P>, P>(_: F, seed: u64) -> WorkflowDef {
+        let mut definition = F::Workflow::definition();
+        definition.pins.policy = PolicySpec::Random { seed };
+        definition
     }
+    for seed in 1..=3 {
+        let swept = sweep(|kit| {
+            kit.serve(drawn(count_all, seed));
+            twelve_parts(kit);
+            assert!(kit.histories()[0].1.turns.iter().any(|turn| turn.choices.is_some()));
+        });
+        assert_eq!(swept.crashes, swept.moments);
+    }
+}
+
+fn life_of_an_account(kit: &mut Kit) {
+    let account = kit.start(Account::run, Account::default());
+    for cents in 1..=8 {
+        kit.signal(&account, Account::DEPOSIT, cents * 10).unwrap();
+    }
+    assert_eq!(kit.query(&account, Account::BALANCE, ()).unwrap(), 360);
+    assert_eq!(kit.update(&account, Account::WITHDRAW, 60).unwrap(), 300);
+    let refused = kit.update(&account, Account::WITHDRAW, 301).unwrap_err().to_string();
+    assert!(refused.contains("there are 300 cents, not 301"), "{refused}");
+    for cents in 1..=3 {
+        kit.signal(&account, Account::DEPOSIT, cents).unwrap();
+    }
+    kit.signal(&account, Account::CLOSE, ()).unwrap();
+    assert_eq!(kit.result(&account), Ok(306));
+    assert_eq!(kit.histories().len(), 3);
 }
 
 /// S2-16
 #[test]
 fn an_account_loses_no_move_wherever_it_crashes() {
-    let swept = sweep(|kit| {
-        let account = kit.start(Account::run, Account::default());
-        for cents in 1..=8 {
-            kit.signal(&account, Account::DEPOSIT, cents * 10).unwrap();
-        }
-        assert_eq!(kit.query(&account, Account::BALANCE, ()).unwrap(), 360);
-        assert_eq!(kit.update(&account, Account::WITHDRAW, 60).unwrap(), 300);
-        let refused = kit.update(&account, Account::WITHDRAW, 301).unwrap_err().to_string();
-        assert!(refused.contains("there are 300 cents, not 301"), "{refused}");
-        for cents in 1..=3 {
-            kit.signal(&account, Account::DEPOSIT, cents).unwrap();
-        }
-        kit.signal(&account, Account::CLOSE, ()).unwrap();
-        assert_eq!(kit.result(&account), Ok(306));
-        assert_eq!(kit.histories().len(), 3);
-    });
+    let swept = sweep(life_of_an_account);
     assert_eq!(swept.crashes, swept.moments);
+}
+
+/// S2-16
+#[test]
+fn an_account_loses_no_move_wherever_it_crashes_on_a_file() {
+    let swept = shown(Sweep::new(on_a_file).play(life_of_an_account));
+    assert_eq!(swept.crashes, swept.moments);
+}
+
+/// S2-16
+#[test]
+fn an_account_loses_no_move_wherever_it_crashes_twice() {
+    let swept = shown(Sweep::new(Kit::new).again_at_every(5).play(life_of_an_account));
+    assert_eq!(swept.crashes, swept.moments + 2 * (swept.plays - 1 - swept.moments));
 }
 
 /// S2-16
