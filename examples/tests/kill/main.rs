@@ -2,6 +2,7 @@
 //! `DACAPO_KILLS` how many kills there are.
 
 mod audit;
+mod journey;
 mod mill;
 mod one_server;
 
@@ -51,7 +52,7 @@ fn work_that_is_killed_at_random_moments_is_done_right() {
         lost += audit.lost();
     }
     println!(
-        "{killed} kills over {files} files with {} runs' work: {attempts} attempts, {lost} of them lost in kills, \
+        "{killed} kills over {files} files with {} pieces of work: {attempts} attempts, {lost} of them lost in kills, \
          at most {most_lost} in one; {:.1?}",
         files * PIECES,
         begun.elapsed()

@@ -67,8 +67,8 @@ impl Mill {
         });
         let ended_by_itself = end.recv_timeout(patience.unwrap_or(Duration::from_secs(60))).is_ok();
         if !ended_by_itself {
-            assert!(patience.is_some(), "the work takes more than a minute");
             process.kill().unwrap();
+            assert!(patience.is_some(), "the work takes more than a minute");
         }
         let output = process.wait_with_output().unwrap();
         let text = reader.join().unwrap();
