@@ -10,6 +10,7 @@ mod doc_paths;
 mod doc_symbols;
 mod file_length;
 mod fixed_ports;
+mod public_calls;
 mod quoted_tests;
 mod readme_length;
 mod registries;
@@ -96,6 +97,11 @@ pub(crate) const RULES: &[Rule] = &[
         find: |tree| Ok(doc_symbols::find(tree)),
     },
     Rule { name: "doc-links", advice: "correct the link", find: |tree| Ok(doc_links::find(tree)) },
+    Rule {
+        name: "public-calls",
+        advice: "add a row that gives the call something bad, or says why nothing can be",
+        find: |tree| Ok(public_calls::find(tree)),
+    },
     Rule { name: "readme-length", advice: "move detail into docs/", find: |tree| Ok(readme_length::find(tree)) },
     Rule { name: "quoted-tests", advice: "quote a test that exists", find: |tree| Ok(quoted_tests::find(tree)) },
     Rule {

@@ -9,9 +9,11 @@ use dacapo_core::{
 use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
+use crate::checks::fitting;
 use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
+use crate::loud;
 use crate::timers::Due;
 use crate::translate::{encode, pause_after};
 
@@ -104,7 +106,7 @@ impl Inner {
             task.command.activity,
             if known.is_empty() { "none".to_owned() } else { known.join(", ") },
         );
-        tracing::warn!(workflow_id = %task.about.workflow_id, run_id = %task.about.run_id, "{reason}");
+        loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
         let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
         let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
         self.later(move |this| this.submit(write, |_, _| {}));
@@ -112,17 +114,7 @@ impl Inner {
 
     /// An attempt came to this.
     fn attempt_done(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, result: Result<Payload, Failure>) {
-        let limit = self.options.payload_limit;
-        let result = match result {
-            Ok(result) if result.data.len() > limit => {
-                let message = format!(
-                    "the result has {} bytes, and the limit is {limit}: store large data elsewhere and return a reference",
-                    result.data.len()
-                );
-                Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
-            }
-            result => result,
-        };
+        let result = fitting(result, self.options.payload_limit);
         let mut desk = self.desk();
         let Some((task, attempting)) = desk.attempting(run, seq, attempt) else { return };
         self.cancel_alarms(&attempting.alarms);
@@ -206,7 +198,13 @@ impl Inner {
     pub(crate) fn task_timed_out(self: &Arc<Self>, run: RunNo, seq: Seq, kind: TimeoutKind) -> bool {
         let mut desk = self.desk();
         let Some(task) = desk.get(run, seq) else { return false };
-        if kind == TimeoutKind::ScheduleToStart && (task.attempt > 1 || matches!(task.state, TaskState::Running(_))) {
+        let begins = match task.state {
+            TaskState::Running(_) | TaskState::Waiting { .. } => true,
+            // An earlier process left it, and nothing keeps it from beginning now.
+            TaskState::Ready => task.attempt > 1 || desk.has_place(self.options.attempts),
+            TaskState::Unserved => false,
+        };
+        if kind == TimeoutKind::ScheduleToStart && begins {
             return true;
         }
         let task = desk.remove(run, seq);

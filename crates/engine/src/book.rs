@@ -145,8 +145,9 @@ impl Book {
     pub(crate) fn expects(&self, seq: Seq, resolution: &Resolution) -> bool {
         match (self.open.get(&seq), resolution) {
             (Some(Open::Child { started, .. }), Resolution::ChildStarted(_)) => !started,
-            (Some(Open::Child { started, .. }), Resolution::Child(_)) => *started,
-            (Some(Open::Activity { .. }), Resolution::Activity(_))
+            // Its start came before, or comes in the same turn: mail keeps its order.
+            (Some(Open::Child { .. }), Resolution::Child(_))
+            | (Some(Open::Activity { .. }), Resolution::Activity(_))
             | (Some(Open::Local { .. }), Resolution::Activity(_) | Resolution::Backoff { .. })
             | (Some(Open::Run { .. }), Resolution::Run(_))
             | (Some(Open::Timer { .. }), Resolution::Timer)

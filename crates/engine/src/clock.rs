@@ -9,6 +9,9 @@ use crate::inner::Inner;
 use crate::live::{Arrival, Stage};
 use crate::timers::Due;
 
+/// When something is tried again for which the store had no room.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
 impl Inner {
     /// Does all that is due.
     pub(crate) fn tick(self: &Arc<Self>) {
@@ -68,6 +71,7 @@ impl Inner {
         match due {
             Due::Task { run, seq, attempt } => self.desk().make_ready(run, seq, attempt),
             Due::Attempt { run, seq, attempt, kind } => self.attempt_timed_out(run, seq, attempt, kind),
+            Due::Again(row) => self.timer_due(row),
             Due::Retry(run) => self.retry(run),
             Due::Flush(run) => {
                 let held = self.runs().get(run);
@@ -117,7 +121,7 @@ impl Inner {
                 Err(StoreError::Refused(_)) => this.end_timer(row),
                 Err(error) => {
                     tracing::warn!(run = %row.run, %error, "a run that has used up its time cannot be ended yet");
-                    this.timers().remove(&row);
+                    this.own_timer(this.host.now().after(AGAIN), Due::Again(row));
                 }
             });
         });

@@ -8,6 +8,7 @@ use crate::book::Open;
 use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{Arrival, Body, Live, Stage};
+use crate::runs::holds_nothing;
 use crate::translate::{After, Plan};
 use crate::waits::UpdateStage;
 
@@ -228,16 +229,26 @@ impl Inner {
         }
     }
 
-    /// Takes an entry that holds nothing out of memory, unless something came for it meanwhile.
+    /// Whoever played a run is done with it, and it has nothing to keep in memory.
+    pub(crate) fn retire(self: &Arc<Self>, live: &Arc<Live>) {
+        live.lock().stage = Stage::Idle;
+        self.leave(live);
+    }
+
+    /// Takes an entry that holds nothing out of memory, unless something came for it meanwhile. It may even be played by
+    /// somebody else already, and is theirs then.
     pub(crate) fn leave(self: &Arc<Self>, live: &Arc<Live>) {
         let mut runs = self.runs();
         let mut state = live.lock();
-        state.stage = Stage::Idle;
+        if state.gone || state.stage != Stage::Idle {
+            return;
+        }
         if state.has_work() {
             drop(runs);
             return self.wake(live, &mut state);
         }
-        if !state.gone {
+        // It may have been played meanwhile and have a body again; that goes with it.
+        if holds_nothing(&state) {
             state.gone = true;
             runs.remove(live.no);
         }

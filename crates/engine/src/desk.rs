@@ -146,9 +146,14 @@ impl Desk {
         }
     }
 
+    /// Whether a place is free.
+    pub(crate) fn has_place(&self, places: usize) -> bool {
+        self.running < places
+    }
+
     /// The next task to try, if a place is free. It counts as running from now on.
     pub(crate) fn next(&mut self, places: usize, now: Timestamp) -> Option<(RunNo, Task)> {
-        if self.running >= places {
+        if !self.has_place(places) {
             return None;
         }
         let (_, key) = self.ready.pop_first()?;

@@ -7,6 +7,7 @@ use dacapo_store::{RunFilter, Store, StoreError};
 
 use crate::host::Host;
 use crate::inner::Inner;
+use crate::start::check_name;
 use crate::{EngineError, Options, Reader};
 
 /// An engine over a store. Cheap to clone; all clones are one engine.
@@ -20,6 +21,10 @@ impl Engine {
     /// An engine over this store. It takes over all that earlier processes left: tasks, timers and mail. No run is loaded
     /// for that.
     pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Result<Self, EngineError> {
+        if options.queues.is_empty() {
+            return Err(EngineError::BadInput("an engine that serves no queue could do nothing".to_owned()));
+        }
+        options.queues.iter().try_for_each(|queue| check_name("a queue", queue))?;
         let inner = Arc::new(Inner::new(store.clone(), host, options));
         inner.take_over()?;
         Ok(Self { inner, reader: Reader::new(store) })
@@ -36,9 +41,10 @@ impl Engine {
     }
 
     /// Stops the engine: nothing more is played or written, attempts are given up, those who wait are told. What was
-    /// committed stays, and the next engine on the store goes on from there.
+    /// committed stays, and the next engine on the store, in this process or another, goes on from there.
     pub fn stop(&self) {
         self.inner.halt(EngineError::ShutDown);
+        self.inner.store.close();
     }
 
     /// How many runs are in memory.

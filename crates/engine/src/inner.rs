@@ -9,6 +9,7 @@ use crate::desk::Desk;
 use crate::host::Host;
 use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
+use crate::loud;
 use crate::runs::Runs;
 use crate::timers::{AlarmNo, Due, Timers};
 use crate::waits::Waits;
@@ -92,7 +93,9 @@ impl Inner {
             return;
         }
         if error != EngineError::ShutDown {
-            tracing::error!(%error, "the engine stops: nothing that was committed is lost; start the process again");
+            loud::about_engine(&format_args!(
+                "the engine stops; what was committed is not lost. Start the process again: {error}"
+            ));
         }
         *halted = Some(error);
         drop(halted);
@@ -238,9 +241,12 @@ impl Inner {
 
     /// Takes a run out of memory. Whoever plays it finds out when it commits.
     pub(crate) fn forget(self: &Arc<Self>, run: RunNo) {
-        let Some(live) = self.runs().remove(run) else { return };
+        // Gone from the map and marked as gone in one step, so that nobody brings it anything in between.
+        let mut runs = self.runs();
+        let Some(live) = runs.remove(run) else { return };
         let mut state = live.lock();
         state.gone = true;
+        drop(runs);
         let (body, asks) = (state.body.take(), std::mem::take(&mut state.asks));
         drop(state);
         for (_, ask) in asks {

@@ -9,6 +9,7 @@
 
 mod attempts;
 mod book;
+mod checks;
 mod clock;
 mod commit;
 mod desk;
@@ -16,13 +17,14 @@ mod engine;
 mod error;
 mod host;
 mod inner;
-mod limits;
 mod live;
 mod load;
 mod locals;
 mod look;
+mod loud;
 mod options;
 mod park;
+mod picks;
 mod play;
 mod reset;
 mod runs;

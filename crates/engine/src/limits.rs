@@ -1,6 +1,6 @@
 //! Limits on what is stored.
 
-use dacapo_core::{CommandKind, Outcome, Payload, TurnRecord};
+use dacapo_core::{CommandKind, Failure, Outcome, Payload, TurnRecord};
 
 /// Why this turn cannot be stored: a payload of it is too large.
 pub(crate) fn oversized(record: &TurnRecord, limit: usize) -> Option<String> {
@@ -14,6 +14,18 @@ pub(crate) fn oversized(record: &TurnRecord, limit: usize) -> Option<String> {
             )
         })
     })
+}
+
+/// The result of an attempt, which fails if it is too large.
+pub(crate) fn fitting(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
+    let size = result.as_ref().map_or(0, |payload| payload.data.len());
+    if size <= limit {
+        return result;
+    }
+    let message = format!(
+        "the result has {size} bytes, and the limit is {limit}: store large data elsewhere and return a reference"
+    );
+    Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
 }
 
 /// The size of the largest payload of a command.

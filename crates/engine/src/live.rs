@@ -154,6 +154,8 @@ pub(crate) struct LiveState {
     pub(crate) takes_all: bool,
     /// How often in a row the run could not be played.
     pub(crate) strikes: u32,
+    /// Until when it is not tried again.
+    pub(crate) parked_until: Timestamp,
     /// Mail that was read when the run was loaded: if its sender's call brings it as well, it is the same mail.
     pub(crate) read: BTreeSet<MailNo>,
     /// None while it is played, and when it is not in memory.

@@ -17,7 +17,7 @@ pub(crate) enum Loaded {
     /// It can go on.
     Ready(Box<Body>),
     /// It is closed, and can only be asked.
-    Closed(RunRow),
+    Closed(Box<RunRow>),
     /// Its time has not come.
     NotYet,
     /// Others serve its queue.
@@ -33,7 +33,7 @@ impl Inner {
     pub(crate) fn load(&self, live: &Arc<Live>) -> Result<Loaded, StoreError> {
         let Some(row) = self.store.run(live.no)? else { return Ok(Loaded::Missing) };
         if !row.status.is_open() {
-            return Ok(Loaded::Closed(row));
+            return Ok(Loaded::Closed(Box::new(row)));
         }
         if !self.serves(&row.queue) {
             return Ok(Loaded::Elsewhere);

@@ -13,6 +13,7 @@ use dacapo_store::RunNo;
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
 use crate::book::Open;
+use crate::checks::fitting;
 use crate::inner::Inner;
 use crate::live::{About, Arrival, Body, Live};
 use crate::timers::Due;
@@ -222,7 +223,7 @@ impl Inner {
     }
 
     fn local_done(self: &Arc<Self>, run: RunNo, about: &About, work: &Work, result: Result<Payload, Failure>) {
-        let resolution = match result {
+        let resolution = match fitting(result, self.options.payload_limit) {
             Ok(result) => work.resolution(Outcome::Completed(result)),
             Err(failure) => {
                 let now = self.host.now();

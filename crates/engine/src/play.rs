@@ -10,10 +10,11 @@ use dacapo_store::{StoreError, Write};
 
 use crate::EngineError;
 use crate::book::{Book, Open};
+use crate::checks::objection;
 use crate::inner::Inner;
-use crate::limits::oversized;
 use crate::live::{Arrival, Ask, Body, Live};
 use crate::load::Loaded;
+use crate::loud;
 use crate::timers::Due;
 use crate::translate::{Plan, Scene, settle};
 
@@ -31,6 +32,10 @@ impl Inner {
             return;
         }
         state.stage = crate::live::Stage::Busy;
+        if state.parked_until > self.host.now() {
+            drop(state);
+            return self.answer_parked(&live);
+        }
         let (body, redo, flush) =
             (state.body.take(), std::mem::take(&mut state.redo), std::mem::take(&mut state.flush));
         drop(state);
@@ -67,7 +72,7 @@ impl Inner {
                     ask.refuse(EngineError::Stuck("it has not begun, or others serve its queue".to_owned()));
                 }
                 self.keep_results(&live, arrivals);
-                self.leave(&live);
+                self.retire(&live);
             }
             Ok(Loaded::Missing) => self.forget(live.no),
             Ok(Loaded::Stuck(reason)) => self.park(live, reason),
@@ -106,14 +111,15 @@ impl Inner {
     }
 
     fn played(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>, all: Vec<Arrival>, turn: &Turn, done: TurnDone) {
+        crate::picks::trace(&body.about, &done);
         for warning in &done.warnings {
-            tracing::warn!(workflow_id = %body.about.workflow_id, run_id = %body.about.run_id, "{warning}");
+            loud::about_run(&body.about.workflow_id, &body.about.run_id, warning);
         }
         let Some(record) = TurnRecord::of(turn, &done, &self.options.build) else {
             body.uncommitted.clear();
             return self.settle_mail(live, body, all, done.rejected);
         };
-        if let Some(reason) = oversized(&record, self.options.payload_limit) {
+        if let Some(reason) = objection(&record, self.options.payload_limit) {
             return self.fail(live, body, reason);
         }
         let bytes = record.to_bytes();
@@ -155,10 +161,9 @@ impl Inner {
 
     /// The turn cannot be committed: the run stays as it was recorded, and says why.
     fn fail(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>, reason: String) {
-        let Body { about, run, uncommitted, .. } = *body;
+        let Body { run, uncommitted, .. } = *body;
         drop(run);
         live.lock().put_back(uncommitted);
-        tracing::warn!(workflow_id = %about.workflow_id, run_id = %about.run_id, workflow = %about.workflow, "the run cannot go on and is parked: {reason}");
         self.park(live, reason);
     }
 
@@ -191,7 +196,7 @@ impl Inner {
         });
     }
 
-    fn answer(&self, live: &Live, body: &mut Body) {
+    pub(crate) fn answer(&self, live: &Live, body: &mut Body) {
         let asks = live.lock().take_asks();
         for ask in asks {
             answer_one(ask, body);
@@ -199,7 +204,7 @@ impl Inner {
     }
 
     /// A closed run answers, and leaves memory again.
-    fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
+    pub(crate) fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
         let mut state = live.lock();
         let asks = std::mem::take(&mut state.asks);
         let late = std::mem::take(&mut state.inbox);
@@ -216,7 +221,7 @@ impl Inner {
                 Err(error) => asks.into_iter().for_each(|(_, ask)| ask.refuse(error.clone())),
             }
         }
-        self.leave(live);
+        self.retire(live);
     }
 }
 

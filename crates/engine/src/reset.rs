@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use dacapo_core::{Failure, FailureKind, Job, TurnRecord};
-use dacapo_store::{NewMail, NewTask, ResetWrite, RunRow, StoreError, TimerKind, TimerRow, Write, Written};
+use dacapo_core::{Failure, FailureKind, Job, Timestamp, TurnRecord};
+use dacapo_store::{NewMail, NewTask, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written};
+use tokio::sync::oneshot;
 
 use crate::book::{Book, Open};
-use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
 use crate::live::About;
 use crate::translate::{activity_timers, encode, new_run, run_timers, seed_of};
@@ -14,7 +14,8 @@ use crate::{Engine, EngineError, RunId, StartedAs};
 
 impl Engine {
     /// Begins a run again from an earlier turn: turns before it are kept, what came later is played anew. An open run is
-    /// terminated; signals it was sent since are sent to the new run; pending activities are tried again.
+    /// terminated; signals it was sent since, and answers of others that are still awaited, are sent to the new run;
+    /// pending activities are tried again.
     pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
         let row = self.row(of)?;
         if turn == 0 || turn > row.turns {
@@ -24,48 +25,48 @@ impl Engine {
                 row.turns
             )));
         }
-        let (write, book) = self.inner.plan_reset(&row, turn, reason)?;
+        let write = self.inner.plan_reset(&row, turn, reason)?;
         let run_id = write.new.run_id.clone();
-        let (tasks, timers) = (write.tasks.clone(), write.new.timers.clone());
-        let written = match self.inner.write(Write::Reset(Box::new(write))).await? {
-            Written::Turn(written) => written,
-            other => unreachable!("a reset was answered with {other:?}"),
-        };
-        let run = written.run;
-        let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
-        self.inner.set_timers(&rows, &[]);
-        let new = self.row(&RunId { workflow_id: row.workflow_id.clone(), run_id: Some(run_id.clone()) })?;
-        let about = Arc::new(About::of(&new).map_err(StoreError::Corrupt)?);
-        let mut desk = self.inner.desk();
-        for (no, (_, task)) in written.tasks.iter().zip(tasks) {
-            let Some(Open::Activity { command, scheduled, .. }) = book.open.get(&task.seq) else { continue };
-            if !self.inner.serves(&task.queue) {
-                continue;
-            }
-            desk.add(
-                run,
-                Task {
-                    no: *no,
-                    about: about.clone(),
-                    command: command.clone(),
-                    scheduled: *scheduled,
-                    priority: task.priority,
-                    attempt: 1,
-                    failure: None,
-                    details: None,
-                    state: TaskState::Ready,
-                    cancelled: None,
-                },
-            );
-        }
-        drop(desk);
-        self.inner.dispatch();
+        let run = self.inner.reset(write).await?;
         Ok(StartedAs { workflow_id: row.workflow_id, run_id, run, fresh: true })
     }
 }
 
 impl Inner {
-    fn plan_reset(&self, row: &RunRow, keep: u64, reason: &str) -> Result<(ResetWrite, Book), EngineError> {
+    async fn reset(self: &Arc<Self>, write: ResetWrite) -> Result<RunNo, StoreError> {
+        let timers = write.new.timers.clone();
+        let (answer, answered) = oneshot::channel();
+        self.later(move |this| {
+            this.submit(Write::Reset(Box::new(write)), move |this, result| {
+                let result = result.map(|written| match written {
+                    Written::Turn(written) => {
+                        // What the new run has pending comes first: its mail may wake it at once.
+                        this.adopt_run(written.run, &timers);
+                        this.effects(&written);
+                        this.dispatch();
+                        written.run
+                    }
+                    other => unreachable!("a reset was answered with {other:?}"),
+                });
+                let _ = answer.send(result);
+            });
+        });
+        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
+    }
+
+    /// Takes over what a new run has pending from the beginning.
+    fn adopt_run(self: &Arc<Self>, run: RunNo, timers: &[(Timestamp, TimerKind)]) {
+        let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
+        self.set_timers(&rows, &[]);
+        let adopted = self.store.tasks_of(run).and_then(|tasks| {
+            tasks.iter().filter(|task| self.serves(&task.queue)).try_for_each(|task| self.adopt(task))
+        });
+        if let Err(error) = adopted {
+            self.halt(error.into());
+        }
+    }
+
+    fn plan_reset(&self, row: &RunRow, keep: u64, reason: &str) -> Result<ResetWrite, EngineError> {
         let now = self.host.now();
         let mut book = Book::default();
         let mut later = Vec::new();
@@ -79,13 +80,13 @@ impl Inner {
                     .map_err(|error| StoreError::Corrupt(format!("turn {number} of run {}: {error}", row.run_id)))?;
                 match *number < keep {
                     true => book.enter(&record, bytes.len()),
-                    false => later.extend(record.jobs.into_iter().filter(|job| matches!(job, Job::Signal(_)))),
+                    false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&book, job))),
                 }
             }
         }
         for mail in self.store.unseen(row.no)? {
             match minicbor::decode(&mail.job) {
-                Ok(job @ (Job::Signal(_) | Job::Cancel { .. })) => later.push(job),
+                Ok(job) if matches!(job, Job::Cancel { .. }) || comes_again(&book, &job) => later.push(job),
                 Ok(_) => {}
                 Err(error) => {
                     return Err(StoreError::Corrupt(format!("mail {:?} cannot be read: {error}", mail.key)).into());
@@ -105,6 +106,7 @@ impl Inner {
         new.memo = encode(&book.memo);
         new.attributes = book.attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
         new.timers = run_timers(&book.start).filter(|(due, _)| *due > now).collect();
+        new.timers.extend(book.wakeful_since.map(|due| (due, TimerKind::Retry)));
         let (mut tasks, mut children) = (Vec::new(), Vec::new());
         for (seq, open) in &book.open {
             match open {
@@ -121,7 +123,18 @@ impl Inner {
         }
         let words = format!("reset to turn {keep} as run {run_id}: {reason}");
         let failure = Box::new(Failure::new(FailureKind::Reset, words));
-        let write = ResetWrite { from: row.no, keep, new, at: now, tasks, mail, children, failure };
-        Ok((write, book))
+        Ok(ResetWrite { from: row.no, keep, new, at: now, tasks, mail, children, failure })
+    }
+}
+
+/// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it
+/// twice.
+fn comes_again(book: &Book, job: &Job) -> bool {
+    match job {
+        Job::Signal(_) => true,
+        Job::Resolve { seq, resolution } => {
+            matches!(book.open.get(seq), Some(Open::Child { .. } | Open::External)) && book.expects(*seq, resolution)
+        }
+        _ => false,
     }
 }

@@ -88,6 +88,6 @@ impl Runs {
     }
 }
 
-fn holds_nothing(state: &LiveState) -> bool {
+pub(crate) fn holds_nothing(state: &LiveState) -> bool {
     state.body.as_ref().is_none_or(|body| body.held.is_empty() && body.uncommitted.is_empty())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dacapo_core::{
-    Activation, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions, Start, Terms,
-    Timestamp, Turn, TurnRecord,
+    Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions,
+    SEMANTICS, Start, Terms, Timestamp, Turn, TurnRecord,
 };
 use dacapo_store::{
     Conflict, NewRun, Refused, RunNo, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
@@ -98,12 +98,20 @@ impl Inner {
         if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
             return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.known_workflows() });
         }
-        for (what, timeout) in [("execution timeout", new.execution_timeout), ("run timeout", new.run_timeout)] {
+        for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Err(EngineError::BadInput(format!(
-                    "the {what} is zero: it would end the run before it begins"
+                    "the {what} timeout is zero: it would end the run before it begins"
                 )));
             }
+        }
+        if let Some(problem) = crate::checks::retry(new.retry.as_ref()) {
+            return Err(EngineError::BadInput(problem));
+        }
+        for (what, names) in
+            [("an entry of the memo", new.memo.keys()), ("a search attribute", new.search_attributes.keys())]
+        {
+            names.into_iter().try_for_each(|name| check_name(what, name))?;
         }
         let named = new.input.iter().map(|payload| ("the input", payload));
         let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
@@ -138,6 +146,12 @@ impl Inner {
             terms: (terms != Terms::default()).then(|| Box::new(terms)),
         };
         let pins = new.pins.unwrap_or_else(|| self.pins_of(&start.workflow));
+        if pins.semantics == 0 || pins.semantics > SEMANTICS {
+            let found = pins.semantics;
+            return Err(EngineError::BadInput(
+                ActivationError::UnknownSemantics { found, known: SEMANTICS }.to_string(),
+            ));
+        }
         let mut run = new_run(start.clone(), &pins, now);
         (run.reuse, run.conflict, run.request) = (new.reuse, new.conflict, new.request);
         Ok((run, start))
@@ -192,8 +206,9 @@ impl Inner {
             Completion::Failed(error) => return Err(error.to_string()),
             other => unreachable!("a turn was answered with {other:?}"),
         };
+        crate::picks::trace(&about, &done);
         let record = TurnRecord::of(&turn, &done, &self.options.build).ok_or("the first turn left no trace")?;
-        if let Some(reason) = crate::limits::oversized(&record, self.options.payload_limit) {
+        if let Some(reason) = crate::checks::objection(&record, self.options.payload_limit) {
             return Err(reason);
         }
         let bytes = record.to_bytes();
@@ -280,7 +295,6 @@ impl Inner {
                         live.lock().stage = Stage::Busy;
                         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                         this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
-                        tracing::warn!(run_id = %started.run_id, "the run cannot go on and is parked: {reason}");
                         this.park(live, reason);
                     });
                 }

@@ -17,6 +17,8 @@ pub(crate) enum Due {
     Task { run: RunNo, seq: Seq, attempt: u32 },
     /// An attempt has taken too long, or was silent for too long.
     Attempt { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
+    /// A stored timer fired, and what it brings could not be written.
+    Again(TimerRow),
     /// A run that could not be played is tried again.
     Retry(RunNo),
     /// Turns that were held back are committed.

@@ -124,8 +124,11 @@ impl Scene<'_> {
             match arrival {
                 Arrival::Mail { no, job } => {
                     plan.write.taken.push(*no);
-                    if let Job::Start(start) = job {
-                        plan.write.ended_timers.push((start.started, TimerKind::Start));
+                    match job {
+                        Job::Start(start) => plan.write.ended_timers.push((start.started, TimerKind::Start)),
+                        // A result that came while the run was parked is mail.
+                        Job::Resolve { seq, .. } => self.end_activity_timers(plan, *seq),
+                        _ => {}
                     }
                 }
                 Arrival::Result { task, seq, .. } => {
@@ -366,7 +369,7 @@ impl Scene<'_> {
         for update in &book.updates {
             let failure = Failure::application("the run ended before the update was answered").typed("RunClosed");
             let outcome = Outcome::Failed(Box::new(failure));
-            plan.write.outcomes.push((update_key(update), encode(&Answered::Completed(outcome.clone()))));
+            plan.write.outcomes.push((update_key(update), encode(Answered::Completed(outcome.clone()))));
             plan.after.answered.push((update.clone(), outcome));
         }
         // A run that goes on as another, by its own wish or for another try, says as which.
@@ -381,7 +384,7 @@ impl Scene<'_> {
         plan.write.close = Some(Closing {
             status,
             result: encode(&result),
-            to_parent: self.about.parent.as_ref().map(|parent| encode(&self.to_parent(parent, outcome))),
+            to_parent: self.about.parent.as_ref().map(|parent| encode(self.to_parent(parent, outcome))),
             next: next.map(Box::new),
             carried,
         });
@@ -503,7 +506,7 @@ fn carried(leftover: &[Signal], now: Timestamp) -> Vec<NewMail> {
     let mail = |(number, signal): (usize, &Signal)| NewMail {
         key: format!("carried:{number}").into(),
         sent: now,
-        job: encode(&Job::Signal(Box::new(signal.clone()))),
+        job: encode(Job::Signal(Box::new(signal.clone()))),
     };
     leftover.iter().enumerate().map(mail).collect()
 }
@@ -528,7 +531,7 @@ pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
         timers,
         memo: encode(&start.memo),
         attributes,
-        start: encode(&Job::Start(Box::new(start))),
+        start: encode(Job::Start(Box::new(start))),
     }
 }
 

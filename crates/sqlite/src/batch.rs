@@ -58,6 +58,10 @@ impl FileBatch {
 }
 
 impl Batch for FileBatch {
+    fn close(&mut self) {
+        self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
+    }
+
     fn commit(&mut self, writes: &[Write]) -> Vec<Answer> {
         let all = |error: &StoreError| writes.iter().map(|_| Err(error.clone())).collect();
         if let Some(broken) = &self.broken {
@@ -70,5 +74,76 @@ impl Batch for FileBatch {
             // One write of the group cannot be applied: the others need not suffer for it.
             Err(_) => writes.iter().flat_map(|write| self.commit(std::slice::from_ref(write))).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+    use dacapo_core::{IdReuse, Name, Timestamp};
+    use dacapo_store::{Conflict, NewRun};
+
+    fn start(number: usize) -> Write {
+        Write::Start(Box::new(NewRun {
+            run_id: format!("run-{number}").into(),
+            workflow_id: format!("order-{number}").into(),
+            workflow: "kit".into(),
+            queue: "main".into(),
+            started: Timestamp::default(),
+            pins: Vec::new(),
+            start: vec![1; 2_000],
+            parent: None,
+            first_run_id: Name::default(),
+            reuse: IdReuse::AllowDuplicate,
+            conflict: Conflict::Fail,
+            request: None,
+            timers: Vec::new(),
+            memo: Vec::new(),
+            attributes: Vec::new(),
+        }))
+    }
+
+    fn count(batch: &FileBatch) -> i64 {
+        batch.connection.query_row("SELECT count(*) FROM runs", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_full_disk_refuses_whole_groups_loses_nothing_and_is_forgotten_when_there_is_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = schema::connect(folder.path().join("store.db").to_str().unwrap(), false).unwrap();
+        schema::prepare(&connection).unwrap();
+        let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 8), [], |_| Ok(())).unwrap();
+        let mut batch = FileBatch::new(connection);
+        let mut kept = 0;
+        let full = loop {
+            let group = [start(kept), start(kept + 1)];
+            let answers = batch.commit(&group);
+            match &answers[0] {
+                Ok(_) => kept += 2,
+                Err(error) => break error.clone(),
+            }
+        };
+        assert!(matches!(full, StoreError::Full(_)), "{full}");
+        assert_eq!(count(&batch), kept as i64, "what was acknowledged is there, and nothing else");
+        batch.connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
+        assert!(batch.commit(&[start(kept), start(kept + 1)]).iter().all(Result::is_ok));
+        assert_eq!(count(&batch), kept as i64 + 2);
+    }
+
+    #[test]
+    fn after_a_commit_of_unknown_outcome_nothing_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut connection = schema::connect(folder.path().join("store.db").to_str().unwrap(), false).unwrap();
+        schema::prepare(&connection).unwrap();
+        // A commit hook that objects is the nearest thing to a flush that fails.
+        connection.commit_hook(Some(|| true)).unwrap();
+        let mut batch = FileBatch::new(connection);
+        let unknown = batch.commit(&[start(0)]).remove(0).unwrap_err();
+        assert!(unknown.to_string().contains("the outcome of a commit is unknown"), "{unknown}");
+        batch.connection.commit_hook(None::<fn() -> bool>).unwrap();
+        assert_eq!(batch.commit(&[start(1)]), [Err(unknown)], "whoever goes on must read first");
+        assert_eq!(count(&batch), 0);
     }
 }

@@ -28,7 +28,7 @@ pub struct SqliteStore {
     /// Reads do not wait for commits: they have a connection of their own.
     reader: Mutex<Connection>,
     /// Held for as long as this process serves the file.
-    _lease: Option<File>,
+    lease: Mutex<Option<File>>,
 }
 
 impl SqliteStore {
@@ -39,14 +39,14 @@ impl SqliteStore {
         schema::prepare(&writer)?;
         let reader = schema::connect(path, true)?;
         let group = Some(Group::new(FileBatch::new(writer), GROUP));
-        Ok(Self { group, reader: Mutex::new(reader), _lease: Some(lease) })
+        Ok(Self { group, reader: Mutex::new(reader), lease: Mutex::new(Some(lease)) })
     }
 
     /// Opens a file for reading beside the process that serves it.
     pub fn open_read_only(path: &str) -> Result<Self, StoreError> {
         let reader = schema::connect(path, true)?;
         schema::check(&reader)?;
-        Ok(Self { group: None, reader: Mutex::new(reader), _lease: None })
+        Ok(Self { group: None, reader: Mutex::new(reader), lease: Mutex::default() })
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
@@ -60,6 +60,14 @@ impl Writes for SqliteStore {
             Some(group) => group.submit(write, done),
             None => done(Err(StoreError::Busy("it is open for reading only".to_owned()))),
         }
+    }
+
+    fn close(&self) {
+        if let Some(group) = &self.group {
+            group.close();
+        }
+        // Only now: nothing more is written, so the next process may serve the file.
+        drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

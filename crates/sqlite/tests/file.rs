@@ -146,3 +146,35 @@ fn a_file_that_was_cut_short_is_an_error_and_not_a_panic() {
         assert!(read.is_err(), "{kept} of {} bytes were read as a whole file", whole.len());
     }
 }
+
+/// The rules hold in the table itself, whatever code is in front of it.
+#[test]
+fn the_schema_itself_refuses_duplicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(SqliteStore::open(path.to_str().unwrap()).unwrap());
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let run = |run_id: &str, workflow_id: &str, status: u8, request: &str| {
+        file.execute(
+            "INSERT INTO runs (run_id, workflow_id, workflow, queue, status, started, turns, epoch, pins, first_run_id, \
+             request, memo) VALUES (?, ?, 'w', 'q', ?, 0, 0, 0, x'', '', ?, x'')",
+            rusqlite::params![run_id, workflow_id, status, request],
+        )
+    };
+    let turn = |turn: u8| file.execute("INSERT INTO turns (run, turn, record) VALUES (1, ?, x'')", [turn]);
+    let mail = |key: &str| file.execute("INSERT INTO mail (run, key, sent, job) VALUES (1, ?, 0, x'')", [key]);
+    run("r1", "w1", 0, "q1").unwrap();
+    turn(0).unwrap();
+    mail("k1").unwrap();
+    for (what, refused) in [
+        ("a run id of its own", run("r1", "w2", 0, "q2")),
+        ("one open run of a workflow id", run("r2", "w1", 0, "q2")),
+        ("one run of a request", run("r2", "w2", 0, "q1")),
+        ("one turn of a number", turn(0)),
+        ("one mail of a key", mail("k1")),
+    ] {
+        let error = refused.expect_err(what).to_string();
+        assert!(error.contains("UNIQUE constraint failed"), "{what}: {error}");
+    }
+    run("r2", "w1", 1, "q2").expect("a closed run may share the workflow id of an open one");
+}

@@ -15,12 +15,19 @@ pub type Done = Box<dyn FnOnce(Result<Written, StoreError>) + Send>;
 pub trait Writes: Send + Sync {
     /// Submits a write. `done` is called once, when it is durable or refused.
     fn submit(&self, write: Write, done: Done);
+
+    /// Ends writing: waits for the commit that is under way, refuses what comes later, and lets go of whatever keeps others
+    /// from serving this store. Reading goes on.
+    fn close(&self) {}
 }
 
 /// Commits a group of writes in one transaction.
 pub trait Batch: Send {
     /// Commits them: each gets its own answer, in order. Those that are refused have changed nothing.
     fn commit(&mut self, writes: &[Write]) -> Vec<Result<Written, StoreError>>;
+
+    /// Commits nothing from here on.
+    fn close(&mut self) {}
 }
 
 /// The queue before a [`Batch`].
@@ -41,6 +48,11 @@ impl<B: Batch> Group<B> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let count = queue.len().min(self.limit);
         if count == queue.len() { std::mem::take(&mut *queue) } else { queue.drain(..count).collect() }
+    }
+
+    /// Commits nothing from here on, once the commit that is under way is done.
+    pub fn close(&self) {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner).close();
     }
 
     /// Commits what is queued, unless somebody is at it.

@@ -66,10 +66,10 @@ impl VirtualHost {
     }
 
     fn run(&self, attempt: Attempt) {
-        if !self.crash.passes(Moment::BeforeAttempt) {
+        let (code, grip) = attempt.into_parts();
+        if grip.is_given_up() || !self.crash.passes(Moment::BeforeAttempt) {
             return;
         }
-        let (code, grip) = attempt.into_parts();
         self.ledger.made(grip.ctx().info());
         match code {
             AttemptCode::Blocking(call) => self.finish(&grip, call()),

@@ -2,14 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 type Work = Box<dyn FnOnce() + Send>;
 
 /// A few threads that take work in the order in which it came.
 pub struct TurnPool {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -52,8 +50,8 @@ impl TurnPool {
                 }
             })
         };
-        let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
-        Ok(Self { shared, threads })
+        (0..threads.max(1)).try_for_each(|number| start(number).map(drop))?;
+        Ok(Self { shared })
     }
 
     /// Queues work. What comes after the pool was closed is dropped.
@@ -79,10 +77,7 @@ impl TurnPool {
 
 impl Drop for TurnPool {
     fn drop(&mut self) {
+        // Nobody waits for the threads: one that user code keeps busy would keep the whole program from ending.
         self.close();
-        let this = std::thread::current().id();
-        for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != this) {
-            let _ = thread.join();
-        }
     }
 }

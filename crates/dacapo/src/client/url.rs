@@ -63,7 +63,7 @@ mod tests {
             "sqlite:x?mode=rw",
             "mysql:x",
             "postgres://localhost/x",
-            "temporal://localhost:7233/x",
+            "temporal://localhost/x",
         ] {
             let error = Place::parse(url).expect_err(url).to_string();
             assert!(error.contains("sqlite:orders.db") && error.contains(&format!("{url:?}")), "{error}");

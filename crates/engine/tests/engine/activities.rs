@@ -1,9 +1,9 @@
 //! Activities: tried, tried again, timed out, heard of, let go.
 
-use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Priority, Retry, RetryState, Seq, TimeoutKind};
+use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Retry, RetryState, TimeoutKind};
 use dacapo_engine::Options;
 use dacapo_store::Status;
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::expect;
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,
@@ -227,125 +227,6 @@ fn an_activity_that_nobody_begins_in_time_fails() {
         assert_eq!(rows(stage, "b"), NO_ROWS);
         vec!["a", "b"]
     });
-}
-
-/// The queue of an activity may be one that nobody serves: that is what the timeout is for.
-#[test]
-fn an_activity_in_a_queue_that_nobody_serves_fails_in_time() {
-    let serve = || calls(|activity| activity.queue("elsewhere").schedule_to_start(secs(10)));
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        let failure = stage.result("a").1.unwrap_err();
-        assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToStart));
-        assert_eq!(rows(stage, "a"), NO_ROWS);
-        vec!["a"]
-    });
-}
-
-/// S4-38
-#[test]
-fn an_activity_goes_to_its_workflow_s_queue_unless_it_names_another() {
-    let serve = || {
-        let mut options = options()
-            .workflow("both", |ctx: Ctx, _| async move {
-                let (own, other) = (ctx.activity("where", ""), ctx.activity("where", "").queue("fast"));
-                Ok(payload(format!("{} {}", own.await?, other.await?)))
-            })
-            .activity("where", |ctx, _| Ok(payload(ctx.info().queue.to_string())));
-        options.queues.insert("fast".into());
-        options
-    };
-    over_every_cache(serve, |stage| {
-        stage.start("both", "a", "").unwrap();
-        let run = describe(stage, "a").run;
-        let queues: Vec<_> = stage.store().tasks_of(run).unwrap().into_iter().map(|task| task.queue).collect();
-        assert_eq!(queues, ["default", "fast"]);
-        assert_eq!(stage.result("a"), completed("default fast"));
-        vec!["a"]
-    });
-}
-
-/// S4-37 S4-5
-#[test]
-fn a_stored_task_can_be_read_back_with_all_that_was_asked_for() {
-    let set = |activity: dacapo_core::Activity| {
-        activity
-            .queue("elsewhere")
-            .retry(every_second(7))
-            .start_to_close(secs(9))
-            .priority(Priority { key: 3, ..Priority::default() })
-    };
-    let serve = move || calls(set);
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "in").unwrap();
-        let row = stage.store().tasks_of(describe(stage, "a").run).unwrap().remove(0);
-        assert_eq!((row.seq, row.queue.as_str(), row.priority, row.attempt), (Seq(0), "elsewhere", 3, 1));
-        assert_eq!((row.turn, row.position, row.holder, row.failure, row.details), (0, 0, None, None, None));
-        let task = stage.engine().reader().describe(&dacapo_engine::RunId::of("a")).unwrap().pending.remove(0);
-        assert_eq!((task.activity.as_str(), task.state, task.attempts), ("work", "pending", 7));
-        assert_eq!(since_start(task.scheduled), secs(0));
-        let history = stage.history("a");
-        for word in ["\"attempts\":7", "\"start_to_close\":\"9s\"", "\"queue\":\"elsewhere\"", "\"key\":3"] {
-            assert!(history.contains(word), "{word} is not in {history}");
-        }
-        vec!["a"]
-    });
-}
-
-/// S4-53
-#[test]
-fn lower_priority_numbers_go_first_and_zero_is_the_default() {
-    let world = World::default();
-    let noted = world.clone();
-    let serve = move || {
-        let world = noted.clone();
-        let mut options = options()
-            .workflow("three", |ctx: Ctx, _| async move {
-                let with = |key| Priority { key, ..Priority::default() };
-                let late = ctx.activity("work", "late").priority(with(5));
-                let usual = ctx.activity("work", "usual");
-                let early = ctx.activity("work", "early").priority(with(-5));
-                ctx.join([late, usual, early]).await;
-                Ok(Payload::empty())
-            })
-            .activity("work", move |_, input| {
-                world.note(text(&input));
-                Ok(input)
-            });
-        options.attempts = 1;
-        options
-    };
-    over_every_cache(serve, |stage| {
-        let before = world.count();
-        stage.start("three", "a", "").unwrap();
-        let tasks = stage.store().tasks_of(describe(stage, "a").run).unwrap();
-        assert_eq!(tasks.iter().map(|task| task.priority).collect::<Vec<_>>(), [5, 0, -5]);
-        assert_eq!(stage.result("a"), completed(""));
-        assert_eq!(world.notes()[before..], ["early", "usual", "late"]);
-        vec!["a"]
-    });
-}
-
-#[test]
-fn no_more_attempts_run_at_a_time_than_the_limit_says() {
-    let gate = Gate::default();
-    let held = gate.clone();
-    let stage = Stage::new({
-        let mut options = options()
-            .workflow("five", |ctx: Ctx, _| async move {
-                ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
-                Ok(Payload::empty())
-            })
-            .waiting("work", move |_, _| held.pass());
-        options.attempts = 2;
-        options
-    });
-    stage.start("five", "a", "").unwrap();
-    stage.settle();
-    let states: Vec<&str> = describe(&stage, "a").pending.iter().map(|task| task.state).collect();
-    assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
-    gate.open(Ok("".into()));
-    assert_eq!(stage.result("a"), completed(""));
 }
 
 /// S4-21 C-34

@@ -6,8 +6,8 @@ use dacapo_store::{RunFilter, Status};
 use dacapo_testkit::expect;
 
 use crate::kit::{
-    NO_ROWS, Serve, completed, describe, failed, options, over_every_cache, over_every_cache_and_restart, payload,
-    rows, secs, status, text, turns,
+    NO_ROWS, Serve, completed, describe, every_second, failed, options, over_every_cache, over_every_cache_and_restart,
+    payload, rows, secs, status, text, turns,
 };
 
 async fn doubles(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
@@ -194,6 +194,55 @@ fn a_child_in_a_queue_that_is_not_served_here_is_started_and_waits_there() {
         let run_id = text(&result.unwrap());
         assert_eq!((status, run_id.as_str()), (Status::Completed, describe(stage, "child").run_id.as_str()));
         vec!["a"]
+    });
+}
+
+/// The parent was parked while its child started and ended: both are told in one turn.
+#[test]
+fn a_child_that_starts_and_ends_before_its_parent_hears_of_it_is_not_missed() {
+    let broken = || {
+        family().workflow("quick", |_: Ctx, input| async { Ok(input) }).workflow("parent", |ctx: Ctx, _| async move {
+            let child = ctx.child("quick", "7").workflow_id("child");
+            let child = child.started().await?;
+            let _child = child;
+            panic!("not yet")
+        })
+    };
+    over_every_cache_and_restart(broken, |stage| {
+        let cache = stage.options().cache;
+        stage.start("parent", "a", "").unwrap();
+        stage.settle();
+        assert_eq!((status(&stage, "child"), rows(&stage, "a")), (Status::Completed, (0, 0, 2)));
+        let mended = family()
+            .workflow("quick", |_: Ctx, input| async { Ok(input) })
+            .workflow("parent", |ctx: Ctx, _| async move { ctx.child("quick", "7").workflow_id("child").await });
+        let stage = stage.redeploy(mended.cache(cache));
+        assert_eq!(stage.result("a"), completed("7"));
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn a_child_with_a_retry_policy_is_tried_again_with_its_input_and_its_parent_hears_of_the_last_try() {
+    let serve = || {
+        options()
+            .workflow("asks", |ctx: Ctx, _| async move {
+                ctx.child("tries", "7").workflow_id("child").retry(every_second(3)).run_timeout(secs(60)).await
+            })
+            .workflow("tries", |ctx: Ctx, input| async move {
+                match ctx.info().unwrap().start.attempt {
+                    3 => Ok(input),
+                    attempt => Err(Failure::application(attempt.to_string())),
+                }
+            })
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        stage.start("asks", "a", "").unwrap();
+        stage.settle();
+        let stage = stage.restart();
+        assert_eq!(stage.result("a"), completed("7"));
+        assert_eq!(stage.store().next_due().unwrap(), None);
+        (stage, vec!["a", "child"])
     });
 }
 

@@ -1,0 +1,211 @@
+//! The calls of a program: opening, serving, starting, talking to runs, looking at them.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use dacapo::prelude::*;
+use dacapo::{Conflict, Dacapo, Filter, Handle};
+use serde_json::{Value, json};
+
+use crate::scene::{CONSENT, LEVEL, NUDGE, RAISE, Scene, doomed, large, long, sample, words};
+
+type Said = Pin<Box<dyn Future<Output = String> + Send>>;
+
+struct Row {
+    call: &'static str,
+    given: &'static str,
+    says: &'static str,
+    ask: fn(Scene) -> Said,
+}
+
+/// A row: the call, what it is given, the words of the error, the call itself.
+macro_rules! row {
+    ($call:literal, $given:literal, $says:literal, $scene:ident => $ask:expr) => {
+        Row { call: $call, given: $given, says: $says, ask: |$scene: Scene| Box::pin(async move { words($ask) }) }
+    };
+}
+
+/// Cannot be written as JSON.
+fn odd_map() -> HashMap<Vec<u8>, u8> {
+    HashMap::from([(vec![1], 1)])
+}
+
+fn opening() -> Vec<Row> {
+    vec![
+        row!("Dacapo::open", "no URL", "names no kind of store", _s => Dacapo::open("").await),
+        row!("Dacapo::open", "another database", "no kind of store", _s => Dacapo::open("mysql:x").await),
+        row!("Dacapo::open", "what this build lacks", "not part of this build", _s => Dacapo::open("postgres://x").await),
+        row!("Dacapo::open", "no file", "names no file", _s => Dacapo::open("sqlite:").await),
+        row!("Dacapo::open", "an unknown setting", "nobody knows", _s => Dacapo::open("sqlite:x?mode=rw").await),
+        row!("Dacapo::open", "a folder that is not there", "out of reach", _s => Dacapo::open("sqlite:/no/where/x.db").await),
+        row!("Dacapo::open", "a file that is none", "no Dacapo store", _s => {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), "something else entirely, and rather long".repeat(40)).unwrap();
+            Dacapo::open(&format!("sqlite:{}", file.path().display())).await
+        }),
+        row!("Dacapo::serve", "the same workflow twice", "registered twice", _s =>
+            Dacapo::open("memory:").await.unwrap().serve((sample, sample)).await),
+        row!("Dacapo::serve", "a read-only store", "reading only", _s => {
+            let folder = tempfile::tempdir().unwrap();
+            let url = format!("sqlite:{}", folder.path().join("x.db").display());
+            Dacapo::open(&url).await.unwrap().serve(sample).await.unwrap().shutdown().await;
+            Dacapo::open(&format!("{url}?mode=ro")).await.unwrap().serve(sample).await
+        }),
+        row!("Dacapo::attempts", "none", "could do nothing", _s =>
+            Dacapo::open("memory:").await.unwrap().attempts(0).serve(sample).await),
+        row!("Dacapo::completions_per_turn", "none", "could do nothing", _s =>
+            Dacapo::open("memory:").await.unwrap().completions_per_turn(0).serve(sample).await),
+        row!("Dacapo::turn_threads", "none", "could do nothing", _s =>
+            Dacapo::open("memory:").await.unwrap().turn_threads(0).serve(sample).await),
+        row!("Dacapo::queue", "no name", "a queue is empty", _s =>
+            Dacapo::open("memory:").await.unwrap().queue("").serve(sample).await),
+        row!("Dacapo::payload_limit", "less than an input", "the limit is 1", _s =>
+            Dacapo::open("memory:").await.unwrap().payload_limit(1).serve(sample).await.unwrap().start(sample, 12).await),
+        row!("Dacapo::mail_limit", "no room at all", "has 0 messages", _s => {
+            let app = Dacapo::open("memory:").await.unwrap().mail_limit(0).serve(sample).await.unwrap();
+            app.start(sample, 1).await.unwrap().signal(NUDGE, 1).await
+        }),
+    ]
+}
+
+fn starting() -> Vec<Row> {
+    vec![
+        row!("App::start_raw", "an unknown workflow", "registered are: doomed, sample", s => s.app.start_raw("other", []).await),
+        row!("App::start_raw", "no name", "a workflow type is empty", s => s.app.start_raw("", []).await),
+        row!("App::start_raw", "a large input", "the limit is 10000", s => s.app.start_raw("sample", [large()]).await),
+        row!("App::start", "an id in use", "in use by run", s => s.app.start(sample, 1).id("open").await),
+        row!("StartCall::id", "no id", "a workflow id is empty", s => s.app.start(sample, 1).id("").await),
+        row!("StartCall::id", "an endless id", "has 1001 bytes", s => s.app.start(sample, 1).id(long()).await),
+        row!("StartCall::id", "control characters", "control characters", s => s.app.start(sample, 1).id("a\nb").await),
+        row!("StartCall::queue", "no name", "a queue is empty", s => s.app.start(sample, 1).queue("").await),
+        row!("StartCall::id_reuse", "an id that may not be used again", "does not allow it again", s =>
+            s.app.start(sample, 1).id("closed").id_reuse(IdReuse::RejectDuplicate).await),
+        row!("StartCall::id_conflict", "an id in use", "in use by run", s =>
+            s.app.start(sample, 1).id("open").id_conflict(Conflict::Fail).await),
+        row!("StartCall::request", "no key", "a request id is empty", s => s.app.start(sample, 1).request("").await),
+        row!("StartCall::execution_timeout", "zero", "timeout is zero", s =>
+            s.app.start(sample, 1).execution_timeout(secs(0)).await),
+        row!("StartCall::run_timeout", "zero", "timeout is zero", s => s.app.start(sample, 1).run_timeout(secs(0)).await),
+        row!("StartCall::retry", "pauses that shrink", "factor of 0.5", s =>
+            s.app.start(sample, 1).retry(Retry { factor: 0.5, ..Retry::exponential() }).await),
+        row!("StartCall::memo", "a value that is no JSON", "cannot be encoded", s =>
+            s.app.start(sample, 1).memo("map", &odd_map()).await),
+        row!("StartCall::memo", "no name", "an entry of the memo is empty", s => s.app.start(sample, 1).memo("", &1).await),
+        row!("StartCall::attr", "a value that is no JSON", "cannot be encoded", s =>
+            s.app.start(sample, 1).attr(Attr::new("map"), odd_map()).await),
+        row!("StartCall::pins", "rules of play that nobody knows", "semantics version 99", s => {
+            let pins = dacapo::Pins { semantics: 99, ..Default::default() };
+            s.app.start(sample, 1).pins(pins).await
+        }),
+    ]
+}
+
+fn talking() -> Vec<Row> {
+    vec![
+        row!("Handle::signal", "a closed run", "is completed", s => s.closed.signal(NUDGE, 1).await),
+        row!("Handle::signal", "nobody", "no run of workflow id \"nobody\"", s => s.nobody.signal(NUDGE, 1).await),
+        row!("Handle::signal_once", "no key", "a request id is empty", s => s.open.signal_once(NUDGE, 1, "").await),
+        row!("Handle::signal_raw", "no name", "a signal is empty", s => s.open.signal_raw("", json!(1)).await),
+        row!("Handle::signal_raw", "a large value", "the limit is 10000", s => s.open.signal_raw("x", large()).await),
+        row!("Handle::query", "nobody", "no run of", s => s.nobody.query(LEVEL, ()).await),
+        row!("Handle::query_raw", "an unknown query", "known now: level", s => s.open.query_raw("x", json!(null)).await),
+        row!("Handle::query_raw", "another type", "is no", s => s.open.query_raw("level", json!("high")).await),
+        row!("Handle::query_raw", "no name", "a query is empty", s => s.open.query_raw("", json!(null)).await),
+        row!("Handle::update", "a closed run", "is completed", s => s.closed.update(RAISE, 1).await),
+        row!("Handle::update", "nobody", "no run of", s => s.nobody.update(RAISE, 1).await),
+        row!("Handle::update_raw", "an unknown update", "known now: raise", s => s.open.update_raw("x", json!(1)).await),
+        row!("Handle::update_raw", "another type", "rejected", s => s.open.update_raw("raise", json!("much")).await),
+        row!("UpdateCall::id", "no id", "an update id is empty", s => s.open.update(RAISE, 1).id("").await),
+        row!("UpdateCall::accepted", "an unknown update", "rejected", s => s.open.update_raw("x", json!(1)).accepted().await.map(drop)),
+        row!("Handle::resolve", "nobody", "no run of", s => s.nobody.resolve(CONSENT, true).await),
+        row!("Handle::resolve", "another promise", "open now: consent", s => s.open.resolve(Promise::<u8>::new("x"), 1).await),
+        row!("Handle::resolve_raw", "no name", "a promise is empty", s => s.open.resolve_raw("", json!(1)).await),
+        row!("Handle::resolve_raw", "a large value", "the limit is 10000", s => s.open.resolve_raw("consent", large()).await),
+        row!("Handle::reject", "a closed run", "is completed", s => s.closed.reject(CONSENT, Failure::application("no")).await),
+        row!("Handle::reject_raw", "another promise", "no open promise", s => s.open.reject_raw("x", Failure::application("no")).await),
+        row!("Handle::cancel", "nobody", "no run of", s => s.nobody.cancel("").await),
+        row!("Handle::cancel", "a closed run", "is completed", s => s.closed.cancel("").await),
+        row!("Handle::terminate", "nobody", "no run of", s => s.nobody.terminate("").await),
+        row!("Handle::terminate", "a closed run", "is completed", s => s.closed.terminate("").await),
+        row!("Handle::reset", "the turn that starts it", "turn 1 up to 1", s => s.open.reset(0, "").await),
+        row!("Handle::reset", "a turn that is not there", "turn 1 up to 1", s => s.open.reset(9, "").await),
+        row!("Handle::reset", "nobody", "no run of", s => s.nobody.reset(1, "").await),
+        row!("Handle::result", "nobody", "no run of", s => s.nobody.result().await),
+        row!("Handle::result", "another type", "is no", s => s.app.handle_of::<String>("closed").result().await),
+        row!("Handle::with_run_id", "another run", "with run id \"x\"", s => s.open.clone().with_run_id("x").describe().await),
+        row!("Handle::describe", "nobody", "no run of", s => s.nobody.describe().await),
+        row!("Handle::inspect", "nobody", "no run of", s => s.nobody.inspect().await),
+        row!("Handle::history", "nobody", "no run of", s => s.nobody.history().await),
+        row!("Handle::published", "nobody", "no run of", s => s.nobody.published::<u8>().await),
+        row!("App::handle", "nobody", "no run of", s => s.app.handle(sample, "nobody").describe().await),
+        row!("App::handle_raw", "nobody", "no run of", s => s.app.handle_raw("nobody").describe().await),
+        row!("App::handle_of", "nobody", "no run of", s => s.app.handle_of::<Value>("nobody").describe().await),
+    ]
+}
+
+fn looking() -> Vec<Row> {
+    vec![
+        row!("Runs::list", "an endless page", "never ends", s => s.app.runs().list(&Filter::all(), 0).await),
+        row!("Runs::list_from", "an endless page", "never ends", s =>
+            s.app.runs().list_from(&Filter::all(), dacapo::RunNo(1), 0).await),
+        row!("Runs::describe", "nobody", "no run of", s => s.app.runs().describe("nobody").await),
+        row!("Runs::history", "nobody", "no run of", s => s.app.runs().history("nobody").await),
+    ]
+}
+
+/// Calls that cannot be given anything bad, and why.
+const NOTHING_BAD: &[(&str, &str)] = &[
+    ("Dacapo::over_store", "a store is a store"),
+    ("Dacapo::runs", "takes nothing"),
+    ("Dacapo::cache", "any number of runs can stay in memory, none too"),
+    ("Dacapo::double_play", "on or off"),
+    ("Dacapo::build", "any name is as good as another"),
+    ("Dacapo::own_policy", "what a policy does wrong fails the activation, shown by the tests of the core"),
+    ("App::over_engine", "an engine is an engine"),
+    ("App::engine", "takes nothing"),
+    ("App::runs", "takes nothing"),
+    ("App::runs_in_memory", "takes nothing"),
+    ("App::evict_idle", "takes nothing"),
+    ("App::shutdown", "takes nothing"),
+    ("StartCall::delay", "it may begin at once, or at the end of time"),
+    ("StartCall::header", "headers are opaque"),
+    ("Handle::workflow_id", "takes nothing"),
+    ("Handle::run_id", "takes nothing"),
+    ("UpdateHandle::id", "takes nothing"),
+    ("UpdateHandle::answer", "takes nothing"),
+    ("Filter::all", "takes nothing"),
+    ("Filter::open", "takes nothing"),
+    ("Filter::stuck", "takes nothing"),
+    ("Filter::status", "every status can be asked for"),
+    ("Filter::workflow", "a name that nobody has matches nobody"),
+    ("Filter::workflow_id", "an id that nobody has matches nobody"),
+    ("Filter::started_from", "any moment will do"),
+    ("Filter::started_before", "any moment will do"),
+    ("Runs::count", "what matches nobody is counted as 0"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_of_every_call_is_told_clearly_and_changes_nothing() {
+    let scene = Scene::new().await;
+    let before = scene.all().await;
+    for row in [opening(), starting(), talking(), looking()].into_iter().flatten() {
+        let Row { call, given, says, ask } = row;
+        let said = ask(scene.clone()).await;
+        assert!(said.contains(says), "{call}, given {given}, says: {said}");
+        assert_eq!(scene.all().await, before, "{call}, given {given}, changed something");
+    }
+    for (call, why) in NOTHING_BAD {
+        assert!(!why.is_empty(), "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_failure_of_user_code_is_an_error_that_says_how_it_ended() {
+    let scene = Scene::new().await;
+    let failed: Handle<()> = scene.app.start(doomed, ()).await.unwrap();
+    assert!(words(failed.result().await).ends_with("is failed: it was doomed"));
+    assert_eq!(words(scene.open.update(RAISE, 0).await), "the update failed: by nothing at all");
+    scene.open.terminate("enough").await.unwrap();
+    assert_eq!(words(scene.open.result().await), "run \"open\" is terminated: enough");
+}

@@ -1,0 +1,49 @@
+//! One process after another on the same file.
+
+use dacapo::prelude::*;
+use dacapo::{Dacapo, Filter, Status};
+
+const GO: Signal<u32> = Signal::new("go");
+
+#[activity]
+async fn note(text: String) -> Result<String, Failure> {
+    Ok(format!("noted {text}"))
+}
+
+#[workflow]
+async fn patient(ctx: Ctx, name: String) -> Result<String, Failure> {
+    let first = ctx.call(note, name).await?;
+    let number = ctx.signal(GO).await?;
+    Ok(format!("{first}, {number}"))
+}
+
+/// S2-16
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_process_goes_on_with_every_run_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("patient.db").display());
+    let first = Dacapo::open(&url).await.unwrap().serve((patient, note)).await.unwrap();
+    for number in 0..20 {
+        first.start(patient, format!("p{number}")).id(format!("p{number}")).await.unwrap();
+    }
+    let kept = first.handle(patient, "p0");
+    kept.signal(GO, 7).await.unwrap();
+    kept.result().await.unwrap();
+    first.shutdown().await;
+    let late = kept.signal(GO, 8).await.unwrap_err();
+    assert_eq!(
+        late.to_string(),
+        "the engine has been shut down",
+        "a handle does not keep the file from the next process"
+    );
+
+    let second = Dacapo::open(&url).await.unwrap().serve((patient, note)).await.unwrap();
+    assert_eq!(second.runs().count(&Filter::open()).await.unwrap(), 19);
+    for number in 1..20 {
+        let run = second.handle(patient, format!("p{number}"));
+        run.signal(GO, number).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), format!("noted p{number}, {number}"));
+    }
+    assert_eq!(second.handle(patient, "p0").result().await.unwrap(), "noted p0, 7");
+    assert_eq!(second.runs().count(&Filter::all().status(Status::Completed)).await.unwrap(), 20);
+}

@@ -1,0 +1,31 @@
+//! Who may open a file while another serves it.
+
+use dacapo::prelude::*;
+use dacapo::{Dacapo, Filter, Status};
+
+#[workflow]
+async fn sleeper(ctx: Ctx) -> Result<(), Failure> {
+    Ok(ctx.sleep(days(1)).await?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_served_file_can_be_looked_at_and_not_served_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("shared.db").display());
+    let app = Dacapo::open(&url).await.unwrap().serve(sleeper).await.unwrap();
+    app.start(sleeper, ()).id("s").await.unwrap();
+
+    let refused = Dacapo::open(&url).await.err().unwrap().to_string();
+    assert!(refused.contains("is being served") && refused.contains("read-only"), "{refused}");
+
+    let looking = Dacapo::open(&format!("{url}?mode=ro")).await.unwrap();
+    let page = looking.runs().list(&Filter::open(), 10).await.unwrap();
+    assert_eq!(page.runs.iter().map(|run| run.workflow_id.as_str()).collect::<Vec<_>>(), ["s"]);
+    assert_eq!(looking.runs().describe("s").await.unwrap().status, Status::Open);
+    assert_eq!(looking.runs().history("s").await.unwrap().turns.len(), 1);
+
+    app.handle(sleeper, "s").terminate("enough").await.unwrap();
+    assert_eq!(looking.runs().describe("s").await.unwrap().status, Status::Terminated);
+    app.shutdown().await;
+    Dacapo::open(&url).await.unwrap().serve(sleeper).await.unwrap();
+}

@@ -1,0 +1,98 @@
+//! What comes too late, twice or from nowhere changes nothing.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dacapo_core::{Ctx, Failure, Job, Outcome, Payload, Resolution, Retry, Seq};
+use dacapo_engine::Options;
+use dacapo_store::{NewMail, Write};
+use dacapo_testkit::Stage;
+use dacapo_worker::ActivityCtx;
+
+use crate::kit::{Gate, NO_ROWS, Serve, World, completed, describe, options, over_every_cache, payload, rows, signal};
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The code of an attempt that was given up on may still run, and report.
+#[test]
+fn a_report_of_an_attempt_that_was_given_up_on_says_nothing_of_the_next() {
+    let first: Arc<Mutex<Option<ActivityCtx>>> = Arc::default();
+    let gate = Gate::default();
+    let (kept, at_gate) = (first.clone(), gate.clone());
+    let options = options()
+        .workflow("slow", |ctx: Ctx, _| async move {
+            ctx.activity("work", "").heartbeat(secs(10)).retry(Retry::exponential().attempts(2)).await
+        })
+        .waiting("work", move |ctx, _| {
+            kept.lock().unwrap().get_or_insert(ctx);
+            at_gate.pass()
+        });
+    let stage = Stage::new(options);
+    stage.start("slow", "a", "").unwrap();
+    // Given up at 10 s; the second attempt begins at 11 s and would be given up at 21 s.
+    stage.advance(secs(20));
+    assert_eq!(describe(&stage, "a").pending[0].attempt, 2);
+    first.lock().unwrap().as_ref().unwrap().heartbeat_payload("still here");
+    let pending = describe(&stage, "a").pending.remove(0);
+    assert_eq!((pending.details, pending.last_heartbeat), (None, pending.started));
+    stage.advance(secs(2));
+    let (_, result) = stage.result("a");
+    assert!(result.unwrap_err().to_string().contains("heartbeat timeout"), "the report kept nobody alive");
+}
+
+fn one_activity() -> Options {
+    options()
+        .workflow("one", |ctx: Ctx, input: Payload| async move {
+            let first = ctx.activity("work", input).await?;
+            ctx.signal("go").await.map_err(Failure::from)?;
+            Ok(first)
+        })
+        .activity("work", |_, input| Ok(input))
+}
+
+/// S2-25
+#[test]
+fn results_that_come_twice_or_for_another_operation_are_dropped_and_leave_no_mail() {
+    over_every_cache(one_activity, |stage| {
+        let started = stage.start("one", "a", "right").unwrap();
+        stage.settle();
+        let outcome = || Outcome::Completed(payload("wrong"));
+        let forged = [
+            Job::Resolve { seq: Seq(0), resolution: Resolution::Activity(outcome()) },
+            Job::Resolve { seq: Seq(0), resolution: Resolution::Child(outcome()) },
+            Job::Resolve { seq: Seq(7), resolution: Resolution::Timer },
+        ];
+        for (number, job) in forged.into_iter().enumerate() {
+            let job = minicbor::to_vec(job).unwrap();
+            let mail = NewMail { key: format!("forged:{number}").into(), sent: stage.now(), job };
+            stage.store().submit(Write::Post { run: started.run, mail, ended: None }, Box::new(|_| {}));
+        }
+        stage.engine().evict_idle();
+        signal(stage, "a", "go", "");
+        assert_eq!(stage.result("a"), completed("right"));
+        assert_eq!(rows(stage, "a"), NO_ROWS);
+        vec!["a"]
+    });
+}
+
+#[test]
+fn the_timeout_of_a_local_attempt_that_failed_does_not_end_the_next() {
+    let (world, gate) = (World::default(), Gate::default());
+    let (noted, at_gate) = (world.clone(), gate.clone());
+    let options = options()
+        .workflow("local", |ctx: Ctx, _| async move { ctx.local_activity("work", "").start_to_close(secs(5)).await })
+        .waiting("work", move |ctx, _| {
+            noted.note(format!("attempt {}", ctx.info().attempt));
+            let (first, pass) = (ctx.info().attempt == 1, at_gate.pass());
+            async move { if first { Err(Failure::application("once")) } else { pass.await } }
+        });
+    let stage = Stage::new(options);
+    stage.start("local", "a", "").unwrap();
+    // The first fails at once, the second begins at 1 s: the first one's time is over at 5 s, the second's at 6 s.
+    stage.advance(Duration::from_millis(5_500));
+    gate.open(Ok(payload("done")));
+    assert_eq!(stage.result("a"), completed("done"));
+    assert_eq!(world.notes(), ["attempt 1", "attempt 2"]);
+}

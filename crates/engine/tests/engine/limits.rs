@@ -1,0 +1,119 @@
+//! Limits: payloads that are too large, mailboxes that are full, attempts that wait for a place.
+
+use dacapo_core::{Ctx, Payload};
+use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_testkit::Stage;
+
+use crate::kit::{Gate, Serve, completed, describe, options, over_every_cache_and_restart, payload, signal, stuck};
+
+fn waiting_for_go(first: &'static str) -> Options {
+    options()
+        .workflow("steps", move |ctx: Ctx, _| async move {
+            ctx.activity(first, "1").await?;
+            ctx.signal("go").await?;
+            Ok("2".into())
+        })
+        .activity("work", |_, input| Ok(input))
+        .activity("play", |_, input| Ok(input))
+}
+
+#[test]
+fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
+    let limited = || {
+        let mut options = options()
+            .workflow("large", |ctx: Ctx, input: Payload| async move {
+                ctx.signal("go").await?;
+                ctx.activity("work", payload("x".repeat(101))).await?;
+                Ok(input)
+            })
+            .workflow("closure", |ctx: Ctx, _| async move {
+                ctx.run("draw", || async { Ok(payload("x".repeat(101))) }).retry(dacapo_core::Retry::none()).await
+            })
+            .workflow("result", |ctx: Ctx, _| async move { ctx.activity("large", "").await })
+            .activity("large", |_, _| Ok(payload("x".repeat(101))))
+            .activity("work", |_, input| Ok(input));
+        options.payload_limit = 100;
+        options
+    };
+    over_every_cache_and_restart(limited, |stage| {
+        stage.start("large", "a", "1").unwrap();
+        signal(&stage, "a", "go", "");
+        stage.settle();
+        let reason = stuck(&stage, "a").0;
+        assert!(
+            reason.starts_with("activity work, asked for by unit [] at crates/engine/tests/engine/limits.rs:"),
+            "{reason}"
+        );
+        assert!(reason.contains("a payload has 101 bytes, and the limit is 100"), "{reason}");
+        for (workflow, id) in [("result", "b"), ("closure", "c")] {
+            stage.start(workflow, id, "").unwrap();
+            let failure = stage.wait(stage.engine().result(&RunId::of(id))).unwrap().1.unwrap_err();
+            assert_eq!(failure.cause().unwrap().type_name.as_deref(), Some("PayloadTooLarge"), "{failure}");
+        }
+        let new = dacapo_engine::NewStart {
+            workflow: "large".into(),
+            workflow_id: "d".into(),
+            input: vec![payload("x".repeat(101))],
+            ..Default::default()
+        };
+        let refused = stage.wait(stage.engine().start(new)).unwrap_err();
+        assert_eq!(refused, EngineError::PayloadTooLarge { what: "the input".into(), size: 101, limit: 100 });
+        let long = crate::kit::signal_of("go", "x".repeat(101));
+        let refused = stage.wait(stage.engine().signal(&RunId::of("a"), long, None)).unwrap_err();
+        assert!(matches!(refused, EngineError::PayloadTooLarge { .. }), "{refused}");
+        let mut roomy = stage.options().clone();
+        roomy.payload_limit = 1_000;
+        let stage = stage.redeploy(roomy);
+        assert_eq!(stage.result("a"), completed("1"));
+        (stage, vec!["a", "b", "c"])
+    });
+}
+
+/// C-31
+#[test]
+fn a_full_mailbox_fails_the_sender_and_drops_nothing() {
+    let limited = || {
+        let mut options = waiting_for_go("work");
+        options.mail_limit = 3;
+        options
+    };
+    over_every_cache_and_restart(limited, |stage| {
+        let cache = stage.options().cache;
+        stage.start("steps", "a", "").unwrap();
+        stage.settle();
+        let mut options = waiting_for_go("play");
+        options.mail_limit = 3;
+        let stage = stage.redeploy(options.cache(cache));
+        for _ in 0..3 {
+            signal(&stage, "a", "go", "");
+            stage.settle();
+        }
+        let fourth = stage.wait(stage.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
+        assert_eq!(fourth, Err(EngineError::MailboxFull { workflow_id: "a".into(), waiting: 3 }));
+        let stage = stage.redeploy(limited().cache(cache));
+        assert_eq!(stage.result("a"), completed("2"));
+        (stage, vec!["a"])
+    });
+}
+
+#[test]
+fn no_more_attempts_run_at_a_time_than_the_limit_says() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let stage = Stage::new({
+        let mut options = options()
+            .workflow("five", |ctx: Ctx, _| async move {
+                ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
+                Ok(Payload::empty())
+            })
+            .waiting("work", move |_, _| held.pass());
+        options.attempts = 2;
+        options
+    });
+    stage.start("five", "a", "").unwrap();
+    stage.settle();
+    let states: Vec<&str> = describe(&stage, "a").pending.iter().map(|task| task.state).collect();
+    assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
+    gate.open(Ok("".into()));
+    assert_eq!(stage.result("a"), completed(""));
+}

@@ -1,0 +1,140 @@
+//! Looking at runs: describe, list, count, histories as text.
+
+use dacapo_core::{Ctx, Payload, Transcript};
+use dacapo_engine::{EngineError, NewStart, Options, RunId};
+use dacapo_store::{RunFilter, Status};
+use dacapo_testkit::Stage;
+
+use crate::kit::{
+    Serve, completed, describe, every_second, failed, options, over_every_cache, secs, signal, since_start, status,
+};
+
+fn serving() -> Options {
+    options()
+        .workflow("waits", |ctx: Ctx, input: Payload| async move {
+            ctx.upsert_memo([("step".into(), Some("waiting".into()))]);
+            ctx.publish("waiting for go");
+            let slow = ctx.activity("slow", "");
+            ctx.signal("go").await?;
+            slow.await?;
+            Ok(input)
+        })
+        .workflow("fails", |_: Ctx, _| async { Err(dacapo_core::Failure::application("no")) })
+        .waiting("slow", |ctx: dacapo_worker::ActivityCtx, input| async move {
+            if ctx.info().attempt == 1 { Err(dacapo_core::Failure::application("once more")) } else { Ok(input) }
+        })
+}
+
+#[test]
+fn a_description_says_how_a_run_stands_and_what_it_waits_for() {
+    over_every_cache(serving, |stage| {
+        let memo = [("who".into(), "ada".into())].into();
+        let new = NewStart { workflow: "waits".into(), workflow_id: "a".into(), memo, ..NewStart::default() };
+        let started = stage.wait(stage.engine().start(new)).unwrap();
+        stage.settle();
+        let seen = describe(stage, "a");
+        assert_eq!((&seen.run_id, &seen.first_run_id), (&started.run_id, &started.run_id));
+        assert_eq!((seen.workflow.as_str(), seen.queue.as_str()), ("waits", "default"));
+        assert_eq!((seen.status, seen.closed, seen.turns, seen.stuck), (Status::Open, None, 1, None));
+        assert_eq!(seen.memo, [("step".into(), "waiting".into()), ("who".into(), "ada".into())].into());
+        assert_eq!((seen.published, seen.result), (Some("waiting for go".into()), None));
+        let [task] = &seen.pending[..] else { panic!("{:?}", seen.pending) };
+        assert_eq!((task.activity.as_str(), task.state, task.attempt), ("slow", "waits for its next attempt", 2));
+        assert_eq!(task.next_attempt.map(since_start), Some(secs(1)));
+        assert_eq!(task.last_failure.as_ref().map(|failure| failure.message.as_str()), Some("once more"));
+        signal(stage, "a", "go", "");
+        assert_eq!(stage.result("a"), completed(""));
+        let seen = describe(stage, "a");
+        assert_eq!((seen.status, seen.closed.map(since_start), seen.turns), (Status::Completed, Some(secs(1)), 3));
+        assert_eq!((seen.result, seen.pending), (Some(Ok("".into())), Vec::new()));
+        vec!["a"]
+    });
+}
+
+#[test]
+fn runs_are_listed_newest_first_in_pages_and_counted_by_the_same_filters() {
+    let stage = Stage::new(serving());
+    for id in ["a", "b", "c", "d", "e"] {
+        stage.start(if id == "b" { "fails" } else { "waits" }, id, "").unwrap();
+        stage.advance(secs(10));
+    }
+    assert_eq!(failed(&stage, "b").0, Status::Failed);
+    let reader = stage.engine().reader();
+    let ids = |filter: &RunFilter, before, limit| {
+        let page = reader.list(filter, before, limit).unwrap();
+        (page.iter().map(|run| run.workflow_id.to_string()).collect::<Vec<_>>(), page.last().map(|run| run.run))
+    };
+    let all = RunFilter::default();
+    let (first, before) = ids(&all, None, 2);
+    let (second, before) = ids(&all, before, 2);
+    let (third, before) = ids(&all, before, 2);
+    assert_eq!([first, second, third].concat(), ["e", "d", "c", "b", "a"]);
+    assert_eq!(ids(&all, before, 2), (Vec::new(), None));
+    let filters = [
+        (RunFilter { status: Some(Status::Failed), ..all.clone() }, vec!["b"]),
+        (RunFilter { workflow: Some("waits".into()), ..all.clone() }, vec!["e", "d", "c", "a"]),
+        (RunFilter { workflow_id: Some("c".into()), ..all.clone() }, vec!["c"]),
+        (RunFilter { stuck: true, ..all.clone() }, vec![]),
+        (RunFilter { started_from: Some(describe(&stage, "d").started), ..all.clone() }, vec!["e", "d"]),
+        (RunFilter { started_before: Some(describe(&stage, "b").started), ..all }, vec!["a"]),
+    ];
+    for (filter, expected) in filters {
+        assert_eq!(ids(&filter, None, 10).0, expected, "{filter:?}");
+        assert_eq!(reader.count(&filter), Ok(expected.len() as u64), "{filter:?}");
+    }
+}
+
+#[test]
+fn one_run_of_many_with_the_same_workflow_id_is_found_by_its_run_id() {
+    let stage = Stage::new(serving());
+    let first = stage.start("fails", "a", "").unwrap();
+    let second = stage.start("waits", "a", "").unwrap();
+    let of = |run_id| stage.engine().describe(&RunId { workflow_id: "a".into(), run_id }).map(|run| run.run_id);
+    assert_eq!(of(None), Ok(second.run_id.clone()));
+    assert_eq!(of(Some(first.run_id.clone())), Ok(first.run_id));
+    let missing = EngineError::NotFound { workflow_id: "a".into(), run_id: Some("other".into()) };
+    assert_eq!(of(Some("other".into())), Err(missing));
+}
+
+/// S2-9
+#[test]
+fn ten_thousand_runs_that_wait_cause_no_work_in_a_year() {
+    let mut options = serving().workflow("idles", |ctx: Ctx, _| async move {
+        ctx.signal("never").await?;
+        Ok(Payload::empty())
+    });
+    options.double_play = false;
+    let stage = Stage::new(options);
+    for number in 0..10_000 {
+        let workflow_id = number.to_string().into();
+        let new = NewStart { workflow: "idles".into(), workflow_id, ..NewStart::default() };
+        stage.wait(stage.engine().start(new)).unwrap();
+    }
+    let before = stage.moments();
+    stage.advance(secs(365 * 86_400));
+    assert_eq!(stage.moments(), before, "nothing was written and nothing was tried");
+    assert_eq!(status(&stage, "9999"), Status::Open);
+}
+
+/// S4-32 S4-35
+#[test]
+fn a_history_with_a_missing_or_malformed_task_id_is_refused_whole() {
+    let stage = Stage::new(options().workflow("calls", |ctx: Ctx, _| async move {
+        ctx.activity("work", "").retry(every_second(2)).queue("elsewhere").await
+    }));
+    stage.start("calls", "a", "").unwrap();
+    stage.settle();
+    let history = stage.history("a");
+    let id = describe_id(&stage);
+    let quoted = format!("\"id\":\"{id}\"");
+    assert!(Transcript::from_text(&history).is_ok() && history.contains(&quoted), "{history}");
+    let malformed = Transcript::from_text(&history.replace(&quoted, "\"id\":\"task-1\"")).unwrap_err();
+    assert!(malformed.to_string().contains("task-1"), "{malformed}");
+    let missing = Transcript::from_text(&history.replace(&format!("{quoted},"), "")).unwrap_err();
+    assert!(missing.to_string().contains("id"), "{missing}");
+}
+
+fn describe_id(stage: &Stage) -> String {
+    let seen = stage.engine().reader().describe(&RunId::of("a")).unwrap();
+    seen.pending[0].id.to_string()
+}

@@ -1,0 +1,225 @@
+//! Resetting: a run begins again from an earlier turn, as another.
+
+use dacapo_core::{Ctx, Failure, Payload, Target};
+use dacapo_engine::{EngineError, Options, RunId, StartedAs};
+use dacapo_store::{Refused, Status};
+use dacapo_testkit::{Stage, expect};
+
+use crate::kit::{
+    Gate, NO_ROWS, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload,
+    resolve, rows, secs, signal, status, text, turns, turns_of,
+};
+
+fn serving(world: &World) -> Options {
+    let world = world.clone();
+    options()
+        .workflow("steps", |ctx: Ctx, _| async move {
+            let first = ctx.activity("work", "1").await?;
+            let signal = ctx.signal("go").await?;
+            ctx.sleep(secs(10)).await?;
+            let second = ctx.activity("work", "2").await?;
+            Ok(payload(format!("{first} {} {second}", signal.input[0])))
+        })
+        .activity("work", move |_, input| {
+            world.note(text(&input));
+            Ok(payload(format!("{input}#{}", world.count())))
+        })
+}
+
+fn reset(stage: &Stage, turn: u64) -> Result<StartedAs, EngineError> {
+    stage.wait(stage.engine().reset(&RunId::of("a"), turn, "try that again"))
+}
+
+#[test]
+fn a_closed_run_begins_again_from_a_turn_and_signals_it_was_sent_since_come_again() {
+    let world = World::default();
+    over_every_cache_and_restart(
+        || serving(&world),
+        |stage| {
+            let before = world.count();
+            let first = stage.start("steps", "a", "").unwrap();
+            stage.settle();
+            signal(&stage, "a", "go", "on");
+            let (one, two) = (before + 1, before + 2);
+            assert_eq!(stage.result("a"), completed(&format!("1#{one} on 2#{two}")));
+            let second = reset(&stage, 2).unwrap();
+            assert!(second.fresh && second.run_id != first.run_id);
+            let stage = stage.restart();
+            assert_eq!(
+                stage.result("a"),
+                completed(&format!("1#{one} on 2#{}", two + 1)),
+                "what is kept is not done again"
+            );
+            assert_eq!(world.count() - before, 3);
+            let lines = turns(&stage, "a").lines().count();
+            let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id.clone()) };
+            assert_eq!(turns_of(&stage, &of_first).lines().count(), lines, "the first run stays as it was");
+            assert_eq!(describe(&stage, "a").first_run_id, first.run_id);
+            assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
+            (stage, vec![])
+        },
+    );
+}
+
+#[test]
+fn an_open_run_that_is_reset_is_terminated_and_its_timer_and_mail_go_on_with_the_new_one() {
+    let world = World::default();
+    over_every_cache(
+        || serving(&world),
+        |stage| {
+            let first = stage.start("steps", "a", "").unwrap();
+            stage.settle();
+            signal(stage, "a", "go", "on");
+            stage.advance(secs(4));
+            // The timer is of turn 2, which is kept.
+            reset(stage, 3).unwrap();
+            let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
+            let old = stage.engine().describe(&of_first).unwrap();
+            assert_eq!(old.status, Status::Terminated);
+            let said = old.result.unwrap().unwrap_err().message;
+            assert_eq!(said, format!("reset to turn 3 as run {}: try that again", describe(stage, "a").run_id));
+            assert_eq!(stage.result("a").0, Status::Completed);
+            let times: Vec<String> =
+                turns(stage, "a").lines().map(|line| line.split(" ->").next().unwrap().to_owned()).collect();
+            assert_eq!(times[..3], ["0 at 0ns: start steps", "1 at 0ns: resolve #0 activity", "2 at 0ns: signal go"]);
+            assert!(times[3].starts_with("3 at 4s: seed "), "{times:?}");
+            assert_eq!(times[4..], ["4 at 10s: resolve #1 timer", "5 at 10s: resolve #2 activity"]);
+            assert_eq!(stage.store().next_due().unwrap(), None);
+            vec![]
+        },
+    );
+}
+
+#[test]
+fn an_activity_that_is_pending_at_the_point_of_reset_is_tried_by_the_new_run() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = move || {
+        let gate = held.clone();
+        options()
+            .workflow("slow", |ctx: Ctx, _| async move { ctx.activity("work", "").await })
+            .waiting("work", move |_, _| gate.pass())
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        gate.shut();
+        stage.start("slow", "a", "").unwrap();
+        stage.settle();
+        reset(&stage, 1).unwrap();
+        stage.settle();
+        let pending = describe(&stage, "a").pending;
+        assert_eq!(pending.iter().map(|task| (task.state, task.attempt)).collect::<Vec<_>>(), [("running", 1)]);
+        let stage = stage.restart();
+        gate.open(Ok("done".into()));
+        assert_eq!(stage.result("a"), completed("done"));
+        assert_eq!(rows(&stage, "a"), NO_ROWS);
+        (stage, vec![])
+    });
+}
+
+async fn asks(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+    let told = ctx.signal_external(Target::workflow("nobody"), "news", "").await.unwrap_err().message;
+    let child = ctx.child("slow", "").workflow_id("child").await?;
+    let word = ctx.promise("word").await?;
+    Ok(payload(format!("{told}, {child} {word}")))
+}
+
+/// What others will not say again is said again by the reset.
+#[test]
+fn children_and_answers_from_others_that_the_new_run_still_awaits_reach_it() {
+    let serve = || {
+        options().workflow("asks", asks).workflow("slow", |ctx: Ctx, _| async move {
+            ctx.sleep(secs(10)).await?;
+            Ok("slept".into())
+        })
+    };
+    // The point of reset: after the signal was sent, after the child was asked for, after it had started, after it ended.
+    for turn in 1..=4 {
+        for wait in [5, 20] {
+            over_every_cache_and_restart(serve, |stage| {
+                stage.start("asks", "a", "").unwrap();
+                stage.advance(secs(wait));
+                let last = describe(&stage, "a").turns;
+                reset(&stage, turn.min(last)).unwrap();
+                let stage = stage.restart();
+                stage.advance(secs(30));
+                // A child that is asked for anew finds its name in use if the old one is still open.
+                if status(&stage, "a") == Status::Open {
+                    assert_eq!(resolve(&stage, "a", "word", Ok("given".into())), Ok(()), "turn {turn}, {wait} s");
+                }
+                let (_, result) = stage.result("a");
+                assert_eq!(
+                    result.map(|value| text(&value)).map_err(|failure| failure.to_string()),
+                    Ok("no open run of workflow id \"nobody\", slept given".to_owned()),
+                    "turn {turn}, {wait} s"
+                );
+                (stage, vec![])
+            });
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_reset_is_refused_and_stays_as_it_is() {
+    let stage = Stage::new(serving(&World::default()));
+    stage.start("steps", "a", "").unwrap();
+    stage.settle();
+    let said = |turn| reset(&stage, turn).unwrap_err().to_string();
+    let expected =
+        expect!["the run has turns 0 to 1: it can be reset to turn 1 up to 2, which keeps the turns before it"];
+    expected.assert_eq(&said(0));
+    expected.assert_eq(&said(3));
+    let nobody = stage.wait(stage.engine().reset(&RunId::of("nobody"), 1, "")).unwrap_err();
+    assert_eq!(nobody, EngineError::NotFound { workflow_id: "nobody".into(), run_id: None });
+    assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 2));
+    let first = describe(&stage, "a").run_id;
+    stage.wait(stage.engine().terminate(&RunId::of("a"), "")).unwrap();
+    stage.start("steps", "a", "").unwrap();
+    let of_first = RunId { workflow_id: "a".into(), run_id: Some(first) };
+    let in_use = stage.wait(stage.engine().reset(&of_first, 1, "")).unwrap_err();
+    assert!(matches!(in_use, EngineError::Refused(Refused::InUse { .. })), "{in_use}");
+}
+
+#[test]
+fn a_parent_awaits_the_run_that_takes_the_place_of_its_child() {
+    let world = World::default();
+    let serve = || {
+        serving(&world).workflow("asks", |ctx: Ctx, _| async move {
+            let child = ctx.child("steps", "").workflow_id("a").await?;
+            Ok(payload(text(&child).split(' ').nth(1).unwrap_or_default()))
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("asks", "parent", "").unwrap();
+        stage.settle();
+        reset(stage, 1).unwrap();
+        stage.settle();
+        signal(stage, "a", "go", "on");
+        assert_eq!(stage.result("parent"), completed("on"));
+        vec![]
+    });
+}
+
+/// Local work is in no row of its own, so what stands for it must come along.
+#[test]
+fn local_work_that_is_open_at_the_point_of_reset_is_done_by_the_new_run_even_after_a_crash() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = move || {
+        let gate = held.clone();
+        options()
+            .workflow("local", |ctx: Ctx, _| async move { ctx.local_activity("work", "").await })
+            .waiting("work", move |_, _| gate.pass())
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        gate.shut();
+        stage.start("local", "a", "").unwrap();
+        stage.settle();
+        reset(&stage, 1).unwrap();
+        stage.settle();
+        let stage = stage.restart();
+        gate.open(Ok("done".into()));
+        assert_eq!(stage.result("a"), completed("done"));
+        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
+        (stage, vec![])
+    });
+}

@@ -1,0 +1,86 @@
+//! The engine on real threads: the same promises, while everything happens at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_core::{Ctx, Failure, Payload};
+use dacapo_engine::{Cache, Engine, NewStart, Options, RunId, Threads};
+use dacapo_store::{MemoryStore, RunFilter, Status, Store, Tasks, Timers};
+
+use crate::kit::{Serve, completed, options, payload, signal_of, text};
+
+async fn busy(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
+    let number: u64 = text(&input).parse().unwrap();
+    let all = ctx.join((0..6).map(|step| ctx.activity("add", format!("{number} {step}")))).await;
+    let mut sum = 0;
+    for one in all {
+        sum += text(&one?).parse::<u64>().unwrap();
+    }
+    let drawn = ctx.run("draw", || async { Ok("1".into()) }).await?;
+    let child = ctx.child("echo", drawn).workflow_id(format!("child of {number}")).await?;
+    ctx.sleep(Duration::from_millis(1)).await?;
+    for _ in 0..3 {
+        let signal = ctx.signal("add").await?;
+        sum += text(&signal.input[0]).parse::<u64>().unwrap();
+    }
+    Ok(payload((sum + text(&child).parse::<u64>().unwrap()).to_string()))
+}
+
+fn serving(cache: Cache) -> Options {
+    let mut options = options()
+        .workflow("busy", busy)
+        .workflow("echo", |_: Ctx, input| async { Ok(input) })
+        .activity("add", |_, input| {
+            let numbers = text(&input);
+            let sum: u64 = numbers.split(' ').map(|number| number.parse::<u64>().unwrap()).sum();
+            Ok(payload(sum.to_string()))
+        })
+        .cache(cache);
+    options.double_play = false;
+    options
+}
+
+/// T-23 C-25
+#[test]
+fn on_threads_no_completion_is_missed_while_turns_commit() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for cache in [Cache::AtMost(0), Cache::AtMost(3), Cache::AtMost(10_000), Cache::Random(7)] {
+        let store = Arc::new(MemoryStore::new());
+        let host = Threads::new(3, runtime.handle().clone()).unwrap();
+        let engine = Engine::open(store.clone(), host.clone(), serving(cache)).unwrap();
+        host.watch(&engine).unwrap();
+        let one = |number: u64| {
+            let engine = engine.clone();
+            async move {
+                let id = RunId::of(number.to_string());
+                let new = NewStart {
+                    workflow: "busy".into(),
+                    workflow_id: id.workflow_id.clone(),
+                    input: vec![payload(number.to_string())],
+                    ..NewStart::default()
+                };
+                engine.start(new).await.unwrap();
+                for value in ["1", "2", "3"] {
+                    engine.signal(&id, signal_of("add", value), None).await.unwrap();
+                }
+                assert_eq!(engine.result(&id).await.unwrap(), completed(&(number * 6 + 15 + 6 + 1).to_string()));
+            }
+        };
+        runtime.block_on(async {
+            let all: Vec<_> = (0..60).map(|number| tokio::spawn(one(number))).collect();
+            for (number, one) in all.into_iter().enumerate() {
+                let ended = tokio::time::timeout(Duration::from_secs(60), one).await;
+                let seen = || engine.describe(&RunId::of(number.to_string()));
+                assert!(ended.is_ok(), "run {number} with {cache:?} does not end: {:#?}", seen());
+                ended.unwrap().unwrap();
+            }
+        });
+        let open = RunFilter { status: Some(Status::Open), ..RunFilter::default() };
+        assert_eq!(engine.reader().count(&open), Ok(0), "{cache:?}");
+        let tasks = store.tasks(&["default".into()], 0, 10).unwrap();
+        assert_eq!((tasks, store.next_due().unwrap()), (Vec::new(), None), "{cache:?}");
+        engine.stop();
+        host.stop();
+        let _: Arc<dyn Store> = store;
+    }
+}
