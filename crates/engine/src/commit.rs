@@ -124,7 +124,7 @@ impl Inner {
         }
         self.cancel_locals(live.no, after.cancelled_locals);
         if after.closed.is_none() {
-            self.start_locals(live.no, body);
+            self.start_locals(live, body);
         }
         let mut waits = self.waits();
         for update in &after.accepted {

@@ -169,6 +169,11 @@ impl LiveState {
         !self.inbox.is_empty() || !self.asks.is_empty() || !self.redo.is_empty() || self.flush
     }
 
+    /// Whether the result of this local work has come.
+    pub(crate) fn has_local(&self, seq: Seq) -> bool {
+        self.inbox.iter().any(|arrival| matches!(arrival, Arrival::Local { seq: of, .. } if *of == seq))
+    }
+
     pub(crate) fn push(&mut self, arrival: Arrival) {
         self.came += 1;
         self.inbox.push_back(arrival);

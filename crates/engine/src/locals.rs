@@ -1,7 +1,7 @@
 //! Local work: local activities and `run` closures. It runs in the process that plays the run, between turns, and is
 //! recorded by the commit that takes its result.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,34 +107,27 @@ impl Inner {
     /// Starts all local work of a run that was loaded, except what ended while it was not in memory, and asks activities
     /// to stop that were asked before.
     pub(crate) fn resume(self: &Arc<Self>, live: &Live, body: &mut Body) {
-        let ended = |arrival: &Arrival| match arrival {
-            Arrival::Local { seq, .. } => Some(*seq),
-            _ => None,
-        };
-        let ended: BTreeSet<Seq> = live.lock().inbox.iter().filter_map(ended).collect();
-        self.start_locals_but(live.no, body, &ended);
+        self.start_locals(live, body);
         let is_activity = |seq: &&Seq| matches!(body.book.open.get(seq), Some(Open::Activity { .. }));
         for seq in body.book.wakeful.iter().filter(is_activity) {
             self.cancel_task(live.no, *seq, true);
         }
     }
 
-    /// Starts all local work of a run that is open and does not run.
-    pub(crate) fn start_locals(self: &Arc<Self>, run: RunNo, body: &mut Body) {
-        self.start_locals_but(run, body, &BTreeSet::new());
-    }
-
-    fn start_locals_but(self: &Arc<Self>, run: RunNo, body: &mut Body, ended: &BTreeSet<Seq>) {
+    /// Starts all local work of a run that is open, does not run, and has not ended: its result may be in the inbox.
+    pub(crate) fn start_locals(self: &Arc<Self>, live: &Live, body: &mut Body) {
         let open: Vec<Seq> = body
             .book
             .open
             .iter()
             .filter(|(_, open)| matches!(open, Open::Local { .. } | Open::Run { .. }))
             .map(|(seq, _)| *seq)
-            .filter(|seq| !ended.contains(seq))
             .collect();
+        let run = live.no;
         for seq in open {
-            if !self.locals().running.contains_key(&(run, seq)) {
+            // In this order: work that ends is told first, and then no longer runs.
+            let runs = self.locals().running.contains_key(&(run, seq));
+            if !runs && !live.lock().has_local(seq) {
                 let first = match body.book.open.get(&seq) {
                     Some(Open::Local { command, .. }) => command.attempt.max(1),
                     _ => 1,
@@ -249,8 +242,11 @@ impl Inner {
                 }
             }
         };
-        if self.locals().running.remove(&(run, work.seq)).is_some() || work.attempt > 0 {
-            self.deliver(run, Arrival::Local { seq: work.seq, resolution });
+        // Told first, then forgotten: what is found neither running nor in the inbox is started again.
+        self.deliver(run, Arrival::Local { seq: work.seq, resolution });
+        let mut locals = self.locals();
+        if locals.is_current(run, work.seq, work.attempt) {
+            locals.running.remove(&(run, work.seq));
         }
     }
 

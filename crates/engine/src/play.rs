@@ -154,7 +154,7 @@ impl Inner {
         if first {
             self.own_timer(self.host.now().after(HELD), Due::Flush(live.no));
         }
-        self.start_locals(live.no, &mut body);
+        self.start_locals(&live, &mut body);
         let cancelled = body.held.last_mut().map(|plan| std::mem::take(&mut plan.after.cancelled_locals));
         self.cancel_locals(live.no, cancelled.unwrap_or_default());
         self.rest(&live, Some(body));

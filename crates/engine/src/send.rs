@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dacapo_core::{
     Failure, FailureKind, Headers, Inspection, Job, Name, Outcome, Payload, Query, Resolution, Seq, Signal, Update,
 };
-use dacapo_store::{NewMail, Posted, Refused, RunNo, RunRow, Status, StoreError, Write, Written};
+use dacapo_store::{NewMail, Posted, Refused, RunFilter, RunNo, RunRow, Status, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::answered::{Answered, update_key};
@@ -21,19 +21,20 @@ impl Engine {
     pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
         check_name("a signal", &signal.name)?;
         self.check_input("the input of a signal", &signal.input)?;
-        let key = match request {
+        let job = Job::Signal(Box::new(signal));
+        match request {
             Some(request) => {
                 check_name("a request id", &request)?;
-                format!("signal:{request}")
+                let key: Name = format!("signal:{request}").into();
+                self.post(to, key, true, job).await.map(drop)
             }
-            None => format!("signal:{}", self.inner.host.run_id()),
-        };
-        self.post(to, key.into(), Job::Signal(Box::new(signal))).await.map(drop)
+            None => self.post(to, format!("signal:{}", self.inner.host.run_id()).into(), false, job).await.map(drop),
+        }
     }
 
     /// Asks a run to cancel. What it does about it is its own decision.
     pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), EngineError> {
-        self.post(to, "cancel".into(), Job::Cancel { reason: reason.to_owned() }).await.map(drop)
+        self.post(to, "cancel".into(), false, Job::Cancel { reason: reason.to_owned() }).await.map(drop)
     }
 
     /// Sends an update, and waits until it is accepted or answered. The same id again is the same update.
@@ -42,22 +43,26 @@ impl Engine {
         check_name("an update id", &update.id)?;
         self.check_input("the input of an update", &update.input)?;
         let id = update.id.clone();
-        let job = Job::Update(Box::new(update));
-        let (posted, answered) = loop {
-            let row = self.open_row(to)?;
-            let answered = self.inner.waits().for_update(row.no, id.clone(), wait);
-            match self.post_to(&row, update_key(&id), job.clone()).await {
-                // It went on as another run meanwhile, and no run in particular was meant.
-                Err(EngineError::Closed { .. }) if to.run_id.is_none() && self.row(to)?.no != row.no => {}
-                posted => break (posted?, answered),
+        loop {
+            let row = self.row(to)?;
+            if let Some(before) = self.sent_before(&row, &update_key(&id))? {
+                let closed = EngineError::Closed { workflow_id: before.workflow_id, status: before.status };
+                return self.known_stage(before.no, &id, wait)?.unwrap_or(Err(closed));
             }
-        };
-        if !posted.fresh
-            && let Some(stage) = self.known_stage(posted.run, &id, wait)?
-        {
-            return stage;
+            let row = open(row)?;
+            let answered = self.inner.waits().for_update(row.no, id.clone(), wait);
+            let posted = match self.post_to(&row, update_key(&id), Job::Update(Box::new(update.clone()))).await {
+                // It closed meanwhile: by this very update, sent before, or to go on as another run.
+                Err(EngineError::Closed { .. }) => continue,
+                posted => posted?,
+            };
+            if !posted.fresh
+                && let Some(stage) = self.known_stage(posted.run, &id, wait)?
+            {
+                return stage;
+            }
+            return answered.await.unwrap_or(Err(EngineError::ShutDown));
         }
-        answered.await.unwrap_or(Err(EngineError::ShutDown))
     }
 
     /// How far an update that was sent before has come, if it is far enough.
@@ -170,20 +175,49 @@ impl Engine {
     }
 
     pub(crate) fn open_row(&self, of: &RunId) -> Result<RunRow, EngineError> {
-        let row = self.row(of)?;
-        match row.status.is_open() {
-            true => Ok(row),
-            false => Err(EngineError::Closed { workflow_id: row.workflow_id, status: row.status }),
+        open(self.row(of)?)
+    }
+
+    /// Posts to whichever run is meant, also if that one goes on as another meanwhile. A sender who has a key of their own
+    /// sends it again when they have not heard the answer: the closed runs of the chain are asked whether they took it.
+    async fn post(&self, to: &RunId, key: Name, again: bool, job: Job) -> Result<(), EngineError> {
+        loop {
+            let row = self.row(to)?;
+            if again && self.sent_before(&row, &key)?.is_some() {
+                return Ok(());
+            }
+            let row = open(row)?;
+            match self.post_to(&row, key.clone(), job.clone()).await {
+                Err(EngineError::Closed { .. }) => {}
+                posted => return posted.map(drop),
+            }
         }
     }
 
-    async fn post(&self, to: &RunId, key: Name, job: Job) -> Result<Posted, EngineError> {
+    /// The closed run of this run's chain that took the mail of this key. An open run knows its own mail when it is posted
+    /// again, so that a chain of one open run costs nothing.
+    fn sent_before(&self, row: &RunRow, key: &Name) -> Result<Option<RunRow>, EngineError> {
+        if row.status.is_open() && row.run_id == row.first_run_id {
+            return Ok(None);
+        }
+        let runs = RunFilter { workflow_id: Some(row.workflow_id.clone()), ..RunFilter::default() };
+        let mut before = None;
         loop {
-            let row = self.open_row(to)?;
-            match self.post_to(&row, key.clone(), job.clone()).await {
-                // It went on as another run meanwhile, and no run in particular was meant.
-                Err(EngineError::Closed { .. }) if to.run_id.is_none() && self.row(to)?.no != row.no => {}
-                posted => return posted,
+            let page = self.inner.store.list(&runs, before, CHAIN_PAGE)?;
+            for run in &page {
+                if run.first_run_id != row.first_run_id {
+                    continue;
+                }
+                if !run.status.is_open() && self.inner.store.mail(run.no, key)?.is_some() {
+                    return Ok(Some(run.clone()));
+                }
+                if run.run_id == run.first_run_id {
+                    return Ok(None);
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == CHAIN_PAGE => before = Some(last.no),
+                _ => return Ok(None),
             }
         }
     }
@@ -217,6 +251,16 @@ impl Inner {
             });
         });
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
+    }
+}
+
+/// How many runs of a chain are looked at together.
+const CHAIN_PAGE: usize = 100;
+
+fn open(row: RunRow) -> Result<RunRow, EngineError> {
+    match row.status.is_open() {
+        true => Ok(row),
+        false => Err(EngineError::Closed { workflow_id: row.workflow_id, status: row.status }),
     }
 }
 

@@ -83,8 +83,10 @@ impl Parameters {
         let input = arguments::input_names(&self.arguments);
         quote! {
             let _ = (&__receiver, &__ctx);
+            // An argument may bear the function's own name.
+            let __function = #function;
             let #input = __input;
-            #function(#receiver #ctx #(#names),*)
+            __function(#receiver #ctx #(#names),*)
         }
     }
 }

@@ -114,8 +114,10 @@ impl Definition<'_> {
 
                 #[allow(clippy::let_unit_value)]
                 fn play(__ctx: ::dacapo::Ctx<Self::State>, __input: Self::Input) -> ::dacapo::Play<Self> {
+                    // An argument may bear the function's own name.
+                    let __run = #run;
                     let #input = __input;
-                    #run(__ctx, #(#names),*)
+                    __run(__ctx, #(#names),*)
                 }
 
                 fn definition() -> ::dacapo::WorkflowDef {

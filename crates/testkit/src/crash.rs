@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
@@ -82,8 +82,24 @@ impl Crash {
 
 /// A store that dies with its process.
 pub(crate) struct Mortal {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) crash: Arc<Crash>,
+    /// None once the process is buried, whoever still holds its engine: a file is let go of for the next process.
+    store: RwLock<Option<Arc<dyn Store>>>,
+    crash: Arc<Crash>,
+}
+
+impl Mortal {
+    pub(crate) fn new(store: Arc<dyn Store>, crash: Arc<Crash>) -> Self {
+        Self { store: RwLock::new(Some(store)), crash }
+    }
+
+    pub(crate) fn bury(&self) {
+        self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner).clone();
+        store.ok_or_else(|| StoreError::Unavailable("its process is dead".to_owned()))
+    }
 }
 
 impl Writes for Mortal {
@@ -91,8 +107,9 @@ impl Writes for Mortal {
         if !self.crash.passes(Moment::BeforeCommit) {
             return;
         }
+        let Ok(store) = self.store() else { return };
         let crash = self.crash.clone();
-        self.store.submit(
+        store.submit(
             write,
             Box::new(move |result| {
                 if crash.passes(Moment::AfterCommit) {
@@ -105,19 +122,19 @@ impl Writes for Mortal {
 
 impl Runs for Mortal {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
-        self.store.run(no)
+        self.store()?.run(no)
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>, StoreError> {
-        self.store.find(workflow_id, run_id)
+        self.store()?.find(workflow_id, run_id)
     }
 
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
-        self.store.list(filter, before, limit)
+        self.store()?.list(filter, before, limit)
     }
 
     fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
-        self.store.count(filter)
+        self.store()?.count(filter)
     }
 }
 
@@ -128,40 +145,40 @@ impl Turns for Mortal {
         from: u64,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store.turns(run, from, show)
+        self.store()?.turns(run, from, show)
     }
 }
 
 impl Mail for Mortal {
     fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
-        self.store.unseen(run)
+        self.store()?.unseen(run)
     }
 
     fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
-        self.store.mail(run, key)
+        self.store()?.mail(run, key)
     }
 
     fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
-        self.store.with_unseen_mail(limit)
+        self.store()?.with_unseen_mail(limit)
     }
 }
 
 impl Tasks for Mortal {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.store.tasks(queues, above, limit)
+        self.store()?.tasks(queues, above, limit)
     }
 
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {
-        self.store.tasks_of(run)
+        self.store()?.tasks_of(run)
     }
 }
 
 impl Timers for Mortal {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
-        self.store.due(until, limit)
+        self.store()?.due(until, limit)
     }
 
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_due()
+        self.store()?.next_due()
     }
 }

@@ -1,20 +1,26 @@
 //! The kit for tests of workflows: a whole engine in the test's own thread, on virtual time, with fakes for activities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Promise, Query, Register, Signal, Timestamp,
-    Update, WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, EngineError, Error, Failure, Handle, Promise, Query, Register, Signal,
+    Status, Timestamp, Update, WorkflowFn, WorkflowType,
 };
-use dacapo_engine::{Cache, Options};
+use dacapo_core::{Name, Transcript};
+use dacapo_engine::{Cache, Description, Options, Reader, RunId};
+use dacapo_store::{MemoryStore, RunFilter, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::crash::Moment;
 use crate::fake::Fake;
+use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
-use crate::stage::Stage;
+use crate::stage::{Opens, Stage};
+use crate::sweep::Sweep;
 
 /// A test of workflows. Nothing here waits: when there is nothing else to do, time is moved to whatever is due next.
 ///
@@ -43,9 +49,13 @@ use crate::stage::Stage;
 pub struct Kit {
     catalog: Catalog,
     options: Options,
+    opens: Option<Opens>,
     stage: Option<Stage>,
-    dies_at: Option<u64>,
-    died: Option<String>,
+    /// When each process dies that is yet to begin.
+    doom: VecDeque<u64>,
+    deaths: Vec<Moment>,
+    /// What each dead process left in the store, by run id.
+    left: Vec<BTreeMap<Name, Transcript>>,
     next_id: u64,
     next_key: u64,
 }
@@ -75,9 +85,11 @@ impl Kit {
         Self {
             catalog: Catalog::default(),
             options: Options { build: "test".into(), double_play: true, ..Options::default() },
+            opens: None,
             stage: None,
-            dies_at: None,
-            died: None,
+            doom: VecDeque::new(),
+            deaths: Vec::new(),
+            left: Vec::new(),
             next_id: 0,
             next_key: 0,
         }
@@ -90,10 +102,17 @@ impl Kit {
         self
     }
 
-    /// The process dies at this moment, and another goes on: see [`Kit::sweep`].
+    /// Keeps runs in a store that each process opens with this, instead of one in memory.
+    #[must_use]
+    pub fn over(mut self, opens: impl Fn() -> Arc<dyn Store> + 'static) -> Self {
+        self.opens = Some(Arc::new(opens));
+        self
+    }
+
+    /// The process dies at this moment, and another goes on: see [`Kit::sweep`]. Called again, that one dies as well.
     #[must_use]
     pub fn crash_at(mut self, moment: u64) -> Self {
-        self.dies_at = Some(moment);
+        self.doom.push_back(moment);
         self
     }
 
@@ -182,8 +201,8 @@ impl Kit {
             match self.stage().try_wait(handle.result()) {
                 Some(Ok(result)) => return Ok(result),
                 Some(Err(Error::Run { failure, .. })) => return Err(*failure),
+                _ if self.revive() => {}
                 Some(Err(error)) => panic!("{error}"),
-                None if self.revive() => {}
                 None => {
                     let described = self.stage().wait(handle.describe());
                     let waits = self.stage().try_wait(handle.inspect());
@@ -241,11 +260,63 @@ impl Kit {
     }
 
     /// Keeps a promise of a run.
-    pub fn resolve<O, T: Serialize>(&mut self, run: &Started<O>, promise: Promise<T>, value: T) -> Result<(), Error> {
-        let handle = self.handle(run);
-        let result = self.stage().wait(handle.resolve(promise, value));
+    pub fn resolve<O: 'static, T: Serialize + Clone>(
+        &mut self,
+        run: &Started<O>,
+        promise: Promise<T>,
+        value: T,
+    ) -> Result<(), Error> {
+        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
+        let result = self.insist(move |app| {
+            let (handle, value) = (app.handle_raw(id.clone()), value.clone());
+            async move { handle.resolve(promise, value).await }
+        });
+        self.settle();
+        match result {
+            // Then it was this very resolution, whose answer died with its process.
+            Err(Error::Engine(EngineError::AlreadyResolved(_) | EngineError::Closed { .. }))
+                if self.deaths.len() > deaths =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Ends a run at once.
+    pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
+        let result = self.insist(move |app| {
+            let handle = app.handle_raw(id.clone());
+            async move { handle.terminate(reason).await }
+        });
+        self.settle();
+        match result {
+            Err(Error::Engine(EngineError::Closed { status: Status::Terminated, .. }))
+                if self.deaths.len() > deaths =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Begins a run again from an earlier turn.
+    pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
+        let id = run.workflow_id.clone();
+        let result = self.insist(move |app| {
+            let handle = app.handle_raw(id.clone());
+            async move { handle.reset(turn, reason).await.map(drop) }
+        });
         self.settle();
         result
+    }
+
+    /// Stops this process, wherever it is, and goes on with another.
+    pub fn restart(&mut self) {
+        let options = self.options.clone();
+        self.stage();
+        self.stage = self.stage.take().map(|stage| stage.followed_by(options, None));
     }
 
     /// Asks a run to cancel.
@@ -298,23 +369,56 @@ impl Kit {
     /// commit, before and after every attempt. After each death another process goes on with what was stored.
     ///
     /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed: results are always the
-    /// same; attempts may be one more than without the crash. Gives the number of crashes.
-    pub fn sweep(mut story: impl FnMut(&mut Self)) -> u64 {
-        let mut whole = Self::new();
-        story(&mut whole);
-        let moments = whole.stage().moments();
-        let mut crashes = 0;
-        for moment in 0..moments {
-            let mut kit = Self::new().crash_at(moment);
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| story(&mut kit)));
-            if let Err(panic) = outcome {
-                let when = kit.died.as_deref().unwrap_or("and it did not");
-                eprintln!("the process was to die at moment {moment} of {moments}: {when}");
-                std::panic::resume_unwind(panic);
-            }
-            crashes += u64::from(kit.died.is_some());
+    /// same; attempts may be one more than without the crash. Gives the number of crashes. [`Sweep`] has more to set.
+    pub fn sweep(story: impl FnMut(&mut Self)) -> u64 {
+        Sweep::new(Self::new).play(story).crashes
+    }
+
+    /// All turns of the run, or of the last of its chain.
+    pub fn history<O>(&mut self, run: &Started<O>) -> Transcript {
+        let handle = self.handle(run);
+        self.stage().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The histories of all runs, newest first: those of a chain and those of children among them.
+    pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
+        let reader = Reader::new(self.stage().shared_store());
+        let runs = reader.list(&RunFilter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
+        let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
+        let history = |run: Description| (reader.history(&of(&run)).unwrap_or_else(|error| panic!("{error}")), run);
+        runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()
+    }
+
+    fn by_run_id(&mut self) -> BTreeMap<Name, Transcript> {
+        self.histories().into_iter().map(|(run, history)| (run.run_id, history)).collect()
+    }
+
+    /// How many attempts there were, in all processes so far.
+    pub fn attempts(&mut self) -> Attempts {
+        self.stage().attempts()
+    }
+
+    /// At which moments processes died.
+    pub fn deaths(&self) -> &[Moment] {
+        &self.deaths
+    }
+
+    pub(crate) fn moments(&mut self) -> u64 {
+        self.stage().moments()
+    }
+
+    /// Panics unless every result is recorded once, all that dead processes left is there as they left it, and no attempt
+    /// was made again but those that were lost in a crash.
+    #[track_caller]
+    pub fn assert_books_balance(&mut self) {
+        let histories: BTreeMap<Name, Transcript> = self.by_run_id();
+        histories.values().for_each(assert_recorded_once);
+        for (run_id, left) in self.left.iter().flatten() {
+            let kept = histories.get(run_id).is_some_and(|history| history.turns.starts_with(&left.turns));
+            assert!(kept, "run {run_id} is not as it was left:\n{}", left.to_text());
         }
-        crashes
+        let Attempts { made, known, lost } = self.attempts();
+        assert_eq!(made, known + lost, "{made} attempts were made, {known} are known, {lost} were lost in crashes");
     }
 
     fn key(&mut self) -> String {
@@ -332,24 +436,26 @@ impl Kit {
         loop {
             let app = self.app();
             let mut asked = std::pin::pin!(ask(&app));
-            if let Some(answer) = self.stage().try_wait(asked.as_mut()) {
-                return answer;
-            }
-            if !self.revive() {
+            let mut answer = self.stage().try_wait(asked.as_mut());
+            if answer.is_none() && self.stage().died().is_none() {
                 // It takes time.
                 self.stage().play_out();
-                if let Some(answer) = self.stage().try_wait(asked.as_mut()) {
-                    return answer;
-                }
-                assert!(self.revive(), "nothing is left to do, and what is waited for has not come");
+                answer = self.stage().try_wait(asked.as_mut());
+            }
+            match answer {
+                Some(Ok(answer)) => return Ok(answer),
+                // What a dead process says is that it is dead.
+                _ if self.revive() => {}
+                Some(Err(error)) => return Err(error),
+                None => panic!("nothing is left to do, and what is waited for has not come"),
             }
         }
     }
 
     /// Does what can be done without time passing.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.stage().settle();
-        if self.revive() {
+        while self.revive() {
             self.stage().settle();
         }
     }
@@ -357,8 +463,12 @@ impl Kit {
     /// If the process is dead, starts another.
     fn revive(&mut self) -> bool {
         let Some(moment) = self.stage().died() else { return false };
-        self.died = Some(moment.to_string());
-        self.stage = self.stage.take().map(Stage::restart);
+        self.deaths.push(moment);
+        let left = self.by_run_id();
+        self.left.push(left);
+        let dies_at = self.doom.pop_front();
+        let options = self.options.clone();
+        self.stage = self.stage.take().map(|stage| stage.followed_by(options, dies_at));
         true
     }
 
@@ -367,11 +477,12 @@ impl Kit {
             let pins: BTreeMap<_, _> = self.catalog.pins.clone();
             self.options.registry = self.catalog.registry.clone();
             self.options.pins = pins.into_iter().collect();
-            let stage = Stage::new(self.options.clone());
-            self.stage = Some(match self.dies_at.take() {
-                Some(moment) => stage.doomed(moment),
-                None => stage,
-            });
+            let in_memory = || -> Opens {
+                let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+                Arc::new(move || store.clone())
+            };
+            let opens = self.opens.clone().unwrap_or_else(in_memory);
+            self.stage = Some(Stage::opening(opens, self.options.clone(), self.doom.pop_front()));
         }
         self.stage.as_ref().expect("it was just made")
     }

@@ -28,10 +28,12 @@ mod check;
 mod crash;
 mod fake;
 mod kit;
+mod ledger;
 mod play;
 mod render;
 mod script;
 mod stage;
+mod sweep;
 mod virtual_host;
 
 pub use check::{check, check_replay, check_workflow, workflow};
@@ -39,10 +41,12 @@ pub use crash::Moment;
 pub use expect_test::{Expect, expect};
 pub use fake::Fake;
 pub use kit::{Kit, Started};
+pub use ledger::Attempts;
 pub use play::{Mode, Play};
 pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
 pub use stage::{CACHES, Stage};
+pub use sweep::{Sweep, Swept};
 
 /// The programs of the front page, compiled and played.
 #[cfg(doctest)]

@@ -10,16 +10,23 @@ use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, Starte
 use dacapo_store::{MemoryStore, Status, Store};
 
 use crate::crash::{Crash, Moment, Mortal};
+use crate::ledger::{Attempts, Ledger};
 use crate::virtual_host::VirtualHost;
 
 /// An engine in a thread, whose time moves when there is nothing else to do.
 pub struct Stage {
+    opens: Opens,
     store: Arc<dyn Store>,
+    mortal: Arc<Mortal>,
     options: Options,
     crash: Arc<Crash>,
+    ledger: Arc<Ledger>,
     host: Arc<VirtualHost>,
     engine: Engine,
 }
+
+/// How each process opens the store that the one before left.
+pub(crate) type Opens = Arc<dyn Fn() -> Arc<dyn Store>>;
 
 /// When virtual time begins: some moment that is none in particular.
 const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
@@ -32,20 +39,34 @@ impl Stage {
 
     /// A stage over this store.
     pub fn over(store: Arc<dyn Store>, options: Options) -> Self {
-        Self::with(store, options, BEGIN, 0, Crash::never())
+        Self::opening(Arc::new(move || store.clone()), options, None)
     }
 
-    fn with(store: Arc<dyn Store>, options: Options, now: Timestamp, ids: u64, crash: Arc<Crash>) -> Self {
-        let host = VirtualHost::new(now, ids, crash.clone());
-        let mortal = Arc::new(Mortal { store: store.clone(), crash: crash.clone() });
-        let engine = Engine::open(mortal, host.clone(), options.clone()).expect("the store can be opened");
-        Self { store, options, crash, host, engine }
+    /// A stage whose processes open their store with this, and of which the first dies at this moment.
+    pub(crate) fn opening(opens: Opens, options: Options, dies_at: Option<u64>) -> Self {
+        Self::with(opens, options, BEGIN, 0, dies_at, Arc::default())
+    }
+
+    fn with(
+        opens: Opens,
+        options: Options,
+        now: Timestamp,
+        ids: u64,
+        dies_at: Option<u64>,
+        ledger: Arc<Ledger>,
+    ) -> Self {
+        let crash = dies_at.map_or_else(Crash::never, Crash::at);
+        let host = VirtualHost::new(now, ids, crash.clone(), ledger.clone());
+        let store = opens();
+        let mortal = Arc::new(Mortal::new(store.clone(), crash.clone()));
+        let engine = Engine::open(mortal.clone(), host.clone(), options.clone()).expect("the store can be opened");
+        Self { opens, store, mortal, options, crash, ledger, host, engine }
     }
 
     /// The same process, doomed to die at this moment, counted from its beginning.
     pub fn doomed(self, moment: u64) -> Self {
-        let (now, ids) = (self.host.clock(), self.host.ids_used());
-        Self::with(self.store, self.options, now, ids, Crash::at(moment))
+        let options = self.options.clone();
+        self.followed_by(options, Some(moment))
     }
 
     /// How many moments have passed at which the process could have died.
@@ -58,6 +79,11 @@ impl Stage {
         self.crash.died()
     }
 
+    /// How many attempts there were, in all processes so far.
+    pub fn attempts(&self) -> Attempts {
+        self.ledger.attempts()
+    }
+
     /// Another process on the same store: memory is gone, time goes on.
     pub fn restart(self) -> Self {
         let options = self.options.clone();
@@ -66,9 +92,19 @@ impl Stage {
 
     /// Another process on the same store, with other code or settings.
     pub fn redeploy(self, options: Options) -> Self {
-        let Self { store, host, engine, .. } = self;
+        self.followed_by(options, None)
+    }
+
+    /// Another process on the same store, which dies at this moment.
+    pub(crate) fn followed_by(self, options: Options, dies_at: Option<u64>) -> Self {
+        let Self { opens, store, mortal, ledger, host, engine, .. } = self;
+        ledger.count_lost(&store);
         engine.stop();
-        Self::with(store, options, host.clock(), host.ids_used(), Crash::never())
+        // The file is let go of as the operating system would do it, even if somebody still holds the dead engine.
+        host.bury();
+        mortal.bury();
+        drop((engine, store));
+        Self::with(opens, options, host.clock(), host.ids_used(), dies_at, ledger)
     }
 
     /// The engine.
@@ -79,6 +115,10 @@ impl Stage {
     /// The store itself.
     pub fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
 
     /// What time it is.
@@ -109,9 +149,12 @@ impl Stage {
             self.engine.tick();
             self.settle();
         }
-        self.host.move_to(until);
-        self.engine.tick();
-        self.settle();
+        // A process that died on the way did not live to see the end.
+        if !self.crash.is_dead() {
+            self.host.move_to(until);
+            self.engine.tick();
+            self.settle();
+        }
     }
 
     /// Lets time pass until nothing is left to do, or for a hundred years.

@@ -10,11 +10,13 @@ use dacapo_engine::{Host, Work};
 use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, Grip};
 
 use crate::crash::{Crash, Moment};
+use crate::ledger::Ledger;
 
 /// The host of a kit.
 pub(crate) struct VirtualHost {
     state: Mutex<State>,
     crash: Arc<Crash>,
+    ledger: Arc<Ledger>,
 }
 
 struct State {
@@ -32,9 +34,17 @@ enum Item {
 }
 
 impl VirtualHost {
-    pub(crate) fn new(now: Timestamp, next_id: u64, crash: Arc<Crash>) -> Arc<Self> {
+    pub(crate) fn new(now: Timestamp, next_id: u64, crash: Arc<Crash>, ledger: Arc<Ledger>) -> Arc<Self> {
         let state = State { now, work: VecDeque::new(), waiting: Vec::new(), wake: None, next_id };
-        Arc::new(Self { state: Mutex::new(state), crash })
+        Arc::new(Self { state: Mutex::new(state), crash, ledger })
+    }
+
+    /// Lets go of everything that a dead process would have done. It may hold the engine, which holds this host.
+    pub(crate) fn bury(&self) {
+        let mut state = self.lock();
+        let (work, waiting) = (std::mem::take(&mut state.work), std::mem::take(&mut state.waiting));
+        drop(state);
+        drop((work, waiting));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -60,6 +70,7 @@ impl VirtualHost {
         if grip.is_given_up() || !self.crash.passes(Moment::BeforeAttempt) {
             return;
         }
+        self.ledger.made(grip.ctx().info());
         match code {
             AttemptCode::Blocking(call) => self.finish(&grip, call()),
             AttemptCode::Async(mut future) => match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

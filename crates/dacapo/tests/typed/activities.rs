@@ -162,6 +162,28 @@ fn arguments_may_bear_any_name() {
     assert!(failure.message.starts_with("argument `type`: what came is no `u64`"), "{failure}");
 }
 
+#[activity]
+async fn parcel(parcel: u64) -> Result<u64, Failure> {
+    Ok(parcel + 1)
+}
+
+#[workflow]
+async fn trip(ctx: Ctx, trip: u64) -> Result<u64, Failure> {
+    ctx.call(parcel, trip).await
+}
+
+/// `async fn trip(ctx: Ctx, trip: Trip)` reads well, and did not compile.
+#[test]
+fn an_argument_may_bear_the_name_of_its_function() {
+    assert_eq!(serve(parcel, "parcel", ActivityCtx::detached(), vec!["1".into()]), Ok("2".into()));
+    let script = "start = 1\n resolve parcel = 2";
+    let expected = dacapo_testkit::expect![[r#"
+        turn 0  [] activity parcel
+        turn 1  [] complete 2
+    "#]];
+    crate::kit::check(trip, script, expected);
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the disk is full")]
 struct DiskFull(#[source] std::io::Error);

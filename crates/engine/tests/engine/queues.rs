@@ -1,6 +1,7 @@
 //! Queues: where an activity waits, what is stored of it, and who goes first.
 
 use dacapo_core::{Ctx, FailureKind, Payload, Priority, Seq, TimeoutKind};
+use dacapo_engine::ActivityState;
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, every_second, options, over_every_cache,

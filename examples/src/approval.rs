@@ -1,0 +1,77 @@
+//! An approval: a request waits for a person, who may take days, forget it, or be on holiday.
+
+use std::time::Duration;
+
+use dacapo::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How a person decides. The validator refuses a second decision, so a sender knows whether theirs counted.
+pub const DECIDE: Update<Decision, String> = Update::new("decide");
+
+/// Where the request stands.
+pub const WAITS_FOR: Query<(), String> = Query::new("waits_for");
+
+/// What is asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// What.
+    pub what: String,
+    /// Who decides.
+    pub manager: String,
+    /// Who decides if the manager does not.
+    pub director: String,
+    /// How long each is given before being reminded.
+    pub patience: Duration,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Who decided.
+    pub by: String,
+    /// Yes or no.
+    pub approved: bool,
+}
+
+/// How often somebody is reminded before the next is asked.
+const REMINDERS: u32 = 2;
+
+/// Waits for a decision, reminds, escalates, and in the end says no.
+#[workflow]
+pub async fn approval(ctx: Ctx, request: Request) -> Result<Decision, Failure> {
+    let decision = ctx.cell(None::<Decision>);
+    let waits_for = ctx.cell(request.manager.clone());
+    let (seen, given) = (decision.clone(), decision.clone());
+    ctx.on_update(
+        DECIDE,
+        move |_| seen.read(|seen| seen.as_ref().map_or(Ok(()), |seen| Err(format!("{} decided", seen.by).into()))),
+        move |decision| {
+            let given = given.clone();
+            async move { Ok(format!("thank you, {}", given.update(|given| given.insert(decision).by.clone()))) }
+        },
+    );
+    let who = waits_for.clone();
+    ctx.on_query(WAITS_FOR, move |()| Ok(who.read(String::clone)));
+
+    for who in [request.manager, request.director] {
+        waits_for.update(|waits_for| waits_for.clone_from(&who));
+        for reminder in 0..=REMINDERS {
+            let text = if reminder == 0 { "please decide on" } else { "do not forget" };
+            ctx.call(send_mail, (who.clone(), format!("{text} {}", request.what))).await?;
+            let decided = decision.clone();
+            let decided = ctx.wait_until(move || decided.read(Option::is_some));
+            // Days, if need be: nobody holds a thread, a connection or memory for that.
+            if let First(()) = ctx.race(decided, ctx.sleep(request.patience)).await? {
+                return Ok(decision.read(Option::clone).expect("it was just seen"));
+            }
+        }
+    }
+    Ok(Decision { by: "nobody".into(), approved: false })
+}
+
+/// Sends a mail.
+#[activity]
+pub async fn send_mail(to: String, text: String) -> Result<(), Failure> {
+    println!("  mail to {to}: {text}");
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! A rail journey with several legs: find trains, hold seats, pay before the holds lapse, collect tickets.
+
+use std::io::Write;
+
+use dacapo::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How long the railways keep a seat that nobody has paid for.
+const HOLD: std::time::Duration = mins(10);
+
+/// Where a step stands: "step 8 of 13".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+/// What the journey publishes of itself, so that the next process can say where it goes on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diary {
+    /// What is done, a line each.
+    pub done: Vec<String>,
+    /// How many steps there will be.
+    pub of: usize,
+}
+
+impl Diary {
+    /// The step that comes next.
+    pub fn next(&self) -> Step {
+        Step { number: self.done.len() + 1, of: self.of }
+    }
+
+    fn note(&mut self, ctx: &Ctx, line: String) {
+        self.done.push(line);
+        ctx.publish(self);
+    }
+}
+
+/// Plans and books a journey along these stations.
+///
+/// It reads like a script for one sunny afternoon, and that is what it is: all that makes it survive stands elsewhere.
+#[workflow]
+pub async fn journey(ctx: Ctx, stations: Vec<String>) -> Result<String, Failure> {
+    let legs: Vec<String> = stations.windows(2).map(|leg| leg.join(" - ")).collect();
+    let mut diary = Diary { done: Vec::new(), of: 3 * legs.len() + 1 };
+    ctx.publish(&diary);
+
+    let mut trains = Vec::new();
+    for leg in &legs {
+        let train = ctx.call(find_train, (diary.next(), leg.clone())).await?;
+        diary.note(&ctx, format!("{leg}: {train}"));
+        trains.push(train);
+    }
+
+    let receipt = loop {
+        // The timer runs on while this process is dead: a seat is not held longer because we crashed.
+        let lapse = ctx.sleep(HOLD);
+        let mut cents = 0;
+        for train in &trains {
+            let price = ctx.call(hold_seat, (diary.next(), train.clone())).await?;
+            diary.note(&ctx, format!("seat on {train} held, {}", euros(price)));
+            cents += price;
+        }
+        match ctx.race(ctx.call(pay, (diary.next(), cents)), lapse).await? {
+            First(receipt) => break receipt,
+            // Whoever loses the race is cancelled. Hold the seats again.
+            Second(()) => diary.of += trains.len(),
+        }
+    };
+    diary.note(&ctx, format!("paid: {receipt}"));
+
+    for train in &trains {
+        let ticket = ctx.call(collect_ticket, (diary.next(), train.clone())).await?;
+        diary.note(&ctx, ticket);
+    }
+    Ok(format!("{}, {} trains, {receipt}", stations.join(" - "), trains.len()))
+}
+
+/// Looks up a train.
+#[activity]
+pub async fn find_train(step: Step, leg: String) -> Result<String, Failure> {
+    work(&step, format!("looking for a train {leg}")).await;
+    Ok(format!("EC {}", 100 + leg.len()))
+}
+
+/// Holds a seat, and says what it costs in cents.
+#[activity]
+pub async fn hold_seat(step: Step, train: String) -> Result<u64, Failure> {
+    work(&step, format!("holding a seat on {train}")).await;
+    Ok(4_900)
+}
+
+/// Pays. A bank that is given the key knows a payment that is tried again, and takes the money once.
+#[activity]
+pub async fn pay(ctx: ActivityCtx, step: Step, cents: u64) -> Result<String, Failure> {
+    let _key = ctx.idempotency_key();
+    work(&step, format!("paying {}", euros(cents))).await;
+    Ok(format!("receipt over {}", euros(cents)))
+}
+
+/// Collects a ticket.
+#[activity]
+pub async fn collect_ticket(step: Step, train: String) -> Result<String, Failure> {
+    work(&step, format!("collecting the ticket for {train}")).await;
+    Ok(format!("ticket for {train}"))
+}
+
+/// A second of work that can be seen.
+async fn work(Step { number, of }: &Step, what: String) {
+    print!("step {number:>2} of {of}  {what} ...");
+    let _ = std::io::stdout().flush();
+    tokio::time::sleep(secs(1)).await;
+    println!(" done");
+}
+
+fn euros(cents: u64) -> String {
+    format!("{}.{:02} euros", cents / 100, cents % 100)
+}

@@ -1,0 +1,23 @@
+//! Programs that show Dacapo at work. Each module holds the workflows, activities and names of one; the binary of the same
+//! name serves and drives them.
+//!
+//! | program | shows |
+//! |---|---|
+//! | [`journey`] | kill it at any moment, run it again: it goes on where it stopped |
+//! | [`saga`] | undoing what was done, in reverse order, also when the run is cancelled |
+//! | [`approval`] | waiting for people: updates, reminders, escalation |
+//! | [`fan_out`] | hundreds of activities, a few at a time |
+//! | [`entity`] | an object that lives for years: signals, queries, updates, continue-as-new |
+//! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |
+
+pub mod approval;
+pub mod entity;
+pub mod fan_out;
+pub mod journey;
+pub mod mill;
+pub mod saga;
+
+/// Where a program keeps its runs: the file named on the command line, or this.
+pub fn url_or(default: &str) -> String {
+    std::env::args().nth(1).map_or(default.to_owned(), |path| format!("sqlite:{path}"))
+}
