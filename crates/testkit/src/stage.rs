@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dacapo_core::{Failure, Payload, Timestamp};
 use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
-use dacapo_store::{MemoryStore, Status, Store};
+use dacapo_store::{MemoryStore, RunFilter, Status, Store};
 
 use crate::crash::{Crash, Moment, Mortal};
 use crate::ledger::{Attempts, Ledger};
@@ -27,6 +27,12 @@ pub struct Stage {
 
 /// How each process opens the store that the one before left.
 pub(crate) type Opens = Arc<dyn Fn() -> Arc<dyn Store>>;
+
+/// A run that could not be played so often will not be played by waiting.
+const HOPELESS: u32 = 12;
+
+/// A story that wakes the engine so often does not end.
+const MOST_WAKES: usize = 20_000;
 
 /// When virtual time begins: some moment that is none in particular.
 const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
@@ -157,15 +163,24 @@ impl Stage {
         }
     }
 
-    /// Lets time pass until nothing is left to do, or for a hundred years.
+    /// Lets time pass until nothing is left to do but to try stuck runs again, or for a hundred years.
     pub fn play_out(&self) {
         let end = self.host.clock().after(Duration::from_secs(100 * 365 * 86_400));
         self.settle();
-        while let Some(wake) = self.host.next_wake().filter(|wake| *wake <= end && !self.crash.is_dead()) {
+        for _ in 0..MOST_WAKES {
+            let wake = self.host.next_wake().filter(|wake| *wake <= end && !self.crash.is_dead());
+            let Some(wake) = wake.filter(|_| !self.is_hopeless()) else { return };
             self.host.move_to(wake);
             self.engine.tick();
             self.settle();
         }
+    }
+
+    /// Whether a run was tried so often that trying on will not help.
+    fn is_hopeless(&self) -> bool {
+        let filter = RunFilter { stuck: true, ..RunFilter::default() };
+        let stuck = self.store.list(&filter, None, 10).unwrap_or_default();
+        stuck.iter().any(|run| run.stuck.as_ref().is_some_and(|stuck| stuck.attempts >= HOPELESS))
     }
 
     /// Waits for something, while work is done but no time passes. None if it cannot come about.
