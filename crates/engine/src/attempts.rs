@@ -10,7 +10,7 @@ use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
 use crate::checks::fitting;
-use crate::desk::{Task, TaskState};
+use crate::desk::{Attempting, Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
 use crate::loud;
@@ -246,23 +246,41 @@ impl Inner {
         self.resolve_task(run, Some(task), Err(failure), RetryState::Timeout);
     }
 
+    /// An attempt reports its progress. The first report is stored at once, later ones at most once in a while; of those
+    /// that come in between the last one counts.
     fn heartbeat(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, details: Payload) {
         let now = self.host.now();
         let mut desk = self.desk();
         let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) else { return };
         attempting.last_heartbeat = now;
-        let throttle = task.command.timeouts.heartbeat.map_or(DEFAULT_THROTTLE, |timeout| timeout.mul_f64(0.8));
-        let stores = now.since(attempting.stored) >= throttle.min(LONGEST_THROTTLE);
-        if stores {
-            attempting.stored = now;
-        }
         task.details = Some(details);
-        task.state = TaskState::Running(attempting);
-        let write = stores.then(|| attempt_write(task, now));
-        drop(desk);
-        if let Some(write) = write {
-            self.later(move |this| this.submit(Write::Attempt(Box::new(write)), |_, _| {}));
+        let due = attempting.stored.map(|stored| stored.after(pause_between_reports(task)));
+        match due.filter(|due| *due > now) {
+            None => self.store_report(task, attempting, now),
+            Some(_) if attempting.unstored => task.state = TaskState::Running(attempting),
+            Some(due) => {
+                attempting.unstored = true;
+                attempting.alarms.push(self.own_timer(due, Due::Report { run, seq, attempt }));
+                task.state = TaskState::Running(attempting);
+            }
         }
+    }
+
+    /// The pause after the last report that was stored is over.
+    pub(crate) fn report_due(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32) {
+        let now = self.host.now();
+        let mut desk = self.desk();
+        if let Some((task, attempting)) = desk.attempting(run, seq, attempt) {
+            self.store_report(task, attempting, now);
+        }
+    }
+
+    fn store_report(self: &Arc<Self>, task: &mut Task, mut attempting: Attempting, now: Timestamp) {
+        attempting.stored = Some(now);
+        attempting.unstored = false;
+        task.state = TaskState::Running(attempting);
+        let write = Write::Attempt(Box::new(attempt_write(task, now)));
+        self.later(move |this| this.submit(write, |_, _| {}));
     }
 
     /// A workflow no longer wants an activity.
@@ -332,6 +350,12 @@ impl Inner {
             cancelled: None,
         }))
     }
+}
+
+/// How long after a stored report the next is stored: well before the attempt would count as silent.
+fn pause_between_reports(task: &Task) -> Duration {
+    let pause = task.command.timeouts.heartbeat.map_or(DEFAULT_THROTTLE, |timeout| timeout.mul_f64(0.8));
+    pause.min(LONGEST_THROTTLE)
 }
 
 enum Judged {

@@ -72,6 +72,7 @@ impl Inner {
             Due::Task { run, seq, attempt } => self.desk().make_ready(run, seq, attempt),
             Due::Attempt { run, seq, attempt, kind } => self.attempt_timed_out(run, seq, attempt, kind),
             Due::Again(row) => self.timer_due(row),
+            Due::Report { run, seq, attempt } => self.report_due(run, seq, attempt),
             Due::Retry(run) => self.retry(run),
             Due::Flush(run) => {
                 let held = self.runs().get(run);

@@ -57,8 +57,10 @@ pub(crate) struct Attempting {
     pub(crate) grip: Option<Grip>,
     pub(crate) started: Timestamp,
     pub(crate) last_heartbeat: Timestamp,
-    /// When the reported progress was last stored.
-    pub(crate) stored: Timestamp,
+    /// When reported progress was last stored; none before the first report.
+    pub(crate) stored: Option<Timestamp>,
+    /// Whether something was reported since, which is stored when the pause between two reports is over.
+    pub(crate) unstored: bool,
     /// Its timeouts.
     pub(crate) alarms: Vec<AlarmNo>,
 }
@@ -159,7 +161,14 @@ impl Desk {
         }
         let (_, key) = self.ready.pop_first()?;
         let task = self.tasks.get_mut(&key)?;
-        let attempting = Attempting { grip: None, started: now, last_heartbeat: now, stored: now, alarms: Vec::new() };
+        let attempting = Attempting {
+            grip: None,
+            started: now,
+            last_heartbeat: now,
+            stored: None,
+            unstored: false,
+            alarms: Vec::new(),
+        };
         task.state = TaskState::Running(attempting);
         self.running += 1;
         Some((key.0, task.clone()))

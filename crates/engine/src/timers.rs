@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Attempt { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
     /// A stored timer fired, and what it brings could not be written.
     Again(TimerRow),
+    /// What an attempt reported last is stored.
+    Report { run: RunNo, seq: Seq, attempt: u32 },
     /// A run that could not be played is tried again.
     Retry(RunNo),
     /// Turns that were held back are committed.
