@@ -59,8 +59,10 @@ impl Inner {
         follow: Follow,
         written: TurnWritten,
     ) {
-        body.uncommitted.clear();
-        live.lock().strikes = 0;
+        let mut state = live.lock();
+        state.uncommitted.clear();
+        state.strikes = 0;
+        drop(state);
         let closed = follow.after.closed.clone();
         self.follow(&live, &mut body, follow, &written);
         match closed {
@@ -180,26 +182,28 @@ impl Inner {
 
     /// The turn was not committed: the run in memory is ahead of the store, so it goes.
     fn refused(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>, error: StoreError) {
-        let Body { run, uncommitted, .. } = *body;
-        self.later(move |_| drop(run));
+        self.later(move |_| drop(body));
         match error {
             StoreError::Refused(Refused::UnseenMail) => {
                 let mut state = live.lock();
-                state.put_back(uncommitted);
+                state.put_back_all();
                 state.takes_all = true;
                 drop(state);
                 self.rest(&live, None);
             }
             StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => {
                 self.closed_elsewhere(live.no);
-                let tasks = uncommitted.into_iter().collect();
-                self.forget_late(live.no, tasks);
+                let taken = std::mem::take(&mut live.lock().uncommitted);
+                self.forget_late(live.no, taken);
             }
             StoreError::Refused(refused) => {
-                live.lock().put_back(uncommitted);
+                live.lock().put_back_all();
                 self.park(live, format!("its turn was refused: {refused}"));
             }
-            error => self.retry_later(live, uncommitted, &error),
+            error => {
+                let taken = std::mem::take(&mut live.lock().uncommitted);
+                self.retry_later(live, taken, &error);
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! The host: what an engine needs of the process it lives in. One host has threads and a clock; the one of the test kit
 //! has neither, so that tests are exact.
 
-use dacapo_core::{Name, Timestamp};
-use dacapo_worker::Attempt;
+use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_worker::{Attempt, GiveUp, WatchedTurn};
 
 /// Work for a thread that plays turns.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -17,6 +17,8 @@ pub trait Host: Send + Sync {
     fn attempt(&self, attempt: Attempt);
     /// Calls [`crate::Engine::tick`] at this time, or a little later. A new call replaces the one before.
     fn wake_at(&self, at: Timestamp);
+    /// Watches over a turn that is about to be played on this thread, until what it gives is dropped.
+    fn watch(&self, turn: Watch, give_up: GiveUp) -> Option<WatchedTurn>;
     /// A new run id. Ids that rise with time keep the index on them short.
     fn run_id(&self) -> Name;
 }

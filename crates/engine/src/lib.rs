@@ -29,6 +29,7 @@ mod options;
 mod park;
 mod picks;
 mod play;
+mod player;
 mod reset;
 mod retry;
 mod runs;

@@ -58,8 +58,8 @@ pub(crate) struct Body {
     pub(crate) book: Book,
     /// Turns that were played and not yet submitted: they hold nothing but local work.
     pub(crate) held: Vec<Plan>,
-    /// What was taken since the last commit.
-    pub(crate) uncommitted: Vec<Arrival>,
+    /// Which player this is: one that was given up on is no longer the run's.
+    pub(crate) player: u64,
 }
 
 /// Something that came for a run.
@@ -152,6 +152,10 @@ pub(crate) struct LiveState {
     pub(crate) flush: bool,
     /// Whether the next turn takes all that came, because one that took less could not close the run.
     pub(crate) takes_all: bool,
+    /// What was taken since the last commit.
+    pub(crate) uncommitted: Vec<Arrival>,
+    /// Counts the players that were given up on.
+    pub(crate) player: u64,
     /// How often in a row the run could not be played.
     pub(crate) strikes: u32,
     /// Until when it is not tried again.
@@ -204,6 +208,12 @@ impl LiveState {
         for arrival in arrivals.into_iter().rev() {
             self.inbox.push_front(arrival);
         }
+    }
+
+    /// Puts back all that was taken since the last commit.
+    pub(crate) fn put_back_all(&mut self) {
+        let uncommitted = std::mem::take(&mut self.uncommitted);
+        self.put_back(uncommitted);
     }
 
     /// Takes at most so many arrivals.

@@ -26,11 +26,20 @@ pub(crate) enum Loaded {
     Missing,
     /// It cannot be played: why, and what to do.
     Stuck(String),
+    /// It was taken from this player, who took too long.
+    Lost,
+}
+
+/// A run that was played again.
+pub(crate) enum Replayed {
+    Ready(Body),
+    Stuck(String),
+    Lost,
 }
 
 impl Inner {
     /// Loads a run and its mail.
-    pub(crate) fn load(&self, live: &Arc<Live>) -> Result<Loaded, StoreError> {
+    pub(crate) fn load(self: &Arc<Self>, live: &Arc<Live>, player: u64) -> Result<Loaded, StoreError> {
         let Some(row) = self.store.run(live.no)? else { return Ok(Loaded::Missing) };
         if !row.status.is_open() {
             return Ok(Loaded::Closed(Box::new(row)));
@@ -41,9 +50,10 @@ impl Inner {
         if row.turns == 0 && row.started > self.host.now() {
             return Ok(Loaded::NotYet);
         }
-        let body = match self.replay(&row)? {
-            Ok(body) => body,
-            Err(reason) => return Ok(Loaded::Stuck(reason)),
+        let body = match self.replay(live, player, &row)? {
+            Replayed::Ready(body) => body,
+            Replayed::Stuck(reason) => return Ok(Loaded::Stuck(reason)),
+            Replayed::Lost => return Ok(Loaded::Lost),
         };
         // Under the lock, so that mail which comes meanwhile is either read here or brought later, and never both.
         let mut state = live.lock();
@@ -67,9 +77,14 @@ impl Inner {
     }
 
     /// Plays all recorded turns of a run again.
-    pub(crate) fn replay(&self, row: &RunRow) -> Result<Result<Body, String>, StoreError> {
+    pub(crate) fn replay(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        player: u64,
+        row: &RunRow,
+    ) -> Result<Replayed, StoreError> {
         let Some(workflow) = self.options.registry.find_workflow(&row.workflow) else {
-            return Ok(Err(format!(
+            return Ok(Replayed::Stuck(format!(
                 "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
                 row.workflow,
                 self.known_workflows()
@@ -77,7 +92,7 @@ impl Inner {
         };
         let about = match About::of(row) {
             Ok(about) => Arc::new(about),
-            Err(reason) => return Ok(Err(reason)),
+            Err(reason) => return Ok(Replayed::Stuck(reason)),
         };
         let options = RunOptions {
             pins: about.pins.clone(),
@@ -87,7 +102,7 @@ impl Inner {
         };
         let mut run = match Run::new(workflow.clone(), options) {
             Ok(run) => run,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Replayed::Stuck(error.to_string())),
         };
         let mut book = Book::default();
         loop {
@@ -96,18 +111,21 @@ impl Inner {
             for (number, bytes) in records {
                 let record = match TurnRecord::from_bytes(&bytes) {
                     Ok(record) if record.number == number => record,
-                    Ok(record) => return Ok(Err(format!("turn {number} is recorded as turn {}", record.number))),
-                    Err(error) => return Ok(Err(format!("turn {number}: {error}"))),
+                    Ok(record) => {
+                        return Ok(Replayed::Stuck(format!("turn {number} is recorded as turn {}", record.number)));
+                    }
+                    Err(error) => return Ok(Replayed::Stuck(format!("turn {number}: {error}"))),
                 };
                 book.enter(&record, bytes.len());
-                match run.activate(Activation::Turn(record.into_turn())) {
-                    Completion::Turn(_) => {}
-                    Completion::Failed(error) => return Ok(Err(error.to_string())),
-                    other => unreachable!("a turn was answered with {other:?}"),
+                match self.activate(live, player, &mut run, Activation::Turn(record.into_turn())) {
+                    Some(Completion::Turn(_)) => {}
+                    None => return Ok(Replayed::Lost),
+                    Some(Completion::Failed(error)) => return Ok(Replayed::Stuck(error.to_string())),
+                    Some(other) => unreachable!("a turn was answered with {other:?}"),
                 }
             }
             if last {
-                return Ok(Ok(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }));
+                return Ok(Replayed::Ready(Body { about, run, book, held: Vec::new(), player }));
             }
         }
     }

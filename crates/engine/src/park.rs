@@ -46,15 +46,17 @@ impl Inner {
 
     /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.
     pub(crate) fn answer_parked(self: &Arc<Self>, live: &Arc<Live>) {
-        let loaded = self.load(live);
+        let player = live.lock().player;
+        let loaded = self.load(live, player);
         let reason = match loaded {
-            Ok(Loaded::Closed(row)) => return self.answer_closed(live, &row),
+            Ok(Loaded::Closed(row)) => return self.answer_closed(live, player, &row),
             Ok(Loaded::Ready(mut body)) => {
                 self.answer(live, &mut body);
                 let row = self.store.run(live.no).ok().flatten();
                 row.and_then(|row| row.stuck).map_or_else(String::new, |stuck| stuck.reason)
             }
             Ok(Loaded::Stuck(reason)) => reason,
+            Ok(Loaded::Lost) => return,
             Ok(Loaded::NotYet | Loaded::Elsewhere | Loaded::Missing) => String::new(),
             Err(error) => error.to_string(),
         };

@@ -14,7 +14,7 @@ use crate::book::{Book, Open};
 use crate::checks::objection;
 use crate::inner::Inner;
 use crate::live::{Arrival, Ask, Body, Live};
-use crate::load::Loaded;
+use crate::load::{Loaded, Replayed};
 use crate::loud;
 use crate::timers::Due;
 use crate::translate::{Plan, Scene};
@@ -37,6 +37,7 @@ impl Inner {
             drop(state);
             return self.answer_parked(&live);
         }
+        let player = state.player;
         let (body, redo, flush) =
             (state.body.take(), std::mem::take(&mut state.redo), std::mem::take(&mut state.flush));
         drop(state);
@@ -53,19 +54,20 @@ impl Inner {
             // The closure is spent: only a run that was played again from the beginning has it once more.
             other => {
                 drop(other);
-                self.play_loaded(live, redo);
+                self.play_loaded(live, player, redo);
             }
         }
     }
 
-    fn play_loaded(self: &Arc<Self>, live: Arc<Live>, redo: Vec<(Seq, u32)>) {
-        match self.load(&live) {
+    fn play_loaded(self: &Arc<Self>, live: Arc<Live>, player: u64, redo: Vec<(Seq, u32)>) {
+        match self.load(&live, player) {
             Ok(Loaded::Ready(mut body)) => {
                 self.redo(&live, &mut body, redo);
                 self.resume(&live, &mut body);
                 self.play_body(live, body);
             }
-            Ok(Loaded::Closed(row)) => self.answer_closed(&live, &row),
+            Ok(Loaded::Closed(row)) => self.answer_closed(&live, player, &row),
+            Ok(Loaded::Lost) => {}
             Ok(Loaded::NotYet | Loaded::Elsewhere) => {
                 // Mail and timers stay where they are, in the store; results go there.
                 let (arrivals, asks) = live.lock().turn_away();
@@ -84,6 +86,9 @@ impl Inner {
     fn play_body(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>) {
         self.answer(&live, &mut body);
         let mut state = live.lock();
+        if state.player != body.player {
+            return;
+        }
         let arrivals = state.take(self.options.completions_per_turn);
         let stuck = state.strikes > 0;
         drop(state);
@@ -100,10 +105,11 @@ impl Inner {
         let now = self.host.now();
         let jobs: Vec<Job> = arrivals.iter().map(Arrival::job).collect();
         let turn = Turn { now, jobs, history: body.book.history, replaying: false, recorded: None };
-        let played = body.run.activate(Activation::Turn(turn.clone()));
         let mut all = arrivals;
         all.extend(stale);
-        body.uncommitted.extend(all.iter().cloned());
+        live.lock().uncommitted.extend(all.iter().cloned());
+        let player = body.player;
+        let Some(played) = self.activate(&live, player, &mut body.run, Activation::Turn(turn.clone())) else { return };
         match played {
             Completion::Turn(done) => self.played(live, body, all, &turn, done),
             Completion::Failed(error) => self.fail(live, body, error.to_string()),
@@ -117,7 +123,10 @@ impl Inner {
             loud::about_run(&body.about.workflow_id, &body.about.run_id, warning);
         }
         let Some(record) = TurnRecord::of(turn, &done, &self.options.build) else {
-            body.uncommitted.clear();
+            let mut state = live.lock();
+            let before = state.uncommitted.len() - all.len();
+            state.uncommitted.truncate(before);
+            drop(state);
             return self.settle_mail(live, body, all, done.rejected);
         };
         if let Some(reason) = objection(&record, self.options.payload_limit) {
@@ -162,9 +171,8 @@ impl Inner {
 
     /// The turn cannot be committed: the run stays as it was recorded, and says why.
     fn fail(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>, reason: String) {
-        let Body { run, uncommitted, .. } = *body;
-        drop(run);
-        live.lock().put_back(uncommitted);
+        drop(body);
+        live.lock().put_back_all();
         self.park(live, reason);
     }
 
@@ -197,28 +205,29 @@ impl Inner {
         });
     }
 
-    pub(crate) fn answer(&self, live: &Live, body: &mut Body) {
+    pub(crate) fn answer(self: &Arc<Self>, live: &Arc<Live>, body: &mut Body) {
         let asks = live.lock().take_asks();
         for ask in asks {
-            answer_one(ask, body);
+            self.answer_one(live, ask, body);
         }
     }
 
     /// A closed run answers, and leaves memory again.
-    pub(crate) fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, row: &dacapo_store::RunRow) {
+    pub(crate) fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, player: u64, row: &dacapo_store::RunRow) {
         let mut state = live.lock();
         let asks = std::mem::take(&mut state.asks);
         let late = std::mem::take(&mut state.inbox);
         drop(state);
         self.forget_late(live.no, late.into_iter().collect());
         if !asks.is_empty() {
-            let body = match self.replay(row) {
-                Ok(Ok(body)) => Ok(body),
-                Ok(Err(reason)) => Err(EngineError::Stuck(reason)),
+            let body = match self.replay(live, player, row) {
+                Ok(Replayed::Ready(body)) => Ok(body),
+                Ok(Replayed::Stuck(reason)) => Err(EngineError::Stuck(reason)),
+                Ok(Replayed::Lost) => Err(EngineError::Stuck(TOO_LONG.to_owned())),
                 Err(error) => Err(error.into()),
             };
             match body {
-                Ok(mut body) => asks.into_iter().for_each(|(_, ask)| answer_one(ask, &mut body)),
+                Ok(mut body) => asks.into_iter().for_each(|(_, ask)| self.answer_one(live, ask, &mut body)),
                 Err(error) => asks.into_iter().for_each(|(_, ask)| ask.refuse(error.clone())),
             }
         }
@@ -249,23 +258,33 @@ impl SceneOf<'_> {
     }
 }
 
-fn answer_one(ask: Ask, body: &mut Body) {
-    match ask {
-        Ask::Query(query, answer) => drop(answer.send(query_run(body, query))),
-        Ask::Inspect(answer) => drop(answer.send(Ok(body.run.inspect()))),
-        Ask::Promise(promise, answer) => drop(answer.send(find_promise(body, promise))),
-    }
-}
+const TOO_LONG: &str = "the code took too long to answer";
 
-fn query_run(body: &mut Body, query: Query) -> Result<dacapo_core::Payload, EngineError> {
-    match body.run.activate(Activation::Query(vec![query])) {
-        Completion::Query(mut answers) => match answers.pop() {
-            Some(Answer { result: Ok(payload), .. }) => Ok(payload),
-            Some(Answer { result: Err(failure), .. }) => Err(EngineError::QueryFailed(Box::new(failure))),
-            None => unreachable!("one query has one answer"),
-        },
-        Completion::Failed(error) => Err(EngineError::Stuck(error.to_string())),
-        other => unreachable!("a query was answered with {other:?}"),
+impl Inner {
+    fn answer_one(self: &Arc<Self>, live: &Arc<Live>, ask: Ask, body: &mut Body) {
+        match ask {
+            Ask::Query(query, answer) => drop(answer.send(self.query_run(live, body, query))),
+            Ask::Inspect(answer) => drop(answer.send(Ok(body.run.inspect()))),
+            Ask::Promise(promise, answer) => drop(answer.send(find_promise(body, promise))),
+        }
+    }
+
+    fn query_run(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        body: &mut Body,
+        query: Query,
+    ) -> Result<dacapo_core::Payload, EngineError> {
+        match self.activate(live, body.player, &mut body.run, Activation::Query(vec![query])) {
+            Some(Completion::Query(mut answers)) => match answers.pop() {
+                Some(Answer { result: Ok(payload), .. }) => Ok(payload),
+                Some(Answer { result: Err(failure), .. }) => Err(EngineError::QueryFailed(Box::new(failure))),
+                None => unreachable!("one query has one answer"),
+            },
+            Some(Completion::Failed(error)) => Err(EngineError::Stuck(error.to_string())),
+            Some(other) => unreachable!("a query was answered with {other:?}"),
+            None => Err(EngineError::Stuck(TOO_LONG.to_owned())),
+        }
     }
 }
 

@@ -89,5 +89,5 @@ impl Runs {
 }
 
 pub(crate) fn holds_nothing(state: &LiveState) -> bool {
-    state.body.as_ref().is_none_or(|body| body.held.is_empty() && body.uncommitted.is_empty())
+    state.uncommitted.is_empty() && state.body.as_ref().is_none_or(|body| body.held.is_empty())
 }

@@ -1,6 +1,6 @@
 //! Starting runs. A start and its first turn commit together; if that turn cannot be played, the start commits alone.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dacapo_core::{
     Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions,
@@ -9,6 +9,7 @@ use dacapo_core::{
 use dacapo_store::{
     Conflict, NewRun, Refused, RunNo, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
 };
+use dacapo_worker::Deadlock;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -174,14 +175,24 @@ impl Inner {
         if start.started > now || !self.serves(&start.queue) {
             return self.start_alone(new, None, answer);
         }
-        match self.first_turn(&new, &start, now) {
+        // Whoever comes first answers: the turn, or the watch that gives up on it.
+        let answer = Arc::new(Mutex::new(Some(answer)));
+        let turn = self.first_turn(&new, &start, now, &answer);
+        let Some(answer) = answer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        match turn {
             Ok((body, plan)) => self.start_with_turn(new, body, plan, answer),
             // It is started all the same: it is open, and says why it does not go on.
             Err(reason) => self.start_alone(new, Some(reason), answer),
         }
     }
 
-    fn first_turn(&self, new: &NewRun, start: &Start, now: Timestamp) -> Result<(Box<Body>, Plan), String> {
+    fn first_turn(
+        self: &Arc<Self>,
+        new: &NewRun,
+        start: &Start,
+        now: Timestamp,
+        answer: &Arc<Mutex<Option<Answer>>>,
+    ) -> Result<(Box<Body>, Plan), String> {
         let workflow = self.options.registry.find_workflow(&start.workflow).ok_or("the workflow is not registered")?;
         let about = Arc::new(About {
             run_id: new.run_id.clone(),
@@ -202,7 +213,17 @@ impl Inner {
         let mut run = Run::new(workflow.clone(), options).map_err(|error| error.to_string())?;
         let jobs = vec![Job::Start(Box::new(start.clone()))];
         let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
-        let done = match run.activate(Activation::Turn(turn.clone())) {
+        let (this, stuck, answer) = (Arc::downgrade(self), new.clone(), answer.clone());
+        let give_up = move |deadlock: Deadlock| {
+            let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let (Some(this), Some(answer)) = (this.upgrade(), answer) {
+                this.later(move |this| this.start_alone(stuck, Some(deadlock.reason), answer));
+            }
+        };
+        let watched = self.host.watch(run.watch(), Box::new(give_up));
+        let played = run.activate(Activation::Turn(turn.clone()));
+        drop(watched);
+        let done = match played {
             Completion::Turn(done) => done,
             Completion::Failed(error) => return Err(error.to_string()),
             other => unreachable!("a turn was answered with {other:?}"),
@@ -229,7 +250,7 @@ impl Inner {
         let mut book = Book::default();
         book.enter(&record, length);
         plan.mark_wakeful(None, book.wakeful_since);
-        Ok((Box::new(Body { about, run, book, held: Vec::new(), uncommitted: Vec::new() }), plan))
+        Ok((Box::new(Body { about, run, book, held: Vec::new(), player: 0 }), plan))
     }
 
     fn start_with_turn(self: &Arc<Self>, new: NewRun, body: Box<Body>, plan: Plan, answer: Answer) {

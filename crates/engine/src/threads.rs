@@ -4,8 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use dacapo_core::{Name, Timestamp};
-use dacapo_worker::{Attempt, Attempts, TurnPool};
+use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_worker::{Attempt, Attempts, DeadlockWatch, GiveUp, TurnPool, WatchedTurn};
 use tokio::runtime::Handle;
 
 use crate::Engine;
@@ -17,6 +17,8 @@ pub struct Threads {
     attempts: Attempts,
     alarm: Arc<Alarm>,
     watcher: Mutex<Option<JoinHandle<()>>>,
+    /// None if turns may take as long as they like.
+    deadlocks: Option<DeadlockWatch>,
 }
 
 #[derive(Default)]
@@ -56,9 +58,12 @@ impl Alarm {
 }
 
 impl Threads {
-    /// A host with so many threads for turns, whose attempts run on this runtime.
-    pub fn new(turn_threads: usize, runtime: Handle) -> std::io::Result<Arc<Self>> {
+    /// A host with so many threads for turns, whose attempts run on this runtime, and which gives up on turns that take
+    /// longer than this; zero never does.
+    pub fn new(turn_threads: usize, deadlock_timeout: Duration, runtime: Handle) -> std::io::Result<Arc<Self>> {
+        let deadlocks = (!deadlock_timeout.is_zero()).then(|| DeadlockWatch::new(deadlock_timeout)).transpose()?;
         Ok(Arc::new(Self {
+            deadlocks,
             pool: TurnPool::new(turn_threads)?,
             attempts: Attempts::new(runtime),
             alarm: Arc::default(),
@@ -86,6 +91,16 @@ impl Threads {
         self.alarm.lock().stopped = true;
         self.alarm.changed.notify_all();
         self.pool.close();
+        if let Some(deadlocks) = &self.deadlocks {
+            deadlocks.stop();
+        }
+    }
+}
+
+impl Threads {
+    /// How many threads play turns, and how many were abandoned and have not come back.
+    pub fn turn_threads(&self) -> (usize, usize) {
+        self.pool.threads()
     }
 }
 
@@ -100,6 +115,10 @@ impl Host for Threads {
 
     fn attempt(&self, attempt: Attempt) {
         self.attempts.start(attempt);
+    }
+
+    fn watch(&self, turn: Watch, give_up: GiveUp) -> Option<WatchedTurn> {
+        self.deadlocks.as_ref().map(|deadlocks| deadlocks.begin(turn, give_up))
     }
 
     fn wake_at(&self, at: Timestamp) {

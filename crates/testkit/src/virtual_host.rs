@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_engine::{Host, Work};
-use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, Grip};
+use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, GiveUp, Grip, WatchedTurn};
 
 use crate::crash::{Crash, Moment};
 use crate::ledger::Ledger;
@@ -139,6 +139,11 @@ impl Host for VirtualHost {
 
     fn attempt(&self, attempt: Attempt) {
         self.lock().work.push_back(Item::Attempt(attempt));
+    }
+
+    /// Nobody watches over the only thread there is.
+    fn watch(&self, _: Watch, _: GiveUp) -> Option<WatchedTurn> {
+        None
     }
 
     fn wake_at(&self, at: Timestamp) {

@@ -8,6 +8,7 @@ mod activity;
 mod attempt;
 mod attempts;
 mod ctx;
+mod deadlock;
 mod pool;
 mod registry;
 
@@ -15,5 +16,6 @@ pub use activity::{Activity, ActivityBody, ActivityFuture};
 pub use attempt::{Attempt, AttemptCode, Grip};
 pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
-pub use pool::TurnPool;
+pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
+pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};

@@ -1,6 +1,9 @@
-//! Threads for turns: bare ones, which no async runtime knows of.
+//! Threads for turns: bare ones, which no async runtime knows of. A thread that user code never gives back is abandoned, and
+//! another takes its place.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -14,12 +17,28 @@ pub struct TurnPool {
 struct Shared {
     queue: Mutex<Queue>,
     came: Condvar,
+    started: AtomicUsize,
+    alive: AtomicUsize,
+    abandoned: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     work: VecDeque<Work>,
     closed: bool,
+}
+
+/// A thread of a pool, for whoever watches over what it does.
+#[derive(Clone)]
+pub struct TurnThread {
+    shared: Arc<Shared>,
+    abandoned: Arc<AtomicBool>,
+    /// The number by which the operating system knows it, where it has one.
+    id: Option<u32>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<TurnThread>> = const { RefCell::new(None) };
 }
 
 impl Shared {
@@ -36,21 +55,37 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         if queue.closed { None } else { queue.work.pop_front() }
     }
+
+    fn start(self: &Arc<Self>) -> std::io::Result<()> {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let shared = self.clone();
+        std::thread::Builder::new().name(format!("dacapo-turn-{number}")).spawn(move || shared.serve())?;
+        Ok(())
+    }
+
+    fn serve(self: Arc<Self>) {
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let thread = TurnThread { shared: self.clone(), abandoned: abandoned.clone(), id: thread_id() };
+        CURRENT.set(Some(thread));
+        self.alive.fetch_add(1, Ordering::Relaxed);
+        while let Some(work) = self.next() {
+            work();
+            if abandoned.load(Ordering::Acquire) {
+                // Another thread took this one's place long ago.
+                self.abandoned.fetch_sub(1, Ordering::Relaxed);
+                break;
+            }
+        }
+        self.alive.fetch_sub(1, Ordering::Relaxed);
+        CURRENT.set(None);
+    }
 }
 
 impl TurnPool {
     /// A pool of so many threads, one at least.
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let start = |number: usize| {
-            let shared = shared.clone();
-            std::thread::Builder::new().name(format!("dacapo-turn-{number}")).spawn(move || {
-                while let Some(work) = shared.next() {
-                    work();
-                }
-            })
-        };
-        (0..threads.max(1)).try_for_each(|number| start(number).map(drop))?;
+        (0..threads.max(1)).try_for_each(|_| shared.start())?;
         Ok(Self { shared })
     }
 
@@ -73,6 +108,16 @@ impl TurnPool {
         drop(work);
         self.shared.came.notify_all();
     }
+
+    /// How many threads there are, and how many of them were abandoned and have not come back.
+    pub fn threads(&self) -> (usize, usize) {
+        (self.shared.alive.load(Ordering::Relaxed), self.shared.abandoned.load(Ordering::Relaxed))
+    }
+
+    /// How much work waits for a thread.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().work.len()
+    }
 }
 
 impl Drop for TurnPool {
@@ -80,4 +125,31 @@ impl Drop for TurnPool {
         // Nobody waits for the threads: one that user code keeps busy would keep the whole program from ending.
         self.close();
     }
+}
+
+impl TurnThread {
+    /// The thread that asks, if it is one of a pool.
+    pub fn current() -> Option<Self> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// Gives up on the thread: it ends when its work does, whenever that is, and another takes its place now.
+    pub fn abandon(&self) -> std::io::Result<()> {
+        if self.abandoned.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.shared.abandoned.fetch_add(1, Ordering::Relaxed);
+        self.shared.start()
+    }
+
+    /// The number by which the operating system knows it, where it has one.
+    pub fn id(&self) -> Option<u32> {
+        self.id
+    }
+}
+
+/// On Linux the link `/proc/thread-self` ends in the number of the thread.
+fn thread_id() -> Option<u32> {
+    let link = std::fs::read_link("/proc/thread-self").ok()?;
+    link.file_name()?.to_str()?.parse().ok()
 }

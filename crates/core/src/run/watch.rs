@@ -55,13 +55,16 @@ impl Watch {
     }
 
     /// Gives up on the turn that is being played: whatever its thread still does is void, and whatever it returns is a
-    /// failed activation. The run may at once be built again from its transcript and played elsewhere.
-    pub fn abandon(&self) {
+    /// failed activation. The run may at once be built again from its transcript and played elsewhere. False if nothing is
+    /// being played.
+    pub fn abandon(&self) -> bool {
         let mut state = self.current().lock();
-        if state.token != 0 {
+        let plays = state.token != 0;
+        if plays {
             state.abandoned = true;
             state.token = new_token();
         }
+        plays
     }
 }
 

@@ -85,6 +85,11 @@ impl App {
         &self.inner.runs
     }
 
+    /// How many threads play turns, and how many of them were abandoned because a turn did not return.
+    pub fn turn_threads(&self) -> (usize, usize) {
+        self.inner.host.as_ref().map_or((0, 0), |host| host.turn_threads())
+    }
+
     /// How many runs are in memory.
     pub fn runs_in_memory(&self) -> usize {
         self.engine().runs_in_memory()

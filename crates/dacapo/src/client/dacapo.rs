@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dacapo_core::{Name, OwnPolicy};
 use dacapo_engine::{Cache, Engine, Options, Reader, Threads};
@@ -19,6 +20,7 @@ pub struct Dacapo {
     read_only: bool,
     options: Options,
     turn_threads: usize,
+    deadlock_timeout: Duration,
     runs: Runs,
 }
 
@@ -40,7 +42,7 @@ impl Dacapo {
     fn over(store: Arc<dyn Store>, read_only: bool) -> Self {
         let turn_threads = std::thread::available_parallelism().map_or(2, usize::from) + 1;
         let runs = Runs::new(Reader::new(store.clone()));
-        Self { store, read_only, options: Options::default(), turn_threads, runs }
+        Self { store, read_only, options: Options::default(), turn_threads, deadlock_timeout: DEADLOCK_TIMEOUT, runs }
     }
 
     /// The runs in it, to look at.
@@ -102,6 +104,13 @@ impl Dacapo {
         self
     }
 
+    /// How long one turn may take before it counts as a deadlock: its thread is abandoned and its run parked. 2 s by
+    /// default; zero never gives up. Time in which the thread merely waited for a processor does not count.
+    pub fn deadlock_timeout(mut self, timeout: Duration) -> Self {
+        self.deadlock_timeout = timeout;
+        self
+    }
+
     /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
@@ -133,7 +142,7 @@ impl Dacapo {
         self.options.registry = catalog.registry;
         self.options.pins = catalog.pins.into_iter().collect();
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
-        let host = Threads::new(self.turn_threads, Handle::current()).map_err(system)?;
+        let host = Threads::new(self.turn_threads, self.deadlock_timeout, Handle::current()).map_err(system)?;
         let (store, options, for_engine) = (self.store, self.options, host.clone());
         let opened = tokio::task::spawn_blocking(move || Engine::open(store, for_engine, options)).await;
         let engine = opened.map_err(|error| Error::System(error.to_string()))??;
@@ -141,6 +150,9 @@ impl Dacapo {
         Ok(App::new(engine, host, self.runs))
     }
 }
+
+/// How long a turn may take.
+const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn open(place: Place) -> Result<(Arc<dyn Store>, bool)> {
     match place {

@@ -168,6 +168,8 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("App::engine", "takes nothing"),
     ("App::runs", "takes nothing"),
     ("App::runs_in_memory", "takes nothing"),
+    ("App::turn_threads", "takes nothing"),
+    ("Dacapo::deadlock_timeout", "a turn may have any time, and zero is all the time there is"),
     ("App::evict_idle", "takes nothing"),
     ("App::shutdown", "takes nothing"),
     ("StartCall::delay", "it may begin at once, or at the end of time"),

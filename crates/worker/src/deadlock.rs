@@ -1,0 +1,212 @@
+//! The deadlock watch: a turn that does not return in time is given up on.
+//!
+//! Workflow code only decides, so a turn is over in microseconds; one that takes seconds blocks, spins or waits for a lock.
+//! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux);
+//! elsewhere, time by which the watch itself is late does not. A long replay is many turns, each watched by itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use dacapo_core::Watch;
+
+use crate::TurnThread;
+
+/// Told why a turn was given up on. It runs on the watch's own thread and must not block.
+pub type GiveUp = Box<dyn FnOnce(Deadlock) + Send>;
+
+/// A turn that did not return.
+#[derive(Clone, Debug)]
+pub struct Deadlock {
+    /// In words: what happened, where, and what to do.
+    pub reason: String,
+    /// The turn, to be stopped for good.
+    pub watch: Watch,
+}
+
+/// Watches over turns.
+pub struct DeadlockWatch {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    limit: Duration,
+    state: Mutex<State>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    turns: BTreeMap<u64, Watched>,
+    next: u64,
+    /// Whether the watch sleeps until a turn begins.
+    sleeps: bool,
+    stopped: bool,
+}
+
+struct Watched {
+    began: Instant,
+    /// The time its thread has waited for a processor, when the watch first saw it.
+    waited: Option<Duration>,
+    /// By how much the watch was late since.
+    late: Duration,
+    /// The number of the turn in its run.
+    number: u64,
+    watch: Watch,
+    thread: Option<TurnThread>,
+    give_up: GiveUp,
+}
+
+/// A turn that is watched, until this is dropped.
+pub struct WatchedTurn {
+    shared: Weak<Shared>,
+    number: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DeadlockWatch {
+    /// A watch that gives up on turns which take longer than this.
+    pub fn new(limit: Duration) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared { limit, state: Mutex::default(), came: Condvar::new() });
+        let of_thread = shared.clone();
+        std::thread::Builder::new().name("dacapo-watch".to_owned()).spawn(move || of_thread.serve())?;
+        Ok(Self { shared })
+    }
+
+    /// A turn begins on this thread.
+    pub fn begin(&self, watch: Watch, give_up: GiveUp) -> WatchedTurn {
+        let mut state = self.shared.lock();
+        let number = state.next;
+        state.next += 1;
+        let thread = TurnThread::current();
+        let (turn_number, began) = (watch.turn(), Instant::now());
+        let turn = Watched { began, waited: None, late: Duration::ZERO, number: turn_number, watch, thread, give_up };
+        state.turns.insert(number, turn);
+        if std::mem::take(&mut state.sleeps) {
+            self.shared.came.notify_one();
+        }
+        WatchedTurn { shared: Arc::downgrade(&self.shared), number }
+    }
+
+    /// Ends the watch.
+    pub fn stop(&self) {
+        self.shared.lock().stopped = true;
+        self.shared.came.notify_all();
+    }
+}
+
+impl Drop for DeadlockWatch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Drop for WatchedTurn {
+    fn drop(&mut self) {
+        let turn = self.shared.upgrade().and_then(|shared| shared.lock().turns.remove(&self.number));
+        drop(turn);
+    }
+}
+
+impl Shared {
+    fn serve(&self) {
+        let pause = (self.limit / 8).max(Duration::from_millis(1));
+        loop {
+            let mut state = self.lock();
+            // With no turn to watch over there is nothing to do, and nothing is done.
+            state.sleeps = state.turns.is_empty();
+            let asleep = state.sleeps;
+            let state = self.came.wait_while(state, |state| state.sleeps && !state.stopped);
+            drop(state.unwrap_or_else(PoisonError::into_inner));
+            if asleep && self.lock().stopped {
+                return;
+            }
+            let began = Instant::now();
+            let state = self.lock();
+            let state = self.came.wait_timeout_while(state, pause, |state| !state.stopped);
+            let (mut state, _) = state.unwrap_or_else(PoisonError::into_inner);
+            if state.stopped {
+                return;
+            }
+            let late = began.elapsed().saturating_sub(pause);
+            let stuck = self.look(&mut state, late);
+            drop(state);
+            for turn in stuck {
+                self.give_up(turn);
+            }
+        }
+    }
+
+    /// Takes the turns that have had their time.
+    fn look(&self, state: &mut State, late: Duration) -> Vec<Watched> {
+        let mut stuck = Vec::new();
+        for (number, turn) in &mut state.turns {
+            let waited = turn.thread.as_ref().and_then(TurnThread::id).and_then(waited_for_processor);
+            let excused = match (waited, turn.waited) {
+                (Some(now), Some(then)) => now.saturating_sub(then),
+                (Some(now), None) => {
+                    turn.waited = Some(now);
+                    Duration::ZERO
+                }
+                (None, _) => {
+                    turn.late += late;
+                    turn.late
+                }
+            };
+            if turn.began.elapsed().saturating_sub(excused) >= self.limit {
+                stuck.push(*number);
+            }
+        }
+        stuck.into_iter().filter_map(|number| state.turns.remove(&number)).collect()
+    }
+
+    fn give_up(&self, turn: Watched) {
+        let Watched { began, number, watch, thread, give_up, .. } = turn;
+        let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
+        let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
+        let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
+        // It may have returned this very moment, and the run may be at its next turn.
+        if watch.turn() != number || !watch.abandon() {
+            return;
+        }
+        let replaced = thread.as_ref().map_or(Ok(()), TurnThread::abandon);
+        let taken = match replaced {
+            Ok(()) => String::new(),
+            Err(error) => format!(" No thread could be started in its place: {error}."),
+        };
+        let reason = format!(
+            "deadlock: turn {} did not return within {:?} (it began {:.1?} ago); unit {unit}, after {site}; its thread: {doing}. \
+             Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
+             played again from the beginning; the thread is abandoned.{taken}",
+            number,
+            self.limit,
+            began.elapsed(),
+        );
+        give_up(Deadlock { reason, watch });
+    }
+}
+
+/// How long a thread has been ready to run without a processor, in all.
+fn waited_for_processor(thread: u32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
+}
+
+/// What a thread is doing, as far as the system tells.
+fn doing(thread: u32) -> Option<&'static str> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;
+    let state = text.lines().find_map(|line| line.strip_prefix("State:"))?.trim().chars().next()?;
+    Some(match state {
+        'R' => "it computes (a loop that does not end?)",
+        'S' => "it sleeps or waits for a lock",
+        'D' => "it waits for a disk or a device",
+        'T' | 't' => "it is stopped by a debugger or a signal",
+        _ => "it is in a state that says nothing",
+    })
+}
