@@ -54,7 +54,7 @@ impl Task {
 impl Inner {
     /// Starts what is ready, as far as there are places.
     pub(crate) fn dispatch(self: &Arc<Self>) {
-        if self.trouble().is_some() {
+        if self.trouble().is_some() || self.is_draining() {
             return;
         }
         loop {
@@ -126,6 +126,11 @@ impl Inner {
                 drop(desk);
                 self.resolve_task(run, task, Ok(result), RetryState::Unspecified);
             }
+            // It stopped because the worker does: the next process tries it again, as if this attempt had not been.
+            Err(_) if self.is_stopping() => {
+                desk.remove(run, seq);
+                drop(desk);
+            }
             Err(failure) => match judge(task, &failure, now) {
                 Judged::Again(at) => {
                     task.failure = Some(failure);
@@ -142,6 +147,7 @@ impl Inner {
             },
         }
         self.dispatch();
+        self.drained();
     }
 
     fn try_again(self: &Arc<Self>, run: RunNo, seq: Seq, at: Timestamp, write: Option<AttemptWrite>) {

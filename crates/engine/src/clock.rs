@@ -74,6 +74,8 @@ impl Inner {
             Due::Again(row) => self.timer_due(row),
             Due::Report { run, seq, attempt } => self.report_due(run, seq, attempt),
             Due::Retry(run) => self.retry(run),
+            Due::AskToStop => self.ask_to_stop(),
+            Due::CutOff => self.end_drain(),
             Due::Flush(run) => {
                 let held = self.runs().get(run);
                 if let Some(live) = held {

@@ -77,6 +77,7 @@ impl Inner {
             None => self.rest(&live, Some(body)),
         }
         self.dispatch();
+        self.drained();
     }
 
     /// The same for a run that somebody else is loading already: what it decided is done, and this copy of it goes.
@@ -227,6 +228,7 @@ impl Inner {
         if let Some(body) = dropped {
             self.later(move |_| drop(body));
         }
+        self.drained();
         let leaves = self.runs().make_room();
         if let Some(body) = leaves.and_then(|live| live.lock().body.take()) {
             self.later(move |_| drop(body));

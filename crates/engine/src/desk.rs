@@ -191,6 +191,11 @@ impl Desk {
         }
     }
 
+    /// Every task that is being tried.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values().filter(|task| task.is_running())
+    }
+
     /// Every attempt that runs.
     pub(crate) fn grips(&self) -> impl Iterator<Item = &Grip> {
         self.tasks.values().filter_map(|task| match &task.state {

@@ -6,6 +6,7 @@ use dacapo_core::{Name, Outcome, Pins, Timestamp};
 use dacapo_store::{Posted, RunNo, Status, Store, StoreError, Write, Written};
 
 use crate::desk::Desk;
+use crate::drain::Drain;
 use crate::host::Host;
 use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
@@ -26,6 +27,7 @@ pub(crate) struct Inner {
     waits: Mutex<Waits>,
     /// Set once the engine can do nothing more.
     halted: Mutex<Option<EngineError>>,
+    drain: Mutex<Option<Drain>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -43,6 +45,7 @@ impl Inner {
             timers: Mutex::default(),
             waits: Mutex::default(),
             halted: Mutex::default(),
+            drain: Mutex::default(),
             options,
         }
     }
@@ -65,6 +68,10 @@ impl Inner {
 
     pub(crate) fn waits(&self) -> MutexGuard<'_, Waits> {
         lock(&self.waits)
+    }
+
+    pub(crate) fn drain(&self) -> MutexGuard<'_, Option<Drain>> {
+        lock(&self.drain)
     }
 
     pub(crate) fn serves(&self, queue: &str) -> bool {

@@ -15,6 +15,7 @@ mod clock;
 mod closing;
 mod commit;
 mod desk;
+mod drain;
 mod engine;
 mod error;
 mod host;
@@ -41,6 +42,7 @@ mod translate;
 mod waits;
 
 pub use desk::{ActivityState, PendingActivity};
+pub use drain::ShutdownReport;
 pub use engine::Engine;
 pub use error::EngineError;
 pub use host::{Host, Work};

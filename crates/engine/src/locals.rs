@@ -37,6 +37,11 @@ impl Locals {
         self.running.drain().filter_map(|(_, (_, grip))| grip).collect()
     }
 
+    /// Whether anything runs now.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.running.values().any(|(_, grip)| grip.is_some())
+    }
+
     /// Whether this very attempt is the one that runs.
     fn is_current(&self, run: RunNo, seq: Seq, attempt: u32) -> bool {
         self.running.get(&(run, seq)).is_some_and(|(current, _)| *current == attempt)
@@ -116,6 +121,9 @@ impl Inner {
 
     /// Starts all local work of a run that is open, does not run, and has not ended: its result may be in the inbox.
     pub(crate) fn start_locals(self: &Arc<Self>, live: &Live, body: &mut Body) {
+        if self.is_draining() {
+            return;
+        }
         let open: Vec<Seq> = body
             .book
             .open

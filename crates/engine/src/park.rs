@@ -42,6 +42,7 @@ impl Inner {
         self.write_stuck(&live, Stuck { reason, since: now, attempts, retry }, move || {
             asks.into_iter().for_each(|(_, ask)| ask.refuse(told.clone()));
         });
+        self.drained();
     }
 
     /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.

@@ -87,6 +87,9 @@ impl Engine {
 impl Inner {
     fn prepare(&self, new: NewStart) -> Result<(NewRun, Start), EngineError> {
         self.check()?;
+        if self.is_draining() {
+            return Err(EngineError::ShutDown);
+        }
         check_name("a workflow type", &new.workflow)?;
         check_name("a workflow id", &new.workflow_id)?;
         if let Some(request) = &new.request {

@@ -25,6 +25,10 @@ pub(crate) enum Due {
     Retry(RunNo),
     /// Turns that were held back are committed.
     Flush(RunNo),
+    /// Attempts are asked to stop, because the engine shuts down.
+    AskToStop,
+    /// What has not stopped is left behind.
+    CutOff,
     /// Local work is tried again.
     Local { run: RunNo, seq: Seq, attempt: u32 },
     /// Local work has taken too long.

@@ -5,6 +5,7 @@ mod cancelling;
 mod children;
 mod continuing;
 mod crashes;
+mod draining;
 mod fences;
 mod heartbeats;
 mod kit;
