@@ -163,7 +163,7 @@ impl Act {
     }
 
     async fn stop(self) {
-        self.app.shutdown().await;
+        self.app.stop().await;
     }
 }
 

@@ -1,9 +1,10 @@
 //! A program that serves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dacapo_core::Name;
-use dacapo_engine::{Engine, RunId, Threads};
+use dacapo_engine::{Engine, RunId, ShutdownReport, Threads};
 use serde_json::Value;
 
 use crate::client::{Handle, IntoName, Runs, StartCall};
@@ -21,17 +22,18 @@ struct Inner {
     /// None if somebody else drives the engine.
     host: Option<Arc<Threads>>,
     runs: Runs,
+    patience: Patience,
 }
 
 impl App {
-    pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs) -> Self {
-        Self { inner: Arc::new(Inner { engine, host: Some(host), runs }) }
+    pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs, patience: Patience) -> Self {
+        Self { inner: Arc::new(Inner { engine, host: Some(host), runs, patience }) }
     }
 
     /// An app over an engine that somebody else drives, as the test kit does.
     pub fn over_engine(engine: Engine) -> Self {
         let runs = Runs::new(engine.reader().clone());
-        Self { inner: Arc::new(Inner { engine, host: None, runs }) }
+        Self { inner: Arc::new(Inner { engine, host: None, runs, patience: Patience::default() }) }
     }
 
     /// The engine behind it.
@@ -100,11 +102,68 @@ impl App {
         self.engine().evict_idle();
     }
 
-    /// Stops serving. Attempts that run are given up and tried again by the next process; those who wait are told.
-    pub async fn shutdown(self) {
+    /// Shuts down with manners: begins nothing new, lets attempts end for as long as the grace period, asks the rest to
+    /// stop and waits for that as long as the force timeout. Says what was cut off; the next process tries it again at once.
+    pub async fn shutdown(self) -> ShutdownReport {
+        let Patience { grace, force, .. } = self.inner.patience;
+        let report = self.engine().shut_down(grace, force).await;
+        self.stop().await;
+        report
+    }
+
+    /// Stops serving at once. Attempts that run are given up and tried again by the next process; those who wait are told.
+    pub async fn stop(self) {
         let inner = self.inner;
         // The last commit may be on its way to the disk.
         let _ = tokio::task::spawn_blocking(move || inner.stop()).await;
+    }
+
+    /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even
+    /// that takes longer than the force-exit timeout, the process ends with exit code 1.
+    pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
+        asked_to_end().await.map_err(|error| crate::Error::System(format!("signals cannot be heard: {error}")))?;
+        let force_exit = self.inner.patience.force_exit;
+        std::thread::Builder::new()
+            .name("dacapo-exit".to_owned())
+            .spawn(move || {
+                std::thread::sleep(force_exit);
+                eprintln!("dacapo: the shutdown did not end within {force_exit:?}; the process ends now");
+                std::process::exit(1);
+            })
+            .map_err(|error| crate::Error::System(format!("a thread cannot be started: {error}")))?;
+        Ok(self.shutdown().await)
+    }
+}
+
+/// Waits until somebody asks the process to end.
+async fn asked_to_end() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        std::future::poll_fn(|cx| {
+            let asked = terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready();
+            if asked { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
+/// How long a shutdown waits for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) grace: Duration,
+    pub(crate) force: Duration,
+    pub(crate) force_exit: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let secs = Duration::from_secs;
+        Self { grace: secs(10), force: secs(5), force_exit: secs(60) }
     }
 }
 

@@ -10,7 +10,7 @@ use dacapo_store::{MemoryStore, Store};
 use tokio::runtime::Handle;
 
 use crate::client::url::Place;
-use crate::client::{App, Error, IntoName, Result, Runs};
+use crate::client::{App, Error, IntoName, Patience, Result, Runs};
 use crate::{Catalog, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
@@ -21,6 +21,7 @@ pub struct Dacapo {
     options: Options,
     turn_threads: usize,
     deadlock_timeout: Duration,
+    patience: Patience,
     runs: Runs,
 }
 
@@ -42,7 +43,15 @@ impl Dacapo {
     fn over(store: Arc<dyn Store>, read_only: bool) -> Self {
         let turn_threads = std::thread::available_parallelism().map_or(2, usize::from) + 1;
         let runs = Runs::new(Reader::new(store.clone()));
-        Self { store, read_only, options: Options::default(), turn_threads, deadlock_timeout: DEADLOCK_TIMEOUT, runs }
+        Self {
+            store,
+            read_only,
+            options: Options::default(),
+            turn_threads,
+            deadlock_timeout: DEADLOCK_TIMEOUT,
+            patience: Patience::default(),
+            runs,
+        }
     }
 
     /// The runs in it, to look at.
@@ -111,6 +120,24 @@ impl Dacapo {
         self
     }
 
+    /// How long a shutdown lets attempts run to their end: 10 s by default.
+    pub fn shutdown_grace_period(mut self, time: Duration) -> Self {
+        self.patience.grace = time;
+        self
+    }
+
+    /// How long a shutdown then waits for attempts that were asked to stop: 5 s by default.
+    pub fn shutdown_force_timeout(mut self, time: Duration) -> Self {
+        self.patience.force = time;
+        self
+    }
+
+    /// How long after a signal the process ends with exit code 1 if it has not ended by itself: 60 s by default.
+    pub fn force_exit_timeout(mut self, time: Duration) -> Self {
+        self.patience.force_exit = time;
+        self
+    }
+
     /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
@@ -147,7 +174,7 @@ impl Dacapo {
         let opened = tokio::task::spawn_blocking(move || Engine::open(store, for_engine, options)).await;
         let engine = opened.map_err(|error| Error::System(error.to_string()))??;
         host.watch(&engine).map_err(system)?;
-        Ok(App::new(engine, host, self.runs))
+        Ok(App::new(engine, host, self.runs, self.patience))
     }
 }
 

@@ -12,6 +12,7 @@ mod update;
 mod url;
 
 pub use app::App;
+pub(crate) use app::Patience;
 pub use dacapo::Dacapo;
 pub use error::{Error, Result};
 pub use filter::Filter;
