@@ -1,0 +1,59 @@
+//! A worker on its shift: it serves until somebody asks it to end, lets work end, and says what it left behind.
+//!
+//! `shift <file> <work> <grace ms> <force ms> <force exit ms>`, where the work is `brief` (ends when a file `<file>-go` is
+//! there), `polite` (ends when it is asked to) or `deaf` (never ends).
+
+use anyhow::{Context, Result};
+use dacapo::prelude::*;
+
+#[activity]
+async fn brief(file: String) -> Result<String, Failure> {
+    println!("working");
+    while !std::path::Path::new(&format!("{file}-go")).exists() {
+        tokio::time::sleep(millis(5)).await;
+    }
+    Ok("brief".into())
+}
+
+#[activity]
+async fn polite(ctx: ActivityCtx, _file: String) -> Result<String, Failure> {
+    println!("working");
+    Err(ctx.cancelled().await.into())
+}
+
+/// Blocks its thread for ever, whoever asks it to stop.
+#[activity]
+fn deaf(_file: String) -> Result<String, Failure> {
+    println!("working");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[workflow]
+async fn shift(ctx: Ctx, work: String, file: String) -> Result<String, Failure> {
+    match work.as_str() {
+        "brief" => ctx.call(brief, file).await,
+        "polite" => ctx.call(polite, file).await,
+        _ => ctx.call(deaf, file).await,
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, work, times @ ..] = arguments.as_slice() else { anyhow::bail!("shift <file> <work> <times in ms>") };
+    let time =
+        |place: usize| -> Result<std::time::Duration> { Ok(millis(times.get(place).context("three times")?.parse()?)) };
+    let app = Dacapo::open(&format!("sqlite:{file}"))
+        .await?
+        .shutdown_grace_period(time(0)?)
+        .shutdown_force_timeout(time(1)?)
+        .force_exit_timeout(time(2)?)
+        .serve((shift, brief, polite, deaf))
+        .await?;
+    app.start(shift, (work.clone(), file.clone())).id("shift").id_conflict(Conflict::UseExisting).await?;
+    let report = app.serve_until_signalled().await?;
+    println!("asked to stop: {}, cut off: {}", report.asked_to_stop, report.cut_off.len());
+    Ok(())
+}

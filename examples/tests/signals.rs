@@ -1,0 +1,94 @@
+//! Real processes that are asked to end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use dacapo_engine::{Reader, RunId};
+use dacapo_sqlite::SqliteStore;
+use dacapo_store::Status;
+use tempfile::TempDir;
+
+struct Shift {
+    process: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Shift {
+    /// A process that is at work.
+    fn begin(file: &Path, work: &str, times: [&str; 3]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_shift"))
+            .arg(file)
+            .arg(work)
+            .args(times)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "working\n");
+        Self { process, out }
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").arg(signal).arg(self.process.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// What it said after that, and its exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        let mut said = String::new();
+        self.out.read_to_string(&mut said).unwrap();
+        (said, self.process.wait().unwrap().code())
+    }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shift.db");
+    (folder, file)
+}
+
+fn status(file: &Path) -> Status {
+    let store = SqliteStore::open_read_only(file.to_str().unwrap()).unwrap();
+    Reader::new(std::sync::Arc::new(store)).describe(&RunId::of("shift")).unwrap().status
+}
+
+/// S3-46
+#[test]
+fn work_that_ends_after_a_signal_is_recorded_before_the_process_ends() {
+    for signal in ["-TERM", "-INT"] {
+        let (_folder, file) = folder();
+        let shift = Shift::begin(&file, "brief", ["60000", "60000", "120000"]);
+        shift.signal(signal);
+        std::fs::write(format!("{}-go", file.display()), "").unwrap();
+        assert_eq!(shift.end(), ("asked to stop: 0, cut off: 0\n".to_owned(), Some(0)));
+        assert_eq!(status(&file), Status::Completed);
+    }
+}
+
+/// S3-16
+#[test]
+fn work_that_takes_longer_is_asked_to_stop_and_goes_on_with_the_next_process() {
+    let (_folder, file) = folder();
+    let shift = Shift::begin(&file, "polite", ["50", "60000", "120000"]);
+    shift.signal("-TERM");
+    assert_eq!(shift.end(), ("asked to stop: 1, cut off: 0\n".to_owned(), Some(0)));
+    assert_eq!(status(&file), Status::Open);
+    let next = Shift::begin(&file, "polite", ["50", "60000", "120000"]);
+    next.signal("-TERM");
+    assert_eq!(next.end().1, Some(0));
+}
+
+/// S3-36, S3-48
+#[test]
+fn work_that_never_stops_ends_the_process_with_code_one() {
+    let (_folder, file) = folder();
+    let shift = Shift::begin(&file, "deaf", ["50", "50", "500"]);
+    shift.signal("-TERM");
+    let (said, code) = shift.end();
+    assert_eq!((said.as_str(), code), ("asked to stop: 1, cut off: 1\n", Some(1)));
+    assert_eq!(status(&file), Status::Open, "nothing of it is lost");
+}
