@@ -19,7 +19,7 @@ pub enum ActivationError {
     #[error("{0}")]
     Violation(Violation),
     /// The code panicked.
-    #[error("workflow code panicked in unit {unit}, after {}: {message}\nThe run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.", place(.site))]
+    #[error("workflow code panicked in unit {unit}, after {}: {message}{}\nThe run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.", place(.site), hint(.message))]
     Panic {
         /// What it said.
         message: String,
@@ -104,6 +104,16 @@ impl fmt::Display for RecordedTurn {
             "" => Ok(()),
             build => write!(f, ", recorded by build {build}"),
         }
+    }
+}
+
+/// A word for those who used a foreign runtime and were told that there is none.
+fn hint(message: &str) -> &'static str {
+    match message.contains("no reactor running") || message.contains("Tokio 1.x runtime") {
+        true => {
+            "\nWorkflow code is played outside any async runtime, on purpose: use `ctx.sleep` for time, `ctx.launch` or `ctx.parallel` for concurrency, and an activity for I/O."
+        }
+        false => "",
     }
 }
 

@@ -64,6 +64,19 @@ impl Nondeterminism {
     }
 }
 
+impl Nondeterminism {
+    /// Whether all that differs is the input of one and the same call.
+    fn is_another_encoding(&self) -> bool {
+        match &self.mismatch {
+            Mismatch::Changed { differences, .. } => {
+                let mut meaning = differences.iter().filter(|difference| difference.decides_meaning);
+                meaning.next().is_some_and(|difference| difference.field() == "input") && meaning.next().is_none()
+            }
+            Mismatch::Missing { .. } | Mismatch::Extra { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Nondeterminism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headline = match &self.mismatch {
@@ -94,6 +107,12 @@ impl fmt::Display for Nondeterminism {
             }
         }
         writeln!(f, "   |")?;
+        if self.is_another_encoding() {
+            writeln!(
+                f,
+                "   = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were"
+            )?;
+        }
         write!(
             f,
             "   = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn"

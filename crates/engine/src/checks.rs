@@ -12,7 +12,9 @@ pub(crate) fn objection(record: &TurnRecord, limit: usize) -> Option<String> {
     record.commands.iter().find_map(|command| {
         let problem = oversized(&command.kind, limit).or_else(|| senseless(&command.kind))?;
         let Command { kind, site, unit, .. } = command;
-        Some(format!("{kind}, asked for by unit {unit} at {site}: {problem}"))
+        // A command may show its payload, and that may be what is too large.
+        let shown: String = kind.to_string().chars().take(100).collect();
+        Some(format!("{shown}, asked for by unit {unit} at {site}: {problem}"))
     })
 }
 

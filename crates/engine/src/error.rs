@@ -75,6 +75,9 @@ pub enum EngineError {
     /// An update was refused by the workflow's validator, or nobody takes it. It left no trace.
     #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
+    /// The run cannot be played now. The update is kept and taken when it can; ask again with the same update id.
+    #[error("the update is kept until the run can be played again; ask again with the same update id. {0}")]
+    UpdateWaits(String),
     /// A query could not be answered.
     #[error("the query failed: {0}")]
     QueryFailed(Box<Failure>),

@@ -39,7 +39,9 @@ impl Inner {
         self.keep_results(&live, results);
         self.own_timer(retry, Due::Retry(live.no));
         let told = EngineError::Stuck(reason.clone());
+        let (this, run, why) = (self.clone(), live.no, reason.clone());
         self.write_stuck(&live, Stuck { reason, since: now, attempts, retry }, move || {
+            this.waits().stuck(run, &why);
             asks.into_iter().for_each(|(_, ask)| ask.refuse(told.clone()));
         });
         self.drained();
@@ -85,7 +87,10 @@ impl Inner {
             stuck.since = before.since;
         }
         let reason = &stuck.reason;
-        loud::about_run(&row.workflow_id, &row.run_id, &format_args!("it cannot go on and is parked: {reason}"));
+        // Said once: a run that is tried again every minute need not say every minute what everybody knows.
+        if row.stuck.as_ref().is_none_or(|before| before.reason != *reason) {
+            loud::about_run(&row.workflow_id, &row.run_id, &format_args!("it cannot go on and is parked: {reason}"));
+        }
         self.submit(Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |this, result| {
             if let Err(StoreError::Refused(_)) = result {
                 this.closed_elsewhere(run);

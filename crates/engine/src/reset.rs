@@ -1,8 +1,9 @@
 //! Reset: a run begins again from an earlier turn, as a new run that keeps the turns before it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, FailureKind, Job, Timestamp, TurnRecord};
+use dacapo_core::{Failure, FailureKind, Job, Seq, Timestamp, TurnRecord};
 use dacapo_store::{NewMail, NewTask, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written};
 use tokio::sync::oneshot;
 
@@ -15,8 +16,8 @@ use crate::{Engine, EngineError, RunId, StartedAs};
 
 impl Engine {
     /// Begins a run again from an earlier turn: turns before it are kept, what came later is played anew. An open run is
-    /// terminated; signals it was sent since, and answers of others that are still awaited, are sent to the new run;
-    /// pending activities are tried again.
+    /// terminated. Signals it was sent since, and results of what the kept turns began, come to the new run again, so that
+    /// nothing is done twice; activities that the kept turns began and that have no result are tried again.
     pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
         let row = self.row(of)?;
         if turn == 0 || turn > row.turns {
@@ -94,6 +95,7 @@ impl Inner {
                 }
             }
         }
+        let resolved: BTreeSet<Seq> = later.iter().filter_map(resolves).collect();
         let run_id = self.host.run_id();
         let seed = Job::Seed { seed: seed_of(&run_id) };
         let jobs = std::iter::once(("seed".to_owned(), seed))
@@ -111,6 +113,8 @@ impl Inner {
         let (mut tasks, mut children) = (Vec::new(), Vec::new());
         for (seq, open) in &book.open {
             match open {
+                // Its result is known, and comes again.
+                Open::Timer { .. } | Open::Activity { .. } if resolved.contains(seq) => {}
                 Open::Timer { due } => new.timers.push((*due, TimerKind::Sleep(*seq))),
                 Open::Activity { command, turn, position, scheduled } => {
                     let queue = command.queue.clone().unwrap_or_else(|| row.queue.clone());
@@ -133,9 +137,14 @@ impl Inner {
 fn comes_again(book: &Book, job: &Job) -> bool {
     match job {
         Job::Signal(_) => true,
-        Job::Resolve { seq, resolution } => {
-            matches!(book.open.get(seq), Some(Open::Child { .. } | Open::External)) && book.expects(*seq, resolution)
-        }
+        Job::Resolve { seq, resolution } => book.expects(*seq, resolution),
         _ => false,
+    }
+}
+
+fn resolves(job: &Job) -> Option<Seq> {
+    match job {
+        Job::Resolve { seq, .. } => Some(*seq),
+        _ => None,
     }
 }

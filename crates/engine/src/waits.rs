@@ -84,6 +84,15 @@ impl Waits {
         }
     }
 
+    /// The run cannot be played now: those who wait for updates need not wait. The updates are kept.
+    pub(crate) fn stuck(&mut self, run: RunNo, reason: &str) {
+        for (_, waiters) in self.updates.remove(&run).unwrap_or_default() {
+            for (_, waiter) in waiters {
+                let _ = waiter.send(Err(EngineError::UpdateWaits(reason.to_owned())));
+            }
+        }
+    }
+
     /// Nobody will be told anything any more.
     pub(crate) fn abandon(&mut self) {
         *self = Self::default();

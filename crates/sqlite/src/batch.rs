@@ -13,11 +13,49 @@ pub(crate) struct FileBatch {
     connection: Connection,
     /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
     broken: Option<StoreError>,
+    path: Option<Place>,
+}
+
+/// Where a file is, and which file it is: somebody may remove it or put another in its place while it is served, and what is
+/// written then would be lost with it.
+pub(crate) struct Place {
+    path: String,
+    file: u64,
+}
+
+impl Place {
+    /// The file that is there now.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        Some(Self { path: path.to_owned(), file: file_number(path)? })
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        match file_number(&self.path) {
+            Some(file) if file == self.file => Ok(()),
+            _ => Err(StoreError::Unavailable(format!(
+                "{} was removed or replaced while it was served; nothing more is written. What was acknowledged before is in \
+                 the file that was removed",
+                self.path
+            ))),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn file_number(path: &str) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|metadata| metadata.ino())
+}
+
+/// Elsewhere a file that is open cannot be removed.
+#[cfg(not(unix))]
+fn file_number(_: &str) -> Option<u64> {
+    Some(0)
 }
 
 impl FileBatch {
-    pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, broken: None }
+    pub(crate) fn new(connection: Connection, path: Option<Place>) -> Self {
+        Self { connection, broken: None, path }
     }
 
     /// Applies all writes in one transaction. An error is that of the whole group.
@@ -59,6 +97,11 @@ impl FileBatch {
 
 impl Batch for FileBatch {
     fn close(&mut self) {
+        if self.broken.is_none() {
+            // What is in the log goes into the file itself, so that the file alone is a copy of everything. If that
+            // cannot be done now, the next process does it.
+            let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        }
         self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
     }
 
@@ -66,6 +109,10 @@ impl Batch for FileBatch {
         let all = |error: &StoreError| writes.iter().map(|_| Err(error.clone())).collect();
         if let Some(broken) = &self.broken {
             return all(broken);
+        }
+        if let Err(gone) = self.path.as_ref().map_or(Ok(()), Place::check) {
+            self.broken = Some(gone.clone());
+            return all(&gone);
         }
         match self.transact(writes) {
             Ok(answers) => answers,
@@ -115,7 +162,7 @@ mod tests {
         schema::prepare(&connection).unwrap();
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
         connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 8), [], |_| Ok(())).unwrap();
-        let mut batch = FileBatch::new(connection);
+        let mut batch = FileBatch::new(connection, None);
         let mut kept = 0;
         let full = loop {
             let group = [start(kept), start(kept + 1)];
@@ -139,7 +186,7 @@ mod tests {
         schema::prepare(&connection).unwrap();
         // A commit hook that objects is the nearest thing to a flush that fails.
         connection.commit_hook(Some(|| true)).unwrap();
-        let mut batch = FileBatch::new(connection);
+        let mut batch = FileBatch::new(connection, None);
         let unknown = batch.commit(&[start(0)]).remove(0).unwrap_err();
         assert!(unknown.to_string().contains("the outcome of a commit is unknown"), "{unknown}");
         batch.connection.commit_hook(None::<fn() -> bool>).unwrap();

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
-use batch::FileBatch;
+use batch::{FileBatch, Place};
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -38,7 +38,7 @@ impl SqliteStore {
         let writer = schema::connect(path, false)?;
         schema::prepare(&writer)?;
         let reader = schema::connect(path, true)?;
-        let group = Some(Group::new(FileBatch::new(writer), GROUP));
+        let group = Some(Group::new(FileBatch::new(writer, Place::of(path)), GROUP));
         Ok(Self { group, reader: Mutex::new(reader), lease: Mutex::new(Some(lease)) })
     }
 
@@ -76,13 +76,17 @@ impl Writes for SqliteStore {
 
 /// The right to serve a file. The operating system takes it back when the process ends, however it ends.
 fn lease(path: &str) -> Result<File, StoreError> {
+    let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(StoreError::Unavailable(format!("there is no folder {}", folder.display())));
+    }
     let lock = format!("{path}-lease");
     let unavailable = |error: std::io::Error| StoreError::Unavailable(format!("{lock}: {error}"));
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(unavailable)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy(format!(
-            "{path} is being served. One process serves a file at a time; open it read-only to look at it"
+            "{path} is being served. One process serves a file at a time; open it read-only (`sqlite:{path}?mode=ro`) to look at it"
         ))),
         Err(TryLockError::Error(error)) => Err(unavailable(error)),
     }

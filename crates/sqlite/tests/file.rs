@@ -178,3 +178,28 @@ fn the_schema_itself_refuses_duplicates() {
     }
     run("r2", "w1", 1, "q2").expect("a closed run may share the workflow id of an open one");
 }
+
+#[test]
+fn a_file_that_is_removed_while_it_is_served_takes_nothing_more() {
+    let (_folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    start(&store, 1).unwrap();
+    fs::remove_file(&path).unwrap();
+    let refused = start(&store, 2).unwrap_err().to_string();
+    assert!(refused.contains("was removed or replaced"), "{refused}");
+    fs::write(&path, "").unwrap();
+    assert_eq!(start(&store, 3).unwrap_err().to_string(), refused, "another file in its place is another file");
+}
+
+#[test]
+fn a_file_that_is_no_longer_served_is_whole_by_itself() {
+    let (folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    (0..20).for_each(|number| drop(start(&store, number).unwrap()));
+    store.close();
+    assert!(start(&store, 99).is_err(), "nothing is written after the end");
+    let copy = folder.path().join("copy.db");
+    fs::copy(&path, &copy).unwrap();
+    let copy = SqliteStore::open_read_only(copy.to_str().unwrap()).unwrap();
+    assert_eq!(copy.count(&RunFilter::default()).unwrap(), 20);
+}

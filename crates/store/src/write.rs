@@ -325,7 +325,10 @@ pub enum Refused {
 
 fn advice(conflict: &Conflict) -> &'static str {
     match conflict {
-        Conflict::Fail => "wait for it to close, or choose another conflict policy",
+        Conflict::Fail => {
+            "wait for it to close, or say what is meant: the run that is open (`id_conflict(Conflict::UseExisting)`), or the same \
+             request as before (`request(key)`)"
+        }
         Conflict::UseExisting | Conflict::TerminateExisting => "another start was faster",
     }
 }

@@ -58,6 +58,7 @@ pub struct Kit {
     left: Vec<BTreeMap<Name, Transcript>>,
     next_id: u64,
     next_key: u64,
+    runs_may_park: bool,
 }
 
 /// A run in a kit.
@@ -92,6 +93,7 @@ impl Kit {
             left: Vec::new(),
             next_id: 0,
             next_key: 0,
+            runs_may_park: false,
         }
     }
 
@@ -113,6 +115,14 @@ impl Kit {
     #[must_use]
     pub fn crash_at(mut self, moment: u64) -> Self {
         self.doom.push_back(moment);
+        self
+    }
+
+    /// Runs may be parked and tried again, as they are in a program. Without this a test fails as soon as a run cannot be
+    /// played, with the reason: a panic, nondeterminism, an activity that nobody serves.
+    #[must_use]
+    pub fn runs_may_park(mut self) -> Self {
+        self.runs_may_park = true;
         self
     }
 
@@ -196,7 +206,10 @@ impl Kit {
     #[track_caller]
     pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &Started<O>) -> Result<O, Failure> {
         loop {
-            self.stage().play_out();
+            self.play_out();
+            if self.stage().died().is_none() {
+                self.refuse_parked();
+            }
             let handle = self.handle(run);
             match self.stage().try_wait(handle.result()) {
                 Some(Ok(result)) => return Ok(result),
@@ -337,7 +350,7 @@ impl Kit {
             let now = self.now();
             self.stage().advance(until.since(now));
             if !self.revive() {
-                return;
+                return self.refuse_parked();
             }
         }
     }
@@ -439,7 +452,7 @@ impl Kit {
             let mut answer = self.stage().try_wait(asked.as_mut());
             if answer.is_none() && self.stage().died().is_none() {
                 // It takes time.
-                self.stage().play_out();
+                self.play_out();
                 answer = self.stage().try_wait(asked.as_mut());
             }
             match answer {
@@ -457,6 +470,26 @@ impl Kit {
         self.stage().settle();
         while self.revive() {
             self.stage().settle();
+        }
+        self.refuse_parked();
+    }
+
+    /// A run that cannot be played is a mistake of the code under test, unless the test says otherwise.
+    fn refuse_parked(&mut self) {
+        if self.runs_may_park {
+            return;
+        }
+        if let Some(stuck) = self.stage().most_stuck() {
+            panic!("a run cannot go on and is parked: {}", stuck.reason);
+        }
+    }
+
+    /// Lets time pass until nothing is left to do.
+    fn play_out(&mut self) {
+        let may_park = self.runs_may_park;
+        match may_park {
+            true => self.stage().play_out(),
+            false => self.stage().play_out_until(|stage| stage.most_stuck().is_some()),
         }
     }
 

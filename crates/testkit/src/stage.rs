@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dacapo_core::{Failure, Payload, Timestamp};
 use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
-use dacapo_store::{MemoryStore, RunFilter, Status, Store};
+use dacapo_store::{MemoryStore, RunFilter, Status, Store, Stuck};
 
 use crate::crash::{Crash, Moment, Mortal};
 use crate::ledger::{Attempts, Ledger};
@@ -165,22 +165,27 @@ impl Stage {
 
     /// Lets time pass until nothing is left to do but to try stuck runs again, or for a hundred years.
     pub fn play_out(&self) {
+        self.play_out_until(|stage| stage.most_stuck().is_some_and(|stuck| stuck.attempts >= HOPELESS));
+    }
+
+    /// The same, or until this is so.
+    pub(crate) fn play_out_until(&self, is_enough: impl Fn(&Self) -> bool) {
         let end = self.host.clock().after(Duration::from_secs(100 * 365 * 86_400));
         self.settle();
         for _ in 0..MOST_WAKES {
             let wake = self.host.next_wake().filter(|wake| *wake <= end && !self.crash.is_dead());
-            let Some(wake) = wake.filter(|_| !self.is_hopeless()) else { return };
+            let Some(wake) = wake.filter(|_| !is_enough(self)) else { return };
             self.host.move_to(wake);
             self.engine.tick();
             self.settle();
         }
     }
 
-    /// Whether a run was tried so often that trying on will not help.
-    fn is_hopeless(&self) -> bool {
+    /// Why the run that was tried most often does not go on.
+    pub(crate) fn most_stuck(&self) -> Option<Stuck> {
         let filter = RunFilter { stuck: true, ..RunFilter::default() };
         let stuck = self.store.list(&filter, None, 10).unwrap_or_default();
-        stuck.iter().any(|run| run.stuck.as_ref().is_some_and(|stuck| stuck.attempts >= HOPELESS))
+        stuck.into_iter().filter_map(|run| run.stuck).max_by_key(|stuck| stuck.attempts)
     }
 
     /// Waits for something, while work is done but no time passes. None if it cannot come about.

@@ -354,8 +354,8 @@ fn a_reset_run_goes_on_from_what_was_kept_wherever_it_crashes() {
         let run = kit.start(two_steps, 3);
         assert_eq!(kit.result(&run), Ok(0));
         wrong.store(false, Ordering::Relaxed);
-        // The first step is kept, the second is made anew.
-        kit.reset(&run, 2, "the second step was wrong").unwrap();
+        // The turn that began the first step is kept, and so is that step's result; the second step is made anew.
+        kit.reset(&run, 1, "the second step was wrong").unwrap();
         assert_eq!(kit.result(&run), Ok(12));
         let mut asked = doubled.calls();
         asked.dedup();
@@ -375,7 +375,7 @@ async fn broken(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 
 #[test]
 fn a_run_that_cannot_be_played_waits_for_better_code_wherever_it_crashes() {
-    sweep(|kit| {
+    Sweep::new(|| Kit::new().runs_may_park()).play(|kit| {
         BROKEN.store(true, Ordering::Relaxed);
         kit.fake(double, |n| Ok(2 * n));
         let run = kit.start(broken, 1);

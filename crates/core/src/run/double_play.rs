@@ -1,5 +1,6 @@
 //! Double play: two live instances of a run, fed the same activations, must answer the same.
 
+use crate::identity::{Difference, compare};
 use crate::{ActivationError, Command, Completion};
 
 /// The first answer, if the second is the same.
@@ -17,14 +18,25 @@ pub(super) fn judge(first: Completion, second: Completion) -> Completion {
     Completion::Failed(Box::new(ActivationError::DoublePlay { difference }))
 }
 
+/// The fields in which two commands of one kind differ.
+fn fields(first: &Command, second: &Command) -> String {
+    let line =
+        |difference: &Difference| format!("\n{}: {} and {}", difference.field(), difference.recorded, difference.new);
+    compare(&first.kind, &second.kind).iter().map(line).collect()
+}
+
 fn difference(first: &[Command], second: &[Command]) -> String {
     let position = first.iter().zip(second).position(|(a, b)| a != b).unwrap_or(first.len().min(second.len()));
     let show = |command: Option<&Command>| match command {
         Some(command) => format!("{} {} (at {})", command.unit, command.kind, command.site),
         None => "nothing".to_owned(),
     };
+    let fields = match (first.get(position), second.get(position)) {
+        (Some(a), Some(b)) => fields(a, b),
+        _ => String::new(),
+    };
     format!(
-        "command {position} is {} in one and {} in the other",
+        "command {position} is {} in one and {} in the other{fields}",
         show(first.get(position)),
         show(second.get(position))
     )

@@ -128,6 +128,12 @@ impl fmt::Display for Inspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for unit in &self.units {
             writeln!(f, "{} since turn {}", unit.id, unit.since)?;
+            if unit.waits.is_empty() {
+                writeln!(
+                    f,
+                    "  waits for nothing that the run knows of: a channel or lock of another unit, or a future of another runtime, which never comes"
+                )?;
+            }
             for wait in &unit.waits {
                 writeln!(f, "  waits for {} since turn {}, at {}", wait.what, wait.since, wait.site)?;
             }

@@ -81,6 +81,7 @@ fn a_spawn_on_another_runtime_panics_at_the_call() {
         "start",
         expect![[r#"
             failed: workflow code panicked in unit [], after no call: there is no reactor running, must be called from the context of a Tokio 1.x runtime
+            Workflow code is played outside any async runtime, on purpose: use `ctx.sleep` for time, `ctx.launch` or `ctx.parallel` for concurrency, and an activity for I/O.
             The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
         "#]],
     );

@@ -178,6 +178,7 @@ fn a_changed_command_is_nondeterminism() {
                |
                | input: recorded [five], new [six]
                |
+               = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were
                = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
         "#]],
     );

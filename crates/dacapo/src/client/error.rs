@@ -1,5 +1,7 @@
 //! What a program can get instead of what it asked for.
 
+use std::fmt;
+
 use dacapo_core::{Failure, Name};
 use dacapo_engine::EngineError;
 use dacapo_store::Status;
@@ -8,7 +10,7 @@ use thiserror::Error;
 
 /// What a program gets instead of what it asked for. Workflow code never sees one of these: it sees a
 /// [`Failure`](crate::Failure).
-#[derive(Clone, Debug, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The URL says nothing that can be opened.
@@ -39,6 +41,13 @@ pub enum Error {
     /// The operating system refused.
     #[error("{0}")]
     System(String),
+}
+
+/// The words, because this is what `main` prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// What a program gets.

@@ -165,7 +165,8 @@ impl<O> Handle<O> {
     }
 
     /// Begins the run again from an earlier turn, as a new run: turns before it are kept, what came later is played anew.
-    /// An open run is terminated; the signals it was sent since are sent to the new one.
+    /// An open run is terminated. Signals it was sent since, and results of what the kept turns began, come to the new run
+    /// again; what later turns began is begun anew, under other idempotency keys.
     pub async fn reset(&self, turn: u64, reason: &str) -> Result<Self> {
         let started = self.app.engine().reset(&self.run, turn, reason).await?;
         let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
