@@ -1,7 +1,7 @@
 //! What became of updates, as their mail keeps it.
 
 use dacapo_core::{Failure, Job, Name, Outcome, Rejected};
-use dacapo_store::MailNo;
+use dacapo_store::{MailNo, TaskNo};
 
 use crate::live::Arrival;
 use crate::translate::encode;
@@ -37,4 +37,13 @@ pub(crate) fn settle(arrivals: &[Arrival], rejected: &[Rejected]) -> Vec<(MailNo
         None => (no, Name::default(), None),
     })
     .collect()
+}
+
+/// Tasks whose results nobody waits for: they are over.
+pub(crate) fn late_tasks(arrivals: &[Arrival]) -> Vec<TaskNo> {
+    let task = |arrival: &Arrival| match arrival {
+        Arrival::Result { task, .. } => Some(*task),
+        _ => None,
+    };
+    arrivals.iter().filter_map(task).collect()
 }

@@ -155,10 +155,12 @@ impl Inner {
         let attempt = write.attempt;
         self.later(move |this| {
             this.submit(Write::Attempt(Box::new(write)), move |this, result| match result {
-                Ok(_) | Err(StoreError::Full(_)) => drop(this.own_timer(at, Due::Task { run, seq, attempt })),
                 // It is over, or its run is.
                 Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
-                Err(_) => {}
+                // A note that could not be written costs the count of an attempt, and not the attempt.
+                Ok(_) | Err(_) => {
+                    this.own_timer(at, Due::Task { run, seq, attempt });
+                }
             });
         });
     }

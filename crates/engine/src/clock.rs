@@ -41,12 +41,20 @@ impl Inner {
     pub(crate) fn refill(self: &Arc<Self>) {
         // Under the lock, so that a timer which is stored meanwhile is either read here or added later.
         let mut timers = self.timers();
-        let asked = timers.to_read();
-        match self.store.due(Timestamp(u64::MAX), asked) {
-            Ok(rows) => timers.fill(rows, asked),
-            Err(error) => {
-                drop(timers);
-                self.halt(error.into());
+        let mut asked = timers.to_read();
+        loop {
+            match self.store.due(Timestamp(u64::MAX), asked) {
+                // All of one moment, and there may be more of it: nothing could be said of that moment.
+                Ok(rows)
+                    if rows.len() >= asked && rows.first().map(|row| row.due) == rows.last().map(|row| row.due) =>
+                {
+                    asked *= 2;
+                }
+                Ok(rows) => return timers.fill(rows, asked),
+                Err(error) => {
+                    drop(timers);
+                    return self.halt(error.into());
+                }
             }
         }
     }
@@ -73,6 +81,7 @@ impl Inner {
             Due::Attempt { run, seq, attempt, kind } => self.attempt_timed_out(run, seq, attempt, kind),
             Due::Again(row) => self.timer_due(row),
             Due::Report { run, seq, attempt } => self.report_due(run, seq, attempt),
+            Due::Begin(run) => self.poke(run),
             Due::Retry(run) => self.retry(run),
             Due::AskToStop => self.ask_to_stop(),
             Due::CutOff => self.end_drain(),

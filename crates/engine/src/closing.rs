@@ -42,7 +42,7 @@ impl Scene<'_> {
                     if let Some(Open::Activity { command, .. }) = self.book.open.get(seq)
                         && command.cancel != CancelType::Abandon
                     {
-                        plan.write.ended_tasks.extend((self.task_of)(*seq));
+                        self.end_task(plan, *seq);
                         plan.after.cancelled.push((*seq, false));
                     }
                     plan.after.cancelled_locals.push((*seq, false));

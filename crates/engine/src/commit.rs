@@ -100,8 +100,10 @@ impl Inner {
     fn follow(self: &Arc<Self>, live: &Live, body: &mut Body, follow: Follow, written: &TurnWritten) {
         let Follow { after, timers, ended_timers } = follow;
         self.set_timers(&timers, &ended_timers);
+        // Somebody may have ended the run since, and its tasks with it.
+        let tasks = if live.lock().gone { Vec::new() } else { after.tasks };
         let mut desk = self.desk();
-        for (no, command) in written.tasks.iter().zip(after.tasks) {
+        for (no, command) in written.tasks.iter().zip(tasks) {
             let queue = command.queue.as_ref().unwrap_or(&body.about.queue);
             if !self.serves(queue) {
                 continue;
@@ -185,10 +187,10 @@ impl Inner {
     fn refused(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>, error: StoreError) {
         self.later(move |_| drop(body));
         match error {
-            StoreError::Refused(Refused::UnseenMail) => {
+            StoreError::Refused(refused @ (Refused::UnseenMail | Refused::TakenMail)) => {
                 let mut state = live.lock();
                 state.put_back_all();
-                state.takes_all = true;
+                state.takes_all = refused == Refused::UnseenMail;
                 drop(state);
                 self.rest(&live, None);
             }
@@ -229,9 +231,13 @@ impl Inner {
             self.later(move |_| drop(body));
         }
         self.drained();
-        let leaves = self.runs().make_room();
-        if let Some(body) = leaves.and_then(|live| live.lock().body.take()) {
-            self.later(move |_| drop(body));
+        loop {
+            let leaves = self.runs().make_room();
+            let Some(live) = leaves else { return };
+            let body = live.lock().body.take();
+            if let Some(body) = body {
+                self.later(move |_| drop(body));
+            }
         }
     }
 

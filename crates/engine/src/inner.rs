@@ -187,6 +187,12 @@ impl Inner {
     /// Asks something of a run.
     pub(crate) fn ask(self: &Arc<Self>, run: RunNo, ask: Ask) {
         self.with_live(run, |state| state.ask(ask));
+        // The engine may have stopped between the look and the question: then nobody will play this run.
+        if let Some(error) = self.trouble() {
+            let live = self.runs().get(run);
+            let asks = live.map(|live| std::mem::take(&mut live.lock().asks)).unwrap_or_default();
+            asks.into_iter().for_each(|(_, ask)| ask.refuse(error.clone()));
+        }
     }
 
     /// Has a run looked at: there may be mail for it that nobody brought.
@@ -206,7 +212,8 @@ impl Inner {
 
     /// Queues a run that is at rest and has work.
     pub(crate) fn wake(self: &Arc<Self>, live: &Arc<Live>, state: &mut LiveState) {
-        let parked_but_asked = state.stage == Stage::Parked && !state.asks.is_empty();
+        let asked = !state.asks.is_empty() || !state.resets.is_empty();
+        let parked_but_asked = state.stage == Stage::Parked && asked;
         if (state.stage == Stage::Idle && state.has_work()) || parked_but_asked {
             self.enqueue(live, state);
         }

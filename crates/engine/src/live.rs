@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::EngineError;
 use crate::book::Book;
+use crate::reset::Reset;
 use crate::translate::Plan;
 
 /// What names a run and never changes.
@@ -146,6 +147,8 @@ pub(crate) struct LiveState {
     /// How many arrivals ever came, and how many of them were taken.
     pub(crate) came: u64,
     pub(crate) taken: u64,
+    /// Resets that somebody asked for.
+    pub(crate) resets: VecDeque<Reset>,
     /// Local work that is to be tried again, and which attempt that is.
     pub(crate) redo: Vec<(Seq, u32)>,
     /// Whether turns that are held back are to be committed now.
@@ -170,12 +173,20 @@ pub(crate) struct LiveState {
 
 impl LiveState {
     pub(crate) fn has_work(&self) -> bool {
-        !self.inbox.is_empty() || !self.asks.is_empty() || !self.redo.is_empty() || self.flush
+        !self.inbox.is_empty()
+            || !self.asks.is_empty()
+            || !self.redo.is_empty()
+            || !self.resets.is_empty()
+            || self.flush
     }
 
     /// Whether the result of this local work has come.
     pub(crate) fn has_local(&self, seq: Seq) -> bool {
         self.inbox.iter().any(|arrival| matches!(arrival, Arrival::Local { seq: of, .. } if *of == seq))
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.asks.is_empty() || !self.resets.is_empty()
     }
 
     pub(crate) fn push(&mut self, arrival: Arrival) {

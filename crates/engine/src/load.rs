@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Job, Run, RunOptions, TurnRecord};
+use dacapo_core::{Activation, Completion, Job, Run, RunOptions, Timestamp, TurnRecord};
 use dacapo_store::{MailNo, RunNo, RunRow, Store, StoreError};
 
 use crate::book::Book;
@@ -19,7 +19,7 @@ pub(crate) enum Loaded {
     /// It is closed, and can only be asked.
     Closed(Box<RunRow>),
     /// Its time has not come.
-    NotYet,
+    NotYet(Timestamp),
     /// Others serve its queue.
     Elsewhere,
     /// There is no such run.
@@ -48,7 +48,7 @@ impl Inner {
             return Ok(Loaded::Elsewhere);
         }
         if row.turns == 0 && row.started > self.host.now() {
-            return Ok(Loaded::NotYet);
+            return Ok(Loaded::NotYet(row.started));
         }
         let body = match self.replay(live, player, &row)? {
             Replayed::Ready(body) => body,

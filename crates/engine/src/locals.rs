@@ -183,7 +183,8 @@ impl Inner {
                 }
             },
             None => match body.run.take_body(seq) {
-                Some(closure) => Attempt::of_future(ctx, closure(), done),
+                // Called within the attempt: it is user code, and may panic.
+                Some(closure) => Attempt::of_future(ctx, Box::pin(async move { closure().await }), done),
                 None => return,
             },
         };

@@ -60,7 +60,7 @@ impl Inner {
             }
             Ok(Loaded::Stuck(reason)) => reason,
             Ok(Loaded::Lost) => return,
-            Ok(Loaded::NotYet | Loaded::Elsewhere | Loaded::Missing) => String::new(),
+            Ok(Loaded::NotYet(_) | Loaded::Elsewhere | Loaded::Missing) => String::new(),
             Err(error) => error.to_string(),
         };
         let mut state = live.lock();
@@ -70,6 +70,9 @@ impl Inner {
         for (_, ask) in asks {
             ask.refuse(EngineError::Stuck(reason.clone()));
         }
+        // The moment to try it again may have passed meanwhile, and with it the alarm.
+        let until = live.lock().parked_until;
+        self.own_timer(until, Due::Retry(live.no));
     }
 
     /// Writes why a run is parked, and then tells those who asked it something: whoever is told finds it so.

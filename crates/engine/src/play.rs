@@ -9,7 +9,7 @@ use dacapo_core::{
 use dacapo_store::{StoreError, Write};
 
 use crate::EngineError;
-use crate::answered::settle;
+use crate::answered::{late_tasks, settle};
 use crate::book::{Book, Open};
 use crate::checks::objection;
 use crate::inner::Inner;
@@ -33,6 +33,13 @@ impl Inner {
             return;
         }
         state.stage = crate::live::Stage::Busy;
+        let holds = state.body.as_ref().is_some_and(|body| !body.held.is_empty());
+        if !holds && let Some(reset) = state.resets.pop_front() {
+            let body = state.body.take();
+            drop(state);
+            drop(body);
+            return self.reset(live, reset);
+        }
         if state.parked_until > self.host.now() {
             drop(state);
             return self.answer_parked(&live);
@@ -42,7 +49,7 @@ impl Inner {
             (state.body.take(), std::mem::take(&mut state.redo), std::mem::take(&mut state.flush));
         drop(state);
         match body {
-            Some(body) if !body.held.is_empty() && (flush || !redo.is_empty() || !live.lock().asks.is_empty()) => {
+            Some(body) if !body.held.is_empty() && (flush || !redo.is_empty() || live.lock().is_asked()) => {
                 // What was held back goes first: nobody is answered from a turn that is not committed.
                 live.lock().redo.extend(redo);
                 self.commit(live, body);
@@ -68,7 +75,11 @@ impl Inner {
             }
             Ok(Loaded::Closed(row)) => self.answer_closed(&live, player, &row),
             Ok(Loaded::Lost) => {}
-            Ok(Loaded::NotYet | Loaded::Elsewhere) => {
+            Ok(away @ (Loaded::NotYet(_) | Loaded::Elsewhere)) => {
+                if let Loaded::NotYet(begins) = away {
+                    // A delayed start has a timer in the store; a clock that was set back has none.
+                    self.own_timer(begins, Due::Begin(live.no));
+                }
                 // Mail and timers stay where they are, in the store; results go there.
                 let (arrivals, asks) = live.lock().turn_away();
                 for ask in asks {
@@ -184,7 +195,12 @@ impl Inner {
         arrivals: Vec<Arrival>,
         rejected: Vec<dacapo_core::Rejected>,
     ) {
-        let write = Write::Settle { run: live.no, epoch: body.about.epoch, mail: settle(&arrivals, &rejected) };
+        let write = Write::Settle {
+            run: live.no,
+            epoch: body.about.epoch,
+            mail: settle(&arrivals, &rejected),
+            tasks: late_tasks(&arrivals),
+        };
         self.submit(write, move |this, result| match result {
             Ok(_) => {
                 for rejected in rejected {

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::{Failure, FailureKind, Job, Seq, Timestamp, TurnRecord};
-use dacapo_store::{NewMail, NewTask, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written};
+use dacapo_store::{
+    NewMail, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
+};
 use tokio::sync::oneshot;
 
 use crate::book::{Book, Open};
 use crate::inner::Inner;
-use crate::live::About;
+use crate::live::{About, Live};
 use crate::new_run::{new_run, run_timers, seed_of};
 use crate::translate::{activity_timers, encode};
 use crate::{Engine, EngineError, RunId, StartedAs};
@@ -27,33 +29,62 @@ impl Engine {
                 row.turns
             )));
         }
-        let write = self.inner.plan_reset(&row, turn, reason)?;
-        let run_id = write.new.run_id.clone();
-        let run = self.inner.reset(write).await?;
-        Ok(StartedAs { workflow_id: row.workflow_id, run_id, run, fresh: true })
+        let (answer, answered) = oneshot::channel();
+        let reset = Reset { turn, reason: reason.to_owned(), answer };
+        self.inner.with_live(row.no, |state| state.resets.push_back(reset));
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
     }
 }
 
+/// A reset that somebody asked for. The run's player carries it out, so that no turn is played meanwhile.
+pub(crate) struct Reset {
+    turn: u64,
+    reason: String,
+    answer: oneshot::Sender<Result<StartedAs, EngineError>>,
+}
+
 impl Inner {
-    async fn reset(self: &Arc<Self>, write: ResetWrite) -> Result<RunNo, StoreError> {
-        let timers = write.new.timers.clone();
-        let (answer, answered) = oneshot::channel();
-        self.later(move |this| {
-            this.submit(Write::Reset(Box::new(write)), move |this, result| {
-                let result = result.map(|written| match written {
-                    Written::Turn(written) => {
-                        // What the new run has pending comes first: its mail may wake it at once.
-                        this.adopt_run(written.run, &timers);
-                        this.effects(&written);
-                        this.dispatch();
-                        written.run
-                    }
-                    other => unreachable!("a reset was answered with {other:?}"),
-                });
-                let _ = answer.send(result);
-            });
+    pub(crate) fn reset(self: &Arc<Self>, live: Arc<Live>, reset: Reset) {
+        let Reset { turn, reason, answer } = reset;
+        let planned = self.store.run(live.no).map_err(EngineError::from).and_then(|row| match row {
+            Some(row) => Ok((self.plan_reset(&row, turn, &reason)?, row.workflow_id)),
+            None => Err(Refused::NoSuchRun.into()),
         });
-        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
+        let (write, workflow_id) = match planned {
+            Ok(planned) => planned,
+            Err(error) => {
+                let _ = answer.send(Err(error));
+                return self.not_reset(&live);
+            }
+        };
+        let (run_id, timers) = (write.new.run_id.clone(), write.new.timers.clone());
+        self.submit(Write::Reset(Box::new(write)), move |this, result| {
+            let result = match result {
+                Ok(Written::Turn(written)) => {
+                    let run = written.run;
+                    // What the new run has pending comes first: its mail may wake it at once.
+                    this.adopt_run(run, &timers);
+                    this.effects(&written);
+                    // Mail that came for the old run meanwhile was given to the new one, without a word.
+                    this.poke(run);
+                    this.dispatch();
+                    Ok(StartedAs { workflow_id, run_id, run, fresh: true })
+                }
+                Ok(other) => unreachable!("a reset was answered with {other:?}"),
+                Err(error) => Err(error.into()),
+            };
+            let is_open = this.runs().get(live.no).is_some();
+            if is_open {
+                this.not_reset(&live);
+            }
+            let _ = answer.send(result);
+        });
+    }
+
+    /// The run goes on as it was, parked if it was parked.
+    fn not_reset(self: &Arc<Self>, live: &Arc<Live>) {
+        self.rest(live, None);
+        self.poke(live.no);
     }
 
     /// Takes over what a new run has pending from the beginning.
@@ -83,15 +114,6 @@ impl Inner {
                 match *number < keep {
                     true => book.enter(&record, bytes.len()),
                     false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&book, job))),
-                }
-            }
-        }
-        for mail in self.store.unseen(row.no)? {
-            match minicbor::decode(&mail.job) {
-                Ok(job) if matches!(job, Job::Cancel { .. }) || comes_again(&book, &job) => later.push(job),
-                Ok(_) => {}
-                Err(error) => {
-                    return Err(StoreError::Corrupt(format!("mail {:?} cannot be read: {error}", mail.key)).into());
                 }
             }
         }
@@ -128,7 +150,7 @@ impl Inner {
         }
         let words = format!("reset to turn {keep} as run {run_id}: {reason}");
         let failure = Box::new(Failure::new(FailureKind::Reset, words));
-        Ok(ResetWrite { from: row.no, keep, new, at: now, tasks, mail, children, failure })
+        Ok(ResetWrite { from: row.no, turns: turn, keep, new, at: now, tasks, mail, children, failure })
     }
 }
 

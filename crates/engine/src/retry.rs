@@ -13,7 +13,7 @@ pub(crate) fn pause_after(retry: &Retry, attempt: u32, failure: &Failure) -> Opt
     if last || pointless {
         return None;
     }
-    let longest = retry.longest.as_secs_f64();
     let seconds = retry.initial.as_secs_f64() * retry.factor.powi(attempt.saturating_sub(1).min(1 << 20) as i32);
-    Some(Duration::from_secs_f64(if seconds.is_finite() { seconds.clamp(0.0, longest) } else { longest }))
+    // What no duration can hold is longer than the longest.
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(retry.longest).min(retry.longest))
 }

@@ -75,8 +75,14 @@ impl Runs {
             state.gone |= at_rest;
             at_rest
         };
-        let goes = oldest.into_iter().find(|no| self.map.get(no).is_some_and(|(live, _)| at_rest(live)));
-        goes.and_then(|no| self.remove(no))
+        for no in oldest {
+            if self.map.get(&no).is_some_and(|(live, _)| at_rest(live)) {
+                return self.remove(no);
+            }
+            // It has to stay, and must not stand before others that could go.
+            self.get_or_create(no);
+        }
+        None
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {

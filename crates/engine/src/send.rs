@@ -147,13 +147,9 @@ impl Engine {
     pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
         let mut row = self.row(of)?;
         loop {
-            let wait = self.inner.waits().for_result(row.no);
-            // It may have closed before anybody waited.
-            let known = self.inner.store.run(row.no)?;
-            let closed = known.filter(|row| !row.status.is_open());
-            let (status, outcome) = match closed {
-                Some(row) => (row.status, outcome_of(row.result.as_deref())),
-                None => wait.await.map_err(|_| self.inner.trouble().unwrap_or(EngineError::ShutDown))?,
+            let (status, outcome) = match row.status.is_open() {
+                false => (row.status, outcome_of(row.result.as_deref())),
+                true => self.end_of(&row).await?,
             };
             match (status, outcome) {
                 (Status::ContinuedAsNew, Outcome::Completed(next)) => {
@@ -162,6 +158,17 @@ impl Engine {
                 }
                 (status, outcome) => return Ok((status, outcome.into())),
             }
+        }
+    }
+
+    /// Waits for the end of a run that was open when it was looked at.
+    async fn end_of(&self, row: &RunRow) -> Result<(Status, Outcome), EngineError> {
+        let wait = self.inner.waits().for_result(row.no);
+        // It may have closed before anybody waited.
+        let closed = self.inner.store.run(row.no)?.filter(|row| !row.status.is_open());
+        match closed {
+            Some(row) => Ok((row.status, outcome_of(row.result.as_deref()))),
+            None => wait.await.map_err(|_| self.inner.trouble().unwrap_or(EngineError::ShutDown)),
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) enum Due {
     Again(TimerRow),
     /// What an attempt reported last is stored.
     Report { run: RunNo, seq: Seq, attempt: u32 },
+    /// A run whose time had not come begins.
+    Begin(RunNo),
     /// A run that could not be played is tried again.
     Retry(RunNo),
     /// Turns that were held back are committed.
@@ -84,11 +86,18 @@ impl Timers {
             self.stored.insert(row);
         }
         if self.stored.len() > MOST {
-            let middle = self.stored.iter().nth(MOST / 2).copied().expect("there are more than half of the most");
-            drop(self.stored.split_off(&middle));
-            self.horizon = middle.due;
-            self.stored.retain(|row| row.due < middle.due);
+            self.forget_later_half();
         }
+    }
+
+    /// The later half stays in the store alone, unless all are due at one moment.
+    fn forget_later_half(&mut self) {
+        let middle = self.stored.iter().nth(self.stored.len() / 2).map(|row| row.due);
+        let Some(middle) = middle.filter(|middle| self.stored.first().is_some_and(|first| first.due < *middle)) else {
+            return;
+        };
+        self.horizon = middle;
+        self.stored.retain(|row| row.due < middle);
     }
 
     /// A stored timer is over.

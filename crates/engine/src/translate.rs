@@ -78,6 +78,7 @@ impl Scene<'_> {
             record: bytes,
             tasks: Vec::new(),
             ended_tasks: Vec::new(),
+            ended_activities: Vec::new(),
             timers: Vec::new(),
             ended_timers: Vec::new(),
             taken: Vec::new(),
@@ -136,6 +137,14 @@ impl Scene<'_> {
                 Arrival::Timer { seq, due } => plan.write.ended_timers.push((*due, TimerKind::Sleep(*seq))),
                 Arrival::Local { .. } => {}
             }
+        }
+    }
+
+    /// The desk knows its number, unless others serve its queue or its result is on its way.
+    pub(crate) fn end_task(&self, plan: &mut Plan, seq: Seq) {
+        match (self.task_of)(seq) {
+            Some(task) => plan.write.ended_tasks.push(task),
+            None => plan.write.ended_activities.push(seq),
         }
     }
 
@@ -238,7 +247,7 @@ impl Scene<'_> {
             Some(Open::Activity { command, .. }) => {
                 let waits = waits(command.cancel);
                 if !waits {
-                    plan.write.ended_tasks.extend((self.task_of)(seq));
+                    self.end_task(plan, seq);
                     self.end_activity_timers(plan, seq);
                 }
                 plan.after.cancelled.push((seq, waits));

@@ -31,6 +31,8 @@ type UpdateWaiter = (WaitFor, oneshot::Sender<Result<UpdateStage, EngineError>>)
 
 #[derive(Default)]
 pub(crate) struct Waits {
+    /// Whether nobody will be told anything any more.
+    is_over: bool,
     results: HashMap<RunNo, Vec<oneshot::Sender<(Status, Outcome)>>>,
     updates: HashMap<RunNo, BTreeMap<Name, Vec<UpdateWaiter>>>,
 }
@@ -38,9 +40,11 @@ pub(crate) struct Waits {
 impl Waits {
     pub(crate) fn for_result(&mut self, run: RunNo) -> oneshot::Receiver<(Status, Outcome)> {
         let (sender, receiver) = oneshot::channel();
-        let waiters = self.results.entry(run).or_default();
-        waiters.retain(|waiter| !waiter.is_closed());
-        waiters.push(sender);
+        if !self.is_over {
+            let waiters = self.results.entry(run).or_default();
+            waiters.retain(|waiter| !waiter.is_closed());
+            waiters.push(sender);
+        }
         receiver
     }
 
@@ -51,7 +55,11 @@ impl Waits {
         wait: WaitFor,
     ) -> oneshot::Receiver<Result<UpdateStage, EngineError>> {
         let (sender, receiver) = oneshot::channel();
-        self.updates.entry(run).or_default().entry(update).or_default().push((wait, sender));
+        if !self.is_over {
+            let waiters = self.updates.entry(run).or_default().entry(update).or_default();
+            waiters.retain(|(_, waiter)| !waiter.is_closed());
+            waiters.push((wait, sender));
+        }
         receiver
     }
 
@@ -95,6 +103,6 @@ impl Waits {
 
     /// Nobody will be told anything any more.
     pub(crate) fn abandon(&mut self) {
-        *self = Self::default();
+        *self = Self { is_over: true, ..Self::default() };
     }
 }

@@ -80,7 +80,9 @@ fn lease(path: &str) -> Result<File, StoreError> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(StoreError::Unavailable(format!("there is no folder {}", folder.display())));
     }
-    let lock = format!("{path}-lease");
+    // By its real name: a link must not let a second process in.
+    let real = std::fs::canonicalize(path).map_or_else(|_| path.to_owned(), |real| real.display().to_string());
+    let lock = format!("{real}-lease");
     let unavailable = |error: std::io::Error| StoreError::Unavailable(format!("{lock}: {error}"));
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(unavailable)?;
     match file.try_lock() {

@@ -56,6 +56,8 @@ CREATE TABLE tasks (
     details BLOB
 ) STRICT;
 
+CREATE INDEX tasks_run ON tasks (run, seq);
+
 CREATE TABLE timers (
     due INTEGER NOT NULL,
     run INTEGER NOT NULL,

@@ -89,6 +89,10 @@ impl Rows for Tables<'_> {
         children.into_iter().map(|(no, close)| Ok((RunNo(no), parent_close(close)?))).collect()
     }
 
+    fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()> {
+        self.execute("UPDATE runs SET parent = ?, parent_seq = -1 WHERE no = ?", params![parent.0, child.0]).map(drop)
+    }
+
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool> {
         let sql = "UPDATE runs SET turns = ?1 + 1, stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, \
              stuck_retry = NULL WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
@@ -171,6 +175,10 @@ impl Rows for Tables<'_> {
         Ok(self.execute("DELETE FROM tasks WHERE no = ?", [task.0])? == 1)
     }
 
+    fn delete_task_of(&mut self, run: RunNo, seq: Seq) -> Result<()> {
+        self.execute("DELETE FROM tasks WHERE run = ? AND seq = ?", params![run.0, seq.0 as i64]).map(drop)
+    }
+
     fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
         self.execute("DELETE FROM tasks WHERE run = ?", [run.0]).map(drop)
     }
@@ -210,6 +218,16 @@ impl Rows for Tables<'_> {
 
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
         Ok(self.number("SELECT no FROM mail WHERE run = ? AND key = ?", params![run.0, key])?.map(MailNo))
+    }
+
+    fn is_unseen(&mut self, mail: MailNo) -> Result<bool> {
+        Ok(self.number("SELECT 1 FROM mail WHERE no = ? AND taken IS NULL", [mail.0])?.is_some())
+    }
+
+    fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {
+        // Mail of a key that the other run has is there already.
+        let sql = "UPDATE OR IGNORE mail SET run = ? WHERE run = ? AND taken IS NULL";
+        self.execute(sql, params![to.0, from.0]).map(drop)
     }
 
     fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()> {

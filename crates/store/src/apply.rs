@@ -14,6 +14,9 @@ use crate::{
 
 type Result<T> = std::result::Result<T, StoreError>;
 
+/// The operation of a child whose parent went on as another run: nobody awaits it any more.
+const INHERITED: Seq = Seq(u64::MAX);
+
 /// Applies one write. A refusal has changed nothing; any other error leaves the transaction to be rolled back.
 pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
     match write {
@@ -33,7 +36,7 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             }
             post(rows, *run, mail).map(Written::Posted)
         }
-        Write::Settle { run, epoch, mail } => {
+        Write::Settle { run, epoch, mail, tasks } => {
             let row = open_run(rows, *run)?;
             fence(&row, *epoch)?;
             for (no, key, outcome) in mail {
@@ -41,6 +44,9 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
                 if let Some(outcome) = outcome {
                     rows.set_outcome(*run, key, outcome)?;
                 }
+            }
+            for task in tasks {
+                rows.delete_task(*task)?;
             }
             Ok(Written::Done)
         }
@@ -182,6 +188,15 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
             if write.close.is_some() && rows.has_unseen_mail(*run, &write.taken)? {
                 return Err(Refused::UnseenMail.into());
             }
+            for mail in &write.taken {
+                if !rows.is_unseen(*mail)? {
+                    // This very turn may have taken it, if the acknowledgement was lost.
+                    return lost(rows, *run, write).map_err(|error| match error {
+                        StoreError::Refused(Refused::Fenced { .. }) => Refused::TakenMail.into(),
+                        error => error,
+                    });
+                }
+            }
             if !rows.advance(*run, write.turn, write.epoch)? {
                 return lost(rows, *run, write);
             }
@@ -206,6 +221,9 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
     }
     for task in &write.ended_tasks {
         rows.delete_task(*task)?;
+    }
+    for seq in &write.ended_activities {
+        rows.delete_task_of(run, *seq)?;
     }
     for (due, kind) in &write.timers {
         rows.insert_timer(run, *due, *kind)?;
@@ -342,8 +360,11 @@ fn close_by_turn(
     rows.close(run, closing.status, at, &closing.result)?;
     match (&closing.next, &row.parent, &closing.to_parent) {
         (Some(next), _, _) => {
-            // The chain goes on under the same parent, and its children are not concerned.
+            // The chain goes on under the same parent, and its children with it.
             let started = start(rows, next, written)?;
+            for (child, _) in rows.open_children(run)? {
+                rows.hand_over(child, started.run)?;
+            }
             for mail in &closing.carried {
                 post(rows, started.run, mail)?;
             }
@@ -358,6 +379,18 @@ fn close_by_turn(
 
 /// Ends a run from outside, and what hangs on it.
 fn end(
+    rows: &mut impl Rows,
+    row: &RunRow,
+    status: Status,
+    at: Timestamp,
+    failure: &Failure,
+    written: &mut TurnWritten,
+) -> Result<()> {
+    end_one(rows, row, status, at, failure, written)?;
+    release_children(rows, row.no, at, written)
+}
+
+fn end_one(
     rows: &mut impl Rows,
     row: &RunRow,
     status: Status,
@@ -382,7 +415,7 @@ fn end(
         let job = Job::Resolve { seq: parent.seq, resolution };
         tell_parent(rows, row, parent, at, minicbor::to_vec(&job).expect("writing to memory cannot fail"), written)?;
     }
-    release_children(rows, row.no, at, written)
+    Ok(())
 }
 
 fn tell_parent(
@@ -393,7 +426,8 @@ fn tell_parent(
     job: Vec<u8>,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    if rows.run(parent.run)?.is_some_and(|parent| parent.status.is_open()) {
+    // The run that a chain went on as has other operations, and awaits none of this.
+    if parent.seq != INHERITED && rows.run(parent.run)?.is_some_and(|parent| parent.status.is_open()) {
         let mail = NewMail { key: format!("child:{}", row.run_id).into(), sent: at, job };
         written.posted.push(post(rows, parent.run, &mail)?);
     }
@@ -407,17 +441,22 @@ pub(crate) fn release_children(
     at: Timestamp,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    for (child, policy) in rows.open_children(run)? {
-        match policy {
-            ParentClose::Abandon => {}
-            ParentClose::RequestCancel => {
-                let job = Job::Cancel { reason: "the parent closed".to_owned() };
-                reply(rows, child, "parent-closed".to_owned(), at, &job, written)?;
-            }
-            _ => {
-                let row = rows.run(child)?.ok_or(Refused::NoSuchRun)?;
-                let failure = Failure::new(FailureKind::Terminated, "the parent closed");
-                end(rows, &row, Status::Terminated, at, &failure, written)?;
+    // A list and no recursion: a tree of children may be deeper than a stack.
+    let mut closed = vec![run];
+    while let Some(run) = closed.pop() {
+        for (child, policy) in rows.open_children(run)? {
+            match policy {
+                ParentClose::Abandon => {}
+                ParentClose::RequestCancel => {
+                    let job = Job::Cancel { reason: "the parent closed".to_owned() };
+                    reply(rows, child, "parent-closed".to_owned(), at, &job, written)?;
+                }
+                _ => {
+                    let row = rows.run(child)?.ok_or(Refused::NoSuchRun)?;
+                    let failure = Failure::new(FailureKind::Terminated, "the parent closed");
+                    end_one(rows, &row, Status::Terminated, at, &failure, written)?;
+                    closed.push(child);
+                }
             }
         }
     }

@@ -14,11 +14,12 @@ use crate::{
     TurnWritten, Write, Written,
 };
 
-pub use mail::{mail_is_settled_without_a_turn, mail_that_ends_a_task_is_in_with_the_task_s_end};
+pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
 pub use reset::{
     a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
-    a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept,
-    children_of_a_run_that_is_reset_are_kept_or_released, the_same_request_resets_once,
+    a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept, a_run_that_moved_on_is_not_reset_as_planned,
+    children_of_a_run_that_is_reset_are_kept_or_released, mail_that_waits_goes_to_the_run_that_takes_its_place,
+    the_same_request_resets_once,
 };
 
 /// One test for each rule of the suite, over a store that the expression makes.
@@ -48,6 +49,9 @@ macro_rules! conformance_tests {
             a_run_continues_under_its_id
             a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept
             a_closed_run_can_be_reset_and_stays_as_it_is
+            a_run_that_moved_on_is_not_reset_as_planned
+            mail_is_taken_once
+            mail_that_waits_goes_to_the_run_that_takes_its_place
             children_of_a_run_that_is_reset_are_kept_or_released
             a_reset_that_is_refused_changes_nothing
             the_same_request_resets_once
@@ -132,6 +136,7 @@ fn turn(run: RunNo, number: u64) -> TurnWrite {
         record: vec![number as u8],
         tasks: Vec::new(),
         ended_tasks: Vec::new(),
+        ended_activities: Vec::new(),
         timers: Vec::new(),
         ended_timers: Vec::new(),
         taken: Vec::new(),

@@ -4,6 +4,7 @@
 //! that is queued, over and over until the queue is empty; otherwise it goes away, because whoever is committing will
 //! find the write. So a lone write costs one commit and no change of threads, and under load many share one.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use crate::{StoreError, Write, Written};
@@ -77,7 +78,8 @@ impl<B: Batch> Group<B> {
             assert_eq!(answers.len(), writes.len(), "every write gets one answer");
             drop(batch);
             for (done, answer) in done.into_iter().zip(answers) {
-                done(answer);
+                // A mistake in one must not keep the others from being told.
+                let _ = catch_unwind(AssertUnwindSafe(|| done(answer)));
             }
         }
     }

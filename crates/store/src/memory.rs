@@ -132,6 +132,13 @@ impl Rows for Tables {
         Ok(passes)
     }
 
+    fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()> {
+        if let Some(link) = self.runs.get_mut(&child).and_then(|row| row.parent.as_mut()) {
+            (link.run, link.seq) = (parent, dacapo_core::Seq(u64::MAX));
+        }
+        Ok(())
+    }
+
     fn set_parent(&mut self, run: RunNo, parent: RunNo) -> Result<()> {
         if let Some(link) = self.runs.get_mut(&run).and_then(|row| row.parent.as_mut()) {
             link.run = parent;
@@ -219,6 +226,11 @@ impl Rows for Tables {
         Ok(self.tasks.remove(&task).is_some())
     }
 
+    fn delete_task_of(&mut self, run: RunNo, seq: dacapo_core::Seq) -> Result<()> {
+        self.tasks.retain(|_, task| (task.run, task.seq) != (run, seq));
+        Ok(())
+    }
+
     fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
         self.tasks.retain(|_, task| task.run != run);
         Ok(())
@@ -261,6 +273,26 @@ impl Rows for Tables {
 
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
         Ok(self.keys.get(&(run, Name::from(key.to_owned()))).copied())
+    }
+
+    fn is_unseen(&mut self, mail: MailNo) -> Result<bool> {
+        Ok(self.mail.get(&mail).is_some_and(|row| row.taken.is_none()))
+    }
+
+    fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {
+        let waiting: Vec<MailNo> =
+            self.mail.values().filter(|row| row.run == from && row.taken.is_none()).map(|row| row.no).collect();
+        for no in waiting {
+            let Some(row) = self.mail.get_mut(&no) else { continue };
+            // Mail of a key that the other run has is there already.
+            if self.keys.contains_key(&(to, row.key.clone())) {
+                continue;
+            }
+            self.keys.remove(&(from, row.key.clone()));
+            self.keys.insert((to, row.key.clone()), no);
+            row.run = to;
+        }
+        Ok(())
     }
 
     fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()> {

@@ -17,6 +17,9 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     if write.keep == 0 || write.keep > row.turns {
         return Err(Refused::NoSuchTurn { turn: write.keep, turns: row.turns }.into());
     }
+    if row.turns != write.turns {
+        return Err(Refused::MovedOn.into());
+    }
     refuse_other(rows, write)?;
     let mut written = TurnWritten::default();
     if row.status.is_open() {
@@ -33,6 +36,10 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     }
     for mail in &write.mail {
         written.posted.push(post(rows, run, mail)?);
+    }
+    // What the old run was sent and has not taken is for the new one.
+    if row.status.is_open() {
+        rows.move_unseen(row.no, run)?;
     }
     adopt(rows, &row, run, write)?;
     if row.status.is_open() {

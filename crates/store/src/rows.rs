@@ -1,7 +1,7 @@
 //! The rows of a store, one primitive at a time, within a transaction. What writes mean is decided above, once for all
 //! stores; here is only what a table can do.
 
-use dacapo_core::{Name, ParentClose, Timestamp};
+use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 
 use crate::{
     AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError, Stuck, TaskNo,
@@ -24,6 +24,8 @@ pub trait Rows {
     fn requested_run(&mut self, request: &str) -> Result<Option<RunNo>>;
     /// Open children, and what becomes of each when this run closes.
     fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>>;
+    /// Makes a child that of the run its parent went on as, which awaits nothing of it.
+    fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()>;
     /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was. A run that was stuck
     /// goes on with it.
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool>;
@@ -53,6 +55,8 @@ pub trait Rows {
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo>;
     /// Removes a task. Says whether it was there.
     fn delete_task(&mut self, task: TaskNo) -> Result<bool>;
+    /// Removes the task of an operation.
+    fn delete_task_of(&mut self, run: RunNo, seq: Seq) -> Result<()>;
     /// Removes all tasks of a run.
     fn delete_tasks(&mut self, run: RunNo) -> Result<()>;
     /// Notes an attempt. Says whether the task was there.
@@ -69,6 +73,10 @@ pub trait Rows {
     fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>>;
     /// The mail of this key.
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>>;
+    /// Whether this mail waits to be taken.
+    fn is_unseen(&mut self, mail: MailNo) -> Result<bool>;
+    /// Gives all mail that waits to another run.
+    fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()>;
     /// Marks mail as taken by a turn.
     fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()>;
     /// Whether the run has mail that was not taken, other than this.

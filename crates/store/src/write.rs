@@ -30,6 +30,8 @@ pub enum Write {
         /// Which: its number and key, and what those who wait for it are told, encoded. It counts as taken by the next
         /// turn.
         mail: Vec<(MailNo, Name, Option<Vec<u8>>)>,
+        /// Tasks whose results came too late.
+        tasks: Vec<TaskNo>,
     },
     /// Remove what is left of a closed run: tasks and timers that nobody waits for.
     Forget {
@@ -96,6 +98,8 @@ pub struct TurnWrite {
     pub tasks: Vec<NewTask>,
     /// Tasks that are over.
     pub ended_tasks: Vec<TaskNo>,
+    /// Activities that are over, whose tasks the node does not know by number.
+    pub ended_activities: Vec<Seq>,
     /// Timers it starts.
     pub timers: Vec<(Timestamp, TimerKind)>,
     /// Timers that are over.
@@ -162,6 +166,9 @@ pub struct Closing {
 pub struct ResetWrite {
     /// The other. If it is open, it ends as terminated; its parent is not told, because the new run takes its place.
     pub from: RunNo,
+    /// How many turns the old run had when this was planned: one that has moved on since is planned anew. Mail that it has
+    /// not taken goes to the new run with this write.
+    pub turns: u64,
     /// How many turns are kept: the new run's next turn has this number. At least 1.
     pub keep: u64,
     /// The new run. Its start job is in the kept turns and is not put into mail; its parent is that of the run it takes
@@ -276,6 +283,12 @@ pub enum Refused {
     /// The run has mail that the turn, which would close it, has not seen.
     #[error("the run has mail that this last turn has not seen: play it again with that mail")]
     UnseenMail,
+    /// The run has moved on since the write was planned.
+    #[error("the run has moved on meanwhile: plan it again")]
+    MovedOn,
+    /// The turn takes mail that another turn has taken.
+    #[error("the turn takes mail that was taken before: play it again without that mail")]
+    TakenMail,
     /// The run is closed.
     #[error("the run is {0}: it takes nothing more")]
     Closed(Status),

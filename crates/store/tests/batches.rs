@@ -52,6 +52,7 @@ fn batch(run: RunNo, tasks: u64, record: &'static str) -> Write {
         record: record.as_bytes().to_vec(),
         tasks: (0..tasks).map(task).collect(),
         ended_tasks: Vec::new(),
+        ended_activities: Vec::new(),
         timers: Vec::new(),
         ended_timers: Vec::new(),
         taken: Vec::new(),

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -69,7 +70,8 @@ impl Shared {
         CURRENT.set(Some(thread));
         self.alive.fetch_add(1, Ordering::Relaxed);
         while let Some(work) = self.next() {
-            work();
+            // User code is fenced where it runs; this is the last fence, so that no mistake takes the thread along.
+            let _ = catch_unwind(AssertUnwindSafe(work));
             if abandoned.load(Ordering::Acquire) {
                 // Another thread took this one's place long ago.
                 self.abandoned.fetch_sub(1, Ordering::Relaxed);

@@ -4,5 +4,6 @@
 mod deadlocks;
 mod deploys;
 mod hammer;
+mod reviewer;
 mod sending;
 mod sharing;

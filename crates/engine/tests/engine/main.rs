@@ -16,6 +16,7 @@ mod messages;
 mod parking;
 mod queues;
 mod resetting;
+mod reviewer;
 mod starting;
 mod threads;
 mod trouble;

@@ -36,7 +36,7 @@ pub fn mail_is_settled_without_a_turn(store: &dyn Store) {
     let (rejected, twice, waiting) = (post("rejected"), post("twice"), post("waiting"));
     let settle = |run, epoch| {
         let mail = vec![(rejected, "rejected".into(), Some(vec![5])), (twice, "twice".into(), None)];
-        write(store, Write::Settle { run, epoch, mail })
+        write(store, Write::Settle { run, epoch, mail, tasks: Vec::new() })
     };
     let unseen = || store.unseen(run).unwrap().iter().map(|mail| mail.no).collect::<Vec<_>>();
     assert_eq!(refused(settle(run, Epoch(7))), Refused::Fenced { turns: 1, epoch: FIRST });
@@ -50,4 +50,14 @@ pub fn mail_is_settled_without_a_turn(store: &dyn Store) {
     assert_eq!((store.run(run).unwrap().unwrap().turns, records(store, run).len()), (1, 1));
     commit(store, TurnWrite { taken: vec![waiting], close: closing(Status::Completed), ..turn(run, 1) }).unwrap();
     assert_eq!(refused(settle(run, FIRST)), Refused::Closed(Status::Completed));
+}
+
+pub fn mail_is_taken_once(store: &dyn Store) {
+    let started = owned(store, "order-1", "run-1");
+    let taken: Vec<_> = started.mail.into_iter().collect();
+    commit(store, TurnWrite { taken: taken.clone(), ..turn(started.run, 0) }).unwrap();
+    let before = store.run(started.run).unwrap();
+    let again = commit(store, TurnWrite { taken, ..turn(started.run, 1) });
+    assert_eq!(again.unwrap_err(), Refused::TakenMail.into());
+    assert_eq!(store.run(started.run).unwrap(), before, "nothing was changed");
 }

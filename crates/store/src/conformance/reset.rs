@@ -12,6 +12,7 @@ fn task(seq: u64) -> NewTask {
 /// Begins "order-1" again as this run.
 fn again(from: RunNo, keep: u64, run_id: &'static str) -> ResetWrite {
     ResetWrite {
+        turns: 0,
         from,
         keep,
         new: NewRun { first_run_id: "run-1".into(), ..new_run("order-1", run_id) },
@@ -23,7 +24,13 @@ fn again(from: RunNo, keep: u64, run_id: &'static str) -> ResetWrite {
     }
 }
 
+/// Resets a run as it stands.
 fn reset(store: &dyn Store, reset: ResetWrite) -> Result<TurnWritten, StoreError> {
+    let turns = store.run(reset.from).unwrap().map_or(0, |row| row.turns);
+    reset_as_planned(store, ResetWrite { turns, ..reset })
+}
+
+fn reset_as_planned(store: &dyn Store, reset: ResetWrite) -> Result<TurnWritten, StoreError> {
     match write(store, Write::Reset(Box::new(reset)))? {
         Written::Turn(written) => Ok(*written),
         other => panic!("a reset was answered with {other:?}"),
@@ -164,4 +171,21 @@ pub fn the_same_request_resets_once(store: &dyn Store) {
     assert_eq!(second, TurnWritten { run: first.run, ..TurnWritten::default() });
     assert_eq!(refused(request("run-4", "order-2")), Refused::OtherRequest("req-1".into()));
     assert_eq!((status(store, first.run), store.count(&RunFilter::default()).unwrap()), (Status::Open, 3));
+}
+
+pub fn a_run_that_moved_on_is_not_reset_as_planned(store: &dyn Store) {
+    let (old, _) = played(store);
+    let before = store.run(old).unwrap().unwrap();
+    let early = ResetWrite { turns: before.turns - 1, ..again(old, 1, "run-9") };
+    assert_eq!(reset_as_planned(store, early).unwrap_err(), Refused::MovedOn.into());
+    assert_eq!(store.run(old).unwrap().unwrap(), before, "nothing was changed");
+}
+
+pub fn mail_that_waits_goes_to_the_run_that_takes_its_place(store: &dyn Store) {
+    let (old, _) = played(store);
+    let mail = NewMail { key: "late".into(), sent: at(9), job: vec![1] };
+    write(store, Write::Post { run: old, mail, ended: None }).unwrap();
+    let written = reset(store, again(old, 1, "run-9")).unwrap();
+    let keys = |run| store.unseen(run).unwrap().into_iter().map(|mail| mail.key.to_string()).collect::<Vec<_>>();
+    assert_eq!((keys(old).contains(&"late".to_owned()), keys(written.run).contains(&"late".to_owned())), (false, true));
 }
