@@ -100,6 +100,12 @@ impl Inner {
 
     /// An activity waits for a program that serves its type. The run says so; it is not its fault.
     fn say_unserved(self: &Arc<Self>, run: RunNo, task: &Task) {
+        let reason = self.mark_unserved(run, task);
+        loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
+    }
+
+    /// Notes that a run waits for somebody who serves one of its activities, and gives the words.
+    pub(crate) fn mark_unserved(self: &Arc<Self>, run: RunNo, task: &Task) -> String {
         let now = self.host.now();
         let known: Vec<&str> = self.options.registry.activities().map(dacapo_core::Name::as_str).collect();
         let reason = format!(
@@ -107,10 +113,10 @@ impl Inner {
             task.command.activity,
             if known.is_empty() { "none".to_owned() } else { known.join(", ") },
         );
-        loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
-        let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
+        let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: now };
         let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
         self.later(move |this| this.submit(write, |_, _| {}));
+        reason
     }
 
     /// An attempt came to this.

@@ -2,7 +2,7 @@
 
 use dacapo_core::{
     CancelType, ChildFailed, Command, CommandKind, ContinueAsNew, Continued, Failure, FailureKind, Job, Lineage,
-    Outcome, Payload, Resolution, RetryState, Seq, Signal, Start, Timestamp, TurnDone, TurnRecord,
+    Outcome, Payload, Resolution, RetryState, Seq, Start, Timestamp, TurnDone, TurnRecord,
 };
 use dacapo_store::{Closing, NewMail, NewRun, Parent, Status, TimerKind};
 
@@ -70,10 +70,11 @@ impl Scene<'_> {
         let (status, result, carried) = match &next {
             Some(next) => {
                 let next = Outcome::Completed(Payload::json(format!("\"{}\"", next.run_id)));
-                (Status::ContinuedAsNew, next, carried(&done.leftover, record.now))
+                (Status::ContinuedAsNew, next, carried(done, record.now))
             }
             None => (status, outcome.clone(), Vec::new()),
         };
+        plan.after.left_updates = done.left_updates.iter().map(|update| update.id.clone()).collect();
         plan.after.closed = Some((status, result.clone()));
         plan.write.close = Some(Closing {
             status,
@@ -182,12 +183,18 @@ impl Scene<'_> {
     }
 }
 
-/// Signals that nobody took go on with the next run.
-fn carried(leftover: &[Signal], now: Timestamp) -> Vec<NewMail> {
-    let mail = |(number, signal): (usize, &Signal)| NewMail {
+/// Signals that nobody took, and updates that nobody began to handle, go on with the next run. An update keeps its key, so
+/// that whoever asks for it again finds it.
+fn carried(done: &TurnDone, now: Timestamp) -> Vec<NewMail> {
+    let signals = done.leftover.iter().enumerate().map(|(number, signal)| NewMail {
         key: format!("carried:{number}").into(),
         sent: now,
         job: encode(Job::Signal(Box::new(signal.clone()))),
-    };
-    leftover.iter().enumerate().map(mail).collect()
+    });
+    let updates = done.left_updates.iter().map(|update| NewMail {
+        key: update_key(&update.id),
+        sent: now,
+        job: encode(Job::Update(Box::new(update.clone()))),
+    });
+    signals.chain(updates).collect()
 }

@@ -76,6 +76,11 @@ impl Inner {
             }
             None => self.rest(&live, Some(body)),
         }
+        // A turn says that the run goes on; one of its activities may still wait for somebody who serves it.
+        let unserved = self.desk().unserved_of(live.no).cloned();
+        if let Some(task) = unserved {
+            self.mark_unserved(live.no, &task);
+        }
         self.dispatch();
         self.drained();
     }
@@ -132,6 +137,9 @@ impl Inner {
             self.start_locals(live, body);
         }
         let mut waits = self.waits();
+        if let Some(next) = written.started.last().filter(|_| !after.left_updates.is_empty()) {
+            waits.hand_over(live.no, next.run, &after.left_updates);
+        }
         for update in &after.accepted {
             waits.accepted(live.no, update);
         }

@@ -74,6 +74,8 @@ pub(crate) struct Desk {
     of_run: HashMap<RunNo, BTreeSet<Seq>>,
     ready: BTreeMap<(i32, TaskNo), Key>,
     running: usize,
+    /// How many tasks nobody here serves.
+    unserved: usize,
 }
 
 impl Desk {
@@ -115,8 +117,10 @@ impl Desk {
     pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
         let task = self.tasks.remove(&(run, seq))?;
         self.ready.remove(&(task.priority, task.no));
-        if matches!(task.state, TaskState::Running(_)) {
-            self.running -= 1;
+        match task.state {
+            TaskState::Running(_) => self.running -= 1,
+            TaskState::Unserved => self.unserved -= 1,
+            TaskState::Waiting { .. } | TaskState::Ready => {}
         }
         if let Some(seqs) = self.of_run.get_mut(&run) {
             seqs.remove(&seq);
@@ -179,6 +183,7 @@ impl Desk {
         if let Some(task) = self.tasks.get_mut(&(run, seq)) {
             task.state = TaskState::Unserved;
             self.running -= 1;
+            self.unserved += 1;
         }
     }
 
@@ -189,6 +194,13 @@ impl Desk {
             attempting.alarms = alarms;
             task.state = TaskState::Running(attempting);
         }
+    }
+
+    /// A task of this run that nobody here serves.
+    pub(crate) fn unserved_of(&self, run: RunNo) -> Option<&Task> {
+        let is_unserved = |task: &&Task| matches!(task.state, TaskState::Unserved);
+        let seqs = self.of_run.get(&run).filter(|_| self.unserved > 0)?;
+        seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq))).find(is_unserved)
     }
 
     /// Every task that is being tried.

@@ -32,6 +32,8 @@ pub(crate) struct After {
     pub(crate) accepted: Vec<Name>,
     pub(crate) answered: Vec<(Name, Outcome)>,
     pub(crate) rejected: Vec<Rejected>,
+    /// Updates that the next run of the chain takes.
+    pub(crate) left_updates: Vec<Name>,
     /// How the run ended.
     pub(crate) closed: Option<(Status, Outcome)>,
 }

@@ -92,6 +92,14 @@ impl Waits {
         }
     }
 
+    /// Those who wait for these updates wait for them at the run that they go to.
+    pub(crate) fn hand_over(&mut self, from: RunNo, to: RunNo, updates: &[Name]) {
+        for update in updates {
+            let waiters = self.updates.get_mut(&from).and_then(|waiting| waiting.remove(update));
+            self.updates.entry(to).or_default().entry(update.clone()).or_default().extend(waiters.unwrap_or_default());
+        }
+    }
+
     /// The run cannot be played now: those who wait for updates need not wait. The updates are kept.
     pub(crate) fn stuck(&mut self, run: RunNo, reason: &str) {
         for (_, waiters) in self.updates.remove(&run).unwrap_or_default() {

@@ -8,6 +8,7 @@ use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
 use super::shared::Stop;
 use super::slot::{SlotId, Value};
+use super::unit::Message;
 use crate::{ActivationError, UnitId};
 
 impl Run {
@@ -40,12 +41,13 @@ impl Run {
         loop {
             let Some(dispatch) = self.shared.lock().next_dispatch() else { return Ok(()) };
             match dispatch {
-                Dispatch::Signal(handler, signal) => {
+                Dispatch::Signal(handler, came, signal) => {
                     let start = handler.start.clone();
+                    let message = (came, Message::Signal(signal.clone()));
                     let future = Box::pin(async move { start(*signal).await });
-                    self.shared.lock().start_handler(handler.phase, None, handler.site, future);
+                    self.shared.lock().start_handler(handler.phase, None, handler.site, message, future);
                 }
-                Dispatch::Update(handler, update) => {
+                Dispatch::Update(handler, came, update) => {
                     let verdict = match &handler.validator {
                         Some(validate) if !update.accepted => self.compute(|| validate(&update))?,
                         _ => Ok(()),
@@ -56,7 +58,7 @@ impl Run {
                         Ok(()) => {
                             let (start, input) = (handler.start.clone(), (*update).clone());
                             let future = Box::pin(async move { start(input).await });
-                            state.accept(&handler, *update, future);
+                            state.accept(&handler, came, update, future);
                         }
                     }
                 }

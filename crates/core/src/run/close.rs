@@ -13,8 +13,11 @@ impl Run {
         let mut state = self.shared.lock();
         let kind = state.ending_of(result);
         state.ending = Some(Box::new(Ending { kind, site: self.workflow.site(), dropped: Vec::new() }));
-        let left: Vec<UnitKey> =
+        let mut left: Vec<UnitKey> =
             state.units.iter().filter(|(_, unit)| !unit.id.is_handler()).map(|(key, _)| *key).collect();
+        if state.goes_on_as_new() {
+            left.extend(state.recall_handlers());
+        }
         drop(state);
         self.drop_units(&left);
     }
@@ -31,13 +34,15 @@ impl Run {
         drop(state);
         self.drop_units(&left);
         let mut state = self.shared.lock();
+        let is_new = state.goes_on_as_new();
         let Ending { kind, site, mut dropped } = *state.ending.take().expect("a run that closes has an ending");
         state.emit_for(UnitId::root(), kind, site);
         state.life = Life::Closed;
         dropped.extend(state.open_operations());
         dropped.sort();
         let leftover = state.untaken_signals();
-        state.leave_behind(leftover, dropped);
+        let left_updates = if is_new { state.untaken_updates() } else { Vec::new() };
+        state.leave_behind(leftover, left_updates, dropped);
     }
 
     fn drop_units(&mut self, keys: &[UnitKey]) {
@@ -57,6 +62,11 @@ impl Run {
 }
 
 impl State {
+    /// Whether the workflow function has returned to go on as a new run.
+    pub(crate) fn goes_on_as_new(&self) -> bool {
+        self.ending.as_ref().is_some_and(|ending| matches!(ending.kind, CommandKind::ContinueAsNew(_)))
+    }
+
     pub(crate) fn waits_for_handlers(&self) -> bool {
         self.unfinished_handlers == UnfinishedHandlers::Wait
     }

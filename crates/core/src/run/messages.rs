@@ -9,7 +9,7 @@ use super::phase::Phase;
 use super::scope::HANDLERS;
 use super::slot::{SlotId, Value, What};
 use super::state::State;
-use super::unit::{HandlerEnd, OnEnd, UnitFuture};
+use super::unit::{HandlerEnd, Message, OnEnd, UnitFuture, UnitKey};
 use crate::activation::Query;
 use crate::job::{Signal, Update};
 use crate::{CommandKind, Failure, Name, Ordinal, Payload, Seg, UnitId};
@@ -74,8 +74,8 @@ impl Messages {
 
 /// The next message that a handler takes.
 pub(crate) enum Dispatch {
-    Signal(Arc<SignalHandler>, Box<Signal>),
-    Update(Arc<UpdateHandler>, Box<Update>),
+    Signal(Arc<SignalHandler>, Ordinal, Box<Signal>),
+    Update(Arc<UpdateHandler>, Ordinal, Box<Update>),
 }
 
 impl State {
@@ -249,6 +249,10 @@ impl State {
 
     /// The earliest message that a handler can take now.
     pub(crate) fn next_dispatch(&mut self) -> Option<Dispatch> {
+        // What is not begun when the workflow goes on as a new run is that run's.
+        if self.goes_on_as_new() {
+            return None;
+        }
         let messages = self.mail.as_mut()?;
         let handled = messages.updates.iter().filter(|(name, _)| messages.update_handlers.contains_key(*name));
         let update = handled.filter_map(|(name, queue)| Some((queue.front()?.0, name.clone()))).min();
@@ -259,20 +263,20 @@ impl State {
             (Some((came, name)), other) if other.as_ref().is_none_or(|other| came < other.0) => {
                 let mailbox = self.mailbox(&name);
                 let handler = mailbox.handler.clone()?;
-                let (_, signal) = mailbox.queue.pop_front()?;
+                let (came, signal) = mailbox.queue.pop_front()?;
                 if mailbox.queue.is_empty() {
                     self.messages().due.remove(&name);
                 }
-                Some(Dispatch::Signal(handler, signal))
+                Some(Dispatch::Signal(handler, came, signal))
             }
             (_, Some((_, name))) => {
                 let queue = messages.updates.get_mut(&name)?;
-                let (_, update) = queue.pop_front()?;
+                let (came, update) = queue.pop_front()?;
                 if queue.is_empty() {
                     messages.updates.remove(&name);
                 }
                 let handler = messages.update_handlers.get(&update.name)?.clone();
-                Some(Dispatch::Update(handler, update))
+                Some(Dispatch::Update(handler, came, update))
             }
             (_, None) => None,
         }
@@ -284,6 +288,7 @@ impl State {
         phase: Option<u64>,
         update: Option<Name>,
         site: &'static Location<'static>,
+        message: (Ordinal, Message),
         future: UnitFuture,
     ) -> UnitId {
         let id = UnitId::root().child(Seg::H(self.messages().next_handler));
@@ -291,7 +296,7 @@ impl State {
         let held = self.enter_phase(phase);
         let key = self.spawn(
             id.clone(),
-            OnEnd::Handler(Box::new(HandlerEnd { update, phase, site })),
+            OnEnd::Handler(Box::new(HandlerEnd { update, phase, site, message: Some(message) })),
             HANDLERS,
             future,
             held,
@@ -302,14 +307,65 @@ impl State {
         id
     }
 
-    pub(crate) fn accept(&mut self, handler: &UpdateHandler, update: Update, future: UnitFuture) {
-        self.messages().accepted.insert(update.id.clone());
-        let unit = self.start_handler(handler.phase, Some(update.id.clone()), handler.site, future);
-        self.emit_for(unit, CommandKind::AcceptUpdate { update: update.id }, handler.site);
+    pub(crate) fn accept(&mut self, handler: &UpdateHandler, came: Ordinal, update: Box<Update>, future: UnitFuture) {
+        let id = update.id.clone();
+        self.messages().accepted.insert(id.clone());
+        let message = (came, Message::Update(update));
+        let unit = self.start_handler(handler.phase, Some(id.clone()), handler.site, message, future);
+        self.emit_for(unit, CommandKind::AcceptUpdate { update: id }, handler.site);
+    }
+
+    /// The workflow goes on as a new run: handlers that this turn started and that have had no go are taken back, with
+    /// their messages. The new run gets those: here they could only change a state that nobody looks at any more.
+    pub(crate) fn recall_handlers(&mut self) -> Vec<UnitKey> {
+        let turn = self.turn;
+        let mut recalled = Vec::new();
+        let mut messages = Vec::new();
+        let keys: Vec<UnitKey> = self.units.keys().copied().collect();
+        for key in keys {
+            let Some(unit) = self.units.get_mut(&key).filter(|unit| unit.since == turn) else { continue };
+            if let OnEnd::Handler(end) = &mut unit.on_end
+                && let Some(message) = end.message.take()
+            {
+                recalled.push(key);
+                messages.push(message);
+            }
+        }
+        for (came, message) in messages {
+            match message {
+                Message::Signal(signal) => self.give_back(came, signal),
+                Message::Update(update) => {
+                    self.unaccept(&update.id);
+                    self.receive_update(came, update);
+                }
+            }
+        }
+        recalled
+    }
+
+    /// Takes back that an update was accepted in this turn.
+    fn unaccept(&mut self, id: &Name) {
+        self.messages().accepted.remove(id);
+        let is_it = |kind: &CommandKind| matches!(kind, CommandKind::AcceptUpdate { update } if update == id);
+        if let Some(position) = self.commands.iter().position(|command| is_it(&command.kind)) {
+            self.commands.remove(position);
+            self.seals.remove(position);
+        }
+    }
+
+    /// Updates that were neither accepted nor rejected when the workflow went on as a new run, in order.
+    pub(crate) fn untaken_updates(&mut self) -> Vec<Update> {
+        let Some(mail) = &mut self.mail else { return Vec::new() };
+        let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
+        left.sort_by_key(|(came, _)| *came);
+        left.into_iter().map(|(_, update)| *update).collect()
     }
 
     /// Nothing is runnable any more, so nobody will register a handler for what is left.
     pub(crate) fn reject_unhandled(&mut self) {
+        if self.goes_on_as_new() {
+            return;
+        }
         let Some(mail) = &mut self.mail else { return };
         let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
         left.sort_by_key(|(came, _)| *came);

@@ -248,7 +248,7 @@ impl Run {
         }
         assert!(state.seals.iter().all(|seal| seal.sealed), "invariant 2: every command is sealed by the step's end");
         state.seals.clear();
-        let Notes { rejected, warnings, leftover, dropped } = state.take_notes();
+        let Notes { rejected, warnings, leftover, left_updates, dropped } = state.take_notes();
         let void = steps == 0 && commands.is_empty() && rejected.len() == jobs;
         Ok(TurnDone {
             number: (!void).then_some(turn),
@@ -259,6 +259,7 @@ impl Run {
             warnings,
             closed: state.life == Life::Closed,
             leftover,
+            left_updates,
             dropped,
         })
     }

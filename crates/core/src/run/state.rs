@@ -15,7 +15,7 @@ use super::seq_set::SeqSet;
 use super::slot::{Slot, SlotId};
 use super::unit::{Unit, UnitFuture, UnitKey};
 use crate::activation::History;
-use crate::job::{Signal, Start};
+use crate::job::{Signal, Start, Update};
 use crate::policy::RunScheduler;
 use crate::small_map::SmallMap;
 use crate::{
@@ -123,6 +123,7 @@ pub(crate) struct Notes {
     pub(crate) rejected: Vec<Rejected>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) leftover: Vec<Signal>,
+    pub(crate) left_updates: Vec<Update>,
     pub(crate) dropped: Vec<Seq>,
 }
 
@@ -319,10 +320,10 @@ impl State {
     }
 
     /// Says what is left of a run that closes.
-    pub(crate) fn leave_behind(&mut self, leftover: Vec<Signal>, dropped: Vec<Seq>) {
-        if !leftover.is_empty() || !dropped.is_empty() {
+    pub(crate) fn leave_behind(&mut self, leftover: Vec<Signal>, left_updates: Vec<Update>, dropped: Vec<Seq>) {
+        if !leftover.is_empty() || !left_updates.is_empty() || !dropped.is_empty() {
             let notes = self.notes.get_or_insert_default();
-            (notes.leftover, notes.dropped) = (leftover, dropped);
+            (notes.leftover, notes.left_updates, notes.dropped) = (leftover, left_updates, dropped);
         }
     }
 

@@ -41,6 +41,9 @@ impl Run {
         }
         let unit = state.running_unit();
         unit.go = Go::Running;
+        if let OnEnd::Handler(end) = &mut unit.on_end {
+            end.message = None;
+        }
         let scope = unit.scope;
         state.scope = scope;
         state.consumed = None;
@@ -155,7 +158,7 @@ impl Run {
                 wakers
             }
             OnEnd::Handler(end) => {
-                let HandlerEnd { update, phase, site } = *end;
+                let HandlerEnd { update, phase, site, .. } = *end;
                 match (update, result) {
                     (Some(update), result) => {
                         state.answered(&update);

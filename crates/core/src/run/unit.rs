@@ -9,7 +9,8 @@ use std::task::Waker;
 use super::scope::{EXECUTION, HANDLERS, ScopeId};
 use super::slot::SlotId;
 use super::state::State;
-use crate::{CancelOperation, Failure, Name, Payload, Rng, Seg, UnitId};
+use crate::job::{Signal, Update};
+use crate::{CancelOperation, Failure, Name, Ordinal, Payload, Rng, Seg, UnitId};
 
 /// A unit within its run, for as long as the run is in memory. Never part of an order.
 pub(crate) type UnitKey = u32;
@@ -54,6 +55,15 @@ pub(crate) struct HandlerEnd {
     pub(crate) update: Option<Name>,
     pub(crate) phase: Option<u64>,
     pub(crate) site: &'static Location<'static>,
+    /// What it was started for, until it has had its first go.
+    pub(crate) message: Option<(Ordinal, Message)>,
+}
+
+/// What a handler is started for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    Signal(Box<Signal>),
+    Update(Box<Update>),
 }
 
 pub(crate) struct Unit {

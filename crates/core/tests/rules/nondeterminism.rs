@@ -301,8 +301,8 @@ fn a_report_numbers_operations_in_the_run_and_among_their_kind() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 1, command 1
                |
-               | recorded: timer 5s #2, timer(0), unit [], at crates/core/tests/rules/nondeterminism.rs:285:56, by build kit
-               | new:      activity C #2, activity(2), unit [], at crates/core/tests/rules/nondeterminism.rs:290:52
+               | recorded: timer 5s #2, timer(0), unit [], at crates/core/tests/rules/nondeterminism.rs:286:56, by build kit
+               | new:      activity C #2, activity(2), unit [], at crates/core/tests/rules/nondeterminism.rs:291:52
                |
                | command: recorded "timer", new "activity"
                |

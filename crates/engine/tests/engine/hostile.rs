@@ -16,9 +16,8 @@ use dacapo_worker::{Attempt, AttemptCode};
 use crate::kit::{Serve, World, describe, options, payload, resolve, rows, secs, signal, signal_of, text};
 
 const N: usize = 9_999;
-// R1
 #[test]
-fn r1_many_timers_of_one_moment_after_a_restart() {
+fn very_many_timers_of_one_moment_all_fire() {
     let serve = options().workflow("w", |ctx: Ctx, _| async move {
         let sleeps: Vec<_> = (0..N).map(|_| ctx.sleep(secs(5))).collect();
         futures_all(sleeps).await?;
@@ -50,9 +49,8 @@ async fn futures_all(list: Vec<dacapo_core::Timer>) -> Result<(), Failure> {
     Ok(())
 }
 
-// R4a: an activity in a queue that others serve, cancelled, and run later all the same.
 #[test]
-fn r4_a_cancelled_activity_of_another_queue_is_tried_by_the_next_process() {
+fn a_cancelled_activity_of_another_queue_is_not_tried_by_the_next_process() {
     let world = World::default();
     let w = world.clone();
     let make = move |both: bool| {
@@ -85,9 +83,8 @@ fn r4_a_cancelled_activity_of_another_queue_is_tried_by_the_next_process() {
     assert_eq!(world.count(), 0, "the activity of a closed run was tried: {:?}", world.notes());
 }
 
-// R4b: result and cancel cross.
 #[test]
-fn r4b_a_result_that_crosses_a_cancel_leaves_its_task() {
+fn a_result_that_crosses_a_cancel_leaves_no_task() {
     let host = Arc::new(H {
         now: Mutex::new(Timestamp::from_millis(1_000_000)),
         work: Mutex::default(),
@@ -147,9 +144,8 @@ fn r4b_a_result_that_crosses_a_cancel_leaves_its_task() {
     );
 }
 
-// R6b
 #[test]
-fn r6b_a_promise_that_was_resolved_is_forgotten_by_a_reset() {
+fn a_promise_that_was_resolved_is_known_to_the_run_after_a_reset() {
     let serve = options().workflow("w", |ctx: Ctx, _| async move {
         let p = ctx.promise("paid");
         ctx.signal("first").await?;
@@ -171,9 +167,8 @@ fn r6b_a_promise_that_was_resolved_is_forgotten_by_a_reset() {
     assert_eq!(describe(&stage, "a").status, Status::Completed, "the resolution was acknowledged and is lost");
 }
 
-// R10
 #[test]
-fn r10_parked_runs_hold_the_cache_open() {
+fn parked_runs_do_not_keep_others_in_memory() {
     let mut serve = options()
         .workflow("bad", |_: Ctx, _| async move {
             if true {
@@ -284,9 +279,8 @@ impl Timers for Hook {
     }
 }
 
-// R5: the answer of a post comes late, as it may when its thread has many callbacks before it.
 #[test]
-fn r5_mail_whose_callback_is_late_is_taken_twice() {
+fn mail_whose_answer_is_late_is_taken_once() {
     let store = Arc::new(Hook::default());
     let serve = options().workflow("w", |ctx: Ctx, _| async move {
         let mut seen = Vec::new();
@@ -324,9 +318,8 @@ fn r5_mail_whose_callback_is_late_is_taken_twice() {
     assert_eq!(text(&result.unwrap()), "one,two,three,four", "a signal was taken twice");
 }
 
-// R8
 #[test]
-fn r8_a_retry_that_could_not_be_noted_because_the_file_was_busy_never_comes() {
+fn a_retry_that_could_not_be_noted_because_the_file_was_busy_comes_all_the_same() {
     let store = Arc::new(Hook::default());
     let world = World::default();
     let w = world.clone();
@@ -345,9 +338,8 @@ fn r8_a_retry_that_could_not_be_noted_because_the_file_was_busy_never_comes() {
     assert_eq!(describe(&stage, "a").status, Status::Completed, "pending: {:?}", describe(&stage, "a").pending);
 }
 
-// R9
 #[test]
-fn r9_endless_pauses_panic() {
+fn endless_pauses_are_only_long() {
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
             ctx.activity("work", "x").retry(Retry::exponential().initial(Duration::MAX).longest(Duration::MAX)).await
@@ -400,9 +392,8 @@ impl Host for H {
     }
 }
 
-// R7: the clock steps back by a second between the commit of a parent's turn and the load of its child.
 #[test]
-fn r7_a_child_is_never_begun_when_the_clock_steps_back() {
+fn a_child_is_begun_though_the_clock_steps_back() {
     let host = Arc::new(H {
         now: Mutex::new(Timestamp::from_millis(1_000_000)),
         work: Mutex::default(),
@@ -449,9 +440,8 @@ fn r7_a_child_is_never_begun_when_the_clock_steps_back() {
 use crate::kit::{update, update_of};
 use dacapo_engine::WaitFor;
 
-// R15: an update and the signal that makes the run go on as another come in one turn.
 #[test]
-fn r15_update_beside_continue_as_new() {
+fn an_update_beside_a_continue_as_new_reaches_the_next_run() {
     for late_first in [false, true] {
         let serve = options().workflow("w", |ctx: Ctx, input| async move {
             let list = Arc::new(Mutex::new(vec![text(&input).to_owned()]));
@@ -519,9 +509,8 @@ fn r15_update_beside_continue_as_new() {
     }
 }
 
-// R16: a result taken by a turn that is held back, a rejected update, and a full disk.
 #[test]
-fn r16_a_rejected_update_makes_the_engine_forget_what_a_held_turn_took() {
+fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     let store = Arc::new(Hook::default());
     let gate = crate::kit::Gate::default();
     let g = gate.clone();
@@ -552,11 +541,8 @@ fn r16_a_rejected_update_makes_the_engine_forget_what_a_held_turn_took() {
     assert_eq!(describe(&stage, "a").status, Status::Completed, "turns {}", describe(&stage, "a").turns);
 }
 
-// R19: the callback of a turn comes after that of a terminate.
-
-// R27
 #[test]
-fn r27_children_of_a_run_that_went_on_as_another_are_never_released() {
+fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chain() {
     let serve = options()
         .workflow("p", |ctx: Ctx, input| async move {
             if text(&input) == "1" {
@@ -585,9 +571,8 @@ fn r27_children_of_a_run_that_went_on_as_another_are_never_released() {
     );
 }
 
-// R28: a signal clears the word that an activity is not served
 #[test]
-fn r28_not_served_is_forgotten_with_the_next_turn() {
+fn an_activity_that_nobody_serves_is_not_forgotten_with_the_next_turn() {
     let serve = options().workflow("w", |ctx: Ctx, _| async move {
         let a = ctx.activity("missing", "");
         ctx.signal("go").await?;
@@ -602,9 +587,8 @@ fn r28_not_served_is_forgotten_with_the_next_turn() {
     assert!(describe(&stage, "a").stuck.is_some(), "it still cannot go on, and no longer says so");
 }
 
-// R19: the callback of a turn comes after that of a terminate.
 #[test]
-fn r19_an_activity_begins_after_its_run_was_terminated() {
+fn no_activity_begins_after_its_run_was_terminated() {
     let store = Arc::new(Late::default());
     let world = World::default();
     let w = world.clone();
