@@ -4,6 +4,5 @@
 mod deadlocks;
 mod deploys;
 mod hammer;
-mod reviewer;
 mod sending;
 mod sharing;
