@@ -10,6 +10,7 @@ mod attempts;
 mod ctx;
 mod pool;
 mod registry;
+mod settings;
 
 pub use activity::{Activity, ActivityBody, ActivityFuture};
 pub use attempt::{Attempt, AttemptCode, Grip};
@@ -17,3 +18,7 @@ pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
 pub use pool::TurnPool;
 pub use registry::{Registry, RegistryError};
+pub use settings::{
+    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, Scope, Setting, SettingError,
+    SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
+};
