@@ -11,6 +11,7 @@ mod ctx;
 mod pool;
 mod registry;
 mod settings;
+mod termination;
 
 pub use activity::{Activity, ActivityBody, ActivityFuture};
 pub use attempt::{Attempt, AttemptCode, Grip};
@@ -22,3 +23,4 @@ pub use settings::{
     AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, Scope, Setting, SettingError,
     SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
 };
+pub use termination::{Act, Termination, TerminationState};
