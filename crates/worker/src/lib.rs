@@ -10,6 +10,7 @@ mod attempts;
 mod ctx;
 mod pool;
 mod registry;
+mod scope;
 mod settings;
 mod termination;
 
