@@ -79,7 +79,7 @@ fn start(activity: &Activity) -> (Grip, oneshot::Receiver<Result<Payload, Failur
 }
 
 /// Stays a zombie from 10 s on, until it is let go.
-async fn is_a_zombie_until(grip: &Grip, let_go: impl FnOnce()) {
+async fn check_it_is_a_zombie_until(grip: &Grip, let_go: impl FnOnce()) {
     let owner = Owner::new();
     let mut ended = owner.terminate(grip);
     assert_eq!((owner.count_at(9), owner.count_at(10), owner.count_at(50)), (0, 1, 1));
@@ -101,7 +101,7 @@ async fn code_that_blocks_on_something_else_is_a_zombie() {
         nothing()
     }));
     has_waited.await.unwrap();
-    is_a_zombie_until(&grip, || release.send(()).unwrap()).await;
+    check_it_is_a_zombie_until(&grip, || release.send(()).unwrap()).await;
 }
 
 /// S3-22, S3-23: it sees that it is cancelled and does not care.
@@ -117,7 +117,7 @@ async fn code_that_ignores_its_cancellation_is_a_zombie() {
         nothing()
     }));
     has_seen.await.unwrap();
-    is_a_zombie_until(&grip, || enough.store(true, Ordering::Relaxed)).await;
+    check_it_is_a_zombie_until(&grip, || enough.store(true, Ordering::Relaxed)).await;
 }
 
 /// S3-22, S3-23: async code that never awaits cannot be dropped.
@@ -138,7 +138,7 @@ async fn code_that_spins_between_awaits_is_a_zombie() {
         }
     }));
     has_spun.await.unwrap();
-    is_a_zombie_until(&grip, || enough.store(true, Ordering::Relaxed)).await;
+    check_it_is_a_zombie_until(&grip, || enough.store(true, Ordering::Relaxed)).await;
 }
 
 /// S3-23: code that would stop but does not get to run. Once the machine comes round to it, it counts no more.
