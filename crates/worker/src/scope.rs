@@ -60,13 +60,16 @@ impl Scope {
             return never;
         };
         let no = part.no;
-        // Not under the lock: a runtime that is going down drops the task at once.
+        // Not under the lock, and neither is the abort: a runtime that is going down drops the task at once.
         let task = tokio::spawn(Task { future: Box::pin(future), _part: part });
         let mut state = self.lock();
-        if state.closed {
-            task.abort();
-        } else if let Some(handle) = state.parts.get_mut(&no) {
+        let closed = state.closed;
+        if let Some(handle) = state.parts.get_mut(&no).filter(|_| !closed) {
             *handle = Some(task.abort_handle());
+        }
+        drop(state);
+        if closed {
+            task.abort();
         }
         task
     }

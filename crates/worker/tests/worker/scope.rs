@@ -221,6 +221,23 @@ async fn tasks_give_results_and_end_with_a_detached_ctx() {
     dropped.await.unwrap();
 }
 
+/// S3-15: what is started while the program goes down is dropped at once, and waits for nobody.
+#[test]
+fn a_task_of_a_runtime_that_is_gone_never_runs() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let handle = runtime.handle().clone();
+    let _entered = handle.enter();
+    drop(runtime);
+    let ctx = ActivityCtx::detached();
+    let (task, mut dropped) = guard();
+    let task = ctx.spawn(async move {
+        let _task = task;
+        pending::<()>().await;
+    });
+    dropped.try_recv().unwrap();
+    assert!(task.is_finished());
+}
+
 /// S3-12, S3-16: cancelling all attempts reaches the code and the tasks of each; they end as they like.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_all_reaches_every_attempt_and_its_tasks() {
