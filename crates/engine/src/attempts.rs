@@ -31,7 +31,7 @@ impl Task {
         }
     }
 
-    fn outcome(&self, result: Result<Payload, Failure>, retry: RetryState) -> Outcome {
+    pub(crate) fn outcome(&self, result: Result<Payload, Failure>, retry: RetryState) -> Outcome {
         match result {
             Ok(result) => Outcome::Completed(result),
             Err(failure) => {

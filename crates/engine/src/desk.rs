@@ -92,6 +92,13 @@ impl Desk {
         self.tasks.get(&(run, seq))
     }
 
+    /// The task of an activity by its id.
+    pub(crate) fn find(&self, run: RunNo, activity_id: &str) -> Option<&Task> {
+        let seqs = self.of_run.get(&run)?;
+        let tasks = seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq)));
+        tasks.into_iter().find(|task| task.command.id.to_string() == activity_id)
+    }
+
     /// A task that runs this very attempt.
     pub(crate) fn attempting(&mut self, run: RunNo, seq: Seq, attempt: u32) -> Option<(&mut Task, Attempting)> {
         let task = self.tasks.get_mut(&(run, seq)).filter(|task| task.attempt == attempt)?;

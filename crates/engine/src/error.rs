@@ -69,6 +69,16 @@ pub enum EngineError {
         /// Those that are open.
         open: String,
     },
+    /// The run has no such activity pending.
+    #[error(
+        "the run of workflow id {workflow_id:?} has no activity {activity_id:?} pending: it has a result, was cancelled, or never was"
+    )]
+    NoSuchActivity {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The id asked for.
+        activity_id: Name,
+    },
     /// The promise was resolved before.
     #[error("promise {0:?} was resolved before; the first resolution holds")]
     AlreadyResolved(Name),

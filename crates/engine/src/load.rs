@@ -32,7 +32,7 @@ pub(crate) enum Loaded {
 
 /// A run that was played again.
 pub(crate) enum Replayed {
-    Ready(Body),
+    Ready(Box<Body>),
     Stuck(String),
     Lost,
 }
@@ -62,7 +62,7 @@ impl Inner {
             Err(reason) => return Ok(Loaded::Stuck(reason)),
         };
         state.reread(mail);
-        Ok(Loaded::Ready(Box::new(body)))
+        Ok(Loaded::Ready(body))
     }
 
     fn unseen(&self, run: RunNo) -> Result<Result<Vec<(MailNo, Job)>, String>, StoreError> {
@@ -125,7 +125,7 @@ impl Inner {
                 }
             }
             if last {
-                return Ok(Replayed::Ready(Body { about, run, book, held: Vec::new(), player }));
+                return Ok(Replayed::Ready(Box::new(Body { about, run, book, held: Vec::new(), player })));
             }
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dacapo_core::{
-    Failure, FailureKind, Headers, Inspection, Job, Name, Outcome, Payload, Query, Resolution, Seq, Signal, Update,
+    Failure, FailureKind, Headers, Inspection, Job, Name, Outcome, Payload, Query, Resolution, RetryState, Seq, Signal,
+    Update,
 };
 use dacapo_store::{NewMail, Posted, Refused, RunFilter, RunNo, RunRow, Status, StoreError, Write, Written};
 use tokio::sync::oneshot;
@@ -103,6 +104,36 @@ impl Engine {
         let job = Job::Resolve { seq, resolution: Resolution::Promise(Outcome::from(result)) };
         let posted = self.post_to(&row, format!("promise:{}", seq.0).into(), job).await?;
         if posted.fresh { Ok(()) } else { Err(EngineError::AlreadyResolved(promise)) }
+    }
+
+    /// Gives a pending activity its result from outside. It is durable when this answers, an attempt that runs is given up,
+    /// and there is no further one. The first result holds.
+    pub async fn complete_activity(
+        &self,
+        of: &RunId,
+        activity_id: Name,
+        result: Result<Payload, Failure>,
+    ) -> Result<(), EngineError> {
+        check_name("an activity id", &activity_id)?;
+        if let Ok(payload) = &result {
+            self.inner.check_size("the result of an activity", payload)?;
+        }
+        let row = self.open_row(of)?;
+        let missing =
+            || EngineError::NoSuchActivity { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() };
+        let task = self.inner.desk().find(row.no, &activity_id).cloned().ok_or_else(missing)?;
+        let seq = task.command.seq;
+        let outcome = task.outcome(result, RetryState::NonRetryableFailure);
+        let job = encode(Job::Resolve { seq, resolution: Resolution::Activity(outcome) });
+        let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: self.inner.host.now(), job };
+        match self.inner.write(Write::Post { run: row.no, mail, ended: Some(task.no) }).await {
+            Ok(_) => {
+                self.inner.cancel_task(row.no, seq, false);
+                Ok(())
+            }
+            Err(StoreError::Refused(Refused::NoSuchTask)) => Err(missing()),
+            Err(error) => Err(named(error, &row)),
+        }
     }
 
     /// Asks a live run a question. It sees all that was acknowledged before.

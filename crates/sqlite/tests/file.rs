@@ -4,9 +4,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
-use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_core::{IdReuse, Name, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Conflict, NewRun, RunFilter, Runs, StoreError, Turns, Write, Writes, Written};
+use dacapo_store::{
+    Conflict, Mail, NewRun, NewTask, RunFilter, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite, Turns, Write,
+    Writes, Written,
+};
 use tempfile::TempDir;
 
 fn folder() -> (TempDir, String) {
@@ -202,4 +205,63 @@ fn a_file_that_is_no_longer_served_is_whole_by_itself() {
     fs::copy(&path, &copy).unwrap();
     let copy = SqliteStore::open_read_only(copy.to_str().unwrap()).unwrap();
     assert_eq!(copy.count(&RunFilter::default()).unwrap(), 20);
+}
+
+/// S4-44
+#[test]
+fn a_batch_that_fails_at_its_last_command_stores_nothing() {
+    let (_folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    let Written::Started { run, .. } = start(&store, 1).unwrap() else { panic!("a start is answered with a run") };
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let trap =
+        "CREATE TRIGGER trap BEFORE INSERT ON tasks WHEN NEW.seq = 99 BEGIN SELECT RAISE(ABORT, 'the last'); END";
+    file.execute_batch(trap).unwrap();
+    let before = store.run(run.run).unwrap();
+    let task = |seq| NewTask {
+        seq: Seq(seq),
+        queue: "main".into(),
+        ready: Timestamp::default(),
+        priority: 0,
+        position: seq as u32,
+    };
+    let turn = TurnWrite { tasks: (0..100).map(task).collect(), ..turn_of(run.run, 0) };
+    let (told, answer) = mpsc::channel();
+    store.submit(Write::Turn(Box::new(turn)), Box::new(move |result| told.send(result).unwrap()));
+    assert!(answer.recv().unwrap().unwrap_err().to_string().contains("the last"));
+    assert_eq!(store.run(run.run).unwrap(), before);
+    assert_eq!((store.tasks_of(run.run).unwrap(), store.unseen(run.run).unwrap().len()), (Vec::new(), 1));
+    let mut turns = 0;
+    store
+        .turns(run.run, 0, &mut |_, _| {
+            turns += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(turns, 0);
+}
+
+fn turn_of(run: RunNo, turn: u64) -> TurnWrite {
+    TurnWrite {
+        run: TurnOf::Run(run),
+        node: Default::default(),
+        epoch: Default::default(),
+        turn,
+        at: Timestamp::default(),
+        record: vec![1],
+        tasks: Vec::new(),
+        ended_tasks: Vec::new(),
+        ended_activities: Vec::new(),
+        timers: Vec::new(),
+        ended_timers: Vec::new(),
+        taken: Vec::new(),
+        arrived: Vec::new(),
+        outcomes: Vec::new(),
+        children: Vec::new(),
+        sends: Vec::new(),
+        attributes: Vec::new(),
+        memo: None,
+        published: None,
+        close: None,
+    }
 }

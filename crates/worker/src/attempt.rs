@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::thread::Thread;
 
 use dacapo_core::{Failure, Payload};
 use tokio::task::AbortHandle;
 
+use crate::scope::Part;
 use crate::{Activity, ActivityBody, ActivityCtx, ActivityFuture};
 
 type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
@@ -36,6 +38,8 @@ pub struct Grip {
 struct State {
     done: Option<Done>,
     task: Option<AbortHandle>,
+    /// The thread on which it blocks.
+    thread: Option<Thread>,
 }
 
 impl Attempt {
@@ -47,17 +51,18 @@ impl Attempt {
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
         let grip = Grip::new(ctx.clone(), Box::new(done));
+        let part = ctx.scope().code();
         let code = match activity.body() {
             ActivityBody::Async(body) => {
                 let body = body.clone();
-                AttemptCode::Async(Box::pin(caught(async move { body(ctx, input).await })))
+                let run: ActivityFuture = Box::pin(async move { body(ctx, input).await });
+                let code = Code { run, _part: part };
+                AttemptCode::Async(Box::pin(caught(code.run_to_end())))
             }
             ActivityBody::Blocking(body) => {
-                let body = body.clone();
-                AttemptCode::Blocking(Box::new(move || {
-                    let result = catch_unwind(AssertUnwindSafe(|| body(ctx, input)));
-                    result.unwrap_or_else(|panic| Err(panicked(panic)))
-                }))
+                let (body, state) = (body.clone(), grip.state.clone());
+                let code = Code { run: move || body(ctx, input), _part: part };
+                AttemptCode::Blocking(Box::new(move || on_this_thread(&state, code)))
             }
         };
         Self { code, grip }
@@ -69,8 +74,9 @@ impl Attempt {
         future: ActivityFuture,
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
+        let code = Code { run: future, _part: ctx.scope().code() };
         let grip = Grip::new(ctx, Box::new(done));
-        Self { code: AttemptCode::Async(Box::pin(caught(future))), grip }
+        Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()))), grip }
     }
 
     /// A hold on it.
@@ -86,7 +92,7 @@ impl Attempt {
 
 impl Grip {
     fn new(ctx: ActivityCtx, done: Done) -> Self {
-        Self { ctx, state: Arc::new(Mutex::new(State { done: Some(done), task: None })) }
+        Self { ctx, state: Arc::new(Mutex::new(State { done: Some(done), task: None, thread: None })) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -104,9 +110,11 @@ impl Grip {
     /// The task that runs it. If it was given up on meanwhile, the task ends.
     pub(crate) fn runs_as(&self, task: AbortHandle) {
         let mut state = self.lock();
-        match state.done {
-            Some(_) => state.task = Some(task),
-            None => task.abort(),
+        let given_up = state.done.is_none();
+        state.task = Some(task.clone());
+        drop(state);
+        if given_up {
+            task.abort();
         }
     }
 
@@ -125,17 +133,83 @@ impl Grip {
         self.ctx.cancel(reason);
     }
 
-    /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.
-    pub fn give_up(&self, reason: &str) {
-        let mut state = self.lock();
-        let (done, task) = (state.done.take(), state.task.take());
+    /// Stops the attempt wherever it can be stopped: its task and those that it started are dropped at their next await, and
+    /// a thread that is parked is woken to see that it is no longer wanted. Code that does neither runs on; no thread is
+    /// ever killed. Can be called again.
+    pub fn interrupt(&self) {
+        let state = self.lock();
+        let (task, thread) = (state.task.clone(), state.thread.clone());
         drop(state);
-        drop(done);
-        self.ctx.cancel(reason);
+        self.ctx.scope().close();
         if let Some(task) = task {
             task.abort();
         }
+        if let Some(thread) = thread {
+            thread.unpark();
+        }
     }
+
+    /// Whether nothing of the attempt runs any more, neither its code nor a task that it started.
+    pub fn has_ended(&self) -> bool {
+        self.ctx.scope().has_ended()
+    }
+
+    /// Calls this once nothing of the attempt runs any more; at once, if so. It is called by whatever thread sees the end.
+    pub fn on_end(&self, hook: impl FnOnce() + Send + 'static) {
+        self.ctx.scope().on_end(Box::new(hook));
+    }
+
+    /// Where the attempt is, as far as is known.
+    pub fn place(&self) -> String {
+        let attempt = self.ctx.info().attempt;
+        let (code, tasks) = self.ctx.scope().parts();
+        let code = match (code, &self.lock().thread) {
+            (false, _) => "its code has ended".to_owned(),
+            (true, None) => "a task of the runtime".to_owned(),
+            (true, Some(thread)) => {
+                format!("on thread {} ({:?})", thread.name().unwrap_or("without a name"), thread.id())
+            }
+        };
+        let tasks = match tasks {
+            0 => String::new(),
+            1 => ", one task that it started runs".to_owned(),
+            tasks => format!(", {tasks} tasks that it started run"),
+        };
+        format!("attempt {attempt}, {code}{tasks}")
+    }
+
+    /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.
+    pub fn give_up(&self, reason: &str) {
+        let done = self.lock().done.take();
+        drop(done);
+        self.ctx.cancel(reason);
+        self.interrupt();
+    }
+}
+
+/// The code of an attempt and its part in the scope, in the order in which they are dropped.
+struct Code<C> {
+    run: C,
+    _part: Part,
+}
+
+impl Code<ActivityFuture> {
+    async fn run_to_end(mut self) -> Result<Payload, Failure> {
+        self.run.as_mut().await
+    }
+}
+
+/// Runs code that blocks, on a thread that can be found meanwhile.
+fn on_this_thread(
+    state: &Mutex<State>,
+    code: Code<impl FnOnce() -> Result<Payload, Failure>>,
+) -> Result<Payload, Failure> {
+    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    lock().thread = Some(std::thread::current());
+    let Code { run, _part } = code;
+    let result = catch_unwind(AssertUnwindSafe(run));
+    lock().thread = None;
+    result.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
 /// The future, with a panic as a failure that is worth another try.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use dacapo_core::{Cancelled, Name, Payload, Timestamp};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::scope::Scope;
 
 /// Takes the progress that an attempt reports.
 pub type Heartbeats = Arc<dyn Fn(Payload) + Send + Sync>;
@@ -44,12 +47,13 @@ struct Inner {
     info: ActivityInfo,
     heartbeats: Heartbeats,
     cancelled: watch::Sender<Option<Cancelled>>,
+    scope: Arc<Scope>,
 }
 
 impl ActivityCtx {
     /// The ctx of an attempt that begins now.
     pub fn new(info: ActivityInfo, heartbeats: Heartbeats) -> Self {
-        Self(Arc::new(Inner { info, heartbeats, cancelled: watch::Sender::new(None) }))
+        Self(Arc::new(Inner { info, heartbeats, cancelled: watch::Sender::new(None), scope: Arc::default() }))
     }
 
     /// A ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless activity,
@@ -89,6 +93,23 @@ impl ActivityCtx {
         reason.unwrap_or(Cancelled { reason: String::new() })
     }
 
+    /// Starts a task of the attempt on its runtime. It ends with the attempt, however that ends: at its next await it is
+    /// dropped. Await the handle for what must be done; with this ctx the task sees whether the attempt is still wanted.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.0.scope.spawn(future)
+    }
+
+    pub(crate) fn scope(&self) -> &Arc<Scope> {
+        &self.0.scope
+    }
+
     /// Tells the attempt that it is no longer wanted. The first reason stays.
     pub fn cancel(&self, reason: impl Into<String>) {
         self.0.cancelled.send_if_modified(|cancelled| match cancelled {
@@ -98,6 +119,13 @@ impl ActivityCtx {
                 true
             }
         });
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A ctx that belongs to no attempt has no code to end with.
+        self.scope.close();
     }
 }
 

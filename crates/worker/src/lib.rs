@@ -2,20 +2,36 @@
 //!
 //! Turns are played on bare threads ([`TurnPool`]), outside any async runtime, so that a foreign timer or spawn in
 //! workflow code panics at the call instead of deciding something. Attempts of activities are tasks of the program's
-//! own runtime ([`Attempts`]), where they may do as they like.
+//! own runtime ([`Attempts`]), where they may do as they like; what they start there ends with them.
+//!
+//! Code that was asked to stop and runs on is looked after by [`Zombies`], by the deadlines of [`Termination`]. All settings
+//! are rows of one table ([`AppSettings`], `docs/settings.md`). None of these has a clock, a thread or an environment of its
+//! own: time and variables are arguments, so that they hold for every backend and tests are exact.
 
 mod activity;
 mod attempt;
 mod attempts;
 mod ctx;
 mod deadlock;
+mod interrupt;
 mod pool;
 mod registry;
+mod scope;
+mod settings;
+mod termination;
+mod zombies;
 
 pub use activity::{Activity, ActivityBody, ActivityFuture};
 pub use attempt::{Attempt, AttemptCode, Grip};
 pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
 pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
+pub use interrupt::{Interrupt, StuckTurn};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
+pub use settings::{
+    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, Scope, Setting, SettingError,
+    SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
+};
+pub use termination::{Act, Termination, TerminationState};
+pub use zombies::{Ailing, Effects, Entity, EntityKind, Health, TerminationId, Verdict, Wait, Zombies};

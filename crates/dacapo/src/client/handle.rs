@@ -154,6 +154,18 @@ impl<O> Handle<O> {
         Ok(self.app.engine().resolve_promise(&self.run, promise.into_name(), Err(failure.into())).await?)
     }
 
+    /// Gives a pending activity its result from outside, by the id that [`Handle::describe`] shows and
+    /// [`ActivityInfo`](crate::ActivityInfo) holds. An attempt that runs is given up; the first result holds.
+    pub async fn complete_activity<T: Serialize>(&self, activity_id: impl IntoName, result: &T) -> Result<()> {
+        let result = encode(result).map_err(Error::value)?;
+        Ok(self.app.engine().complete_activity(&self.run, activity_id.into_name(), Ok(result)).await?)
+    }
+
+    /// Lets a pending activity fail from outside, for good.
+    pub async fn fail_activity(&self, activity_id: impl IntoName, failure: impl Into<Failure>) -> Result<()> {
+        Ok(self.app.engine().complete_activity(&self.run, activity_id.into_name(), Err(failure.into())).await?)
+    }
+
     /// Asks the run to cancel: its waits fail, and its code may clean up.
     pub async fn cancel(&self, reason: &str) -> Result<()> {
         Ok(self.app.engine().cancel(&self.run, reason).await?)

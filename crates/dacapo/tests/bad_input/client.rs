@@ -126,6 +126,12 @@ fn talking() -> Vec<Row> {
         row!("Handle::resolve_raw", "a large value", "the limit is 10000", s => s.open.resolve_raw("consent", large()).await),
         row!("Handle::reject", "a closed run", "is completed", s => s.closed.reject(CONSENT, Failure::application("no")).await),
         row!("Handle::reject_raw", "another promise", "no open promise", s => s.open.reject_raw("x", Failure::application("no")).await),
+        row!("Handle::complete_activity", "an activity that is not pending", "has no activity", s =>
+            s.open.complete_activity("x", &1).await),
+        row!("Handle::complete_activity", "a large result", "the limit is 10000", s =>
+            s.open.complete_activity("x", &large()).await),
+        row!("Handle::fail_activity", "no id", "an activity id is empty", s =>
+            s.open.fail_activity("", Failure::application("no")).await),
         row!("Handle::cancel", "nobody", "no run of", s => s.nobody.cancel("").await),
         row!("Handle::cancel", "a closed run", "is completed", s => s.closed.cancel("").await),
         row!("Handle::terminate", "nobody", "no run of", s => s.nobody.terminate("").await),

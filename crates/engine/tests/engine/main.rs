@@ -7,6 +7,7 @@ mod continuing;
 mod crashes;
 mod draining;
 mod fences;
+mod from_outside;
 mod heartbeats;
 mod hostile;
 mod kit;

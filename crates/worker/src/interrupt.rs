@@ -1,0 +1,72 @@
+//! Code that can be asked to stop: an attempt of an activity, or a turn of a run. Asking is all there is; no thread is ever
+//! killed.
+
+use std::sync::OnceLock;
+
+use dacapo_core::Watch;
+
+use crate::Grip;
+
+/// Code that can be asked to stop.
+pub trait Interrupt: Send + Sync {
+    /// Tells it that it is no longer wanted.
+    fn cancel(&self, reason: &str);
+    /// Stops it wherever it can be stopped. Can be called again.
+    fn interrupt(&self);
+    /// Where it is, as far as is known.
+    fn place(&self) -> String;
+}
+
+impl Interrupt for Grip {
+    fn cancel(&self, reason: &str) {
+        Self::cancel(self, reason);
+    }
+
+    fn interrupt(&self) {
+        Self::interrupt(self);
+    }
+
+    fn place(&self) -> String {
+        Self::place(self)
+    }
+}
+
+/// A turn that is being played: this one, and none that the run plays later.
+#[derive(Clone, Debug)]
+pub struct StuckTurn {
+    watch: Watch,
+    turn: u64,
+    /// Why it was to stop first. An interrupt must not put another reason in its place.
+    reason: OnceLock<String>,
+}
+
+impl StuckTurn {
+    /// The turn that this run is playing.
+    pub fn new(watch: Watch) -> Self {
+        let turn = watch.turn();
+        Self { watch, turn, reason: OnceLock::new() }
+    }
+
+    fn stop(&self, reason: &str) {
+        if self.watch.turn() == self.turn {
+            self.watch.interrupt(reason);
+        }
+    }
+}
+
+/// A turn has no clean-up of its own: it fails at its next call, and is played again elsewhere.
+impl Interrupt for StuckTurn {
+    fn cancel(&self, reason: &str) {
+        self.stop(self.reason.get_or_init(|| reason.to_owned()));
+    }
+
+    fn interrupt(&self) {
+        self.stop(self.reason.get().map_or("the turn is not wanted any more", String::as_str));
+    }
+
+    fn place(&self) -> String {
+        let unit = self.watch.running().map_or_else(|| "between units".to_owned(), |unit| format!("unit {unit}"));
+        let site = self.watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("last call at {site}"));
+        format!("turn {}, {unit}, {site}", self.turn)
+    }
+}

@@ -1,0 +1,154 @@
+//! What runs for an attempt: its code, and the tasks that its code started. The tasks end with the code, however it ends,
+//! and the attempt has ended when nothing of it runs any more.
+//!
+//! Nobody waits for the tasks: one that neither returns nor awaits would hold up the attempt's result. It is still a part
+//! of the attempt, though, so that whoever terminates the attempt hears of its end only when that task has ended too.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::task::{AbortHandle, JoinHandle};
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// The code of the attempt among its parts.
+const CODE: u64 = 0;
+
+/// All parts of one attempt.
+#[derive(Default)]
+pub(crate) struct Scope(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// No part comes any more, and the tasks were told to end.
+    closed: bool,
+    last: u64,
+    /// What runs. A task that is just being started has no handle yet.
+    parts: BTreeMap<u64, Option<AbortHandle>>,
+    hooks: Vec<Hook>,
+}
+
+impl State {
+    fn has_ended(&self) -> bool {
+        self.closed && self.parts.is_empty()
+    }
+}
+
+impl Scope {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The code of the attempt is about to run. When the part is dropped, it has ended.
+    pub(crate) fn code(self: &Arc<Self>) -> Part {
+        self.lock().parts.insert(CODE, None);
+        Part { scope: self.clone(), no: CODE }
+    }
+
+    /// Starts a task. If the attempt is over, it never runs.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let Some(part) = self.new_part() else {
+            drop(future);
+            let never = tokio::spawn(std::future::pending());
+            never.abort();
+            return never;
+        };
+        let no = part.no;
+        // Not under the lock, and neither is the abort: a runtime that is going down drops the task at once.
+        let task = tokio::spawn(Task { future: Box::pin(future), _part: part });
+        let mut state = self.lock();
+        let closed = state.closed;
+        if let Some(handle) = state.parts.get_mut(&no).filter(|_| !closed) {
+            *handle = Some(task.abort_handle());
+        }
+        drop(state);
+        if closed {
+            task.abort();
+        }
+        task
+    }
+
+    fn new_part(self: &Arc<Self>) -> Option<Part> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        state.last += 1;
+        let no = state.last;
+        state.parts.insert(no, None);
+        Some(Part { scope: self.clone(), no })
+    }
+
+    /// The attempt is over: its tasks end at their next await.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let tasks: Vec<AbortHandle> = state.parts.values_mut().filter_map(Option::take).collect();
+        let hooks = if state.has_ended() { std::mem::take(&mut state.hooks) } else { Vec::new() };
+        drop(state);
+        tasks.iter().for_each(AbortHandle::abort);
+        hooks.into_iter().for_each(|hook| hook());
+    }
+
+    /// Whether nothing of the attempt runs any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().has_ended()
+    }
+
+    /// Calls this when nothing of the attempt runs any more; at once, if so.
+    pub(crate) fn on_end(&self, hook: Hook) {
+        let mut state = self.lock();
+        match state.has_ended() {
+            true => {
+                drop(state);
+                hook();
+            }
+            false => state.hooks.push(hook),
+        }
+    }
+
+    /// Whether the code runs, and how many tasks.
+    pub(crate) fn parts(&self) -> (bool, usize) {
+        let state = self.lock();
+        let code = state.parts.contains_key(&CODE);
+        (code, state.parts.len() - usize::from(code))
+    }
+}
+
+/// One part of an attempt, until it is dropped.
+pub(crate) struct Part {
+    scope: Arc<Scope>,
+    no: u64,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let mut state = self.scope.lock();
+        state.parts.remove(&self.no);
+        let over = self.no == CODE || state.has_ended();
+        drop(state);
+        if over {
+            self.scope.close();
+        }
+    }
+}
+
+/// A task of an attempt. The future goes first, so that the part outlives all that the task owned.
+struct Task<F> {
+    future: Pin<Box<F>>,
+    _part: Part,
+}
+
+impl<F: Future> Future for Task<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.future.as_mut().poll(cx)
+    }
+}

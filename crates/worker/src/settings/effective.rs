@@ -1,0 +1,284 @@
+//! What holds in the end: every setting, its value, and who said so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+use dacapo_core::Name;
+
+use super::error::{SettingError, SettingErrors};
+use super::names::{self, PREFIX, TOOLS, queue_variable};
+use super::table::{APPLICATION, AppValues, QUEUE, QueueValues, Scope, Setting, Unit, all_settings};
+use super::value::{self, Reading};
+use super::{AppSettings, Given, QueueSettings, Value};
+
+/// Settings that hold. Prints as a table with one line for each setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Those of the application.
+    pub app: AppValues,
+    /// Those of its queues.
+    pub queues: BTreeMap<Name, QueueValues>,
+    /// All of them, with where they came from.
+    pub rows: Vec<EffectiveRow>,
+}
+
+/// One setting that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveRow {
+    /// The queue, unless it is of the application.
+    pub queue: Option<Name>,
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, as it could be written.
+    pub value: String,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// This variable.
+    Environment(String),
+    /// The program.
+    Code,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Environment(variable) => write!(f, "environment ({variable})"),
+            Self::Code => f.write_str("code"),
+        }
+    }
+}
+
+impl fmt::Display for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cells = self.rows.iter().map(|row| {
+            let scope = row.queue.as_ref().map_or_else(|| "application".to_owned(), |queue| format!("queue {queue:?}"));
+            [scope, row.name.to_owned(), row.value.clone(), row.unit.to_string(), row.origin.to_string()]
+        });
+        let head = ["scope", "setting", "value", "unit", "from"].map(str::to_owned);
+        let cells: Vec<[String; 5]> = std::iter::once(head).chain(cells).collect();
+        let wide = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let (a, b, c, d) = (wide(0), wide(1), wide(2), wide(3));
+        for [scope, name, value, unit, origin] in &cells {
+            writeln!(f, "{scope:<a$}  {name:<b$}  {value:<c$}  {unit:<d$}  {origin}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What one place says: for each setting one value, and the name under which it came.
+#[derive(Default)]
+struct Layer(BTreeMap<&'static str, (u64, String)>);
+
+impl Layer {
+    fn put(&mut self, setting: &'static Setting, by: &str, raw: u64) -> Result<(), SettingError> {
+        let written = |raw| value::written(raw, setting.unit);
+        match self.0.insert(setting.name, (raw, by.to_owned())) {
+            Some((before, one)) if before != raw => Err(SettingError::Conflict {
+                setting: setting.name,
+                one,
+                one_value: written(before),
+                other: by.to_owned(),
+                other_value: written(raw),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the environment says.
+#[derive(Default)]
+struct Environment {
+    app: Layer,
+    all_queues: Layer,
+    queues: BTreeMap<Name, Layer>,
+}
+
+/// What speaks for a setting, the strongest first.
+type Voices<'a> = [(&'a Layer, fn(&str) -> Origin)];
+
+impl Effective {
+    pub(super) fn of(settings: &AppSettings) -> Result<Self, SettingErrors> {
+        let mut errors = queue_errors(&settings.queues);
+        let environment = Environment::read(&settings.environment, &settings.queues, &mut errors);
+        let code = layer_of(&settings.given, None, &mut errors);
+        let from_code: fn(&str) -> Origin = |_| Origin::Code;
+        let from_environment: fn(&str) -> Origin = |by| Origin::Environment(by.to_owned());
+
+        let mut rows = Vec::new();
+        let app = effective(None, APPLICATION, &[(&code, from_code), (&environment.app, from_environment)], &mut rows);
+        let mut queues = BTreeMap::new();
+        for QueueSettings { queue, given } in &settings.queues {
+            let (code, none) = (layer_of(given, Some(queue), &mut errors), Layer::default());
+            let own = environment.queues.get(queue).unwrap_or(&none);
+            let voices = [(&code, from_code), (own, from_environment), (&environment.all_queues, from_environment)];
+            let raw = effective(Some(queue), QUEUE, &voices, &mut rows);
+            errors.extend(disorder(queue, &raw));
+            queues.insert(queue.clone(), QueueValues::read(|name| raw[name]));
+        }
+        match errors.is_empty() {
+            true => Ok(Self { app: AppValues::read(|name| app[name]), queues, rows }),
+            false => Err(SettingErrors(errors)),
+        }
+    }
+}
+
+fn queue_errors(queues: &[QueueSettings]) -> Vec<SettingError> {
+    let mut seen = BTreeSet::new();
+    let judge = |queue: &Name| match (queue.is_empty(), seen.insert(queue.clone())) {
+        (true, _) => Some(SettingError::NamelessQueue),
+        (false, false) => Some(SettingError::QueueTwice { queue: queue.to_string() }),
+        (false, true) => None,
+    };
+    queues.iter().map(|settings| &settings.queue).filter_map(judge).collect()
+}
+
+/// What code gave for a queue, or for the application.
+fn layer_of(given: &Given, queue: Option<&Name>, errors: &mut Vec<SettingError>) -> Layer {
+    let mut layer = Layer::default();
+    for (name, given) in &given.0 {
+        errors.extend(take_given(&mut layer, name, given, queue).err());
+    }
+    layer
+}
+
+fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>) -> Result<(), SettingError> {
+    let by = queue.map_or_else(|| name.to_owned(), |queue| format!("{name} of queue {queue:?}"));
+    let (setting, reading) = names::find(name).ok_or_else(|| unknown(by.clone(), name))?;
+    match (setting.scope, queue) {
+        (Scope::Application, None) | (Scope::Queue, Some(_)) => {}
+        (Scope::Application, Some(queue)) => {
+            return Err(SettingError::NotOfAQueue { by: name.to_owned(), queue: queue.to_string() });
+        }
+        (Scope::Queue, None) => return Err(SettingError::NotOfTheApplication { by }),
+    }
+    let raw = match given {
+        Value::Number(raw) => value::within(setting, &by, *raw)?,
+        Value::Text(text) => value::parse(setting, &by, text, reading)?,
+    };
+    layer.put(setting, &by, raw)
+}
+
+fn unknown(by: String, name: &str) -> SettingError {
+    let nearest = names::nearest(name, all_settings().map(|setting| setting.name));
+    SettingError::Unknown { by, nearest: nearest.map(str::to_owned) }
+}
+
+impl Environment {
+    fn read(variables: &[(OsString, OsString)], queues: &[QueueSettings], errors: &mut Vec<SettingError>) -> Self {
+        let mut environment = Self::default();
+        let mut ours: Vec<(String, &OsStr)> = variables
+            .iter()
+            .map(|(name, text)| (name.to_string_lossy().into_owned(), text.as_os_str()))
+            .filter(|(name, _)| name.starts_with(PREFIX) && !TOOLS.contains(&name.as_str()))
+            .collect();
+        // An environment has no order, and errors should not change theirs.
+        ours.sort();
+        for (variable, text) in ours {
+            errors.extend(environment.take(&variable, text, queues).err());
+        }
+        environment
+    }
+
+    fn take(&mut self, variable: &str, text: &OsStr, queues: &[QueueSettings]) -> Result<(), SettingError> {
+        let (layer, setting, reading) = match variable.strip_prefix(&format!("{PREFIX}QUEUE_")) {
+            Some(rest) => {
+                let (queue, setting, reading) = of_a_queue(variable, rest, queues)?;
+                (self.queues.entry(queue).or_default(), setting, reading)
+            }
+            None => {
+                let name = &variable[PREFIX.len()..];
+                let (setting, reading) = names::find(name).ok_or_else(|| unknown(variable.to_owned(), name))?;
+                let layer = match setting.scope {
+                    Scope::Application => &mut self.app,
+                    Scope::Queue => &mut self.all_queues,
+                };
+                (layer, setting, reading)
+            }
+        };
+        let text = text.to_str().ok_or_else(|| SettingError::NotText {
+            by: variable.to_owned(),
+            value: text.to_string_lossy().into_owned(),
+        })?;
+        layer.put(setting, variable, value::parse(setting, variable, text.trim(), reading)?)
+    }
+}
+
+/// Which queue and which setting a variable is for. `rest` is what follows `DACAPO_QUEUE_`.
+fn of_a_queue(
+    variable: &str,
+    rest: &str,
+    queues: &[QueueSettings],
+) -> Result<(Name, &'static Setting, Reading), SettingError> {
+    let by = || variable.to_owned();
+    let names = || queues.iter().map(|settings| &settings.queue);
+    let tails: Vec<(&Name, &str)> =
+        names().filter_map(|queue| Some((queue, variable.strip_prefix(&queue_variable(queue))?))).collect();
+    let found: Vec<(&Name, &'static Setting, Reading)> = tails
+        .iter()
+        .filter_map(|(queue, tail)| names::find(tail).map(|(setting, reading)| (*queue, setting, reading)))
+        .collect();
+    match (found.as_slice(), tails.as_slice()) {
+        ([(queue, setting, reading)], _) => match setting.scope {
+            Scope::Queue => Ok(((*queue).clone(), setting, *reading)),
+            Scope::Application => Err(SettingError::NotOfAQueue { by: by(), queue: queue.to_string() }),
+        },
+        ([_, _, ..], _) => {
+            let queues = found.iter().map(|(queue, _, _)| queue.to_string()).collect();
+            Err(SettingError::AmbiguousQueue { by: by(), queues })
+        }
+        ([], [.., (_, tail)]) => Err(unknown(by(), tail)),
+        ([], []) => {
+            let lower = rest.to_ascii_lowercase();
+            let ends = |setting: &&Setting| lower.ends_with(&format!("_{}", setting.name));
+            let named = all_settings().find(ends).map_or(rest, |setting| &rest[..rest.len() - setting.name.len() - 1]);
+            let nearest = names::nearest(named, names().map(Name::as_str)).map(str::to_owned);
+            Err(SettingError::UnknownQueue { by: by(), nearest })
+        }
+    }
+}
+
+/// The numbers that hold, by name, with a row for each.
+fn effective(
+    queue: Option<&Name>,
+    table: &'static [Setting],
+    voices: &Voices<'_>,
+    rows: &mut Vec<EffectiveRow>,
+) -> BTreeMap<&'static str, u64> {
+    let mut numbers = BTreeMap::new();
+    for setting in table {
+        let said = voices.iter().find_map(|(layer, origin)| Some((layer.0.get(setting.name)?, origin)));
+        let (raw, origin) = match said {
+            Some(((raw, by), origin)) => (*raw, origin(by)),
+            None => (setting.default, Origin::Default),
+        };
+        numbers.insert(setting.name, raw);
+        let value = value::written(raw, setting.unit);
+        rows.push(EffectiveRow { queue: queue.cloned(), name: setting.name, value, unit: setting.unit, origin });
+    }
+    numbers
+}
+
+/// Settings of a queue that cannot both be meant.
+fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>) -> Vec<SettingError> {
+    let pairs = [("zombie_retry_interval", "zombie_retry_max_delay"), ("zombie_grace_period", "zombie_give_up_after")];
+    let wrong = pairs.into_iter().filter(|(lesser, greater)| raw[lesser] > raw[greater]);
+    let error = |(lesser, greater): (&'static str, &'static str)| SettingError::Disordered {
+        queue: queue.to_string(),
+        lesser,
+        lesser_value: value::written(raw[lesser], Unit::Time),
+        greater,
+        greater_value: value::written(raw[greater], Unit::Time),
+    };
+    wrong.map(error).collect()
+}

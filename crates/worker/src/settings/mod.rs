@@ -1,0 +1,114 @@
+//! Settings: in code, in the environment, or as they come.
+//!
+//! Code goes before the environment, and that before the defaults, in whatever order they are brought. A variable
+//! `DACAPO_<SETTING>` is for the application, or for all queues; `DACAPO_QUEUE_<NAME>_<SETTING>` is for one queue and goes
+//! before it, with the queue's name in capitals and `_` for all but letters and digits ([`queue_variable`]). Nothing is
+//! judged before [`AppSettings::effective`], and then everything: an unknown name, a value out of range or two names of
+//! one setting with two values are errors, never ignored. Nothing here reads the environment by itself.
+
+mod effective;
+mod error;
+mod names;
+mod table;
+mod value;
+mod zombie;
+
+use std::ffi::OsString;
+
+use dacapo_core::Name;
+
+pub use effective::{Effective, EffectiveRow, Origin};
+pub use error::{SettingError, SettingErrors};
+pub use names::queue_variable;
+pub use table::{AppValues, QueueValues, Scope, Setting, Unit, all_settings};
+pub use zombie::ZombieSettings;
+
+/// The settings of an application: its own, and those of its queues. Each setting of the application has a setter.
+#[derive(Clone, Debug, Default)]
+pub struct AppSettings {
+    given: Given,
+    queues: Vec<QueueSettings>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// The settings of one queue. Each setting of a queue has a setter.
+#[derive(Clone, Debug)]
+pub struct QueueSettings {
+    queue: Name,
+    given: Given,
+}
+
+/// What code gave, in order.
+#[derive(Clone, Debug, Default)]
+struct Given(Vec<(String, Value)>);
+
+#[derive(Clone, Debug)]
+enum Value {
+    Number(u64),
+    Text(String),
+}
+
+impl Given {
+    fn number(&mut self, name: &str, number: u64) {
+        self.put(name, Value::Number(number));
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        self.0.retain(|(before, _)| before != name);
+        self.0.push((name.to_owned(), value));
+    }
+}
+
+impl AppSettings {
+    /// An application without queues, all by default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a queue.
+    #[must_use]
+    pub fn queue(mut self, queue: QueueSettings) -> Self {
+        self.queues.push(queue);
+        self
+    }
+
+    /// Brings the environment: `settings.environment(std::env::vars_os())`. What does not begin with `DACAPO_` is left
+    /// alone.
+    #[must_use]
+    pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<OsString>,
+        V: Into<OsString>,
+    {
+        self.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Gives a setting by its name, in any spelling, with a value as an environment would have it: for files and command
+    /// lines. Counts as code.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.given.put(name, Value::Text(value.into()));
+        self
+    }
+
+    /// What holds, and where each of it came from; or all that is wrong.
+    pub fn effective(&self) -> Result<Effective, SettingErrors> {
+        Effective::of(self)
+    }
+}
+
+impl QueueSettings {
+    /// A queue, all by default.
+    pub fn new(queue: impl Into<Name>) -> Self {
+        Self { queue: queue.into(), given: Given::default() }
+    }
+
+    /// Gives a setting by its name, in any spelling, with a value as an environment would have it: for files and command
+    /// lines. Counts as code.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.given.put(name, Value::Text(value.into()));
+        self
+    }
+}

@@ -1,0 +1,212 @@
+//! The one table of all settings. Defaults, limits, what is parsed, what is documented and the fields that a worker reads
+//! all come from here.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::value;
+
+/// One setting, as the table has it. Numbers are in the base of its unit: pieces, nanoseconds or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name, in code and (in capitals, after `DACAPO_`) in the environment.
+    pub name: &'static str,
+    /// Whose setting it is.
+    pub scope: Scope,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// What it is when nobody says otherwise.
+    pub default: u64,
+    /// The least it can be, apart from a 0 that means something.
+    pub least: u64,
+    /// The most it can be.
+    pub most: u64,
+    /// What 0 means, where it means something of its own.
+    pub zero: Option<&'static str>,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+impl Setting {
+    /// What it can be, in words.
+    pub fn allowed(&self) -> String {
+        value::allowed(self)
+    }
+
+    /// A number in the base of its unit, as it could be written.
+    pub fn written(&self, raw: u64) -> String {
+        value::written(raw, self.unit)
+    }
+}
+
+/// Whose setting it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// There is one for the whole program.
+    Application,
+    /// Every queue has its own.
+    Queue,
+}
+
+/// What a setting is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Pieces.
+    Count,
+    /// A span of time.
+    Time,
+    /// Bytes.
+    Bytes,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Application => "application",
+            Self::Queue => "queue",
+        })
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Count => "count",
+            Self::Time => "time",
+            Self::Bytes => "bytes",
+        })
+    }
+}
+
+/// A value as a field has it and as the table has it.
+pub(super) trait Amount {
+    fn from_raw(raw: u64) -> Self;
+    fn into_raw(self) -> u64;
+}
+
+impl Amount for usize {
+    fn from_raw(raw: u64) -> Self {
+        Self::try_from(raw).unwrap_or(Self::MAX)
+    }
+
+    fn into_raw(self) -> u64 {
+        u64::try_from(self).unwrap_or(u64::MAX)
+    }
+}
+
+impl Amount for Duration {
+    fn from_raw(raw: u64) -> Self {
+        Self::from_nanos(raw)
+    }
+
+    fn into_raw(self) -> u64 {
+        u64::try_from(self.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+const HOUR: u64 = 3_600 * S;
+const YEAR: u64 = 365 * 24 * HOUR;
+const MIB: u64 = 1 << 20;
+const MANY: u64 = 1_000_000;
+
+/// A table, the struct that a worker reads, and the setters by which code gives values. A macro, because each row must be
+/// all three and a row that was forgotten in one of them would go unnoticed.
+macro_rules! settings {
+    ($scope:ident, $rows:ident, $values:ident, $builder:ident; $(
+        $(#[doc = $about:literal])+ $name:ident: $kind:ty, $unit:ident, $default:expr, $least:expr, $most:expr, $zero:expr;
+    )+) => {
+        pub(super) static $rows: &[Setting] = &[$(Setting {
+            name: stringify!($name),
+            scope: Scope::$scope,
+            unit: Unit::$unit,
+            default: $default,
+            least: $least,
+            most: $most,
+            zero: $zero,
+            about: concat!($($about),+).trim_ascii(),
+        }),+];
+
+        /// What holds, whoever said so: all settings of one scope.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $values {
+            $($(#[doc = $about])+ pub $name: $kind,)+
+        }
+
+        impl $values {
+            pub(super) fn read(raw: impl Fn(&'static str) -> u64) -> Self {
+                Self { $($name: Amount::from_raw(raw(stringify!($name))),)+ }
+            }
+        }
+
+        /// What holds when nobody says anything.
+        impl Default for $values {
+            fn default() -> Self {
+                let of = |name| $rows.iter().find(|row| row.name == name).map_or(0, |row: &Setting| row.default);
+                Self::read(of)
+            }
+        }
+
+        /// Settings in code.
+        impl super::$builder {
+            $(
+                $(#[doc = $about])+
+                #[must_use]
+                pub fn $name(mut self, value: $kind) -> Self {
+                    self.given.number(stringify!($name), value.into_raw());
+                    self
+                }
+            )+
+        }
+    };
+}
+
+settings! { Application, APPLICATION, AppValues, AppSettings;
+    /// After a shutdown has begun, how long until the process ends with exit code 1, finished or not.
+    force_exit_timeout: Duration, Time, 60 * S, MS, YEAR, None;
+    /// How many runs stay in memory between their turns.
+    cache_size: usize, Count, 10_000, 1, 100 * MANY, Some("every turn is played from the beginning");
+    /// The most bytes of one payload.
+    payload_limit: usize, Bytes, 2 * MIB, 1, 1 << 30, None;
+    /// The most messages that wait for one run; the sender of one more is refused.
+    mail_limit: usize, Count, 200_000, 1, 100 * MANY, None;
+    /// How many results one turn takes at most.
+    completions_per_turn: usize, Count, 256, 1, MANY, None;
+    /// How many threads play turns.
+    turn_threads: usize, Count, 0, 1, 10_000, Some("one for each core, and one more");
+}
+
+settings! { Queue, QUEUE, QueueValues, QueueSettings;
+    /// How many turns of workflows are played at a time.
+    max_concurrent_workflows: usize, Count, 200, 1, MANY, None;
+    /// How many attempts of activities run at a time.
+    max_concurrent_activities: usize, Count, 200, 1, MANY, None;
+    /// How long a turn may take before it is a deadlock.
+    workflow_deadlock_timeout: Duration, Time, 2 * S, MS, YEAR, Some("turns are not watched");
+    /// The longest time for which reported progress is held back, whatever the heartbeat timeout.
+    max_heartbeat_throttle_interval: Duration, Time, 60 * S, MS, YEAR, Some("every report is stored");
+    /// How long reported progress is held back where an activity has no heartbeat timeout.
+    default_heartbeat_throttle_interval: Duration, Time, 30 * S, MS, YEAR, Some("every report is stored");
+    /// At shutdown, how long work may go on before it is cancelled.
+    shutdown_grace_period: Duration, Time, 10 * S, MS, YEAR, Some("work is cancelled at once");
+    /// At shutdown, how long cancelled work is waited for.
+    shutdown_force_timeout: Duration, Time, 5 * S, MS, YEAR, Some("nothing is waited for");
+    /// How many zombies shut the application down.
+    max_zombie_count: usize, Count, 10, 1, MANY, Some("never");
+    /// After a request to stop, how long until the first retry.
+    zombie_retry_interval: Duration, Time, S, MS, YEAR, None;
+    /// The longest time between two retries.
+    zombie_retry_max_delay: Duration, Time, 60 * S, MS, YEAR, None;
+    /// After a request to stop, how long until code that runs on counts as a zombie and is reported.
+    zombie_grace_period: Duration, Time, 10 * S, MS, YEAR, Some("it counts at once");
+    /// After a request to stop, how long until retries end and the code counts as leaked.
+    zombie_give_up_after: Duration, Time, HOUR, MS, YEAR, None;
+    /// At shutdown, how long terminations that are under way are waited for.
+    zombie_shutdown_timeout: Duration, Time, 30 * S, MS, YEAR, Some("nothing is waited for");
+}
+
+/// Every setting there is: those of the application, then those of each queue.
+pub fn all_settings() -> impl Iterator<Item = &'static Setting> {
+    APPLICATION.iter().chain(QUEUE)
+}

@@ -1,0 +1,137 @@
+//! Values as people write them: `200`, `1_000`, `1.5s`, `250ms`, `2MiB`.
+
+use super::error::SettingError;
+use super::table::{Setting, Unit};
+
+const TIMES: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// How a name asks its value to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As its unit wants it.
+    Plain,
+    /// A bare number of milliseconds, because the name ends in `_ms`.
+    Millis,
+}
+
+/// Reads a value, and holds it against what is allowed. `by` is the name under which it was given.
+pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Reading) -> Result<u64, SettingError> {
+    let raw = match (setting.unit, reading) {
+        (Unit::Count, _) => whole(text),
+        (Unit::Bytes, _) => whole(text).or_else(|| scaled(text, &SIZES)),
+        (Unit::Time, Reading::Plain) => scaled(text, &TIMES).or_else(|| whole(text).filter(|number| *number == 0)),
+        (Unit::Time, Reading::Millis) => whole(text).map(|millis| millis.saturating_mul(1_000_000)),
+    };
+    let (by, value) = (by.to_owned(), text.to_owned());
+    match (raw, setting.unit, reading) {
+        (Some(raw), _, _) => within(setting, &by, raw),
+        (None, Unit::Count, _) => Err(SettingError::NotACount { by, value, allowed: allowed(setting) }),
+        (None, Unit::Bytes, _) => Err(SettingError::NotBytes { by, value, allowed: allowed(setting) }),
+        (None, Unit::Time, Reading::Plain) => Err(SettingError::NotATime { by, value, allowed: allowed(setting) }),
+        (None, Unit::Time, Reading::Millis) => Err(SettingError::NotMillis { by, value, allowed: allowed(setting) }),
+    }
+}
+
+/// The value, if it is allowed.
+pub(super) fn within(setting: &'static Setting, by: &str, raw: u64) -> Result<u64, SettingError> {
+    let meant = raw == 0 && setting.zero.is_some();
+    if meant || (setting.least..=setting.most).contains(&raw) {
+        return Ok(raw);
+    }
+    let (value, allowed) = (written(raw, setting.unit), allowed(setting));
+    Err(SettingError::OutOfRange { by: by.to_owned(), value, allowed })
+}
+
+/// What a setting can be, in words.
+pub(super) fn allowed(setting: &Setting) -> String {
+    let [least, most] = [setting.least, setting.most].map(|raw| written(raw, setting.unit));
+    match setting.zero {
+        Some(meaning) => format!("{least} to {most}, or 0: {meaning}"),
+        None => format!("{least} to {most}"),
+    }
+}
+
+/// A value in the largest unit that holds it without a rest. What is written can be read.
+pub(super) fn written(raw: u64, unit: Unit) -> String {
+    let in_largest = |units: &[(&str, u64)]| {
+        let fits = units.iter().rev().find(|(_, size)| raw.is_multiple_of(*size));
+        fits.map_or_else(|| raw.to_string(), |(name, size)| format!("{}{name}", raw / size))
+    };
+    match unit {
+        _ if raw == 0 => "0".to_owned(),
+        Unit::Count => raw.to_string(),
+        Unit::Time => in_largest(&TIMES),
+        Unit::Bytes if raw < 1 << 10 => raw.to_string(),
+        Unit::Bytes => in_largest(&SIZES),
+    }
+}
+
+fn whole(text: &str) -> Option<u64> {
+    let inner = text.starts_with(|c: char| c.is_ascii_digit()) && text.ends_with(|c: char| c.is_ascii_digit());
+    let digits: String = text.chars().filter(|c| *c != '_').collect();
+    (inner && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+/// `1.5s`, by a table of units. More decimals than the unit has are refused, not rounded.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(end);
+    let (_, size) = units.iter().find(|(name, _)| *name == unit)?;
+    let (units, decimals) = match number.trim_end().split_once('.') {
+        Some((units, decimals)) => (units, decimals),
+        None => (number.trim_end(), "0"),
+    };
+    let all_digits = !decimals.is_empty() && decimals.bytes().all(|byte| byte.is_ascii_digit());
+    let scale = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let part = u128::from(*size).checked_mul(decimals.parse().ok().filter(|_| all_digits)?)?;
+    let rest = part.is_multiple_of(scale).then_some(part / scale)?;
+    let raw = u128::from(whole(units)?) * u128::from(*size) + rest;
+    Some(u64::try_from(raw).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_unit_and_never_rounded() {
+        let read = |text| scaled(text, &TIMES);
+        assert_eq!(read("1.5s"), Some(1_500_000_000));
+        assert_eq!(read("250 ms"), Some(250_000_000));
+        assert_eq!(read("1h"), Some(3_600_000_000_000));
+        assert_eq!(read("0.000000001s"), Some(1));
+        let unreadable =
+            ["0.0000000001s", "1.s", ".5s", "s", "-1s", "+1s", "1 s s", "1week", "1e3s", "", "_1s", "1.+5s", "٣s"];
+        assert_eq!(unreadable.map(read), [None; 13]);
+        assert_eq!(read("99999999999999999999d"), Some(u64::MAX), "too much is too much, not unreadable");
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for raw in [1, 999, 1_000, 1_500_000, 2_000_000_000, 60_000_000_000, 90_000_000_000, 86_400_000_000_000] {
+            assert_eq!(scaled(&written(raw, Unit::Time), &TIMES), Some(raw));
+        }
+        for raw in [1, 1023, 1024, 1500, 2 << 20, 5 << 30] {
+            let text = written(raw, Unit::Bytes);
+            assert_eq!(whole(&text).or_else(|| scaled(&text, &SIZES)), Some(raw), "{text}");
+        }
+        assert_eq!(written(90_000_000_000, Unit::Time), "90s");
+        assert_eq!(written(3_600_000_000_000, Unit::Time), "1h");
+        assert_eq!(written(2 << 20, Unit::Bytes), "2MiB");
+    }
+
+    #[test]
+    fn counts_are_digits_and_underscores_between_them() {
+        assert_eq!(["1_000", "007", "0"].map(whole), [Some(1_000), Some(7), Some(0)]);
+        assert_eq!(["_1", "1_", "", "1.5", "-1", "+1", " 1", "1k"].map(whole), [None; 8]);
+    }
+}

@@ -1,0 +1,8 @@
+//! What a worker is made of, without a backend: settings, terminations and attempts.
+
+mod log;
+mod scope;
+mod settings;
+mod settings_page;
+mod stubborn;
+mod zombies;

@@ -1,0 +1,57 @@
+//! `docs/settings.md` is written from the table of settings, by `UPDATE_EXPECT=1 cargo test -p dacapo-worker`.
+
+use std::fmt::Write;
+
+use dacapo_worker::{AppSettings, EffectiveRow, QueueSettings, Scope, Setting, all_settings};
+use expect_test::expect_file;
+
+const HEAD: &str = "# Settings
+
+Every setting of a worker, with its default and its unit. This page is written from the table in the code and checked by
+the test `the_page_of_settings_is_the_table`.
+
+A setting can be made in code, in the environment, or left alone; code goes before the environment, and that before the
+default. In code every setting is a setter of `AppSettings` or `QueueSettings`, and `set` takes any spelling of the name
+with the value as text. In the environment a setting is called `DACAPO_` and its name in capitals. A setting of a queue
+holds for all queues then; for one queue it is `DACAPO_QUEUE_`, the queue's name, `_` and the setting, and goes before the
+one for all. A queue's name is written in capitals there, with `_` for all but letters and digits: `orders-eu` becomes
+`ORDERS_EU`. Where two queues of a program come out the same, a variable for either is refused: set them in code.
+
+A time is a number with its unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, as in `1.5s`. Every time has a second name that
+ends in `_ms` (`forceExitTimeoutMs`, `DACAPO_FORCE_EXIT_TIMEOUT_MS`) and takes a bare number of milliseconds. A size is a
+number of bytes, or one with `KiB`, `MiB` or `GiB`. A name that nobody knows, a value that is not allowed, and two names of
+one setting with two values are errors, and the program does not start.
+
+`AppSettings::effective` says what holds; printed, it is a table with one line for each setting: whose it is, its name, its
+value, its unit, and where it came from (`default`, `environment` with the variable, `code`).
+";
+
+const FOOT: &str = "
+`zombie_retry_interval` must not be more than `zombie_retry_max_delay`, nor `zombie_grace_period` more than
+`zombie_give_up_after`.
+";
+
+fn section(page: &mut String, title: &str, scope: Scope) {
+    let effective = AppSettings::new().queue(QueueSettings::new("any")).effective().unwrap();
+    let row_of = |setting: &Setting| -> EffectiveRow {
+        let is_it = |row: &&EffectiveRow| row.name == setting.name;
+        effective.rows.iter().find(is_it).unwrap().clone()
+    };
+    writeln!(page, "\n## {title}\n\n| setting | default | unit | allowed | what it is |\n|---|---|---|---|---|")
+        .unwrap();
+    for setting in all_settings().filter(|setting| setting.scope == scope) {
+        let value = row_of(setting).value;
+        let (name, unit, allowed, about) = (setting.name, setting.unit, setting.allowed(), setting.about);
+        writeln!(page, "| `{name}` | {value} | {unit} | {allowed} | {about} |").unwrap();
+    }
+}
+
+/// S3-49, S3-50, S3-51, S3-52, S3-53: the defaults, as documented.
+#[test]
+fn the_page_of_settings_is_the_table() {
+    let mut page = HEAD.to_owned();
+    section(&mut page, "Of the application", Scope::Application);
+    section(&mut page, "Of each queue", Scope::Queue);
+    page.push_str(FOOT);
+    expect_file!["../../../../docs/settings.md"].assert_eq(&page);
+}
