@@ -283,7 +283,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
 
 /// Plays a workflow that makes the call, and gives what is said of it: why the run is stuck, or how it failed.
 fn said(body: fn(Ctx) -> Body) -> String {
-    let mut kit = Kit::new();
+    let mut kit = Kit::new().runs_may_park();
     kit.serve(Workflow::new("bad", move |raw, _| {
         let ctx = Ctx::from(raw);
         async move { body(ctx).await.map(|()| Payload::empty()) }
