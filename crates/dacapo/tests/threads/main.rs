@@ -4,6 +4,6 @@
 mod deadlocks;
 mod deploys;
 mod hammer;
-mod reviewer;
+mod hostile;
 mod sending;
 mod sharing;

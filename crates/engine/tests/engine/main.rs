@@ -10,6 +10,7 @@ mod fences;
 mod heartbeats;
 mod hostile;
 mod kit;
+mod late_answers;
 mod limits;
 mod local;
 mod looking;
