@@ -3,8 +3,10 @@
 use dacapo_core::{Failure, Job, Name, Outcome, Rejected};
 use dacapo_store::{MailNo, TaskNo};
 
+use crate::EngineError;
 use crate::live::Arrival;
 use crate::translate::encode;
+use crate::waits::UpdateStage;
 
 /// What became of an update, as its mail keeps it.
 #[derive(Clone, Debug, PartialEq, minicbor::Encode, minicbor::Decode)]
@@ -13,6 +15,16 @@ pub(crate) enum Answered {
     Completed(#[n(0)] Outcome),
     #[n(1)]
     Rejected(#[n(0)] Failure),
+}
+
+impl Answered {
+    /// What whoever waits for it is told.
+    pub(crate) fn stage(self) -> Result<UpdateStage, EngineError> {
+        match self {
+            Self::Completed(outcome) => Ok(UpdateStage::Completed(outcome.into())),
+            Self::Rejected(failure) => Err(EngineError::UpdateRejected(Box::new(failure))),
+        }
+    }
 }
 
 pub(crate) fn update_key(update: &Name) -> Name {

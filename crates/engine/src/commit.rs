@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dacapo_store::{Refused, StartedRun, StoreError, TimerKind, TimerRow, TurnWritten, Write, Written};
 
+use crate::answered::{Answered, update_key};
 use crate::book::Open;
 use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
@@ -139,6 +140,9 @@ impl Inner {
         let mut waits = self.waits();
         if let Some(next) = written.started.last().filter(|_| !after.left_updates.is_empty()) {
             waits.hand_over(live.no, next.run, &after.left_updates);
+            drop(waits);
+            self.tell_answered(next.run, &after.left_updates);
+            waits = self.waits();
         }
         for update in &after.accepted {
             waits.accepted(live.no, update);
@@ -152,6 +156,17 @@ impl Inner {
         }
         drop(waits);
         self.effects(written);
+    }
+
+    /// The next run may have been faster than whoever handed its waiters over.
+    fn tell_answered(&self, run: dacapo_store::RunNo, updates: &[dacapo_core::Name]) {
+        for update in updates {
+            let mail = self.store.mail(run, &update_key(update)).ok().flatten();
+            let answered = mail.and_then(|mail| mail.outcome).map(|bytes| minicbor::decode::<Answered>(&bytes));
+            if let Some(Ok(answered)) = answered {
+                self.waits().answered(run, update, &answered.stage());
+            }
+        }
     }
 
     pub(crate) fn set_timers(&self, timers: &[TimerRow], ended: &[TimerRow]) {

@@ -3,11 +3,23 @@
 //! `shift <file> <work> <grace ms> <force ms> <force exit ms>`, where the work is `brief` (ends when a file `<file>-go` is
 //! there), `polite` (ends when it is asked to) or `deaf` (never ends).
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::{Context, Result};
 use dacapo::prelude::*;
 
+/// Whether the process hears signals by now: before that, whoever waits for work to begin must not send one.
+static LISTENS: AtomicBool = AtomicBool::new(false);
+
+async fn listening() {
+    while !LISTENS.load(Ordering::Acquire) {
+        tokio::time::sleep(millis(1)).await;
+    }
+}
+
 #[activity]
 async fn brief(file: String) -> Result<String, Failure> {
+    listening().await;
     println!("working");
     while !std::path::Path::new(&format!("{file}-go")).exists() {
         tokio::time::sleep(millis(5)).await;
@@ -17,6 +29,7 @@ async fn brief(file: String) -> Result<String, Failure> {
 
 #[activity]
 async fn polite(ctx: ActivityCtx, _file: String) -> Result<String, Failure> {
+    listening().await;
     println!("working");
     Err(ctx.cancelled().await.into())
 }
@@ -24,6 +37,9 @@ async fn polite(ctx: ActivityCtx, _file: String) -> Result<String, Failure> {
 /// Blocks its thread for ever, whoever asks it to stop.
 #[activity]
 fn deaf(_file: String) -> Result<String, Failure> {
+    while !LISTENS.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
     println!("working");
     loop {
         std::thread::park();
@@ -53,7 +69,12 @@ async fn main() -> Result<()> {
         .serve((shift, brief, polite, deaf))
         .await?;
     app.start(shift, (work.clone(), file.clone())).id("shift").id_conflict(Conflict::UseExisting).await?;
-    let report = app.serve_until_signalled().await?;
+    // Polled once, it listens.
+    let mut served = Box::pin(app.serve_until_signalled());
+    let at_once = std::future::poll_fn(|cx| std::task::Poll::Ready(served.as_mut().poll(cx).is_ready())).await;
+    anyhow::ensure!(!at_once, "nobody has asked it to end yet");
+    LISTENS.store(true, Ordering::Release);
+    let report = served.await?;
     println!("asked to stop: {}, cut off: {}", report.asked_to_stop, report.cut_off.len());
     Ok(())
 }

@@ -358,7 +358,8 @@ impl State {
         let Some(mail) = &mut self.mail else { return Vec::new() };
         let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
         left.sort_by_key(|(came, _)| *came);
-        left.into_iter().map(|(_, update)| *update).collect()
+        // One that came in an earlier turn is recorded there as if it had been accepted; here it was not.
+        left.into_iter().map(|(_, update)| Update { accepted: false, ..*update }).collect()
     }
 
     /// Nothing is runnable any more, so nobody will register a handler for what is left.

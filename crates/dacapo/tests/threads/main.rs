@@ -4,5 +4,6 @@
 mod deadlocks;
 mod deploys;
 mod hammer;
+mod hostile;
 mod sending;
 mod sharing;

@@ -11,6 +11,7 @@ mod from_outside;
 mod heartbeats;
 mod hostile;
 mod kit;
+mod late_answers;
 mod limits;
 mod local;
 mod looking;

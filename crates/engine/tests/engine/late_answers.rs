@@ -1,0 +1,388 @@
+//! What a hostile reader tried with time: answers of the store that come late or not at all, work of the host that
+//! overtakes other work, and a clock that steps back.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use dacapo_core::{Ctx, Failure, Name, Retry, Timestamp, Watch};
+use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, WaitFor, Work};
+use dacapo_store::{
+    Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
+    Timers, Turns, Write, Writes,
+};
+use dacapo_testkit::Stage;
+use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
+
+use crate::kit::{
+    Gate, NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, status, text,
+    update,
+};
+
+/// A store that does some writes at once and answers them when the test says so, or refuses them.
+#[derive(Default)]
+struct Moody {
+    store: MemoryStore,
+    mood: Mutex<Mood>,
+    unanswered: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Mood {
+    #[default]
+    Fair,
+    AnswersPostsLate,
+    AnswersTurnsLate,
+    IsBusyForAttempts,
+    IsFullForTurns,
+}
+
+impl Moody {
+    fn is(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    /// Gives every answer that is late.
+    fn answer(&self) {
+        let unanswered = std::mem::take(&mut *self.unanswered.lock().unwrap());
+        assert!(!unanswered.is_empty(), "no answer is late");
+        unanswered.into_iter().for_each(|answer| answer());
+    }
+}
+
+impl Writes for Moody {
+    fn submit(&self, write: Write, done: Done) {
+        let mood = *self.mood.lock().unwrap();
+        match (mood, &write) {
+            (Mood::AnswersPostsLate, Write::Post { .. }) | (Mood::AnswersTurnsLate, Write::Turn(_)) => {
+                let written = Arc::new(Mutex::new(None));
+                let result = written.clone();
+                self.store.submit(write, Box::new(move |written| *result.lock().unwrap() = Some(written)));
+                let answer = move || done(written.lock().unwrap().take().expect("it is written"));
+                self.unanswered.lock().unwrap().push(Box::new(answer));
+            }
+            (Mood::IsBusyForAttempts, Write::Attempt(_)) => done(Err(StoreError::Busy("a backup runs".into()))),
+            (Mood::IsFullForTurns, Write::Turn(_)) => done(Err(StoreError::Full("no space".into()))),
+            _ => self.store.submit(write, done),
+        }
+    }
+}
+
+impl Runs for Moody {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
+        self.store.run(no)
+    }
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>, StoreError> {
+        self.store.find(workflow_id, run_id)
+    }
+    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
+        self.store.list(filter, before, limit)
+    }
+    fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
+        self.store.count(filter)
+    }
+}
+
+impl Turns for Moody {
+    fn turns(
+        &self,
+        run: RunNo,
+        from: u64,
+        show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.store.turns(run, from, show)
+    }
+}
+
+impl Mail for Moody {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
+        self.store.unseen(run)
+    }
+    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
+        self.store.mail(run, key)
+    }
+    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
+        self.store.with_unseen_mail(limit)
+    }
+}
+
+impl Tasks for Moody {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+        self.store.tasks(queues, above, limit)
+    }
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {
+        self.store.tasks_of(run)
+    }
+}
+
+impl Timers for Moody {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
+        self.store.due(until, limit)
+    }
+    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.store.next_due()
+    }
+}
+
+/// A host that does one piece of work when the test says so, and whose clock the test sets.
+struct Stepwise {
+    now: Mutex<Timestamp>,
+    work: Mutex<VecDeque<Work>>,
+    ids: Mutex<u64>,
+}
+
+impl Stepwise {
+    fn new() -> Arc<Self> {
+        let now = Mutex::new(Timestamp::from_millis(1_000_000));
+        Arc::new(Self { now, work: Mutex::default(), ids: Mutex::default() })
+    }
+
+    /// Does one piece of work. False if there is none.
+    fn step(&self) -> bool {
+        let work = self.work.lock().unwrap().pop_front();
+        work.map(|work| work()).is_some()
+    }
+
+    fn waiting(&self) -> usize {
+        self.work.lock().unwrap().len()
+    }
+
+    /// What came first is done last.
+    fn overtake(&self) {
+        self.work.lock().unwrap().rotate_left(1);
+    }
+
+    fn set(&self, now: Timestamp) {
+        *self.now.lock().unwrap() = now;
+    }
+
+    /// Does all that is left to do now.
+    fn settle(&self, engine: &Engine) {
+        engine.tick();
+        while self.step() {
+            engine.tick();
+        }
+    }
+}
+
+impl Host for Stepwise {
+    fn watch(&self, _: Watch, _: GiveUp) -> Option<WatchedTurn> {
+        None
+    }
+    fn now(&self) -> Timestamp {
+        *self.now.lock().unwrap()
+    }
+    fn play(&self, work: Work) {
+        self.work.lock().unwrap().push_back(work);
+    }
+    fn attempt(&self, attempt: Attempt) {
+        let (code, grip) = attempt.into_parts();
+        let AttemptCode::Blocking(call) = code else { panic!("this host has blocking activities only") };
+        self.play(Box::new(move || grip.finish(call())));
+    }
+    fn wake_at(&self, _: Timestamp) {}
+    fn run_id(&self) -> Name {
+        let mut ids = self.ids.lock().unwrap();
+        *ids += 1;
+        format!("run-{ids}").into()
+    }
+}
+
+fn new() -> NewStart {
+    NewStart { workflow: "w".into(), workflow_id: "a".into(), ..NewStart::default() }
+}
+
+/// The run came back into memory with the mail, and the late answer delivered it once more.
+#[test]
+fn mail_whose_answer_is_late_is_taken_once() {
+    let store = Arc::new(Moody::default());
+    let stage = Stage::over(
+        store.clone(),
+        options().workflow("w", |ctx: Ctx, _| async move {
+            let mut seen = Vec::new();
+            for _ in 0..4 {
+                seen.push(text(&ctx.signal("go").await?.input[0]));
+            }
+            Ok(payload(seen.join(",")))
+        }),
+    );
+    stage.start("w", "a", "").unwrap();
+    stage.settle();
+    stage.engine().evict_idle();
+
+    store.is(Mood::AnswersPostsLate);
+    let to = RunId::of("a");
+    assert!(stage.try_wait(stage.engine().signal(&to, signal_of("go", "one"), None)).is_none());
+    store.is(Mood::Fair);
+    // This wakes the run, which is loaded with both signals, and leaves again.
+    signal(&stage, "a", "go", "two");
+    stage.settle();
+    stage.engine().evict_idle();
+    signal(&stage, "a", "go", "three");
+    stage.settle();
+
+    store.answer();
+    stage.settle();
+    assert_eq!(status(&stage, "a"), Status::Open, "three signals came");
+    signal(&stage, "a", "go", "four");
+    assert_eq!(stage.result("a"), completed("one,two,three,four"));
+}
+
+/// The note of the failed try was refused, and with it the next try was gone.
+#[test]
+fn a_retry_that_could_not_be_noted_because_the_file_was_busy_comes_all_the_same() {
+    let store = Arc::new(Moody::default());
+    let world = World::default();
+    let tries = world.clone();
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move { ctx.activity("work", "x").retry(Retry::exponential()).await })
+        .activity("work", move |_, _| {
+            tries.note("try");
+            if tries.count() == 1 { Err(Failure::application("once more")) } else { Ok(payload("worked")) }
+        });
+    let stage = Stage::over(store.clone(), serve);
+    store.is(Mood::IsBusyForAttempts);
+    stage.start("w", "a", "").unwrap();
+    stage.settle();
+    assert_eq!(world.count(), 1);
+    store.is(Mood::Fair);
+    assert_eq!(stage.result("a"), completed("worked"));
+    assert_eq!(world.count(), 2);
+}
+
+/// The answer of the last turn came after the end of the run, and its activity was tried.
+#[test]
+fn no_activity_begins_after_its_run_was_terminated() {
+    let store = Arc::new(Moody::default());
+    let world = World::default();
+    let tries = world.clone();
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            ctx.activity("work", "").await
+        })
+        .activity("work", move |_, _| {
+            tries.note("try");
+            Ok(payload(""))
+        });
+    let stage = Stage::over(store.clone(), serve);
+    stage.start("w", "a", "").unwrap();
+    stage.settle();
+    store.is(Mood::AnswersTurnsLate);
+    signal(&stage, "a", "go", "");
+    stage.settle();
+    store.is(Mood::Fair);
+    stage.wait(stage.engine().terminate(&RunId::of("a"), "stop")).unwrap();
+    stage.settle();
+
+    store.answer();
+    stage.play_out();
+    assert_eq!((status(&stage, "a"), rows(&stage, "a")), (Status::Terminated, NO_ROWS));
+    assert_eq!(world.count(), 0, "an activity of a run that is over was tried");
+    assert_eq!(stage.engine().runs_in_memory(), 0);
+}
+
+/// A turn that waits for local work is held back; the void turn of the rejected update cleared what it had taken, and when
+/// the store refused it there was nothing left to play it again with.
+#[test]
+fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
+    let store = Arc::new(Moody::default());
+    let gate = Gate::default();
+    let waits = gate.clone();
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move {
+            ctx.on_update("put", |_| Err(Failure::application("never")), |_| async { Ok(payload("")) });
+            ctx.sleep(secs(1)).await?;
+            ctx.local_activity("local", "x").await
+        })
+        .waiting("local", move |_, _| waits.pass());
+    let stage = Stage::over(store.clone(), Options { double_play: false, ..serve });
+    stage.start("w", "a", "").unwrap();
+    stage.settle();
+    stage.advance(secs(1));
+    assert_eq!(describe(&stage, "a").turns, 1, "the second turn is held back");
+    let answer = update(&stage, "a", "u", "put", "x", WaitFor::Completed);
+    assert!(matches!(&answer, Err(EngineError::UpdateRejected(_))), "{answer:?}");
+    store.is(Mood::IsFullForTurns);
+    stage.advance(secs(1));
+    store.is(Mood::Fair);
+    gate.open(Ok(payload("local")));
+    stage.advance(secs(10_000));
+    assert_eq!(stage.result("a"), completed("local"));
+}
+
+/// The result was on its way when the activity was cancelled: nobody waited for it, and nobody took its task away.
+#[test]
+fn a_result_that_crosses_a_cancel_leaves_no_task() {
+    let host = Stepwise::new();
+    let world = World::default();
+    let serving = || {
+        let world = world.clone();
+        let serve = options()
+            .workflow("w", |ctx: Ctx, _| async move {
+                let work = ctx.activity("work", "x");
+                ctx.signal("go").await?;
+                drop(work);
+                ctx.signal("end").await?;
+                Ok(payload("done"))
+            })
+            .activity("work", move |_, _| {
+                world.note("try");
+                Ok(payload(""))
+            });
+        Options { completions_per_turn: 1, ..serve }
+    };
+    let store = Arc::new(MemoryStore::new());
+    let engine = Engine::open(store.clone(), host.clone(), serving()).unwrap();
+    drop(engine.start(new()));
+    host.step();
+    assert_eq!(host.waiting(), 1, "the attempt");
+    let to = RunId::of("a");
+    let mut sent = pin!(engine.signal(&to, signal_of("go", ""), None));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(sent.as_mut().poll(&mut cx).is_pending());
+    host.overtake();
+    while host.step() {}
+    assert!(matches!(sent.as_mut().poll(&mut cx), Poll::Ready(Ok(_))));
+    let run = engine.describe(&to).unwrap();
+    assert_eq!((run.status, run.pending.len(), world.count()), (Status::Open, 0, 1));
+    assert_eq!(store.tasks_of(run.run).unwrap(), []);
+
+    engine.stop();
+    let engine = Engine::open(store, host.clone(), serving()).unwrap();
+    host.settle(&engine);
+    assert_eq!(world.count(), 1, "the next process tries what was cancelled");
+}
+
+/// The child's start was stamped with its parent's time, which was yet to come by the clock that had stepped back.
+#[test]
+fn a_child_is_begun_though_the_clock_steps_back() {
+    let host = Stepwise::new();
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            ctx.child("child", "").await
+        })
+        .workflow("child", |_: Ctx, _| async move { Ok(payload("grown")) });
+    let engine = Engine::open(Arc::new(MemoryStore::new()), host.clone(), serve).unwrap();
+    drop(engine.start(new()));
+    host.settle(&engine);
+    let to = RunId::of("a");
+    let mut sent = pin!(engine.signal(&to, signal_of("go", ""), None));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(sent.as_mut().poll(&mut cx).is_pending());
+    assert!(host.step(), "the signal is posted");
+    assert!(host.step(), "the parent's turn starts the child");
+    host.set(Timestamp::from_millis(1_000_000 - 1000));
+    while host.step() {}
+    for _ in 0..100 {
+        host.set(host.now().after(secs(10)));
+        host.settle(&engine);
+    }
+    assert!(matches!(sent.as_mut().poll(&mut cx), Poll::Ready(Ok(_))));
+    let mut result = pin!(engine.result(&to));
+    let Poll::Ready(result) = result.as_mut().poll(&mut cx) else { panic!("1,000 s later the child has not begun") };
+    assert_eq!(result.unwrap(), completed("grown"));
+}
