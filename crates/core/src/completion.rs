@@ -39,8 +39,7 @@ pub struct TurnDone {
     /// Signals that came to a run which is closed now and that no wait and no handler took, in the order in which they
     /// came: whoever continues the run may hand them on.
     pub leftover: Vec<Signal>,
-    /// When this turn goes on as a new run: updates that nobody has begun to handle. They are that run's, and leave no trace
-    /// in this one.
+    /// When this turn goes on as a new run: updates that nobody has begun to handle. They are that run's to handle.
     pub left_updates: Vec<Update>,
     /// Operations that were open when the run closed and that nobody had detached, by seq. They end with the run, and no
     /// command says so.

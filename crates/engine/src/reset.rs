@@ -117,7 +117,10 @@ impl Inner {
                 }
             }
         }
-        let resolved: BTreeSet<Seq> = later.iter().filter_map(resolves).collect();
+        // Mail that waits goes over with the write; a result among it is known as well.
+        let waiting = self.store.unseen(row.no)?.into_iter().filter_map(|mail| minicbor::decode(&mail.job).ok());
+        let waiting: Vec<Job> = waiting.filter(|job| comes_again(&book, job)).collect();
+        let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
         let run_id = self.host.run_id();
         let seed = Job::Seed { seed: seed_of(&run_id) };
         let jobs = std::iter::once(("seed".to_owned(), seed))

@@ -56,7 +56,9 @@ fn engine_code(error: &EngineError) -> StatusCode {
         EngineError::BadInput(_) => StatusCode::BAD_REQUEST,
         EngineError::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         EngineError::MailboxFull { .. } => StatusCode::TOO_MANY_REQUESTS,
-        EngineError::Stuck(_) | EngineError::ShutDown | EngineError::ReadOnly => StatusCode::SERVICE_UNAVAILABLE,
+        EngineError::Stuck(_) | EngineError::UpdateWaits(_) | EngineError::ShutDown | EngineError::ReadOnly => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         EngineError::Store(StoreError::Full(_)) => StatusCode::INSUFFICIENT_STORAGE,
         EngineError::Store(StoreError::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,

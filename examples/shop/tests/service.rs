@@ -287,7 +287,7 @@ async fn a_parked_order_says_why_on_every_route() {
     let desk = site.open(Version::V3).await;
     let (code, answer) = desk.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
     assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(error(&answer).contains("is noted") && error(&answer).contains("nondeterminism"), "{answer}");
+    assert!(error(&answer).contains("is kept") && error(&answer).contains("nondeterminism"), "{answer}");
     assert!(desk.order("o-1").await["stuck"].as_str().is_some_and(|stuck| stuck.contains("help:")));
     let (_, stuck) = desk.get("/stuck").await;
     assert!(stuck.starts_with("order o-1 is parked") && stuck.ends_with("1 parked\n"), "{stuck}");

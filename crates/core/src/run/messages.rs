@@ -335,7 +335,7 @@ impl State {
             match message {
                 Message::Signal(signal) => self.give_back(came, signal),
                 Message::Update(update) => {
-                    self.unaccept(&update.id);
+                    self.messages().accepted.remove(&update.id);
                     self.receive_update(came, update);
                 }
             }
@@ -343,22 +343,12 @@ impl State {
         recalled
     }
 
-    /// Takes back that an update was accepted in this turn.
-    fn unaccept(&mut self, id: &Name) {
-        self.messages().accepted.remove(id);
-        let is_it = |kind: &CommandKind| matches!(kind, CommandKind::AcceptUpdate { update } if update == id);
-        if let Some(position) = self.commands.iter().position(|command| is_it(&command.kind)) {
-            self.commands.remove(position);
-            self.seals.remove(position);
-        }
-    }
-
-    /// Updates that were neither accepted nor rejected when the workflow went on as a new run, in order.
+    /// Updates that nobody had begun to handle when the workflow went on as a new run, in order.
     pub(crate) fn untaken_updates(&mut self) -> Vec<Update> {
         let Some(mail) = &mut self.mail else { return Vec::new() };
         let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
         left.sort_by_key(|(came, _)| *came);
-        // One that came in an earlier turn is recorded there as if it had been accepted; here it was not.
+        // The next run looks at them for itself.
         left.into_iter().map(|(_, update)| Update { accepted: false, ..*update }).collect()
     }
 

@@ -61,8 +61,7 @@ impl TurnRecord {
     /// The record of a turn that was played, or none if it leaves no trace.
     pub fn of(turn: &Turn, done: &TurnDone, build: &Name) -> Option<Self> {
         let number = done.number?;
-        let rejected = done.rejected.iter().map(|rejected| &rejected.update);
-        let rejected: BTreeSet<&Name> = rejected.chain(done.left_updates.iter().map(|update| &update.id)).collect();
+        let rejected: BTreeSet<&Name> = done.rejected.iter().map(|rejected| &rejected.update).collect();
         let is_rejected = |update: &Update| rejected.contains(&update.id);
         let jobs = turn.jobs.iter().filter_map(|job| match job {
             Job::Update(update) if is_rejected(update) => None,
