@@ -84,7 +84,6 @@ impl Scene<'_> {
             timers: Vec::new(),
             ended_timers: Vec::new(),
             taken: Vec::new(),
-            arrived: Vec::new(),
             outcomes: Vec::new(),
             children: Vec::new(),
             sends: Vec::new(),

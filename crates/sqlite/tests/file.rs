@@ -255,7 +255,6 @@ fn turn_of(run: RunNo, turn: u64) -> TurnWrite {
         timers: Vec::new(),
         ended_timers: Vec::new(),
         taken: Vec::new(),
-        arrived: Vec::new(),
         outcomes: Vec::new(),
         children: Vec::new(),
         sends: Vec::new(),

@@ -234,9 +234,6 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
     for mail in &write.taken {
         rows.take_mail(*mail, write.turn)?;
     }
-    for mail in &write.arrived {
-        rows.insert_mail(run, mail, Some(write.turn))?;
-    }
     for (key, outcome) in &write.outcomes {
         rows.set_outcome(run, key, outcome)?;
     }

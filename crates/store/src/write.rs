@@ -106,8 +106,6 @@ pub struct TurnWrite {
     pub ended_timers: Vec<(Timestamp, TimerKind)>,
     /// Mail it takes.
     pub taken: Vec<MailNo>,
-    /// Mail that comes and is taken by this turn.
-    pub arrived: Vec<NewMail>,
     /// Answers to mail, by key, encoded.
     pub outcomes: Vec<(Name, Vec<u8>)>,
     /// Children it starts.

@@ -56,7 +56,6 @@ fn batch(run: RunNo, tasks: u64, record: &'static str) -> Write {
         timers: Vec::new(),
         ended_timers: Vec::new(),
         taken: Vec::new(),
-        arrived: Vec::new(),
         outcomes: Vec::new(),
         children: Vec::new(),
         sends: Vec::new(),
