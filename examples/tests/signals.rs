@@ -17,10 +17,16 @@ struct Shift {
 impl Shift {
     /// A process that is at work.
     fn begin(file: &Path, work: &str, times: [&str; 3]) -> Self {
+        Self::begin_with(file, work, times, &[])
+    }
+
+    /// The same with these settings in its environment.
+    fn begin_with(file: &Path, work: &str, times: [&str; 3], settings: &[(&str, &str)]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_shift"))
             .arg(file)
             .arg(work)
             .args(times)
+            .envs(settings.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -91,4 +97,18 @@ fn work_that_never_stops_ends_the_process_with_code_one() {
     let (said, code) = shift.end();
     assert_eq!((said.as_str(), code), ("asked to stop: 1, cut off: 1\n", Some(1)));
     assert_eq!(status(&file), Status::Open, "nothing of it is lost");
+}
+
+/// S3-34, S3-36, S3-40: nobody signals it; one zombie is more than its queue bears, and its thread never returns.
+#[test]
+fn too_many_zombies_end_the_process_with_code_one() {
+    let (_folder, file) = folder();
+    let settings = [
+        ("DACAPO_MAX_ZOMBIE_COUNT", "1"),
+        ("DACAPO_QUEUE_DEFAULT_ZOMBIE_GRACE_PERIOD", "50ms"),
+        ("DACAPO_ZOMBIE_SHUTDOWN_TIMEOUT", "50ms"),
+    ];
+    let shift = Shift::begin_with(&file, "zombie", ["50", "50", "500"], &settings);
+    assert_eq!(shift.end(), (String::new(), Some(1)));
+    assert_eq!(status(&file), Status::Failed, "the run went on without it, and is recorded");
 }

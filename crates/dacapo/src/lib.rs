@@ -54,7 +54,7 @@ mod workflow;
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
 pub use client::{
-    App, Dacapo, Error, Filter, Handle, IntoName, Page, Result, Runs, StartCall, UpdateCall, UpdateHandle,
+    App, Dacapo, Error, Filter, Handle, IntoName, IntoQueue, Page, Result, Runs, StartCall, UpdateCall, UpdateHandle,
 };
 pub use ctx::{
     Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
@@ -70,7 +70,10 @@ pub use dacapo_core::{
 pub use dacapo_engine::{ActivityState, Description, EngineError, PendingActivity, ShutdownReport};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
-pub use dacapo_worker::{ActivityCtx, ActivityInfo, Registry, RegistryError};
+pub use dacapo_worker::{
+    ActivityCtx, ActivityInfo, Ailing, AppSettings, Effective, Health, QueueSettings, Registry, RegistryError,
+    SettingErrors,
+};
 pub use durations::{days, hours, millis, mins, secs};
 pub use json::{decode, encode};
 pub use names::{Attr, Key, Promise, Query, Signal, Update};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivityFailed, Failure, FailureKind, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp, TurnRecord,
+    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp, TurnRecord,
 };
 use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
-use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
+use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip, QueueValues};
 
 use crate::checks::fitting;
 use crate::desk::{Attempting, Task, TaskState};
@@ -17,11 +17,6 @@ use crate::loud;
 use crate::retry::pause_after;
 use crate::timers::Due;
 use crate::translate::encode;
-
-/// Reported progress is stored at most this often.
-const LONGEST_THROTTLE: Duration = Duration::from_secs(60);
-/// The same, for activities without a heartbeat timeout.
-const DEFAULT_THROTTLE: Duration = Duration::from_secs(30);
 
 impl Task {
     pub(crate) fn grip(&self) -> Option<Grip> {
@@ -45,6 +40,11 @@ impl Task {
         }
     }
 
+    /// The queue it is in.
+    pub(crate) fn queue(&self) -> &Name {
+        self.command.queue.as_ref().unwrap_or(&self.about.queue)
+    }
+
     /// When all attempts together must have ended.
     fn over(&self) -> Option<Timestamp> {
         self.command.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout))
@@ -59,7 +59,7 @@ impl Inner {
         }
         loop {
             let now = self.host.now();
-            let next = self.desk().next(self.options.attempts, now);
+            let next = self.desk().next(now);
             let Some((run, task)) = next else { return };
             self.start_attempt(run, task, now);
         }
@@ -107,7 +107,7 @@ impl Inner {
     /// Notes that a run waits for somebody who serves one of its activities, and gives the words.
     pub(crate) fn mark_unserved(self: &Arc<Self>, run: RunNo, task: &Task) -> String {
         let now = self.host.now();
-        let known: Vec<&str> = self.options.registry.activities().map(dacapo_core::Name::as_str).collect();
+        let known: Vec<&str> = self.options.registry.activities().map(Name::as_str).collect();
         let reason = format!(
             "activity {:?} is not served here; served are: {}. Serve it in this program; the run goes on by itself then",
             task.command.activity,
@@ -133,7 +133,7 @@ impl Inner {
                 self.resolve_task(run, task, Ok(result), RetryState::Unspecified);
             }
             // It stopped because the worker does: the next process tries it again, as if this attempt had not been.
-            Err(_) if self.is_stopping() => {
+            Err(_) if self.is_stopping(task.queue()) => {
                 desk.remove(run, seq);
                 drop(desk);
             }
@@ -204,7 +204,7 @@ impl Inner {
         };
         self.attempt_done(run, seq, attempt, Err(Failure::new(FailureKind::Timeout(kind), words)));
         if let Some(grip) = attempting.grip {
-            grip.give_up(words);
+            self.give_up(&grip, words);
         }
     }
 
@@ -216,7 +216,7 @@ impl Inner {
         let begins = match task.state {
             TaskState::Running(_) | TaskState::Waiting { .. } => true,
             // An earlier process left it, and nothing keeps it from beginning now.
-            TaskState::Ready => task.attempt > 1 || desk.has_place(self.options.attempts),
+            TaskState::Ready => task.attempt > 1 || desk.has_place(task.queue()),
             TaskState::Unserved => false,
         };
         if kind == TimeoutKind::ScheduleToStart && begins {
@@ -251,7 +251,7 @@ impl Inner {
             _ => "all attempts together took too long (schedule-to-close timeout)",
         };
         if let Some(grip) = task.grip() {
-            grip.give_up(words);
+            self.give_up(&grip, words);
         }
         let mut failure = Failure::new(FailureKind::Timeout(kind), words);
         if let Some(last) = task.failure.clone() {
@@ -268,7 +268,8 @@ impl Inner {
         let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) else { return };
         attempting.last_heartbeat = now;
         task.details = Some(details);
-        let due = attempting.stored.map(|stored| stored.after(pause_between_reports(task)));
+        let pause = pause_between_reports(task, self.worker(task.queue()).values());
+        let due = attempting.stored.map(|stored| stored.after(pause));
         match due.filter(|due| *due > now) {
             None => self.store_report(task, attempting, now),
             Some(_) if attempting.unstored => task.state = TaskState::Running(attempting),
@@ -319,7 +320,7 @@ impl Inner {
             return self.resolve_task(run, task, Err(failure), RetryState::CancelRequested);
         }
         if let Some(grip) = task.and_then(|task| task.grip()) {
-            grip.give_up(reason);
+            self.give_up(&grip, reason);
         }
     }
 
@@ -367,9 +368,10 @@ impl Inner {
 }
 
 /// How long after a stored report the next is stored: well before the attempt would count as silent.
-fn pause_between_reports(task: &Task) -> Duration {
-    let pause = task.command.timeouts.heartbeat.map_or(DEFAULT_THROTTLE, |timeout| timeout.mul_f64(0.8));
-    pause.min(LONGEST_THROTTLE)
+fn pause_between_reports(task: &Task, values: &QueueValues) -> Duration {
+    let without = values.default_heartbeat_throttle_interval;
+    let pause = task.command.timeouts.heartbeat.map_or(without, |timeout| timeout.mul_f64(0.8));
+    pause.min(values.max_heartbeat_throttle_interval)
 }
 
 enum Judged {
@@ -418,7 +420,7 @@ fn info(task: &Task, now: Timestamp) -> ActivityInfo {
         workflow: about.workflow.clone(),
         workflow_id: about.workflow_id.clone(),
         run_id: about.run_id.clone(),
-        queue: command.queue.clone().unwrap_or_else(|| about.queue.clone()),
+        queue: task.queue().clone(),
         attempt: task.attempt,
         scheduled: task.scheduled,
         started: now,

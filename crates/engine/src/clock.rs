@@ -83,8 +83,10 @@ impl Inner {
             Due::Report { run, seq, attempt } => self.report_due(run, seq, attempt),
             Due::Begin(run) => self.poke(run),
             Due::Retry(run) => self.retry(run),
-            Due::AskToStop => self.ask_to_stop(),
-            Due::CutOff => self.end_drain(),
+            Due::AskToStop(queue) => self.ask_to_stop(&queue),
+            Due::CutOff(queue) => self.cut_off(&queue),
+            Due::StopWaiting => self.drained(),
+            Due::Zombies(queue) => self.look_at_zombies(&queue),
             Due::Flush(run) => {
                 let held = self.runs().get(run);
                 if let Some(live) = held {

@@ -72,17 +72,42 @@ pub(crate) struct Desk {
     tasks: HashMap<Key, Task>,
     /// Tasks of each run.
     of_run: HashMap<RunNo, BTreeSet<Seq>>,
-    ready: BTreeMap<(i32, TaskNo), Key>,
-    running: usize,
+    lanes: Vec<Lane>,
     /// How many tasks nobody here serves.
     unserved: usize,
 }
 
+/// The tasks of one queue that can be tried, and those that are.
+struct Lane {
+    queue: Name,
+    /// How many are tried at a time.
+    places: usize,
+    running: usize,
+    ready: BTreeMap<(i32, TaskNo), Key>,
+}
+
 impl Desk {
+    /// A desk for these queues, of each of which so many tasks are tried at a time.
+    pub(crate) fn new(queues: impl IntoIterator<Item = (Name, usize)>) -> Self {
+        let lane = |(queue, places)| Lane { queue, places, running: 0, ready: BTreeMap::new() };
+        Self { lanes: queues.into_iter().map(lane).collect(), ..Self::default() }
+    }
+
+    fn lane<'a>(lanes: &'a mut [Lane], queue: &Name) -> Option<&'a mut Lane> {
+        lanes.iter_mut().find(|lane| lane.queue == *queue)
+    }
+
+    fn make_place(lanes: &mut [Lane], queue: &Name) {
+        if let Some(lane) = Self::lane(lanes, queue) {
+            lane.running -= 1;
+        }
+    }
+
     pub(crate) fn add(&mut self, run: RunNo, task: Task) {
         let key = (run, task.command.seq);
-        if matches!(task.state, TaskState::Ready) {
-            self.ready.insert((task.priority, task.no), key);
+        let lane = Self::lane(&mut self.lanes, task.queue());
+        if let (TaskState::Ready, Some(lane)) = (&task.state, lane) {
+            lane.ready.insert((task.priority, task.no), key);
         }
         self.of_run.entry(run).or_default().insert(key.1);
         self.tasks.insert(key, task);
@@ -123,9 +148,11 @@ impl Desk {
     /// Takes a task off the desk.
     pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
         let task = self.tasks.remove(&(run, seq))?;
-        self.ready.remove(&(task.priority, task.no));
+        if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
+            lane.ready.remove(&(task.priority, task.no));
+        }
         match task.state {
-            TaskState::Running(_) => self.running -= 1,
+            TaskState::Running(_) => Self::make_place(&mut self.lanes, task.queue()),
             TaskState::Unserved => self.unserved -= 1,
             TaskState::Waiting { .. } | TaskState::Ready => {}
         }
@@ -142,7 +169,7 @@ impl Desk {
     pub(crate) fn wait(&mut self, run: RunNo, seq: Seq, until: Timestamp) {
         if let Some(task) = self.tasks.get_mut(&(run, seq)) {
             if matches!(task.state, TaskState::Running(_)) {
-                self.running -= 1;
+                Self::make_place(&mut self.lanes, task.queue());
             }
             task.attempt += 1;
             task.state = TaskState::Waiting { until };
@@ -156,21 +183,23 @@ impl Desk {
             && matches!(task.state, TaskState::Waiting { .. })
         {
             task.state = TaskState::Ready;
-            self.ready.insert((task.priority, task.no), (run, seq));
+            if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
+                lane.ready.insert((task.priority, task.no), (run, seq));
+            }
         }
     }
 
-    /// Whether a place is free.
-    pub(crate) fn has_place(&self, places: usize) -> bool {
-        self.running < places
+    /// Whether a place is free in this queue.
+    pub(crate) fn has_place(&self, queue: &Name) -> bool {
+        self.lanes.iter().any(|lane| lane.queue == *queue && lane.running < lane.places)
     }
 
     /// The next task to try, if a place is free. It counts as running from now on.
-    pub(crate) fn next(&mut self, places: usize, now: Timestamp) -> Option<(RunNo, Task)> {
-        if !self.has_place(places) {
-            return None;
-        }
-        let (_, key) = self.ready.pop_first()?;
+    pub(crate) fn next(&mut self, now: Timestamp) -> Option<(RunNo, Task)> {
+        let lanes = self.lanes.iter_mut().filter(|lane| lane.running < lane.places && !lane.ready.is_empty());
+        let lane = lanes.min_by_key(|lane| lane.ready.first_key_value().map(|(rank, _)| *rank))?;
+        let (_, key) = lane.ready.pop_first()?;
+        lane.running += 1;
         let task = self.tasks.get_mut(&key)?;
         let attempting = Attempting {
             grip: None,
@@ -181,7 +210,6 @@ impl Desk {
             alarms: Vec::new(),
         };
         task.state = TaskState::Running(attempting);
-        self.running += 1;
         Some((key.0, task.clone()))
     }
 
@@ -189,7 +217,7 @@ impl Desk {
     pub(crate) fn unserved(&mut self, run: RunNo, seq: Seq) {
         if let Some(task) = self.tasks.get_mut(&(run, seq)) {
             task.state = TaskState::Unserved;
-            self.running -= 1;
+            Self::make_place(&mut self.lanes, task.queue());
             self.unserved += 1;
         }
     }
@@ -213,6 +241,13 @@ impl Desk {
     /// Every task that is being tried.
     pub(crate) fn running(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values().filter(|task| task.is_running())
+    }
+
+    /// Takes every task of this queue that is being tried off the desk.
+    pub(crate) fn take_running(&mut self, queue: &Name) -> Vec<Task> {
+        let running = |(key, task): (&Key, &Task)| (task.is_running() && task.queue() == queue).then_some(*key);
+        let keys: BTreeSet<Key> = self.tasks.iter().filter_map(running).collect();
+        keys.into_iter().filter_map(|(run, seq)| self.remove(run, seq)).collect()
     }
 
     /// Every attempt that runs.

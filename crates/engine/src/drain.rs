@@ -1,17 +1,20 @@
 //! Shutting down with manners: nothing new begins, what runs may end, then it is asked to stop, then it is left behind.
 //!
 //! ```text
-//!   shut_down ──▶ Draining ──(grace period is over)──▶ Stopping ──(force timeout is over)──▶ stopped, with what was cut off
-//!                    │                                    │
-//!                    └────────── nothing runs ────────────┴──────────────────────────────▶ stopped
+//!   shut_down ──▶ Draining ──(grace period is over)──▶ Stopping ──(force timeout is over)──▶ cut off
+//!                    │                                    │                                     │
+//!                    └────────── nothing runs ────────────┴─────────────────────────────────────┴──▶ stopped
 //! ```
 //!
-//! What is cut off is in the store as it was: the next process tries it again at once.
+//! Every queue goes by its own times, all of them at once. Code that was asked to stop before is waited for as well, for as
+//! long as its queue says. What is cut off is in the store as it was: the next process tries it again at once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_core::Timestamp;
+use dacapo_core::{Name, Timestamp};
+use dacapo_worker::{Ailing, Wait};
 use tokio::sync::oneshot;
 
 use crate::desk::{PendingActivity, TaskState};
@@ -29,32 +32,30 @@ pub struct ShutdownReport {
     pub asked_to_stop: usize,
     /// Activities whose attempts did not end. The next process tries them again at once.
     pub cut_off: Vec<PendingActivity>,
+    /// Code that was asked to stop before the shutdown and still runs.
+    pub left: Vec<Ailing>,
 }
 
 /// A shutdown that is under way.
 pub(crate) struct Drain {
     began: Timestamp,
     asked_to_stop: usize,
-    is_stopping: bool,
-    tell: oneshot::Sender<ShutdownReport>,
+    /// Queues whose grace period is over.
+    stopping: BTreeSet<Name>,
+    /// Queues whose attempts were left behind.
+    done: BTreeSet<Name>,
+    cut_off: Vec<PendingActivity>,
+    tell: Vec<oneshot::Sender<ShutdownReport>>,
 }
 
 impl Engine {
-    /// Shuts down: begins no attempt any more, lets those that run end for as long as the grace period, asks the rest to
-    /// stop and waits for that as long as the force timeout, and then stops. Turns go on meanwhile, so that results are
-    /// recorded.
-    pub fn shut_down(&self, grace: Duration, force: Duration) -> impl Future<Output = ShutdownReport> + Send + use<> {
+    /// Shuts down: begins no attempt any more, lets those that run end for as long as the grace period of their queue, asks
+    /// the rest to stop and waits for that as long as the force timeout, and then stops. Turns go on meanwhile, so that
+    /// results are recorded. Whoever asks while it shuts down waits for the same end.
+    pub fn shut_down(&self) -> impl Future<Output = ShutdownReport> + Send + use<> {
         let (tell, told) = oneshot::channel();
-        let began = self.inner.host.now();
-        let mut drain = self.inner.drain();
-        if drain.is_none() && self.inner.trouble().is_none() {
-            *drain = Some(Drain { began, asked_to_stop: 0, is_stopping: false, tell });
-            drop(drain);
-            self.inner.own_timer(began.after(grace), Due::AskToStop);
-            self.inner.own_timer(began.after(grace).after(force), Due::CutOff);
-            self.inner.drained();
-        }
-        // Whoever comes second, or after the end, has nothing to wait for.
+        self.inner.begin_drain(Some(tell));
+        // Whoever comes after the end has nothing to wait for.
         async move { told.await.unwrap_or_default() }
     }
 
@@ -65,33 +66,73 @@ impl Engine {
 }
 
 impl Inner {
+    pub(crate) fn begin_drain(self: &Arc<Self>, tell: Option<oneshot::Sender<ShutdownReport>>) {
+        let began = self.host.now();
+        let mut drain = self.drain();
+        if self.trouble().is_some() {
+            return;
+        }
+        if let Some(drain) = &mut *drain {
+            return drain.tell.extend(tell);
+        }
+        *drain = Some(Drain {
+            began,
+            asked_to_stop: 0,
+            stopping: BTreeSet::new(),
+            done: BTreeSet::new(),
+            cut_off: Vec::new(),
+            tell: tell.into_iter().collect(),
+        });
+        drop(drain);
+        for worker in self.workers() {
+            let (queue, values) = (worker.queue(), worker.values());
+            let asked = began.after(values.shutdown_grace_period);
+            self.own_timer(asked, Due::AskToStop(queue.clone()));
+            self.own_timer(asked.after(values.shutdown_force_timeout), Due::CutOff(queue.clone()));
+            self.own_timer(began.after(values.zombie_shutdown_timeout), Due::StopWaiting);
+        }
+        self.drained();
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.drain().is_some()
     }
 
-    /// Whether attempts have been asked to stop because of a shutdown: how they fail then is not their fault.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.drain().as_ref().is_some_and(|drain| drain.is_stopping)
+    /// Whether attempts of this queue have been asked to stop because of a shutdown: how they fail then is not their fault.
+    pub(crate) fn is_stopping(&self, queue: &Name) -> bool {
+        self.drain().as_ref().is_some_and(|drain| drain.stopping.contains(queue))
     }
 
-    /// Ends a shutdown if nothing runs any more.
+    /// Ends a shutdown if nothing runs any more that is waited for.
     pub(crate) fn drained(self: &Arc<Self>) {
-        if !self.is_draining() || self.desk().running().next().is_some() || self.locals().is_busy() {
+        let Some((began, all_cut_off)) =
+            self.drain().as_ref().map(|drain| (drain.began, drain.done.len() == self.workers().count()))
+        else {
+            return;
+        };
+        if !all_cut_off && (self.desk().running().next().is_some() || self.locals().is_busy() || self.is_playing()) {
             return;
         }
-        let lives = self.runs().all();
-        let at_rest = |stage| matches!(stage, Stage::Idle | Stage::Parked);
-        if lives.iter().all(|live| at_rest(live.lock().stage)) {
+        let now = self.host.now();
+        let waits = |wait: Wait| matches!(wait, Wait::Until(_));
+        if !self.workers().any(|worker| waits(worker.wait(began, now))) {
             self.end_drain();
         }
     }
 
-    /// The grace period is over.
-    pub(crate) fn ask_to_stop(self: &Arc<Self>) {
-        let grips: Vec<_> = self.desk().grips().cloned().collect();
+    fn is_playing(&self) -> bool {
+        let lives = self.runs().all();
+        lives.iter().any(|live| !matches!(live.lock().stage, Stage::Idle | Stage::Parked))
+    }
+
+    /// The grace period of a queue is over.
+    pub(crate) fn ask_to_stop(self: &Arc<Self>, queue: &Name) {
+        let mut grips: Vec<_> = self.desk().grips().cloned().collect();
+        grips.extend(self.locals().grips());
+        grips.retain(|grip| grip.ctx().info().queue == *queue);
         if let Some(drain) = &mut *self.drain() {
-            drain.is_stopping = true;
-            drain.asked_to_stop = grips.len();
+            drain.stopping.insert(queue.clone());
+            drain.asked_to_stop += grips.len();
         }
         for grip in grips {
             grip.cancel("the worker shuts down");
@@ -99,14 +140,35 @@ impl Inner {
         self.drained();
     }
 
+    /// Nobody waits any longer for what runs of a queue.
+    pub(crate) fn cut_off(self: &Arc<Self>, queue: &Name) {
+        let tasks = self.desk().take_running(queue);
+        let mut grips: Vec<_> = tasks.iter().filter_map(|task| task.grip()).collect();
+        grips.extend(self.locals().take_queue(queue));
+        if let Some(drain) = &mut *self.drain() {
+            drain.cut_off.extend(tasks.iter().map(PendingActivity::of));
+            drain.done.insert(queue.clone());
+        }
+        for grip in grips {
+            grip.give_up("the worker has shut down");
+        }
+        self.drained();
+    }
+
     /// Nobody waits any longer, or nothing is left to wait for.
-    pub(crate) fn end_drain(self: &Arc<Self>) {
-        let Some(Drain { began, asked_to_stop, tell, .. }) = self.drain().take() else { return };
-        let cut_off: Vec<_> = self.desk().running().map(PendingActivity::of).collect();
+    fn end_drain(self: &Arc<Self>) {
+        let Some(Drain { began, asked_to_stop, cut_off, tell, .. }) = self.drain().take() else { return };
         let took = self.host.now().since(began);
+        let left: Vec<Ailing> = self.workers().flat_map(|worker| worker.health().entities).collect();
+        for Ailing { entity, since, place, .. } in &left {
+            tracing::warn!(%entity, %since, place, "the shutdown waits no longer for code that was asked to stop");
+        }
         self.halt(EngineError::ShutDown);
         self.store.close();
-        let _ = tell.send(ShutdownReport { took, asked_to_stop, cut_off });
+        let report = ShutdownReport { took, asked_to_stop, cut_off, left };
+        for tell in tell {
+            let _ = tell.send(report.clone());
+        }
     }
 }
 

@@ -24,7 +24,7 @@ impl Engine {
         if options.queues.is_empty() {
             return Err(EngineError::BadInput("an engine that serves no queue could do nothing".to_owned()));
         }
-        options.queues.iter().try_for_each(|queue| check_name("a queue", queue))?;
+        options.queues.keys().try_for_each(|queue| check_name("a queue", queue))?;
         let inner = Arc::new(Inner::new(store.clone(), host, options));
         inner.take_over()?;
         Ok(Self { inner, reader: Reader::new(store) })
@@ -62,7 +62,7 @@ impl Inner {
     /// All that can wake a run is a row of mail, timers or tasks, or a run that is stuck.
     fn take_over(self: &Arc<Self>) -> Result<(), StoreError> {
         self.refill();
-        let queues: Vec<_> = self.options.queues.iter().cloned().collect();
+        let queues: Vec<_> = self.options.queues.keys().cloned().collect();
         let mut above = 0;
         loop {
             let rows = self.store.tasks(&queues, above, PAGE)?;

@@ -1,9 +1,11 @@
 //! The engine behind its handles: what is in memory, and how things reach the runs they are for.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{Name, Outcome, Pins, Timestamp};
 use dacapo_store::{Posted, RunNo, Status, Store, StoreError, Write, Written};
+use dacapo_worker::Worker;
 
 use crate::desk::Desk;
 use crate::drain::Drain;
@@ -20,6 +22,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) options: Options,
+    /// One for each queue that is served here.
+    workers: BTreeMap<Name, Arc<Worker>>,
     runs: Mutex<Runs>,
     desk: Mutex<Desk>,
     locals: Mutex<Locals>,
@@ -28,24 +32,35 @@ pub(crate) struct Inner {
     /// Set once the engine can do nothing more.
     halted: Mutex<Option<EngineError>>,
     drain: Mutex<Option<Drain>>,
+    /// When the clock will look at the zombies of each queue.
+    pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
+    /// Why the engine shuts down by itself, once it does.
+    pub(crate) doomed: tokio::sync::watch::Sender<Option<Arc<str>>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
     pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Self {
+        let worker =
+            |(queue, values): (&Name, &_)| (queue.clone(), Arc::new(Worker::new(queue.clone(), Clone::clone(values))));
         Self {
             store,
             host,
+            workers: options.queues.iter().map(worker).collect(),
             runs: Mutex::new(Runs::new(options.cache)),
-            desk: Mutex::default(),
+            desk: Mutex::new(Desk::new(
+                options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_activities)),
+            )),
             locals: Mutex::default(),
             timers: Mutex::default(),
             waits: Mutex::default(),
             halted: Mutex::default(),
             drain: Mutex::default(),
+            alarms: Mutex::default(),
+            doomed: tokio::sync::watch::Sender::default(),
             options,
         }
     }
@@ -75,7 +90,20 @@ impl Inner {
     }
 
     pub(crate) fn serves(&self, queue: &str) -> bool {
-        self.options.queues.contains(queue)
+        self.workers.contains_key(queue)
+    }
+
+    pub(crate) fn workers(&self) -> impl Iterator<Item = &Arc<Worker>> {
+        self.workers.values()
+    }
+
+    /// The worker of a queue; for work of a queue that others serve, the first.
+    pub(crate) fn worker(&self, queue: &str) -> &Arc<Worker> {
+        self.workers.get(queue).unwrap_or_else(|| self.first_worker())
+    }
+
+    pub(crate) fn first_worker(&self) -> &Arc<Worker> {
+        self.workers.values().next().expect("an engine serves a queue at least")
     }
 
     /// What new runs of this workflow keep for life.
@@ -148,7 +176,7 @@ impl Inner {
     /// Has this done on a thread that may block.
     pub(crate) fn later(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
         let this = self.clone();
-        self.host.play(Box::new(move || work(&this)));
+        self.host.play(None, Box::new(move || work(&this)));
     }
 
     /// Does something with a run's entry, which is made if there is none, and wakes the run if there is work for it.
@@ -221,8 +249,20 @@ impl Inner {
 
     fn enqueue(self: &Arc<Self>, live: &Arc<Live>, state: &mut LiveState) {
         state.stage = Stage::Queued;
-        let live = live.clone();
-        self.later(move |this| this.play(live));
+        let (this, live) = (self.clone(), live.clone());
+        let queue = self.worker_of(&live).map(|worker| worker.queue().clone());
+        self.host.play(queue.as_ref(), Box::new(move || this.play(live)));
+    }
+
+    /// Who plays a run. If that cannot be read now, whatever is wrong is said when the run is loaded.
+    fn worker_of<'a>(&self, live: &'a Live) -> Option<&'a Arc<Worker>> {
+        if live.worker().is_none() {
+            match self.workers.len() {
+                1 => live.is_played_by(self.first_worker()),
+                _ => live.is_played_by(self.worker(&self.store.run(live.no).ok()??.queue)),
+            }
+        }
+        live.worker()
     }
 
     /// A run closed: those who wait are told, and what runs for it ends.
@@ -237,7 +277,7 @@ impl Inner {
         for seq in seqs {
             let task = self.desk().remove(run, seq);
             if let Some(grip) = task.and_then(|task| task.grip()) {
-                grip.give_up("the run is closed");
+                self.give_up(&grip, "the run is closed");
             }
         }
         self.give_up_locals(run, "the run is closed");

@@ -40,6 +40,7 @@ mod threads;
 mod timers;
 mod translate;
 mod waits;
+mod zombies;
 
 pub use desk::{ActivityState, PendingActivity};
 pub use drain::ShutdownReport;
@@ -49,5 +50,5 @@ pub use host::{Host, Work};
 pub use look::{Description, Reader, RunId};
 pub use options::{Cache, DEFAULT_QUEUE, Options};
 pub use start::{NewStart, StartedAs};
-pub use threads::Threads;
+pub use threads::{Threads, force_exit_after};
 pub use waits::{UpdateStage, WaitFor};

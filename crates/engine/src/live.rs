@@ -12,10 +12,11 @@
 //! something never waits for user code or for the disk.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Pins, Query, Resolution, Run, Seq, Timestamp};
 use dacapo_store::{Epoch, MailNo, Parent, RunNo, RunRow, TaskNo};
+use dacapo_worker::Worker;
 use tokio::sync::oneshot;
 
 use crate::EngineError;
@@ -252,12 +253,23 @@ impl LiveState {
 /// A run in memory.
 pub(crate) struct Live {
     pub(crate) no: RunNo,
+    /// Who plays it; not known before its queue is.
+    worker: OnceLock<Arc<Worker>>,
     state: Mutex<LiveState>,
 }
 
 impl Live {
     pub(crate) fn new(no: RunNo, state: LiveState) -> Arc<Self> {
-        Arc::new(Self { no, state: Mutex::new(state) })
+        Arc::new(Self { no, worker: OnceLock::new(), state: Mutex::new(state) })
+    }
+
+    pub(crate) fn worker(&self) -> Option<&Arc<Worker>> {
+        self.worker.get()
+    }
+
+    /// A run keeps its queue for life.
+    pub(crate) fn is_played_by(&self, worker: &Arc<Worker>) {
+        let _ = self.worker.set(worker.clone());
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, LiveState> {

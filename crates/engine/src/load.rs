@@ -117,7 +117,7 @@ impl Inner {
                     Err(error) => return Ok(Replayed::Stuck(format!("turn {number}: {error}"))),
                 };
                 book.enter(&record, bytes.len());
-                match self.activate(live, player, &mut run, Activation::Turn(record.into_turn())) {
+                match self.activate(live, player, &about, &mut run, Activation::Turn(record.into_turn())) {
                     Some(Completion::Turn(_)) => {}
                     None => return Ok(Replayed::Lost),
                     Some(Completion::Failed(error)) => return Ok(Replayed::Stuck(error.to_string())),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivityFailed, Failure, FailureKind, Outcome, Payload, Resolution, Retry, RetryState, ScheduleLocalActivity,
+    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, Resolution, Retry, RetryState, ScheduleLocalActivity,
     ScheduleRun, Seq, TimeoutKind, Timeouts, Timestamp,
 };
 use dacapo_store::RunNo;
@@ -37,6 +37,17 @@ impl Locals {
         self.running.drain().filter_map(|(_, (_, grip))| grip).collect()
     }
 
+    /// Takes what runs for a queue.
+    pub(crate) fn take_queue(&mut self, queue: &Name) -> Vec<Grip> {
+        let of_queue = |grip: &Option<Grip>| grip.as_ref().is_some_and(|grip| grip.ctx().info().queue == *queue);
+        self.running.extract_if(|_, (_, grip)| of_queue(grip)).filter_map(|(_, (_, grip))| grip).collect()
+    }
+
+    /// All that runs.
+    pub(crate) fn grips(&self) -> impl Iterator<Item = Grip> {
+        self.running.values().filter_map(|(_, grip)| grip.clone())
+    }
+
     /// Whether anything runs now.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.values().any(|(_, grip)| grip.is_some())
@@ -52,8 +63,8 @@ impl Locals {
 struct Work {
     seq: Seq,
     attempt: u32,
-    name: dacapo_core::Name,
-    id: dacapo_core::Name,
+    name: Name,
+    id: Name,
     retry: Option<Retry>,
     timeouts: Timeouts,
     /// When the first attempt was scheduled.
@@ -220,7 +231,7 @@ impl Inner {
         if let Some(grip) = grip {
             let failure = Failure::new(FailureKind::Timeout(kind), format!("it took too long ({kind:?})"));
             grip.finish(Err(failure));
-            grip.give_up("it took too long");
+            self.give_up(&grip, "it took too long");
         }
     }
 
@@ -273,10 +284,10 @@ impl Inner {
     }
 
     /// Nobody wants what a run's local work comes to.
-    pub(crate) fn give_up_locals(&self, run: RunNo, reason: &str) {
+    pub(crate) fn give_up_locals(self: &Arc<Self>, run: RunNo, reason: &str) {
         let grips = self.locals().take_run(run);
         for grip in grips {
-            grip.give_up(reason);
+            self.give_up(&grip, reason);
         }
     }
 
@@ -296,7 +307,7 @@ impl Inner {
                     let work = locals.running.remove(&(run, seq));
                     drop(locals);
                     if let Some((_, Some(grip))) = work {
-                        grip.give_up("the workflow no longer wants it");
+                        self.give_up(&grip, "the workflow no longer wants it");
                     }
                 }
             }

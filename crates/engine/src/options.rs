@@ -1,9 +1,9 @@
 //! How an engine is set up.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use dacapo_core::{Name, OwnPolicy, Pins};
-use dacapo_worker::Registry;
+use dacapo_worker::{QueueValues, Registry};
 
 /// How an engine is set up.
 #[derive(Clone)]
@@ -12,8 +12,8 @@ pub struct Options {
     pub registry: Registry,
     /// What new runs of a workflow keep for life; the default where a workflow is not named.
     pub pins: Vec<(Name, Pins)>,
-    /// The queues it serves.
-    pub queues: BTreeSet<Name>,
+    /// The queues it serves, each with its settings.
+    pub queues: BTreeMap<Name, QueueValues>,
     /// Which runs stay in memory between turns.
     pub cache: Cache,
     /// Whether every turn is played twice and compared. On in debug and test builds.
@@ -24,8 +24,6 @@ pub struct Options {
     pub payload_limit: usize,
     /// The most messages that wait for one run.
     pub mail_limit: usize,
-    /// The most attempts of activities at a time.
-    pub attempts: usize,
     /// The name of this build, kept with every turn it plays.
     pub build: Name,
     /// The policy of runs that are pinned to one of the user's own.
@@ -46,16 +44,22 @@ impl Default for Options {
         Self {
             registry: Registry::new(),
             pins: Vec::new(),
-            queues: BTreeSet::from([Name::from_static(DEFAULT_QUEUE)]),
+            queues: BTreeMap::from([(Name::from_static(DEFAULT_QUEUE), QueueValues::default())]),
             cache: Cache::AtMost(10_000),
             double_play: cfg!(debug_assertions),
             completions_per_turn: 256,
             payload_limit: 2 << 20,
             mail_limit: 200_000,
-            attempts: 200,
             build: Name::default(),
             own_policy: None,
         }
+    }
+}
+
+impl Options {
+    /// The settings of a queue, which is served from now on.
+    pub fn queue(&mut self, queue: impl Into<Name>) -> &mut QueueValues {
+        self.queues.entry(queue.into()).or_default()
     }
 }
 

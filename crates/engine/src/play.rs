@@ -13,7 +13,7 @@ use crate::answered::{late_tasks, settle};
 use crate::book::{Book, Open};
 use crate::checks::objection;
 use crate::inner::Inner;
-use crate::live::{Arrival, Ask, Body, Live};
+use crate::live::{Arrival, Ask, Body, Live, Stage};
 use crate::load::{Loaded, Replayed};
 use crate::loud;
 use crate::timers::Due;
@@ -32,7 +32,7 @@ impl Inner {
         if state.gone {
             return;
         }
-        state.stage = crate::live::Stage::Busy;
+        state.stage = Stage::Busy;
         let holds = state.body.as_ref().is_some_and(|body| !body.held.is_empty());
         if !holds && let Some(reset) = state.resets.pop_front() {
             let body = state.body.take();
@@ -119,8 +119,10 @@ impl Inner {
         let mut all = arrivals;
         all.extend(stale);
         live.lock().uncommitted.extend(all.iter().cloned());
-        let player = body.player;
-        let Some(played) = self.activate(&live, player, &mut body.run, Activation::Turn(turn.clone())) else { return };
+        let (player, about) = (body.player, body.about.clone());
+        let Some(played) = self.activate(&live, player, &about, &mut body.run, Activation::Turn(turn.clone())) else {
+            return;
+        };
         match played {
             Completion::Turn(done) => self.played(live, body, all, &turn, done),
             Completion::Failed(error) => self.fail(live, body, error.to_string()),
@@ -291,7 +293,8 @@ impl Inner {
         body: &mut Body,
         query: Query,
     ) -> Result<dacapo_core::Payload, EngineError> {
-        match self.activate(live, body.player, &mut body.run, Activation::Query(vec![query])) {
+        let about = body.about.clone();
+        match self.activate(live, body.player, &about, &mut body.run, Activation::Query(vec![query])) {
             Some(Completion::Query(mut answers)) => match answers.pop() {
                 Some(Answer { result: Ok(payload), .. }) => Ok(payload),
                 Some(Answer { result: Err(failure), .. }) => Err(EngineError::QueryFailed(Box::new(failure))),

@@ -77,7 +77,11 @@ impl Engine {
     pub fn start(&self, new: NewStart) -> impl Future<Output = Result<StartedAs, EngineError>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
         match self.inner.prepare(new) {
-            Ok((new, start)) => self.inner.later(move |this| this.start(new, start, answer)),
+            Ok((new, start)) => {
+                let this = self.inner.clone();
+                let queue = start.queue.clone();
+                self.inner.host.play(Some(&queue), Box::new(move || this.start(new, start, answer)));
+            }
             Err(error) => drop(answer.send(Err(error))),
         }
         async move { answered.await.unwrap_or(Err(EngineError::ShutDown)) }
@@ -97,7 +101,7 @@ impl Inner {
         }
         let queue = match new.queue {
             Some(queue) => queue,
-            None => self.options.queues.first().cloned().unwrap_or_default(),
+            None => self.first_worker().queue().clone(),
         };
         check_name("a queue", &queue)?;
         if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
@@ -216,16 +220,14 @@ impl Inner {
         let mut run = Run::new(workflow.clone(), options).map_err(|error| error.to_string())?;
         let jobs = vec![Job::Start(Box::new(start.clone()))];
         let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
-        let (this, stuck, answer) = (Arc::downgrade(self), new.clone(), answer.clone());
-        let give_up = move |deadlock: Deadlock| {
+        let (stuck, answer) = (new.clone(), answer.clone());
+        let give_up = move |this: &Arc<Self>, deadlock: Deadlock| {
             let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let (Some(this), Some(answer)) = (this.upgrade(), answer) {
+            if let Some(answer) = answer {
                 this.later(move |this| this.start_alone(stuck, Some(deadlock.reason), answer));
             }
         };
-        let watched = self.host.watch(run.watch(), Box::new(give_up));
-        let played = run.activate(Activation::Turn(turn.clone()));
-        drop(watched);
+        let played = self.play_watched(&about, &mut run, Activation::Turn(turn.clone()), give_up);
         let done = match played {
             Completion::Turn(done) => done,
             Completion::Failed(error) => return Err(error.to_string()),
@@ -291,6 +293,7 @@ impl Inner {
     /// The run has its number, and others may have found it in the store already.
     fn begun(self: &Arc<Self>, run: RunNo, body: Box<Body>, follow: Follow, written: TurnWritten) {
         let live = self.runs().get_or_create(run);
+        live.is_played_by(self.worker(&body.about.queue));
         let mut state = live.lock();
         let is_ours = state.stage == Stage::Idle && !state.gone && state.body.is_none();
         if is_ours {

@@ -8,8 +8,8 @@ use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_worker::{Attempt, Attempts, DeadlockWatch, GiveUp, TurnPool, WatchedTurn};
 use tokio::runtime::Handle;
 
-use crate::Engine;
 use crate::host::{Host, Work};
+use crate::{Engine, Options};
 
 /// Threads, a runtime and a clock.
 pub struct Threads {
@@ -17,8 +17,8 @@ pub struct Threads {
     attempts: Attempts,
     alarm: Arc<Alarm>,
     watcher: Mutex<Option<JoinHandle<()>>>,
-    /// None if turns may take as long as they like.
-    deadlocks: Option<DeadlockWatch>,
+    deadlocks: DeadlockWatch,
+    force_exit: Duration,
 }
 
 #[derive(Default)]
@@ -58,13 +58,19 @@ impl Alarm {
 }
 
 impl Threads {
-    /// A host with so many threads for turns, whose attempts run on this runtime, and which gives up on turns that take
-    /// longer than this; zero never does.
-    pub fn new(turn_threads: usize, deadlock_timeout: Duration, runtime: Handle) -> std::io::Result<Arc<Self>> {
-        let deadlocks = (!deadlock_timeout.is_zero()).then(|| DeadlockWatch::new(deadlock_timeout)).transpose()?;
+    /// A host for an engine with these options: with so many threads for turns, whose attempts run on this runtime, and
+    /// which ends the process so long after the engine began to shut down by itself.
+    pub fn new(
+        options: &Options,
+        turn_threads: usize,
+        force_exit: Duration,
+        runtime: Handle,
+    ) -> std::io::Result<Arc<Self>> {
+        let lanes = options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_workflows));
         Ok(Arc::new(Self {
-            deadlocks,
-            pool: TurnPool::new(turn_threads)?,
+            deadlocks: DeadlockWatch::new()?,
+            force_exit,
+            pool: TurnPool::new(turn_threads, lanes)?,
             attempts: Attempts::new(runtime),
             alarm: Arc::default(),
             watcher: Mutex::default(),
@@ -91,9 +97,7 @@ impl Threads {
         self.alarm.lock().stopped = true;
         self.alarm.changed.notify_all();
         self.pool.close();
-        if let Some(deadlocks) = &self.deadlocks {
-            deadlocks.stop();
-        }
+        self.deadlocks.stop();
     }
 }
 
@@ -109,16 +113,20 @@ impl Host for Threads {
         now()
     }
 
-    fn play(&self, work: Work) {
-        self.pool.submit(work);
+    fn play(&self, queue: Option<&Name>, work: Work) {
+        self.pool.submit(queue, work);
     }
 
     fn attempt(&self, attempt: Attempt) {
         self.attempts.start(attempt);
     }
 
-    fn watch(&self, turn: Watch, give_up: GiveUp) -> Option<WatchedTurn> {
-        self.deadlocks.as_ref().map(|deadlocks| deadlocks.begin(turn, give_up))
+    fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn> {
+        Some(self.deadlocks.begin(turn, limit, give_up))
+    }
+
+    fn end_process(&self, why: &str) {
+        force_exit_after(self.force_exit, why);
     }
 
     fn wake_at(&self, at: Timestamp) {
@@ -138,6 +146,20 @@ impl Host for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Ends the process with exit code 1 after this time, whatever it is doing then. A process that ends by itself before
+/// does not notice.
+pub fn force_exit_after(time: Duration, why: &str) {
+    let why = why.to_owned();
+    let exit = std::thread::Builder::new().name("dacapo-exit".to_owned()).spawn(move || {
+        std::thread::sleep(time);
+        eprintln!("dacapo: the process ends now, with exit code 1: its shutdown did not end within {time:?} ({why})");
+        std::process::exit(1);
+    });
+    if let Err(error) = exit {
+        tracing::error!(%error, "no thread can be started to end the process if its shutdown does not");
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dacapo_core::{Seq, TimeoutKind, Timestamp};
+use dacapo_core::{Name, Seq, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, TimerKind, TimerRow};
 
 /// The most stored timers in memory.
@@ -27,10 +27,14 @@ pub(crate) enum Due {
     Retry(RunNo),
     /// Turns that were held back are committed.
     Flush(RunNo),
-    /// Attempts are asked to stop, because the engine shuts down.
-    AskToStop,
+    /// Attempts of a queue are asked to stop, because the engine shuts down.
+    AskToStop(Name),
     /// What has not stopped is left behind.
-    CutOff,
+    CutOff(Name),
+    /// A shutdown waits no longer for code that was asked to stop before.
+    StopWaiting,
+    /// Code of a queue that was asked to stop is asked again, or counts as a zombie.
+    Zombies(Name),
     /// Local work is tried again.
     Local { run: RunNo, seq: Seq, attempt: u32 },
     /// Local work has taken too long.

@@ -118,6 +118,16 @@ impl Stage {
         &self.engine
     }
 
+    /// Attempts of this activity go on although nobody wants them, as those do that block or spin.
+    pub fn deafen(&self, activity: &'static str) {
+        self.host.deafen(activity.into());
+    }
+
+    /// Why the engine wanted the process to end, each time it said so.
+    pub fn ends(&self) -> Vec<String> {
+        self.host.ends()
+    }
+
     /// The store itself.
     pub fn store(&self) -> &dyn Store {
         &*self.store

@@ -1,9 +1,10 @@
 //! A host without threads and without a clock: work is done when the test says so, in the order in which it came, and time
 //! moves when there is nothing else to do.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_engine::{Host, Work};
@@ -26,6 +27,10 @@ struct State {
     waiting: Vec<(ActivityFuture, Grip)>,
     wake: Option<Timestamp>,
     next_id: u64,
+    /// Activities whose attempts go on although nobody wants them, as those do that block or spin.
+    deaf: BTreeSet<Name>,
+    /// Why the process was to end.
+    ends: Vec<String>,
 }
 
 enum Item {
@@ -35,7 +40,15 @@ enum Item {
 
 impl VirtualHost {
     pub(crate) fn new(now: Timestamp, next_id: u64, crash: Arc<Crash>, ledger: Arc<Ledger>) -> Arc<Self> {
-        let state = State { now, work: VecDeque::new(), waiting: Vec::new(), wake: None, next_id };
+        let state = State {
+            now,
+            work: VecDeque::new(),
+            waiting: Vec::new(),
+            wake: None,
+            next_id,
+            deaf: BTreeSet::new(),
+            ends: Vec::new(),
+        };
         Arc::new(Self { state: Mutex::new(state), crash, ledger })
     }
 
@@ -91,7 +104,7 @@ impl VirtualHost {
         let waiting = std::mem::take(&mut self.lock().waiting);
         let mut moved = false;
         for (mut future, grip) in waiting {
-            if grip.is_given_up() {
+            if grip.is_given_up() && !self.lock().deaf.contains(&grip.ctx().info().activity) {
                 moved = true;
                 continue;
             }
@@ -105,6 +118,16 @@ impl VirtualHost {
         }
         // An attempt that only reported may have caused work.
         moved || !self.lock().work.is_empty()
+    }
+
+    /// Attempts of this activity do not stop when they are asked to.
+    pub(crate) fn deafen(&self, activity: Name) {
+        self.lock().deaf.insert(activity);
+    }
+
+    /// Why the process was to end, each time it was told so.
+    pub(crate) fn ends(&self) -> Vec<String> {
+        self.lock().ends.clone()
     }
 
     /// The moment at which the engine wants to be woken.
@@ -133,7 +156,7 @@ impl Host for VirtualHost {
         self.lock().now
     }
 
-    fn play(&self, work: Work) {
+    fn play(&self, _: Option<&Name>, work: Work) {
         self.lock().work.push_back(Item::Work(work));
     }
 
@@ -142,8 +165,12 @@ impl Host for VirtualHost {
     }
 
     /// Nobody watches over the only thread there is.
-    fn watch(&self, _: Watch, _: GiveUp) -> Option<WatchedTurn> {
+    fn watch(&self, _: Watch, _: Duration, _: GiveUp) -> Option<WatchedTurn> {
         None
+    }
+
+    fn end_process(&self, why: &str) {
+        self.lock().ends.push(why.to_owned());
     }
 
     fn wake_at(&self, at: Timestamp) {

@@ -178,10 +178,15 @@ impl Grip {
         format!("attempt {attempt}, {code}{tasks}")
     }
 
-    /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.
-    pub fn give_up(&self, reason: &str) {
+    /// What the attempt comes to is nobody's from now on.
+    pub fn let_go(&self) {
         let done = self.lock().done.take();
         drop(done);
+    }
+
+    /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.
+    pub fn give_up(&self, reason: &str) {
+        self.let_go();
         self.ctx.cancel(reason);
         self.interrupt();
     }

@@ -12,6 +12,10 @@ use dacapo_core::Watch;
 
 use crate::TurnThread;
 
+/// How long the watch sleeps between two looks, while turns are played.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
 /// Told why a turn was given up on. It runs on the watch's own thread and must not block.
 pub type GiveUp = Box<dyn FnOnce(Deadlock) + Send>;
 
@@ -29,8 +33,8 @@ pub struct DeadlockWatch {
     shared: Arc<Shared>,
 }
 
+#[derive(Default)]
 struct Shared {
-    limit: Duration,
     state: Mutex<State>,
     came: Condvar,
 }
@@ -46,6 +50,8 @@ struct State {
 
 struct Watched {
     began: Instant,
+    /// How long it may take.
+    limit: Duration,
     /// The time its thread has waited for a processor, when the watch first saw it.
     waited: Option<Duration>,
     /// By how much the watch was late since.
@@ -70,22 +76,23 @@ impl Shared {
 }
 
 impl DeadlockWatch {
-    /// A watch that gives up on turns which take longer than this.
-    pub fn new(limit: Duration) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { limit, state: Mutex::default(), came: Condvar::new() });
+    /// A watch over no turns.
+    pub fn new() -> std::io::Result<Self> {
+        let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
         std::thread::Builder::new().name("dacapo-watch".to_owned()).spawn(move || of_thread.serve())?;
         Ok(Self { shared })
     }
 
-    /// A turn begins on this thread.
-    pub fn begin(&self, watch: Watch, give_up: GiveUp) -> WatchedTurn {
+    /// A turn begins on this thread, which is given up on if it takes longer than this.
+    pub fn begin(&self, watch: Watch, limit: Duration, give_up: GiveUp) -> WatchedTurn {
         let mut state = self.shared.lock();
         let number = state.next;
         state.next += 1;
         let thread = TurnThread::current();
         let (turn_number, began) = (watch.turn(), Instant::now());
-        let turn = Watched { began, waited: None, late: Duration::ZERO, number: turn_number, watch, thread, give_up };
+        let (waited, late) = (None, Duration::ZERO);
+        let turn = Watched { began, limit, waited, late, number: turn_number, watch, thread, give_up };
         state.turns.insert(number, turn);
         if std::mem::take(&mut state.sleeps) {
             self.shared.came.notify_one();
@@ -115,7 +122,6 @@ impl Drop for WatchedTurn {
 
 impl Shared {
     fn serve(&self) {
-        let pause = (self.limit / 8).max(Duration::from_millis(1));
         loop {
             let mut state = self.lock();
             // With no turn to watch over there is nothing to do, and nothing is done.
@@ -128,6 +134,8 @@ impl Shared {
             }
             let began = Instant::now();
             let state = self.lock();
+            let shortest = state.turns.values().map(|turn| turn.limit).min().unwrap_or(LONGEST_PAUSE);
+            let pause = (shortest / 8).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             let state = self.came.wait_timeout_while(state, pause, |state| !state.stopped);
             let (mut state, _) = state.unwrap_or_else(PoisonError::into_inner);
             if state.stopped {
@@ -158,7 +166,7 @@ impl Shared {
                     turn.late
                 }
             };
-            if turn.began.elapsed().saturating_sub(excused) >= self.limit {
+            if turn.began.elapsed().saturating_sub(excused) >= turn.limit {
                 stuck.push(*number);
             }
         }
@@ -166,7 +174,7 @@ impl Shared {
     }
 
     fn give_up(&self, turn: Watched) {
-        let Watched { began, number, watch, thread, give_up, .. } = turn;
+        let Watched { began, limit, number, watch, thread, give_up, .. } = turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
         let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
@@ -184,7 +192,7 @@ impl Shared {
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
             number,
-            self.limit,
+            limit,
             began.elapsed(),
         );
         give_up(Deadlock { reason, watch });

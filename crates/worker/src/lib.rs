@@ -19,6 +19,7 @@ mod registry;
 mod scope;
 mod settings;
 mod termination;
+mod worker;
 mod zombies;
 
 pub use activity::{Activity, ActivityBody, ActivityFuture};
@@ -34,4 +35,5 @@ pub use settings::{
     SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
 };
 pub use termination::{Act, Termination, TerminationState};
+pub use worker::Worker;
 pub use zombies::{Ailing, Effects, Entity, EntityKind, Health, TerminationId, Verdict, Wait, Zombies};

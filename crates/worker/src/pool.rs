@@ -1,124 +1,272 @@
 //! Threads for turns: bare ones, which no async runtime knows of. A thread that user code never gives back is abandoned, and
 //! another takes its place.
+//!
+//! Work comes through lanes, one for each queue, and of each lane only so much is done at a time. There are a few threads,
+//! as many as processors can use. While user code holds all of them and something waits, more are started, so that a turn
+//! that blocks holds up no other; those leave again when there is nothing to do.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dacapo_core::Name;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A few threads that take work in the order in which it came.
+/// When nothing was taken for so long although something waits, all threads are held.
+const HELD_UP: Duration = Duration::from_millis(20);
+/// How long a thread that is not needed stays.
+const LINGERS: Duration = Duration::from_secs(1);
+
+/// Threads that take work in the order in which it came, as far as the lanes have places.
 pub struct TurnPool {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
-    queue: Mutex<Queue>,
+    state: Mutex<State>,
     came: Condvar,
-    started: AtomicUsize,
-    alive: AtomicUsize,
-    abandoned: AtomicUsize,
+    /// Wakes the keeper, who sees to it that there are threads enough.
+    waits: Condvar,
+    /// How many threads there are when none is held.
+    few: usize,
+    /// How many could be of use: as many as the lanes have places.
+    most: usize,
 }
 
-#[derive(Default)]
-struct Queue {
-    work: VecDeque<Work>,
+struct State {
+    /// The first is for what belongs to no queue.
+    lanes: Vec<Lane>,
+    came: u64,
+    taken: u64,
+    started: usize,
+    /// Threads that serve, without those that were abandoned.
+    serving: usize,
+    abandoned: usize,
+    keeper_sleeps: bool,
     closed: bool,
+}
+
+struct Lane {
+    queue: Option<Name>,
+    places: usize,
+    running: usize,
+    /// Each with how much had come before, over all lanes.
+    work: VecDeque<(u64, Work)>,
 }
 
 /// A thread of a pool, for whoever watches over what it does.
 #[derive(Clone)]
 pub struct TurnThread {
     shared: Arc<Shared>,
-    abandoned: Arc<AtomicBool>,
+    hold: Arc<Mutex<Hold>>,
     /// The number by which the operating system knows it, where it has one.
     id: Option<u32>,
+}
+
+/// What a thread does. Whoever takes the lane from it frees the place: the thread itself, or somebody who gives up on it.
+#[derive(Default)]
+struct Hold {
+    lane: Option<usize>,
+    abandoned: bool,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<TurnThread>> = const { RefCell::new(None) };
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Lane {
+    fn new(queue: Option<Name>, places: usize) -> Self {
+        Self { queue, places, running: 0, work: VecDeque::new() }
     }
 
-    /// The next piece of work; none once the pool is closed.
-    fn next(&self) -> Option<Work> {
-        let queue = self.lock();
-        let mut queue = self
-            .came
-            .wait_while(queue, |queue| queue.work.is_empty() && !queue.closed)
-            .unwrap_or_else(PoisonError::into_inner);
-        if queue.closed { None } else { queue.work.pop_front() }
+    /// How much of its work could be done now.
+    fn ready(&self) -> usize {
+        self.work.len().min(self.places.saturating_sub(self.running))
+    }
+}
+
+impl State {
+    fn ready(&self) -> usize {
+        self.lanes.iter().map(Lane::ready).sum()
+    }
+
+    /// Takes what came first among the lanes that have a place.
+    fn take(&mut self) -> Option<(usize, Work)> {
+        let ready = self.lanes.iter().enumerate().filter(|(_, lane)| lane.ready() > 0);
+        let (at, _) = ready.min_by_key(|(_, lane)| lane.work.front().map(|(came, _)| *came))?;
+        let lane = &mut self.lanes[at];
+        let (_, work) = lane.work.pop_front()?;
+        lane.running += 1;
+        self.taken += 1;
+        Some((at, work))
+    }
+}
+
+impl Shared {
+    /// The next piece of work; none once the pool is closed, or if the thread is one too many.
+    fn next(&self) -> Option<(usize, Work)> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(work) = state.take() {
+                return Some(work);
+            }
+            if state.serving <= self.few {
+                state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (again, waited) = self.came.wait_timeout(state, LINGERS).unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            if waited.timed_out() && state.serving > self.few && state.ready() == 0 {
+                return None;
+            }
+        }
     }
 
     fn start(self: &Arc<Self>) -> std::io::Result<()> {
-        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let mut state = lock(&self.state);
+        let number = state.started;
+        state.started += 1;
+        state.serving += 1;
+        drop(state);
         let shared = self.clone();
-        std::thread::Builder::new().name(format!("dacapo-turn-{number}")).spawn(move || shared.serve())?;
-        Ok(())
+        let started = std::thread::Builder::new().name(format!("dacapo-turn-{number}")).spawn(move || shared.serve());
+        if started.is_err() {
+            lock(&self.state).serving -= 1;
+        }
+        started.map(drop)
     }
 
     fn serve(self: Arc<Self>) {
-        let abandoned = Arc::new(AtomicBool::new(false));
-        let thread = TurnThread { shared: self.clone(), abandoned: abandoned.clone(), id: thread_id() };
-        CURRENT.set(Some(thread));
-        self.alive.fetch_add(1, Ordering::Relaxed);
-        while let Some(work) = self.next() {
+        let hold = Arc::<Mutex<Hold>>::default();
+        CURRENT.set(Some(TurnThread { shared: self.clone(), hold: hold.clone(), id: thread_id() }));
+        while let Some((lane, work)) = self.next() {
+            lock(&hold).lane = Some(lane);
             // User code is fenced where it runs; this is the last fence, so that no mistake takes the thread along.
             let _ = catch_unwind(AssertUnwindSafe(work));
-            if abandoned.load(Ordering::Acquire) {
+            let Hold { lane, abandoned } = std::mem::take(&mut *lock(&hold));
+            let mut state = lock(&self.state);
+            if abandoned {
                 // Another thread took this one's place long ago.
-                self.abandoned.fetch_sub(1, Ordering::Relaxed);
-                break;
+                state.abandoned -= 1;
+                drop(state);
+                return CURRENT.set(None);
+            }
+            if let Some(lane) = lane {
+                state.lanes[lane].running -= 1;
             }
         }
-        self.alive.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.state).serving -= 1;
         CURRENT.set(None);
+    }
+
+    /// Starts threads when all that there are have been held for a while and something waits.
+    fn keep(self: Arc<Self>) {
+        let mut state = lock(&self.state);
+        loop {
+            // With nothing to do there is nothing to keep an eye on.
+            state = self
+                .waits
+                .wait_while(state, |state| state.keeper_sleeps && !state.closed)
+                .unwrap_or_else(PoisonError::into_inner);
+            let taken = state.taken;
+            let waited = self.waits.wait_timeout_while(state, HELD_UP, |state| !state.closed);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if state.closed {
+                return;
+            }
+            let ready = state.ready();
+            let room = self.most.saturating_sub(state.serving);
+            let more = if state.taken == taken { ready.min(state.serving.max(1)).min(room) } else { 0 };
+            state.keeper_sleeps = ready == 0;
+            drop(state);
+            for _ in 0..more {
+                if let Err(error) = self.start() {
+                    tracing::error!(%error, "turns wait, and no thread can be started for them");
+                    break;
+                }
+            }
+            state = lock(&self.state);
+        }
     }
 }
 
 impl TurnPool {
-    /// A pool of so many threads, one at least.
-    pub fn new(threads: usize) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        (0..threads.max(1)).try_for_each(|_| shared.start())?;
-        Ok(Self { shared })
+    /// A pool of so many threads, one at least, with a lane for each of these queues, of which so much is done at a time.
+    pub fn new(threads: usize, queues: impl IntoIterator<Item = (Name, usize)>) -> std::io::Result<Self> {
+        let queues = queues.into_iter().map(|(queue, places)| Lane::new(Some(queue), places.max(1)));
+        let lanes: Vec<Lane> = std::iter::once(Lane::new(None, usize::MAX)).chain(queues).collect();
+        let few = threads.max(1);
+        let places = lanes[1..].iter().fold(0_usize, |sum, lane| sum.saturating_add(lane.places));
+        let state = State {
+            lanes,
+            came: 0,
+            taken: 0,
+            started: 0,
+            serving: 0,
+            abandoned: 0,
+            keeper_sleeps: true,
+            closed: false,
+        };
+        let (came, waits) = (Condvar::new(), Condvar::new());
+        let pool = Self {
+            shared: Arc::new(Shared { state: Mutex::new(state), came, waits, few, most: places.saturating_add(few) }),
+        };
+        (0..few).try_for_each(|_| pool.shared.start())?;
+        let shared = pool.shared.clone();
+        std::thread::Builder::new().name("dacapo-keeper".to_owned()).spawn(move || shared.keep())?;
+        Ok(pool)
     }
 
-    /// Queues work. What comes after the pool was closed is dropped.
-    pub fn submit(&self, work: impl FnOnce() + Send + 'static) {
-        let mut queue = self.shared.lock();
-        if !queue.closed {
-            queue.work.push_back(Box::new(work));
-            drop(queue);
-            self.shared.came.notify_one();
+    /// Queues work of a queue, or of none. What comes after the pool was closed is dropped.
+    pub fn submit(&self, queue: Option<&Name>, work: impl FnOnce() + Send + 'static) {
+        let mut state = lock(&self.shared.state);
+        if state.closed {
+            return;
+        }
+        let came = state.came;
+        state.came += 1;
+        let at = queue.and_then(|queue| state.lanes.iter().position(|lane| lane.queue.as_ref() == Some(queue)));
+        state.lanes[at.unwrap_or(0)].work.push_back((came, Box::new(work)));
+        let wakes_keeper = std::mem::take(&mut state.keeper_sleeps);
+        drop(state);
+        self.shared.came.notify_one();
+        if wakes_keeper {
+            self.shared.waits.notify_one();
         }
     }
 
     /// Drops what is queued and takes no more. Turns that are being played end by themselves.
     pub fn close(&self) {
-        let mut queue = self.shared.lock();
-        queue.closed = true;
-        let work = std::mem::take(&mut queue.work);
-        drop(queue);
+        let mut state = lock(&self.shared.state);
+        state.closed = true;
+        let work: Vec<_> = state.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.work)).collect();
+        drop(state);
         drop(work);
         self.shared.came.notify_all();
+        self.shared.waits.notify_all();
     }
 
     /// How many threads there are, and how many of them were abandoned and have not come back.
     pub fn threads(&self) -> (usize, usize) {
-        (self.shared.alive.load(Ordering::Relaxed), self.shared.abandoned.load(Ordering::Relaxed))
+        let state = lock(&self.shared.state);
+        (state.serving + state.abandoned, state.abandoned)
     }
 
-    /// How much work waits for a thread.
-    pub fn waiting(&self) -> usize {
-        self.shared.lock().work.len()
+    /// How much work of this queue, or of none, waits and how much is being done.
+    pub fn depth(&self, queue: Option<&Name>) -> (usize, usize) {
+        let state = lock(&self.shared.state);
+        let lane = state.lanes.iter().find(|lane| lane.queue.as_ref() == queue);
+        lane.map_or((0, 0), |lane| (lane.work.len(), lane.running))
     }
 }
 
@@ -135,12 +283,18 @@ impl TurnThread {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Gives up on the thread: it ends when its work does, whenever that is, and another takes its place now.
+    /// Gives up on the thread: it ends when its work does, whenever that is; its place is free and another thread takes
+    /// over now.
     pub fn abandon(&self) -> std::io::Result<()> {
-        if self.abandoned.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        self.shared.abandoned.fetch_add(1, Ordering::Relaxed);
+        let mut hold = lock(&self.hold);
+        let Some(lane) = hold.lane.take() else { return Ok(()) };
+        hold.abandoned = true;
+        // Counted before the thread can see that it was abandoned, and leave.
+        let mut state = lock(&self.shared.state);
+        state.lanes[lane].running -= 1;
+        state.serving -= 1;
+        state.abandoned += 1;
+        drop((state, hold));
         self.shared.start()
     }
 

@@ -8,7 +8,7 @@
 //! it loops without calling its ctx or awaiting, when it ignores that it was cancelled, or when the machine is so loaded
 //! that it does not get to run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +77,8 @@ pub struct Zombies {
     settings: ZombieSettings,
     last: u64,
     under_way: BTreeMap<TerminationId, Target>,
+    /// When each of them has something to do next.
+    due: BTreeSet<(Timestamp, TerminationId)>,
     count: usize,
     /// Whether the application was told to shut down.
     told: bool,
@@ -92,7 +94,7 @@ struct Target {
 impl Zombies {
     /// No terminations, by these settings.
     pub fn new(settings: ZombieSettings) -> Self {
-        Self { settings, last: 0, under_way: BTreeMap::new(), count: 0, told: false }
+        Self { settings, last: 0, under_way: BTreeMap::new(), due: BTreeSet::new(), count: 0, told: false }
     }
 
     /// Asks code to stop.
@@ -106,6 +108,7 @@ impl Zombies {
         let (termination, acts) = Termination::begin(now, &self.settings);
         self.last += 1;
         let id = TerminationId(self.last);
+        self.due.extend(termination.next().map(|at| (at, id)));
         self.under_way.insert(id, Target { entity, code, reason: reason.into(), termination });
         let mut effects = Effects::default();
         self.take(id, &acts, now, &mut effects);
@@ -115,12 +118,11 @@ impl Zombies {
     /// Time has gone on.
     pub fn tick(&mut self, now: Timestamp) -> Effects {
         let mut effects = Effects::default();
-        let due =
-            |(id, target): (&TerminationId, &Target)| Some((target.termination.next().filter(|at| *at <= now)?, *id));
-        let mut due: Vec<(Timestamp, TerminationId)> = self.under_way.iter().filter_map(due).collect();
-        due.sort();
-        for (_, id) in due {
-            let acts = self.under_way.get_mut(&id).map(|target| target.termination.tick(now)).unwrap_or_default();
+        while let Some((_, id)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+            self.due.pop_first();
+            let Some(target) = self.under_way.get_mut(&id) else { continue };
+            let acts = target.termination.tick(now);
+            self.due.extend(target.termination.next().map(|at| (at, id)));
             self.take(id, &acts, now, &mut effects);
         }
         effects
@@ -129,7 +131,9 @@ impl Zombies {
     /// The code has ended. Saying so again changes nothing.
     pub fn finished(&mut self, id: TerminationId, now: Timestamp) -> Effects {
         let mut effects = Effects::default();
-        let acts = self.under_way.get_mut(&id).map(|target| target.termination.finished()).unwrap_or_default();
+        let Some(target) = self.under_way.get_mut(&id) else { return effects };
+        self.due.remove(&(target.termination.next().unwrap_or_default(), id));
+        let acts = target.termination.finished();
         self.take(id, &acts, now, &mut effects);
         effects.gone = self.under_way.remove(&id);
         effects
@@ -137,7 +141,7 @@ impl Zombies {
 
     /// When [`Self::tick`] has something to do.
     pub fn next(&self) -> Option<Timestamp> {
-        self.under_way.values().filter_map(|target| target.termination.next()).min()
+        self.due.first().map(|(at, _)| *at)
     }
 
     /// How many zombies there are, with those that leaked.

@@ -12,7 +12,7 @@ async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [file, log, life, count] = &args[..] else { anyhow::bail!("mill FILE LOG LIFE COUNT") };
     let log = Arc::new(Log::open(log, life.parse()?)?);
-    let store = Dacapo::open(&format!("sqlite:{file}")).await?.attempts(8);
+    let store = Dacapo::open(&format!("sqlite:{file}")).await?.max_concurrent_activities(8);
     let app = store.serve((line, fan, nap, stubborn, family, at_home, fed, log)).await?;
     println!("serving");
     std::io::stdout().flush()?;

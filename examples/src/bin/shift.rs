@@ -1,7 +1,7 @@
 //! A worker on its shift: it serves until somebody asks it to end, lets work end, and says what it left behind.
 //!
 //! `shift <file> <work> <grace ms> <force ms> <force exit ms>`, where the work is `brief` (ends when a file `<file>-go` is
-//! there), `polite` (ends when it is asked to) or `deaf` (never ends).
+//! there), `polite` (ends when it is asked to), `deaf` (never ends) or `zombie` (the same, given up on after 50 ms).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,6 +51,7 @@ async fn shift(ctx: Ctx, work: String, file: String) -> Result<String, Failure> 
     match work.as_str() {
         "brief" => ctx.call(brief, file).await,
         "polite" => ctx.call(polite, file).await,
+        "zombie" => ctx.call(deaf, file).start_to_close(millis(50)).retry(Retry::exponential().attempts(1)).await,
         _ => ctx.call(deaf, file).await,
     }
 }

@@ -1,13 +1,16 @@
 //! A program that serves.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
 
 use dacapo_core::Name;
-use dacapo_engine::{Engine, RunId, ShutdownReport, Threads};
+use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, force_exit_after};
+use dacapo_worker::{Effective, Health};
 use serde_json::Value;
 
-use crate::client::{Handle, IntoName, Runs, StartCall};
+use crate::client::{Error, Handle, IntoName, Runs, StartCall};
 use crate::{WorkflowFn, WorkflowType};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
@@ -22,18 +25,19 @@ struct Inner {
     /// None if somebody else drives the engine.
     host: Option<Arc<Threads>>,
     runs: Runs,
-    patience: Patience,
+    /// None if somebody else set the engine up.
+    settings: Option<Effective>,
 }
 
 impl App {
-    pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs, patience: Patience) -> Self {
-        Self { inner: Arc::new(Inner { engine, host: Some(host), runs, patience }) }
+    pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs, settings: Effective) -> Self {
+        Self { inner: Arc::new(Inner { engine, host: Some(host), runs, settings: Some(settings) }) }
     }
 
     /// An app over an engine that somebody else drives, as the test kit does.
     pub fn over_engine(engine: Engine) -> Self {
         let runs = Runs::new(engine.reader().clone());
-        Self { inner: Arc::new(Inner { engine, host: None, runs, patience: Patience::default() }) }
+        Self { inner: Arc::new(Inner { engine, host: None, runs, settings: None }) }
     }
 
     /// The engine behind it.
@@ -87,6 +91,16 @@ impl App {
         &self.inner.runs
     }
 
+    /// The settings that hold, and who said so. None if somebody else set the engine up, as the test kit does.
+    pub fn settings(&self) -> Option<&Effective> {
+        self.inner.settings.as_ref()
+    }
+
+    /// How each queue is: code that was asked to stop and has not ended.
+    pub fn health(&self) -> Vec<(Name, Health)> {
+        self.engine().health()
+    }
+
     /// How many threads play turns, and how many of them were abandoned because a turn did not return.
     pub fn turn_threads(&self) -> (usize, usize) {
         self.inner.host.as_ref().map_or((0, 0), |host| host.turn_threads())
@@ -105,8 +119,7 @@ impl App {
     /// Shuts down with manners: begins nothing new, lets attempts end for as long as the grace period, asks the rest to
     /// stop and waits for that as long as the force timeout. Says what was cut off; the next process tries it again at once.
     pub async fn shutdown(self) -> ShutdownReport {
-        let Patience { grace, force, .. } = self.inner.patience;
-        let report = self.engine().shut_down(grace, force).await;
+        let report = self.engine().shut_down().await;
         self.stop().await;
         report
     }
@@ -119,52 +132,42 @@ impl App {
     }
 
     /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even
-    /// that takes longer than the force-exit timeout, the process ends with exit code 1.
+    /// that takes longer than the force-exit timeout, the process ends with exit code 1. It also shuts down, and gives an
+    /// error, when too much code that was asked to stop runs on (`max_zombie_count`).
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
-        asked_to_end().await.map_err(|error| crate::Error::System(format!("signals cannot be heard: {error}")))?;
-        let force_exit = self.inner.patience.force_exit;
-        std::thread::Builder::new()
-            .name("dacapo-exit".to_owned())
-            .spawn(move || {
-                std::thread::sleep(force_exit);
-                eprintln!("dacapo: the shutdown did not end within {force_exit:?}; the process ends now");
-                std::process::exit(1);
-            })
-            .map_err(|error| crate::Error::System(format!("a thread cannot be started: {error}")))?;
-        Ok(self.shutdown().await)
+        let asked = asked_to_end().map_err(|error| Error::System(format!("signals cannot be heard: {error}")))?;
+        let (mut asked, mut doomed) = (pin!(asked), pin!(self.engine().doomed()));
+        let doomed = poll_fn(|cx| match doomed.as_mut().poll(cx) {
+            Poll::Ready(why) => Poll::Ready(Some(why)),
+            Poll::Pending => asked.as_mut().poll(cx).map(|()| None),
+        });
+        match doomed.await {
+            Some(why) => {
+                self.shutdown().await;
+                Err(Error::Zombies(why.to_string()))
+            }
+            None => {
+                let settings = self.inner.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
+                force_exit_after(settings.force_exit_timeout, "it was asked to end");
+                Ok(self.shutdown().await)
+            }
+        }
     }
 }
 
-/// Waits until somebody asks the process to end.
-async fn asked_to_end() -> std::io::Result<()> {
+/// Waits until somebody asks the process to end. Signals are heard from the call on.
+fn asked_to_end() -> std::io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        std::future::poll_fn(|cx| {
+        Ok(poll_fn(move |cx| {
             let asked = terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready();
-            if asked { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-        })
-        .await;
-        Ok(())
+            if asked { Poll::Ready(()) } else { Poll::Pending }
+        }))
     }
     #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
-}
-
-/// How long a shutdown waits for what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    pub(crate) grace: Duration,
-    pub(crate) force: Duration,
-    pub(crate) force_exit: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        let secs = Duration::from_secs;
-        Self { grace: secs(10), force: secs(5), force_exit: secs(60) }
-    }
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }
 
 impl Inner {

@@ -1,16 +1,17 @@
 //! An opened store, before anything is served.
 
-use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_core::{Name, OwnPolicy};
+use dacapo_core::OwnPolicy;
 use dacapo_engine::{Cache, Engine, Options, Reader, Threads};
 use dacapo_store::{MemoryStore, Store};
+use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
 use crate::client::url::Place;
-use crate::client::{App, Error, IntoName, Patience, Result, Runs};
+use crate::client::{App, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
@@ -19,9 +20,9 @@ pub struct Dacapo {
     store: Arc<dyn Store>,
     read_only: bool,
     options: Options,
-    turn_threads: usize,
-    deadlock_timeout: Duration,
-    patience: Patience,
+    settings: AppSettings,
+    /// Instead of that of the process.
+    environment: Option<Vec<(OsString, OsString)>>,
     runs: Runs,
 }
 
@@ -41,17 +42,8 @@ impl Dacapo {
     }
 
     fn over(store: Arc<dyn Store>, read_only: bool) -> Self {
-        let turn_threads = std::thread::available_parallelism().map_or(2, usize::from) + 1;
         let runs = Runs::new(Reader::new(store.clone()));
-        Self {
-            store,
-            read_only,
-            options: Options::default(),
-            turn_threads,
-            deadlock_timeout: DEADLOCK_TIMEOUT,
-            patience: Patience::default(),
-            runs,
-        }
+        Self { store, read_only, options: Options::default(), settings: AppSettings::new(), environment: None, runs }
     }
 
     /// The runs in it, to look at.
@@ -59,21 +51,51 @@ impl Dacapo {
         &self.runs
     }
 
-    /// Serves this queue instead of `default`; called again, one more. Starts that name no queue go to the first of them
-    /// in alphabetical order.
-    pub fn queue(mut self, queue: impl IntoName) -> Self {
-        let default = BTreeSet::from([Name::from_static(dacapo_engine::DEFAULT_QUEUE)]);
-        if self.options.queues == default {
-            self.options.queues.clear();
+    /// Serves this queue instead of `default`; called again, one more. A queue is a name, or [`QueueSettings`]. Starts that
+    /// name no queue go to the first of them in alphabetical order.
+    pub fn queue(self, queue: impl IntoQueue) -> Self {
+        self.set(|settings| settings.queue(queue.into_queue()))
+    }
+
+    /// Settings for all queues that do not say otherwise.
+    pub fn every_queue(self, settings: QueueSettings) -> Self {
+        self.set(|all| all.every_queue(settings))
+    }
+
+    /// All settings in one piece, instead of those that were given before. `docs/settings.md` lists them.
+    pub fn settings(mut self, settings: AppSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Takes settings from these variables instead of the environment of the process. What code says goes before them.
+    pub fn environment<N: Into<OsString>, V: Into<OsString>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        self.environment = Some(variables.collect());
+        self
+    }
+
+    /// What holds if it is served now, and who said so; or all that is wrong. Prints as a table.
+    pub fn effective(&self) -> Result<Effective> {
+        let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
+        let mut settings = self.settings.clone().environment(environment);
+        if settings.has_no_queue() {
+            settings = settings.queue(QueueSettings::new(dacapo_engine::DEFAULT_QUEUE));
         }
-        self.options.queues.insert(queue.into_name());
+        Ok(settings.effective()?)
+    }
+
+    fn set(mut self, change: impl FnOnce(AppSettings) -> AppSettings) -> Self {
+        self.settings = change(self.settings);
         self
     }
 
     /// How many runs stay in memory between turns: 10,000 by default. With 0 every turn is played from the beginning.
-    pub fn cache(mut self, runs: usize) -> Self {
-        self.options.cache = Cache::AtMost(runs);
-        self
+    pub fn cache_size(self, runs: usize) -> Self {
+        self.set(|settings| settings.cache_size(runs))
     }
 
     /// Whether every turn is played twice and compared, which finds code that decides by something else than what was
@@ -84,58 +106,55 @@ impl Dacapo {
     }
 
     /// The most bytes of one payload: 2 MiB by default.
-    pub fn payload_limit(mut self, bytes: usize) -> Self {
-        self.options.payload_limit = bytes;
-        self
+    pub fn payload_limit(self, bytes: usize) -> Self {
+        self.set(|settings| settings.payload_limit(bytes))
     }
 
     /// The most messages that wait for one run: 200,000 by default. Senders beyond that get an error.
-    pub fn mail_limit(mut self, messages: usize) -> Self {
-        self.options.mail_limit = messages;
-        self
-    }
-
-    /// The most attempts of activities at a time: 200 by default.
-    pub fn attempts(mut self, most: usize) -> Self {
-        self.options.attempts = most;
-        self
+    pub fn mail_limit(self, messages: usize) -> Self {
+        self.set(|settings| settings.mail_limit(messages))
     }
 
     /// How many results one turn takes at most: 256 by default.
-    pub fn completions_per_turn(mut self, most: usize) -> Self {
-        self.options.completions_per_turn = most;
-        self
+    pub fn completions_per_turn(self, most: usize) -> Self {
+        self.set(|settings| settings.completions_per_turn(most))
     }
 
-    /// How many threads play turns: one more than there are processors by default.
-    pub fn turn_threads(mut self, threads: usize) -> Self {
-        self.turn_threads = threads;
-        self
+    /// How many threads play turns while none of them is held up: by default, and with 0, one more than there are
+    /// processors. There are more while workflow code blocks.
+    pub fn turn_threads(self, threads: usize) -> Self {
+        self.set(|settings| settings.turn_threads(threads))
+    }
+
+    /// How long after the beginning of a shutdown the process ends with exit code 1 if it has not ended by itself: 60 s by
+    /// default.
+    pub fn force_exit_timeout(self, time: Duration) -> Self {
+        self.set(|settings| settings.force_exit_timeout(time))
+    }
+
+    fn set_queues(self, change: impl FnOnce(QueueSettings) -> QueueSettings) -> Self {
+        self.every_queue(change(QueueSettings::default()))
+    }
+
+    /// The most attempts of activities of each queue at a time: 200 by default.
+    pub fn max_concurrent_activities(self, most: usize) -> Self {
+        self.set_queues(|queue| queue.max_concurrent_activities(most))
     }
 
     /// How long one turn may take before it counts as a deadlock: its thread is abandoned and its run parked. 2 s by
     /// default; zero never gives up. Time in which the thread merely waited for a processor does not count.
-    pub fn deadlock_timeout(mut self, timeout: Duration) -> Self {
-        self.deadlock_timeout = timeout;
-        self
+    pub fn workflow_deadlock_timeout(self, timeout: Duration) -> Self {
+        self.set_queues(|queue| queue.workflow_deadlock_timeout(timeout))
     }
 
     /// How long a shutdown lets attempts run to their end: 10 s by default.
-    pub fn shutdown_grace_period(mut self, time: Duration) -> Self {
-        self.patience.grace = time;
-        self
+    pub fn shutdown_grace_period(self, time: Duration) -> Self {
+        self.set_queues(|queue| queue.shutdown_grace_period(time))
     }
 
     /// How long a shutdown then waits for attempts that were asked to stop: 5 s by default.
-    pub fn shutdown_force_timeout(mut self, time: Duration) -> Self {
-        self.patience.force = time;
-        self
-    }
-
-    /// How long after a signal the process ends with exit code 1 if it has not ended by itself: 60 s by default.
-    pub fn force_exit_timeout(mut self, time: Duration) -> Self {
-        self.patience.force_exit = time;
-        self
+    pub fn shutdown_force_timeout(self, time: Duration) -> Self {
+        self.set_queues(|queue| queue.shutdown_force_timeout(time))
     }
 
     /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what.
@@ -156,30 +175,31 @@ impl Dacapo {
         if self.read_only {
             return Err(dacapo_engine::EngineError::ReadOnly.into());
         }
-        for (what, zero) in [
-            ("attempts at a time", self.options.attempts == 0),
-            ("results in a turn", self.options.completions_per_turn == 0),
-            ("threads for turns", self.turn_threads == 0),
-        ] {
-            if zero {
-                return Err(Error::System(format!("a worker with 0 {what} could do nothing: set 1 or more")));
-            }
-        }
+        let effective = self.effective()?;
         let catalog = Catalog::of(items)?;
-        self.options.registry = catalog.registry;
-        self.options.pins = catalog.pins.into_iter().collect();
+        let AppValues { force_exit_timeout, cache_size, payload_limit, mail_limit, completions_per_turn, turn_threads } =
+            effective.app;
+        self.options = Options {
+            registry: catalog.registry,
+            pins: catalog.pins.into_iter().collect(),
+            queues: effective.queues.clone(),
+            cache: Cache::AtMost(cache_size),
+            payload_limit,
+            mail_limit,
+            completions_per_turn,
+            ..self.options
+        };
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let threads = if turn_threads == 0 { processors + 1 } else { turn_threads };
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
-        let host = Threads::new(self.turn_threads, self.deadlock_timeout, Handle::current()).map_err(system)?;
+        let host = Threads::new(&self.options, threads, force_exit_timeout, Handle::current()).map_err(system)?;
         let (store, options, for_engine) = (self.store, self.options, host.clone());
         let opened = tokio::task::spawn_blocking(move || Engine::open(store, for_engine, options)).await;
         let engine = opened.map_err(|error| Error::System(error.to_string()))??;
         host.watch(&engine).map_err(system)?;
-        Ok(App::new(engine, host, self.runs, self.patience))
+        Ok(App::new(engine, host, self.runs, effective))
     }
 }
-
-/// How long a turn may take.
-const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn open(place: Place) -> Result<(Arc<dyn Store>, bool)> {
     match place {

@@ -5,7 +5,7 @@ use std::fmt;
 use dacapo_core::{Failure, Name};
 use dacapo_engine::EngineError;
 use dacapo_store::Status;
-use dacapo_worker::RegistryError;
+use dacapo_worker::{RegistryError, SettingErrors};
 use thiserror::Error;
 
 /// What a program gets instead of what it asked for. Workflow code never sees one of these: it sees a
@@ -19,6 +19,12 @@ pub enum Error {
     /// What is to be served cannot be.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// Settings that cannot be.
+    #[error(transparent)]
+    Settings(#[from] SettingErrors),
+    /// Too much code that was asked to stop runs on, so the program has shut down.
+    #[error("{0}")]
+    Zombies(String),
     /// The run is closed, and not with a result.
     #[error("run {workflow_id:?} is {status}: {failure}")]
     Run {

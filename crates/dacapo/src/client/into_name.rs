@@ -1,6 +1,25 @@
 //! Names that a program makes up at run time.
 
 use dacapo_core::Name;
+use dacapo_worker::QueueSettings;
+
+/// What can be a queue: its name, or its settings.
+pub trait IntoQueue {
+    /// The queue.
+    fn into_queue(self) -> QueueSettings;
+}
+
+impl<N: IntoName> IntoQueue for N {
+    fn into_queue(self) -> QueueSettings {
+        QueueSettings::new(self.into_name())
+    }
+}
+
+impl IntoQueue for QueueSettings {
+    fn into_queue(self) -> QueueSettings {
+        self
+    }
+}
 
 /// Text that can be a name: any string, borrowed or owned.
 pub trait IntoName {

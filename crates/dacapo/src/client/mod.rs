@@ -12,12 +12,11 @@ mod update;
 mod url;
 
 pub use app::App;
-pub(crate) use app::Patience;
 pub use dacapo::Dacapo;
 pub use error::{Error, Result};
 pub use filter::Filter;
 pub use handle::Handle;
-pub use into_name::IntoName;
+pub use into_name::{IntoName, IntoQueue};
 pub use runs::{Page, Runs};
 pub use start::StartCall;
 pub use update::{UpdateCall, UpdateHandle};

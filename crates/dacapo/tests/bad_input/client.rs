@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use dacapo::prelude::*;
-use dacapo::{Conflict, Dacapo, Filter, Handle};
+use dacapo::{AppSettings, Conflict, Dacapo, Filter, Handle, QueueSettings};
 use serde_json::{Value, json};
 
 use crate::scene::{CONSENT, LEVEL, NUDGE, RAISE, Scene, doomed, large, long, sample, words};
@@ -52,20 +52,38 @@ fn opening() -> Vec<Row> {
             Dacapo::open(&url).await.unwrap().serve(sample).await.unwrap().shutdown().await;
             Dacapo::open(&format!("{url}?mode=ro")).await.unwrap().serve(sample).await
         }),
-        row!("Dacapo::attempts", "none", "could do nothing", _s =>
-            Dacapo::open("memory:").await.unwrap().attempts(0).serve(sample).await),
-        row!("Dacapo::completions_per_turn", "none", "could do nothing", _s =>
+        row!("Dacapo::max_concurrent_activities", "none", "max_concurrent_activities", _s =>
+            Dacapo::open("memory:").await.unwrap().max_concurrent_activities(0).serve(sample).await),
+        row!("Dacapo::completions_per_turn", "none", "completions_per_turn", _s =>
             Dacapo::open("memory:").await.unwrap().completions_per_turn(0).serve(sample).await),
-        row!("Dacapo::turn_threads", "none", "could do nothing", _s =>
-            Dacapo::open("memory:").await.unwrap().turn_threads(0).serve(sample).await),
-        row!("Dacapo::queue", "no name", "a queue is empty", _s =>
+        row!("Dacapo::turn_threads", "far too many", "turn_threads", _s =>
+            Dacapo::open("memory:").await.unwrap().turn_threads(1_000_000).serve(sample).await),
+        row!("Dacapo::force_exit_timeout", "no time", "force_exit_timeout", _s =>
+            Dacapo::open("memory:").await.unwrap().force_exit_timeout(secs(0)).serve(sample).await),
+        row!("Dacapo::cache_size", "far too many", "cache_size", _s =>
+            Dacapo::open("memory:").await.unwrap().cache_size(usize::MAX).serve(sample).await),
+        row!("Dacapo::workflow_deadlock_timeout", "longer than a year", "workflow_deadlock_timeout", _s =>
+            Dacapo::open("memory:").await.unwrap().workflow_deadlock_timeout(days(1_000)).serve(sample).await),
+        row!("Dacapo::shutdown_grace_period", "longer than a year", "shutdown_grace_period", _s =>
+            Dacapo::open("memory:").await.unwrap().shutdown_grace_period(days(1_000)).serve(sample).await),
+        row!("Dacapo::shutdown_force_timeout", "longer than a year", "shutdown_force_timeout", _s =>
+            Dacapo::open("memory:").await.unwrap().shutdown_force_timeout(days(1_000)).serve(sample).await),
+        row!("Dacapo::queue", "no name", "a queue", _s =>
             Dacapo::open("memory:").await.unwrap().queue("").serve(sample).await),
+        row!("Dacapo::queue", "twice", "\"a\"", _s =>
+            Dacapo::open("memory:").await.unwrap().queue("a").queue("a").serve(sample).await),
+        row!("Dacapo::every_queue", "a setting that nobody knows", "max_zombies", _s =>
+            Dacapo::open("memory:").await.unwrap().every_queue(QueueSettings::default().set("max_zombies", "1")).serve(sample).await),
+        row!("Dacapo::settings", "a setting that nobody knows", "cash_size", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(AppSettings::new().set("cash_size", "1")).serve(sample).await),
+        row!("Dacapo::environment", "a setting that nobody knows", "DACAPO_CASH_SIZE", _s =>
+            Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).serve(sample).await),
+        row!("Dacapo::effective", "a setting that nobody knows", "did you mean", _s =>
+            Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).effective()),
         row!("Dacapo::payload_limit", "less than an input", "the limit is 1", _s =>
             Dacapo::open("memory:").await.unwrap().payload_limit(1).serve(sample).await.unwrap().start(sample, 12).await),
-        row!("Dacapo::mail_limit", "no room at all", "has 0 messages", _s => {
-            let app = Dacapo::open("memory:").await.unwrap().mail_limit(0).serve(sample).await.unwrap();
-            app.start(sample, 1).await.unwrap().signal(NUDGE, 1).await
-        }),
+        row!("Dacapo::mail_limit", "no room at all", "mail_limit", _s =>
+            Dacapo::open("memory:").await.unwrap().mail_limit(0).serve(sample).await),
     ]
 }
 
@@ -166,7 +184,6 @@ fn looking() -> Vec<Row> {
 const NOTHING_BAD: &[(&str, &str)] = &[
     ("Dacapo::over_store", "a store is a store"),
     ("Dacapo::runs", "takes nothing"),
-    ("Dacapo::cache", "any number of runs can stay in memory, none too"),
     ("Dacapo::double_play", "on or off"),
     ("Dacapo::build", "any name is as good as another"),
     ("Dacapo::own_policy", "what a policy does wrong fails the activation, shown by the tests of the core"),
@@ -175,14 +192,12 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("App::runs", "takes nothing"),
     ("App::runs_in_memory", "takes nothing"),
     ("App::turn_threads", "takes nothing"),
-    ("Dacapo::deadlock_timeout", "a turn may have any time, and zero is all the time there is"),
+    ("App::settings", "takes nothing"),
+    ("App::health", "takes nothing"),
     ("App::evict_idle", "takes nothing"),
     ("App::shutdown", "takes nothing"),
     ("App::stop", "takes nothing"),
     ("App::serve_until_signalled", "takes nothing"),
-    ("Dacapo::shutdown_grace_period", "any time will do"),
-    ("Dacapo::shutdown_force_timeout", "any time will do"),
-    ("Dacapo::force_exit_timeout", "any time will do"),
     ("StartCall::delay", "it may begin at once, or at the end of time"),
     ("StartCall::header", "headers are opaque"),
     ("Handle::workflow_id", "takes nothing"),

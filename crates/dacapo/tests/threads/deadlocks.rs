@@ -84,7 +84,7 @@ async fn turns_that_do_not_return_are_given_up_on_and_nobody_else_notices() {
         .await
         .unwrap()
         .turn_threads(2)
-        .deadlock_timeout(millis(200))
+        .workflow_deadlock_timeout(millis(200))
         .serve((healthy, blocks, blocks_at_once, spins, panics, step))
         .await
         .unwrap();

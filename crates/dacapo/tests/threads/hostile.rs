@@ -65,7 +65,7 @@ async fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
         .await
         .unwrap()
         .double_play(false)
-        .deadlock_timeout(secs(10))
+        .workflow_deadlock_timeout(secs(10))
         .serve(fragile)
         .await
         .unwrap();
@@ -205,7 +205,7 @@ async fn nothing_is_lost_or_doubled_over_continue_as_new() {
     const ENTITIES: u64 = 12;
     const EACH: u64 = 60;
     let (_folder, url) = a_file();
-    let app = Dacapo::open(&url).await.unwrap().double_play(false).cache(3).serve(entity).await.unwrap();
+    let app = Dacapo::open(&url).await.unwrap().double_play(false).cache_size(3).serve(entity).await.unwrap();
     let mut senders = JoinSet::new();
     for number in 0..ENTITIES {
         let run = app.start(entity, vec![]).id(format!("e{number}")).await.unwrap();

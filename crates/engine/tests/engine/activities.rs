@@ -165,7 +165,7 @@ fn an_attempt_that_takes_too_long_is_given_up_and_tried_again() {
         let cause = failure.cause().unwrap();
         assert_eq!(cause.kind, FailureKind::Timeout(TimeoutKind::StartToClose));
         assert_eq!(cause.message, "the attempt took too long (start-to-close timeout)");
-        assert_eq!(since_start(stage.now()), std::time::Duration::from_millis(1_200));
+        assert_eq!(since_start(describe(stage, "a").closed.unwrap()), std::time::Duration::from_millis(1_200));
         vec!["a"]
     });
 }
@@ -214,7 +214,7 @@ fn an_activity_that_nobody_begins_in_time_fails() {
             .workflow("blocks", |ctx: Ctx, _| async move { ctx.activity("block", "").await })
             .waiting("block", |_, _| std::future::pending())
             .activity("work", |_, _| Ok("never".into()));
-        options.attempts = 1;
+        options.queue("default").max_concurrent_activities = 1;
         options
     };
     over_every_cache(serve, |stage| {

@@ -55,7 +55,7 @@ fn what_ends_within_the_grace_period_is_recorded_and_nothing_new_begins() {
     let stage = Stage::new(gated(&gate, &world, false));
     stage.start("one", "a", "").unwrap();
     stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down(GRACE, FORCE));
+    let mut report = Box::pin(stage.engine().shut_down());
     let refused = stage.wait(stage.engine().start(NewStart {
         workflow: "one".into(),
         workflow_id: "b".into(),
@@ -81,11 +81,11 @@ fn what_takes_longer_is_asked_to_stop_and_tried_again_by_the_next_process_at_onc
     let stage = Stage::new(gated(&gate, &world, false));
     stage.start("one", "a", "").unwrap();
     stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down(GRACE, FORCE));
+    let mut report = Box::pin(stage.engine().shut_down());
     assert_eq!(after(&stage, &mut report, Duration::from_millis(9_999)), None);
     assert_eq!(world.notes(), ["attempt 1"]);
     let report = after(&stage, &mut report, Duration::from_millis(1)).expect("it stopped when it was asked to");
-    assert_eq!(report, ShutdownReport { took: GRACE, asked_to_stop: 1, cut_off: Vec::new() });
+    assert_eq!(report, ShutdownReport { took: GRACE, asked_to_stop: 1, ..ShutdownReport::default() });
     assert_eq!(world.notes(), ["attempt 1", "cancelled: the worker shuts down"]);
 
     let stage = stage.restart();
@@ -103,7 +103,7 @@ fn what_does_not_stop_is_left_behind_after_the_force_timeout_and_named() {
     let stage = Stage::new(gated(&gate, &world, true));
     stage.start("one", "a", "").unwrap();
     stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down(GRACE, FORCE));
+    let mut report = Box::pin(stage.engine().shut_down());
     assert_eq!(after(&stage, &mut report, Duration::from_millis(14_999)), None);
     let report = after(&stage, &mut report, Duration::from_millis(1)).expect("the force timeout is over");
     assert_eq!((report.took, report.asked_to_stop), (GRACE + FORCE, 1));
@@ -116,9 +116,9 @@ fn what_does_not_stop_is_left_behind_after_the_force_timeout_and_named() {
 #[test]
 fn an_engine_with_nothing_to_do_stops_at_once() {
     let stage = Stage::new(gated(&Gate::default(), &World::default(), false));
-    let report = stage.wait(stage.engine().shut_down(GRACE, FORCE));
+    let report = stage.wait(stage.engine().shut_down());
     assert_eq!(report, ShutdownReport::default());
-    let again = stage.wait(stage.engine().shut_down(GRACE, FORCE));
+    let again = stage.wait(stage.engine().shut_down());
     assert_eq!(again, ShutdownReport::default(), "whoever comes second waits for nothing");
     let stage = stage.restart();
     stage.start("one", "a", "").unwrap();

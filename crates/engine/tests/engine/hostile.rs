@@ -66,7 +66,7 @@ fn a_cancelled_activity_of_another_queue_is_not_tried_by_the_next_process() {
     assert_eq!(rows(&stage, "a"), NO_ROWS);
 
     let mut both = serving();
-    both.queues.insert("other".into());
+    both.queue("other");
     let stage = stage.redeploy(both);
     stage.play_out();
     assert_eq!(world.notes(), [""; 0], "an activity of a closed run was tried");

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Name, Retry, Timestamp, Watch};
 use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, WaitFor, Work};
@@ -168,19 +169,20 @@ impl Stepwise {
 }
 
 impl Host for Stepwise {
-    fn watch(&self, _: Watch, _: GiveUp) -> Option<WatchedTurn> {
+    fn watch(&self, _: Watch, _: Duration, _: GiveUp) -> Option<WatchedTurn> {
         None
     }
     fn now(&self) -> Timestamp {
         *self.now.lock().unwrap()
     }
-    fn play(&self, work: Work) {
+    fn end_process(&self, _: &str) {}
+    fn play(&self, _: Option<&Name>, work: Work) {
         self.work.lock().unwrap().push_back(work);
     }
     fn attempt(&self, attempt: Attempt) {
         let (code, grip) = attempt.into_parts();
         let AttemptCode::Blocking(call) = code else { panic!("this host has blocking activities only") };
-        self.play(Box::new(move || grip.finish(call())));
+        self.play(None, Box::new(move || grip.finish(call())));
     }
     fn wake_at(&self, _: Timestamp) {}
     fn run_id(&self) -> Name {

@@ -107,7 +107,7 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
                 Ok(Payload::empty())
             })
             .waiting("work", move |_, _| held.pass());
-        options.attempts = 2;
+        options.queue("default").max_concurrent_activities = 2;
         options
     });
     stage.start("five", "a", "").unwrap();

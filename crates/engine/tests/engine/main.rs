@@ -23,3 +23,4 @@ mod starting;
 mod threads;
 mod trouble;
 mod turns;
+mod zombies;

@@ -41,7 +41,7 @@ fn an_activity_goes_to_its_workflow_s_queue_unless_it_names_another() {
                 Ok(payload(format!("{} {}", own.await?, other.await?)))
             })
             .activity("where", |ctx, _| Ok(payload(ctx.info().queue.to_string())));
-        options.queues.insert("fast".into());
+        options.queue("fast");
         options
     };
     over_every_cache(serve, |stage| {
@@ -101,7 +101,7 @@ fn lower_priority_numbers_go_first_and_zero_is_the_default() {
                 world.note(text(&input));
                 Ok(input)
             });
-        options.attempts = 1;
+        options.queue("default").max_concurrent_activities = 1;
         options
     };
     over_every_cache(serve, |stage| {

@@ -263,7 +263,7 @@ fn a_run_in_a_queue_that_is_not_served_here_waits_for_a_program_that_serves_it()
         stage.play_out();
         assert_eq!((describe(&stage, "a").turns, rows(&stage, "a")), (0, (0, 0, 2)));
         let mut options = stage.options().clone();
-        options.queues.insert("elsewhere".into());
+        options.queue("elsewhere");
         let stage = stage.redeploy(options);
         assert_eq!(stage.result("a"), completed("1"));
         (stage, vec!["a"])

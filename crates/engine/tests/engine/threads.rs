@@ -46,8 +46,9 @@ fn on_threads_no_completion_is_missed_while_turns_commit() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for cache in [Cache::AtMost(0), Cache::AtMost(3), Cache::AtMost(10_000), Cache::Random(7)] {
         let store = Arc::new(MemoryStore::new());
-        let host = Threads::new(3, std::time::Duration::from_secs(2), runtime.handle().clone()).unwrap();
-        let engine = Engine::open(store.clone(), host.clone(), serving(cache)).unwrap();
+        let options = serving(cache);
+        let host = Threads::new(&options, 3, std::time::Duration::from_secs(60), runtime.handle().clone()).unwrap();
+        let engine = Engine::open(store.clone(), host.clone(), options).unwrap();
         host.watch(&engine).unwrap();
         let one = |number: u64| {
             let engine = engine.clone();

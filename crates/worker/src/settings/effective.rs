@@ -117,11 +117,17 @@ impl Effective {
 
         let mut rows = Vec::new();
         let app = effective(None, APPLICATION, &[(&code, from_code), (&environment.app, from_environment)], &mut rows);
+        let every = layer_of(&settings.every_queue, Some(&Name::from_static("*")), &mut errors);
         let mut queues = BTreeMap::new();
         for QueueSettings { queue, given } in &settings.queues {
             let (code, none) = (layer_of(given, Some(queue), &mut errors), Layer::default());
             let own = environment.queues.get(queue).unwrap_or(&none);
-            let voices = [(&code, from_code), (own, from_environment), (&environment.all_queues, from_environment)];
+            let voices = [
+                (&code, from_code),
+                (&every, from_code),
+                (own, from_environment),
+                (&environment.all_queues, from_environment),
+            ];
             let raw = effective(Some(queue), QUEUE, &voices, &mut rows);
             errors.extend(disorder(queue, &raw));
             queues.insert(queue.clone(), QueueValues::read(|name| raw[name]));

@@ -27,12 +27,13 @@ pub use zombie::ZombieSettings;
 #[derive(Clone, Debug, Default)]
 pub struct AppSettings {
     given: Given,
+    every_queue: Given,
     queues: Vec<QueueSettings>,
     environment: Vec<(OsString, OsString)>,
 }
 
 /// The settings of one queue. Each setting of a queue has a setter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct QueueSettings {
     queue: Name,
     given: Given,
@@ -72,6 +73,20 @@ impl AppSettings {
         self
     }
 
+    /// Adds settings for all queues that do not say otherwise in code. Their own name means nothing here.
+    #[must_use]
+    pub fn every_queue(mut self, settings: QueueSettings) -> Self {
+        for (name, value) in settings.given.0 {
+            self.every_queue.put(&name, value);
+        }
+        self
+    }
+
+    /// Whether no queue was added.
+    pub fn has_no_queue(&self) -> bool {
+        self.queues.is_empty()
+    }
+
     /// Brings the environment: `settings.environment(std::env::vars_os())`. What does not begin with `DACAPO_` is left
     /// alone.
     #[must_use]
@@ -95,6 +110,12 @@ impl AppSettings {
     /// What holds, and where each of it came from; or all that is wrong.
     pub fn effective(&self) -> Result<Effective, SettingErrors> {
         Effective::of(self)
+    }
+}
+
+impl<N: Into<Name>> From<N> for QueueSettings {
+    fn from(queue: N) -> Self {
+        Self::new(queue)
     }
 }
 

@@ -1,0 +1,86 @@
+//! A worker: what serves one queue. Each queue has settings of its own and looks after its own code, so that trouble in
+//! one leaves the others alone.
+//!
+//! ```text
+//! application ── worker (one for each queue) ─┬─ turns       places of a lane (`TurnPool`), deadlock watch
+//!                                             ├─ activities  attempts, each with what it started (`Attempt`)
+//!                                             └─ zombies     turns and attempts that were asked to stop (`Zombies`)
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dacapo_core::{Name, Timestamp};
+
+use crate::{Entity, Health, Interrupt, QueueValues, TerminationId, Verdict, Wait, Zombies};
+
+/// What serves one queue.
+pub struct Worker {
+    queue: Name,
+    values: QueueValues,
+    zombies: Mutex<Zombies>,
+}
+
+impl Worker {
+    /// A worker for this queue, by these settings.
+    pub fn new(queue: Name, values: QueueValues) -> Self {
+        let zombies = Mutex::new(Zombies::new(values.zombies()));
+        Self { queue, values, zombies }
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> &Name {
+        &self.queue
+    }
+
+    /// Its settings.
+    pub fn values(&self) -> &QueueValues {
+        &self.values
+    }
+
+    fn zombies(&self) -> MutexGuard<'_, Zombies> {
+        self.zombies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks code to stop, now and again until it is [gone](Self::finished).
+    pub fn terminate(&self, entity: Entity, code: Arc<dyn Interrupt>, reason: &str, now: Timestamp) -> TerminationId {
+        let (id, effects) = self.zombies().request(entity, code, reason, now);
+        // Code that was only just asked is no zombie yet.
+        let _ = effects.perform();
+        id
+    }
+
+    /// The code has ended.
+    pub fn finished(&self, id: TerminationId, now: Timestamp) {
+        let effects = self.zombies().finished(id, now);
+        // One less is never too many.
+        let _ = effects.perform();
+    }
+
+    /// Does what is due by now.
+    pub fn tick(&self, now: Timestamp) -> Verdict {
+        let effects = self.zombies().tick(now);
+        effects.perform()
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.zombies().next()
+    }
+
+    /// How it is.
+    pub fn health(&self) -> Health {
+        self.zombies().health()
+    }
+
+    /// Whether a shutdown that began then goes on waiting for code that was asked to stop.
+    pub fn wait(&self, since: Timestamp, now: Timestamp) -> Wait {
+        self.zombies().wait(since, now)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("queue", &self.queue).field("health", &self.health()).finish_non_exhaustive()
+    }
+}
