@@ -9,7 +9,8 @@ use crate::json::{decode, encode};
 
 /// Typed heartbeats, for [`ActivityCtx`].
 pub trait Progress {
-    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt.
+    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt. Fails with
+    /// `Cancelled` when the attempt is no longer wanted, so that a loop of `ctx.heartbeat(&done)?` ends when it should.
     fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure>;
 
     /// What the last attempt reported, if it reported anything.
@@ -18,8 +19,7 @@ pub trait Progress {
 
 impl Progress for ActivityCtx {
     fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure> {
-        self.heartbeat_payload(encode(details)?);
-        Ok(())
+        Ok(self.heartbeat_payload(encode(details)?)?)
     }
 
     fn details<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {

@@ -106,7 +106,7 @@ fn the_progress_that_was_stored_is_handed_to_the_attempt_after_the_crash() {
             return Ok(details);
         }
         loop {
-            ctx.heartbeat_payload("77");
+            let _ = ctx.heartbeat_payload("77");
             yield_once().await;
         }
     }));

@@ -75,9 +75,11 @@ impl ActivityCtx {
         format!("{workflow_id}/{run_id}/{activity_id}")
     }
 
-    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt.
-    pub fn heartbeat_payload(&self, details: impl Into<Payload>) {
+    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt. An error says
+    /// that the attempt is no longer wanted; the report counts all the same.
+    pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
         (self.0.heartbeats)(details.into());
+        self.cancellation().map_or(Ok(()), Err)
     }
 
     /// Why the attempt is no longer wanted, if it is not.

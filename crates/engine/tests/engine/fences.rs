@@ -34,7 +34,7 @@ fn a_report_of_an_attempt_that_was_given_up_on_says_nothing_of_the_next() {
     // Given up at 10 s; the second attempt begins at 11 s and would be given up at 21 s.
     stage.advance(secs(20));
     assert_eq!(describe(&stage, "a").pending[0].attempt, 2);
-    first.lock().unwrap().as_ref().unwrap().heartbeat_payload("still here");
+    let _ = first.lock().unwrap().as_ref().unwrap().heartbeat_payload("still here");
     let pending = describe(&stage, "a").pending.remove(0);
     assert_eq!((pending.details, pending.last_heartbeat), (None, pending.started));
     stage.advance(secs(2));

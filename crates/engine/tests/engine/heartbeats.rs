@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use dacapo_core::{Ctx, FailureKind, Payload, TimeoutKind};
-use dacapo_engine::Options;
+use dacapo_core::{CancelType, Ctx, FailureKind, Payload, TimeoutKind};
+use dacapo_engine::{Options, RunId};
 use dacapo_worker::ActivityCtx;
 
 use crate::kit::{
@@ -16,7 +16,7 @@ async fn reports(ctx: ActivityCtx, _: Payload) -> Result<Payload, dacapo_core::F
     match &ctx.info().details {
         Some(details) => Ok(payload(format!("{} after {}", ctx.info().attempt, text(details)))),
         None => {
-            ctx.heartbeat_payload("half");
+            let _ = ctx.heartbeat_payload("half");
             std::future::pending().await
         }
     }
@@ -78,7 +78,7 @@ fn echoing(beat: &World, timeout: Option<u64>) -> impl Fn() -> Options + use<> {
                     return std::task::Poll::Ready(Ok(payload(seen)));
                 }
                 if let Some(last) = heard.notes().last() {
-                    ctx.heartbeat_payload(last.clone());
+                    let _ = ctx.heartbeat_payload(last.clone());
                 }
                 std::task::Poll::Pending
             })
@@ -137,7 +137,7 @@ fn an_attempt_that_reports_in_time_may_take_as_long_as_it_likes() {
         options().workflow("calls", call).waiting("work", move |ctx: ActivityCtx, _| {
             let mut pass = Box::pin(gate.pass());
             std::future::poll_fn(move |cx| {
-                ctx.heartbeat_payload("alive");
+                let _ = ctx.heartbeat_payload("alive");
                 pass.as_mut().poll(cx)
             })
         })
@@ -149,6 +149,30 @@ fn an_attempt_that_reports_in_time_may_take_as_long_as_it_likes() {
         gate.open(Ok("done".into()));
         assert_eq!(stage.result("a"), completed("done"));
         assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(20));
+        vec!["a"]
+    });
+}
+
+/// S3-16, C-23: an attempt that only reports its progress hears by that that it is no longer wanted.
+#[test]
+fn a_report_is_answered_by_the_cancellation() {
+    let serve = || {
+        let call = move |ctx: Ctx, _| async move {
+            let activity = ctx.activity("work", "").cancel_type(CancelType::WaitCompleted);
+            activity.await.or_else(|failure| Ok(payload(failure.to_string())))
+        };
+        options().workflow("calls", call).waiting("work", move |ctx: ActivityCtx, _| {
+            std::future::poll_fn(move |_| match ctx.heartbeat_payload("alive") {
+                Ok(()) => std::task::Poll::Pending,
+                Err(cancelled) => std::task::Poll::Ready(Ok(payload(cancelled.to_string()))),
+            })
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("calls", "a", "").unwrap();
+        stage.advance(secs(1));
+        stage.wait(stage.engine().cancel(&RunId::of("a"), "enough")).unwrap();
+        assert_eq!(stage.result("a"), completed("cancelled: the workflow no longer wants it"));
         vec!["a"]
     });
 }
