@@ -13,6 +13,7 @@ use dacapo_examples::entity::Account;
 use dacapo_examples::fan_out::{Work, count, count_all};
 use dacapo_examples::journey::{collect_ticket, find_train, hold_seat, journey, pay};
 use dacapo_examples::saga::{Booking, Trip, book, give_back, trip};
+use dacapo_faults::Disk;
 use dacapo_sqlite::SqliteStore;
 use dacapo_testkit::{Kit, Sweep, Swept};
 use dacapo_worker::Activity;
@@ -38,6 +39,26 @@ fn on_a_file() -> Kit {
         let _keep = &keep;
         Arc::new(SqliteStore::open(&path).unwrap())
     })
+}
+
+/// A kit over a disk that loses its power whenever a process dies: what was not flushed is gone, or there in part.
+fn on_a_disk_that_forgets(luck: u64) -> impl Fn() -> Kit {
+    move || {
+        let disk = Disk::new();
+        Kit::new().over(move || {
+            disk.cut();
+            disk.restore(luck);
+            Arc::new(SqliteStore::open(&disk.path("store.db")).unwrap())
+        })
+    }
+}
+
+/// Plays a story for every crash on disks that forget, each with another luck.
+fn sweep_without_power(mut story: impl FnMut(&mut Kit)) {
+    for luck in [0, 7, 4_711] {
+        let swept = shown(Sweep::new(on_a_disk_that_forgets(luck)).play(&mut story));
+        assert_eq!(swept.crashes, swept.moments);
+    }
 }
 
 fn to_venice(kit: &mut Kit) {
@@ -103,40 +124,43 @@ fn request() -> Request {
     Request { what: "a chair".into(), manager: "mona".into(), director: "dora".into(), patience: days(2) }
 }
 
+fn decided_by_the_director(kit: &mut Kit) {
+    let mail = kit.fake(send_mail, |_| Ok(()));
+    let run = kit.start(approval, request());
+    kit.advance(days(7));
+    assert_eq!(kit.query(&run, WAITS_FOR, ()).unwrap(), "dora");
+    let yes = Decision { by: "dora".into(), approved: true };
+    assert_eq!(kit.update(&run, DECIDE, yes.clone()).unwrap(), "thank you, dora");
+    assert_eq!(kit.result(&run), Ok(yes));
+    let mut sent: Vec<(String, String)> = mail.calls();
+    sent.dedup();
+    let sent: Vec<String> = sent.into_iter().map(|(to, text)| format!("{to}: {text}")).collect();
+    // The two reminders to the same person differ from each other in nothing but time.
+    let expected = ["mona: please decide on a chair", "mona: do not forget a chair", "dora: please decide on a chair"];
+    assert_eq!(sent, expected);
+}
+
 /// S2-16
 #[test]
 fn a_decision_counts_once_wherever_the_approval_crashes() {
-    let swept = sweep(|kit| {
-        let mail = kit.fake(send_mail, |_| Ok(()));
-        let run = kit.start(approval, request());
-        kit.advance(days(7));
-        assert_eq!(kit.query(&run, WAITS_FOR, ()).unwrap(), "dora");
-        let yes = Decision { by: "dora".into(), approved: true };
-        assert_eq!(kit.update(&run, DECIDE, yes.clone()).unwrap(), "thank you, dora");
-        assert_eq!(kit.result(&run), Ok(yes));
-        let mut sent: Vec<(String, String)> = mail.calls();
-        sent.dedup();
-        let sent: Vec<String> = sent.into_iter().map(|(to, text)| format!("{to}: {text}")).collect();
-        // The two reminders to the same person differ from each other in nothing but time.
-        let expected =
-            ["mona: please decide on a chair", "mona: do not forget a chair", "dora: please decide on a chair"];
-        assert_eq!(sent, expected);
-    });
+    let swept = sweep(decided_by_the_director);
     assert_eq!(swept.crashes, swept.moments);
+}
+
+fn decided_by_nobody(kit: &mut Kit) {
+    let mail = kit.fake(send_mail, |_| Ok(()));
+    kit.serve(approval);
+    let begun = kit.now();
+    let nobody = Decision { by: "nobody".into(), approved: false };
+    assert_eq!(kit.run(approval, request()), Ok(nobody));
+    assert_eq!(kit.now().since(begun), days(12));
+    assert!(matches!(mail.count(), 6 | 7), "{} mails", mail.count());
 }
 
 /// S2-16
 #[test]
 fn a_request_that_nobody_decides_is_refused_in_time_wherever_it_crashes() {
-    let swept = sweep(|kit| {
-        let mail = kit.fake(send_mail, |_| Ok(()));
-        kit.serve(approval);
-        let begun = kit.now();
-        let nobody = Decision { by: "nobody".into(), approved: false };
-        assert_eq!(kit.run(approval, request()), Ok(nobody));
-        assert_eq!(kit.now().since(begun), days(12));
-        assert!(matches!(mail.count(), 6 | 7), "{} mails", mail.count());
-    });
+    let swept = sweep(decided_by_nobody);
     assert_eq!(swept.crashes, swept.moments);
 }
 
@@ -236,19 +260,46 @@ fn an_account_loses_no_move_wherever_it_crashes_twice() {
     assert_eq!(swept.crashes, swept.moments + 2 * (swept.plays - 1 - swept.moments));
 }
 
+fn to_paris(kit: &mut Kit) {
+    let found = kit.fake(find_train, |(_, leg)| Ok(format!("train {leg}")));
+    let held = kit.fake(hold_seat, |_| Ok(1_000));
+    let paid = kit.fake(pay, |(step, cents)| Ok(format!("{cents} at step {} of {}", step.number, step.of)));
+    let collected = kit.fake(collect_ticket, |(_, train)| Ok(format!("ticket for {train}")));
+    let stations = ["Lisboa", "Madrid", "Paris"].map(String::from).to_vec();
+    let result = kit.run(journey, stations);
+    assert_eq!(result.unwrap(), "Lisboa - Madrid - Paris, 2 trains, 2000 at step 5 of 7");
+    let made = found.count() + held.count() + paid.count() + collected.count();
+    assert!(matches!(made, 7 | 8), "{made} attempts");
+}
+
 /// S2-16
 #[test]
 fn a_journey_goes_on_where_it_stopped_wherever_it_crashes() {
-    let swept = sweep(|kit| {
-        let found = kit.fake(find_train, |(_, leg)| Ok(format!("train {leg}")));
-        let held = kit.fake(hold_seat, |_| Ok(1_000));
-        let paid = kit.fake(pay, |(step, cents)| Ok(format!("{cents} at step {} of {}", step.number, step.of)));
-        let collected = kit.fake(collect_ticket, |(_, train)| Ok(format!("ticket for {train}")));
-        let stations = ["Lisboa", "Madrid", "Paris"].map(String::from).to_vec();
-        let result = kit.run(journey, stations);
-        assert_eq!(result.unwrap(), "Lisboa - Madrid - Paris, 2 trains, 2000 at step 5 of 7");
-        let made = found.count() + held.count() + paid.count() + collected.count();
-        assert!(matches!(made, 7 | 8), "{made} attempts");
-    });
+    let swept = sweep(to_paris);
     assert_eq!(swept.crashes, swept.moments);
+}
+
+#[test]
+fn a_saga_is_undone_in_reverse_order_wherever_the_power_fails() {
+    sweep_without_power(to_venice);
+}
+
+#[test]
+fn a_fan_out_counts_every_part_once_wherever_the_power_fails() {
+    sweep_without_power(twelve_parts);
+}
+
+#[test]
+fn an_account_loses_no_move_wherever_the_power_fails() {
+    sweep_without_power(life_of_an_account);
+}
+
+#[test]
+fn a_decision_counts_once_wherever_the_power_fails() {
+    sweep_without_power(decided_by_the_director);
+}
+
+#[test]
+fn a_journey_goes_on_where_it_stopped_wherever_the_power_fails() {
+    sweep_without_power(to_paris);
 }

@@ -1,6 +1,7 @@
 //! The tables, and how a file becomes ours. Tables grow at their end: rows have rising numbers, and nothing is clustered
 //! by the id of a run.
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use dacapo_store::StoreError;
@@ -65,6 +66,8 @@ pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreEr
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // A store that is dropped and not closed leaves the file as a process that died would: nothing is moved around then.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(trouble)?;
     connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(trouble)?;
     if !read_only {
         let durable = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;

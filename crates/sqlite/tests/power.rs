@@ -1,0 +1,261 @@
+//! Lost power, full disks and failing ones, at every change that a store makes to its disk. What was acknowledged is there
+//! afterwards; what was not is there whole or not at all.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::mpsc;
+
+use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_faults::{Disk, Fault, Kind};
+use dacapo_sqlite::SqliteStore;
+use dacapo_store::{
+    Conflict, Epoch, NewRun, NodeNo, RunNo, Runs, StoreError, TurnOf, TurnWrite, Turns, Write, Writes, Written,
+};
+
+const RUNS: u64 = 4;
+const TURNS: u64 = 3;
+
+fn new_run(number: u64) -> NewRun {
+    NewRun {
+        run_id: format!("run-{number}").into(),
+        workflow_id: format!("order-{number}").into(),
+        workflow: "kit".into(),
+        queue: "main".into(),
+        started: Timestamp::from_millis(number),
+        pins: Vec::new(),
+        start: vec![1],
+        parent: None,
+        first_run_id: Name::default(),
+        reuse: IdReuse::AllowDuplicate,
+        conflict: Conflict::Fail,
+        request: None,
+        timers: Vec::new(),
+        memo: Vec::new(),
+        attributes: Vec::new(),
+    }
+}
+
+/// The record of a turn: large enough for several pages, and unlike any other.
+fn record(run: u64, turn: u64, size: usize) -> Vec<u8> {
+    (0..size as u64).map(|at| (at * 31 + run * 7 + turn) as u8).collect()
+}
+
+fn turn(of: TurnOf, turn: u64, record: Vec<u8>) -> Write {
+    Write::Turn(Box::new(TurnWrite {
+        run: of,
+        node: NodeNo(1),
+        epoch: Epoch::default(),
+        turn,
+        at: Timestamp::from_millis(turn),
+        record,
+        tasks: Vec::new(),
+        ended_tasks: Vec::new(),
+        ended_activities: Vec::new(),
+        timers: Vec::new(),
+        ended_timers: Vec::new(),
+        taken: Vec::new(),
+        outcomes: Vec::new(),
+        children: Vec::new(),
+        sends: Vec::new(),
+        attributes: Vec::new(),
+        memo: None,
+        published: None,
+        close: None,
+    }))
+}
+
+fn write(store: &SqliteStore, write: Write) -> Result<Written, StoreError> {
+    let (told, answer) = mpsc::channel();
+    store.submit(write, Box::new(move |written| told.send(written).unwrap()));
+    answer.recv().unwrap()
+}
+
+/// What a client knows: how many turns of each run were acknowledged, and the first error.
+#[derive(Debug, Default)]
+struct Known {
+    turns: BTreeMap<u64, u64>,
+    error: Option<StoreError>,
+}
+
+/// Two processes, one after the other, each of which plays turns of runs and closes the file in an orderly way. A write
+/// that fails is not tried again.
+fn play(disk: &Disk, size: usize) -> Known {
+    let mut known = Known::default();
+    for process in 0..2 {
+        match SqliteStore::open(&disk.path("store.db")) {
+            Ok(store) => {
+                play_one(&store, process, size, &mut known);
+                store.close();
+            }
+            Err(error) => drop(known.error.get_or_insert(error)),
+        }
+    }
+    known
+}
+
+fn play_one(store: &SqliteStore, process: u64, size: usize, known: &mut Known) {
+    for run in process * RUNS..(process + 1) * RUNS {
+        let mut of = TurnOf::New(Box::new(new_run(run)));
+        for number in 0..TURNS {
+            match write(store, turn(of.clone(), number, record(run, number, size))) {
+                Ok(Written::Turn(written)) => {
+                    of = TurnOf::Run(written.run);
+                    known.turns.insert(run, number + 1);
+                }
+                Ok(other) => panic!("a turn was answered with {other:?}"),
+                Err(error) => {
+                    known.error.get_or_insert(error);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// How a file and what is known of it disagree, if they do.
+fn disagreement(disk: &Disk, known: &Known, size: usize) -> Option<String> {
+    let store = match SqliteStore::open(&disk.path("store.db")) {
+        Ok(store) => store,
+        Err(error) => return Some(format!("it does not open: {error}")),
+    };
+    let found = checked(&store, known, size);
+    let sound: String = rusqlite::Connection::open(disk.path("store.db"))
+        .and_then(|file| file.query_row("PRAGMA integrity_check", [], |row| row.get(0)))
+        .unwrap_or_else(|error| error.to_string());
+    found.err().or_else(|| (sound != "ok").then_some(sound))
+}
+
+fn checked(store: &SqliteStore, known: &Known, size: usize) -> Result<(), String> {
+    for number in 0..2 * RUNS {
+        let row = store.find(&format!("order-{number}"), None).map_err(|error| error.to_string())?;
+        let acknowledged = known.turns.get(&number).copied().unwrap_or(0);
+        let (no, turns) = row.map_or((RunNo(0), 0), |row| (row.no, row.turns));
+        // One more may have been on its way.
+        if turns < acknowledged || turns > acknowledged + 1 {
+            return Err(format!("run {number} has {turns} turns, and {acknowledged} were acknowledged"));
+        }
+        let mut records = 0;
+        let read = store.turns(no, 0, &mut |turn, bytes| {
+            records += u64::from(bytes == record(number, turn, size));
+            ControlFlow::Continue(())
+        });
+        read.map_err(|error| error.to_string())?;
+        if records != turns {
+            return Err(format!("run {number} has {turns} turns and {records} records"));
+        }
+    }
+    Ok(())
+}
+
+/// How many changes a play makes to a disk on which nothing goes wrong.
+fn changes(size: usize) -> u64 {
+    let disk = Disk::new();
+    let known = play(&disk, size);
+    assert_eq!((known.turns.len() as u64, &known.error), (2 * RUNS, &None));
+    assert_eq!(disagreement(&disk, &known, size), None);
+    disk.counts().changes
+}
+
+/// Plays once for every change with the power cut at it, and gives the plays after which the file and what is known of it
+/// disagree.
+fn cut_everywhere(size: usize, step: usize, lies: Option<Kind>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for change in (0..changes(size)).step_by(step) {
+        for luck in [0, change + 1] {
+            let disk = Disk::new();
+            lies.into_iter().for_each(|kind| disk.lie_about(kind));
+            disk.fail_from(change, u64::MAX, Fault::PowerLoss);
+            let known = play(&disk, size);
+            assert!(known.error.is_some() || !disk.has_power(), "the power was cut");
+            disk.cut();
+            disk.restore(luck);
+            let disagreement = disagreement(&disk, &known, size);
+            wrong.extend(disagreement.map(|how| format!("change {change}, luck {luck}: {how}")));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_power_loss_at_every_change() {
+    assert_eq!(cut_everywhere(600, 1, None), [""; 0]);
+}
+
+#[test]
+fn large_records_survive_a_power_loss_too() {
+    assert_eq!(cut_everywhere(20_000, 7, None), [""; 0]);
+}
+
+/// Without the flush of the log a commit that was acknowledged is lost: the sweep above would see it.
+#[test]
+fn without_the_flush_of_the_log_commits_are_lost() {
+    assert_ne!(cut_everywhere(600, 5, Some(Kind::Log)), [""; 0]);
+}
+
+/// Without the flush of the file itself a log that was moved into it is lost: the sweep above would see it.
+#[test]
+fn without_the_flush_of_the_file_what_was_moved_into_it_is_lost() {
+    assert_ne!(cut_everywhere(600, 1, Some(Kind::Main)), [""; 0]);
+}
+
+/// A disk that is full for a while, from every change on: each write is whole or refused as such, and once there is room
+/// again all goes on, in the same process or in the next.
+#[test]
+fn a_disk_that_is_full_for_a_while_loses_nothing() {
+    let mut refused = 0;
+    for change in 0..changes(600) {
+        let disk = Disk::new();
+        disk.fail_from(change, 9, Fault::Full);
+        let known = play(&disk, 600);
+        disk.mend();
+        if let Some(error) = &known.error {
+            refused += 1;
+            assert!(matches!(error, StoreError::Full(_)), "change {change}: {error}");
+        }
+        assert_eq!(disagreement(&disk, &known, 600), None, "change {change}");
+        let store = SqliteStore::open(&disk.path("store.db")).unwrap();
+        let more = write(&store, turn(TurnOf::New(Box::new(new_run(99))), 0, vec![1]));
+        assert!(more.is_ok(), "change {change}: {more:?}");
+    }
+    assert!(refused > 20, "{refused} plays met a full disk");
+}
+
+/// One change that fails, a write or a flush: whoever waited for it is told, nothing is written after a commit of unknown
+/// outcome, and the next process finds all that was acknowledged.
+#[test]
+fn a_change_that_fails_stops_the_writer_and_loses_nothing() {
+    for change in 0..changes(600) {
+        let disk = Disk::new();
+        disk.fail_from(change, 1, Fault::Broken);
+        let known = play(&disk, 600);
+        if let Some(error) = &known.error {
+            assert!(matches!(error, StoreError::Unavailable(_) | StoreError::Full(_)), "change {change}: {error}");
+        }
+        assert_eq!(disagreement(&disk, &known, 600), None, "change {change}");
+    }
+}
+
+/// A flush that failed is not tried again by the same process: the data may be gone although the next one succeeds.
+#[test]
+fn after_a_flush_that_failed_nothing_is_written_by_the_same_process() {
+    let disk = Disk::new();
+    let store = SqliteStore::open(&disk.path("store.db")).unwrap();
+    let start = |number| turn(TurnOf::New(Box::new(new_run(number))), 0, record(number, 0, 600));
+    write(&store, start(0)).unwrap();
+    let before = disk.counts();
+    write(&store, start(1)).unwrap();
+    let changes = disk.counts().changes - before.changes;
+    assert_eq!(disk.counts().log_flushes - before.log_flushes, 1, "one commit, one flush");
+    // The last change of a commit is its flush.
+    disk.fail_from(disk.counts().changes + changes - 1, 1, Fault::Broken);
+    let unknown = write(&store, start(2)).unwrap_err();
+    assert!(unknown.to_string().contains("outcome of a commit is unknown"), "{unknown}");
+    let after = disk.counts();
+    assert_eq!(write(&store, start(3)), Err(unknown));
+    assert_eq!(disk.counts().changes, after.changes);
+    store.close();
+    drop(store);
+    let next = SqliteStore::open(&disk.path("store.db")).unwrap();
+    assert!(next.find("order-1", None).unwrap().is_some() && next.find("order-3", None).unwrap().is_none());
+    write(&next, start(4)).unwrap();
+}
