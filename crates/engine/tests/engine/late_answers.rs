@@ -13,12 +13,12 @@ use dacapo_store::{
     Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
     Timers, Turns, Write, Writes,
 };
-use dacapo_testkit::Stage;
+use dacapo_testkit::{CACHES, Stage};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
 use crate::kit::{
-    Gate, NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, status, text,
-    update,
+    Gate, NO_ROWS, Serve, World, completed, describe, options, payload, query, rows, secs, signal, signal_of, status,
+    text, update,
 };
 
 /// A store that does some writes at once and answers them when the test says so, or refuses them.
@@ -385,4 +385,74 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let mut result = pin!(engine.result(&to));
     let Poll::Ready(result) = result.as_mut().poll(&mut cx) else { panic!("1,000 s later the child has not begun") };
     assert_eq!(result.unwrap(), completed("grown"));
+}
+
+/// Another run's signal found the run in the store before its start was answered; it was loaded, played on and put away.
+/// The copy that the start had kept was of the past, and was asked and played as if it were the run.
+#[test]
+fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
+    for cache in CACHES {
+        let store = Arc::new(Moody::default());
+        let world = World::default();
+        let noted = world.clone();
+        let serve = options()
+            .workflow("counts", |ctx: Ctx, _| async move {
+                let seen = ctx.state(0);
+                let asked = seen.clone();
+                ctx.on_query("seen", move |_| Ok(payload(asked.read(i32::to_string))));
+                let work = ctx.activity("work", "");
+                for _ in 0..2 {
+                    ctx.signal("go").await?;
+                    seen.update(|seen| *seen += 1);
+                }
+                work.await
+            })
+            .activity("work", move |_, _| {
+                noted.note("worked");
+                Ok("done".into())
+            });
+        let stage = Stage::over(store.clone(), serve.cache(cache));
+        store.is(Mood::AnswersTurnsLate);
+        let new = NewStart { workflow: "counts".into(), workflow_id: "a".into(), ..NewStart::default() };
+        assert!(stage.try_wait(stage.engine().start(new)).is_none());
+        store.is(Mood::Fair);
+        signal(&stage, "a", "go", "");
+        stage.settle();
+        stage.engine().evict_idle();
+        store.answer();
+        stage.settle();
+        assert_eq!(query(&stage, "a", "seen").as_deref(), Ok("1"), "{cache:?}");
+        assert_eq!(describe(&stage, "a").stuck, None, "{cache:?}");
+        signal(&stage, "a", "go", "");
+        stage.settle();
+        assert_eq!((stage.result("a"), world.count()), (completed("done"), 1), "{cache:?}");
+        assert_eq!(describe(&stage, "a").closed, Some(stage.now()), "{cache:?}: without a pause");
+    }
+}
+
+/// Somebody ends a run whose start is not answered yet. Its tasks came to the desk with the answer, and were tried.
+#[test]
+fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered() {
+    for cache in CACHES {
+        let store = Arc::new(Moody::default());
+        let world = World::default();
+        let noted = world.clone();
+        let serve = options().workflow("calls", |ctx: Ctx, _| async move { ctx.activity("work", "").await }).activity(
+            "work",
+            move |_, input| {
+                noted.note("worked");
+                Ok(input)
+            },
+        );
+        let stage = Stage::over(store.clone(), serve.cache(cache));
+        store.is(Mood::AnswersTurnsLate);
+        let new = NewStart { workflow: "calls".into(), workflow_id: "a".into(), ..NewStart::default() };
+        assert!(stage.try_wait(stage.engine().start(new)).is_none());
+        store.is(Mood::Fair);
+        stage.wait(stage.engine().terminate(&RunId::of("a"), "enough")).unwrap();
+        store.answer();
+        stage.settle();
+        assert_eq!((status(&stage, "a"), world.count()), (Status::Terminated, 0), "{cache:?}");
+        assert_eq!(describe(&stage, "a").pending.len(), 0, "{cache:?}");
+    }
 }
