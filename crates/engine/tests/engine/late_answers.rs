@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use dacapo_core::{Ctx, Failure, Name, Retry, Timestamp, Watch};
-use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, WaitFor, Work};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Retry, Timestamp, Watch};
+use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, UpdateStage, WaitFor, Work};
 use dacapo_store::{
     Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
     Timers, Turns, Write, Writes,
@@ -18,7 +18,7 @@ use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, options, payload, query, rows, secs, signal, signal_of, status,
-    text, update,
+    text, update, update_of,
 };
 
 /// A store that does some writes at once and answers them when the test says so, or refuses them.
@@ -454,5 +454,40 @@ fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered()
         stage.settle();
         assert_eq!((status(&stage, "a"), world.count()), (Status::Terminated, 0), "{cache:?}");
         assert_eq!(describe(&stage, "a").pending.len(), 0, "{cache:?}");
+    }
+}
+
+/// The next run of the chain answered the update while nobody waited for it there, and then those who waited came over.
+#[test]
+fn an_update_that_is_answered_before_its_waiters_are_handed_on_is_told_to_them_all_the_same() {
+    for cache in CACHES {
+        let store = Arc::new(Moody::default());
+        let serve = options().workflow("relay", |ctx: Ctx, input| async move {
+            ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
+            ctx.signal("go").await?;
+            match text(&input).as_str() {
+                "last" => Ok("ended".into()),
+                _ => Err(ctx.continue_as_new(ContinueAsNew { input: vec!["last".into()], ..ContinueAsNew::default() })),
+            }
+        });
+        let stage = Stage::over(store.clone(), serve.cache(cache));
+        stage.start("relay", "a", "").unwrap();
+        stage.settle();
+        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        let mut go = pin!(engine.signal(&to, signal_of("go", ""), None));
+        let mut put = pin!(engine.update(&to, update_of("u", "put", "1"), WaitFor::Completed));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(go.as_mut().poll(&mut cx).is_pending() && put.as_mut().poll(&mut cx).is_pending());
+        store.is(Mood::AnswersTurnsLate);
+        stage.settle();
+        store.is(Mood::Fair);
+        // Whoever comes now finds the next run in the store, and wakes it.
+        signal(&stage, "a", "hello", "");
+        stage.settle();
+        assert_eq!(describe(&stage, "a").turns, 1, "{cache:?}: it has answered");
+        assert!(put.as_mut().poll(&mut cx).is_pending());
+        store.answer();
+        let answer = stage.try_wait(put);
+        assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
     }
 }
