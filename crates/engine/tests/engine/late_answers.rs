@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Retry, Timestamp, Watch};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Retry, Timestamp, Watch};
 use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, UpdateStage, WaitFor, Work};
 use dacapo_store::{
     Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
@@ -385,6 +386,50 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let mut result = pin!(engine.result(&to));
     let Poll::Ready(result) = result.as_mut().poll(&mut cx) else { panic!("1,000 s later the child has not begun") };
     assert_eq!(result.unwrap(), completed("grown"));
+}
+
+/// The run was played for the question while the moment of its next try came and went, and the try was forgotten.
+#[test]
+fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
+    let host = Stepwise::new();
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let slow: Arc<Mutex<Option<Engine>>> = Arc::default();
+    let (clock, mended, lasts) = (host.clone(), is_mended.clone(), slow.clone());
+    let serve = options().workflow("w", move |ctx: Ctx, _| {
+        let (clock, mended) = (clock.clone(), mended.clone());
+        if let Some(engine) = lasts.lock().unwrap().take() {
+            clock.set(clock.now().after(secs(10)));
+            engine.tick();
+        }
+        async move {
+            ctx.on_query("how", |_| Ok("well".into()));
+            ctx.signal("go").await?;
+            assert!(mended.load(Ordering::Relaxed), "not yet");
+            Ok("healed".into())
+        }
+    });
+    let engine = Engine::open(Arc::new(MemoryStore::new()), host.clone(), serve).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let to = RunId::of("a");
+    let mut started = pin!(engine.start(new()));
+    assert!(started.as_mut().poll(&mut cx).is_pending());
+    host.settle(&engine);
+    let mut sent = pin!(engine.signal(&to, signal_of("go", ""), None));
+    assert!(sent.as_mut().poll(&mut cx).is_pending());
+    host.settle(&engine);
+    assert!(engine.describe(&to).unwrap().stuck.is_some());
+
+    // The code is mended, and its play for the question lasts beyond the moment of the next try.
+    is_mended.store(true, Ordering::Relaxed);
+    *slow.lock().unwrap() = Some(engine.clone());
+    let mut asked = pin!(engine.query(&to, "how".into(), Vec::new(), Headers::new()));
+    assert!(asked.as_mut().poll(&mut cx).is_pending());
+    host.settle(&engine);
+    assert!(slow.lock().unwrap().is_none(), "it was played for the question");
+    assert!(asked.as_mut().poll(&mut cx).is_ready());
+    let mut result = pin!(engine.result(&to));
+    let Poll::Ready(result) = result.as_mut().poll(&mut cx) else { panic!("the next try never came") };
+    assert_eq!(result.unwrap(), completed("healed"));
 }
 
 /// Another run's signal found the run in the store before its start was answered; it was loaded, played on and put away.
