@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dacapo_store::{Refused, StartedRun, StoreError, TimerKind, TimerRow, TurnWritten, Write, Written};
+use dacapo_store::{Refused, RunNo, StartedRun, StoreError, TaskNo, TimerKind, TimerRow, TurnWritten, Write, Written};
 
 use crate::answered::{Answered, update_key};
 use crate::book::Open;
@@ -66,6 +66,9 @@ impl Inner {
         drop(state);
         let closed = follow.after.closed.clone();
         self.follow(&live, &mut body, follow, &written);
+        if live.lock().gone {
+            self.drop_ended(live.no, &written.tasks);
+        }
         match closed {
             Some((status, outcome)) => {
                 self.closed(live.no, status, &outcome);
@@ -96,6 +99,7 @@ impl Inner {
     ) {
         let closed = follow.after.closed.clone();
         self.follow(live, &mut body, follow, written);
+        self.drop_ended(live.no, &written.tasks);
         if let Some((status, outcome)) = closed {
             self.closed(live.no, status, &outcome);
         }
@@ -106,10 +110,8 @@ impl Inner {
     fn follow(self: &Arc<Self>, live: &Live, body: &mut Body, follow: Follow, written: &TurnWritten) {
         let Follow { after, timers, ended_timers } = follow;
         self.set_timers(&timers, &ended_timers);
-        // Somebody may have ended the run since, and its tasks with it.
-        let tasks = if live.lock().gone { Vec::new() } else { after.tasks };
         let mut desk = self.desk();
-        for (no, command) in written.tasks.iter().zip(tasks) {
+        for (no, command) in written.tasks.iter().zip(after.tasks) {
             let queue = command.queue.as_ref().unwrap_or(&body.about.queue);
             if !self.serves(queue) {
                 continue;
@@ -158,8 +160,21 @@ impl Inner {
         self.effects(written);
     }
 
+    /// Somebody may have ended the run since its turn was committed, or have played it on and ended some of its tasks. Only
+    /// the store knows: that a run left memory says nothing of its tasks.
+    fn drop_ended(self: &Arc<Self>, run: RunNo, made: &[TaskNo]) {
+        if made.is_empty() {
+            return;
+        }
+        let stored = match self.store.tasks_of(run) {
+            Ok(stored) => stored,
+            Err(error) => return tracing::error!(%run, %error, "tasks cannot be read"),
+        };
+        self.give_up_tasks(run, |task| made.contains(&task) && stored.iter().all(|row| row.no != task));
+    }
+
     /// The next run may have been faster than whoever handed its waiters over.
-    fn tell_answered(&self, run: dacapo_store::RunNo, updates: &[dacapo_core::Name]) {
+    fn tell_answered(&self, run: RunNo, updates: &[dacapo_core::Name]) {
         for update in updates {
             let mail = self.store.mail(run, &update_key(update)).ok().flatten();
             let answered = mail.and_then(|mail| mail.outcome).map(|bytes| minicbor::decode::<Answered>(&bytes));
@@ -290,7 +305,7 @@ impl Inner {
     }
 
     /// What came for a run after it closed is nobody's: its rows go.
-    pub(crate) fn forget_late(self: &Arc<Self>, run: dacapo_store::RunNo, late: Vec<Arrival>) {
+    pub(crate) fn forget_late(self: &Arc<Self>, run: RunNo, late: Vec<Arrival>) {
         let tasks: Vec<_> = late
             .iter()
             .filter_map(|arrival| match arrival {

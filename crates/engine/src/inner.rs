@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{Name, Outcome, Pins, Timestamp};
-use dacapo_store::{Posted, RunNo, Status, Store, StoreError, Write, Written};
+use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Written};
 use dacapo_worker::Worker;
 
 use crate::desk::Desk;
@@ -273,13 +273,6 @@ impl Inner {
 
     /// A run was closed from outside: all that was pending ended with it.
     pub(crate) fn closed_elsewhere(self: &Arc<Self>, run: RunNo) {
-        let seqs = self.desk().of_run(run);
-        for seq in seqs {
-            let task = self.desk().remove(run, seq);
-            if let Some(grip) = task.and_then(|task| task.grip()) {
-                self.give_up(&grip, "the run is closed");
-            }
-        }
         self.give_up_locals(run, "the run is closed");
         let left = self.timers().fired_of(run);
         for row in left {
@@ -290,7 +283,23 @@ impl Inner {
             Ok(None) => self.forget(run),
             Err(error) => tracing::error!(%run, %error, "a closed run cannot be read"),
         }
+        // After it is marked as gone: whoever adds tasks looks at that mark when they are added.
+        self.give_up_tasks(run, |_| true);
         self.dispatch();
+    }
+
+    /// Takes these tasks of a run off the desk, and stops whoever is at them.
+    pub(crate) fn give_up_tasks(self: &Arc<Self>, run: RunNo, is_over: impl Fn(TaskNo) -> bool) {
+        let seqs = self.desk().of_run(run);
+        for seq in seqs {
+            let mut desk = self.desk();
+            let over = desk.get(run, seq).is_some_and(|task| is_over(task.no));
+            let task = if over { desk.remove(run, seq) } else { None };
+            drop(desk);
+            if let Some(grip) = task.and_then(|task| task.grip()) {
+                self.give_up(&grip, "the run is closed");
+            }
+        }
     }
 
     /// Takes a run out of memory. Whoever plays it finds out when it commits.

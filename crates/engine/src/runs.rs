@@ -15,6 +15,8 @@ pub(crate) struct Runs {
     map: HashMap<RunNo, (Arc<Live>, u64)>,
     by_age: BTreeMap<u64, RunNo>,
     next_stamp: u64,
+    /// The highest number that anybody here had to do with.
+    newest: RunNo,
     cache: Cache,
     dice: u64,
 }
@@ -22,16 +24,22 @@ pub(crate) struct Runs {
 impl Runs {
     pub(crate) fn new(cache: Cache) -> Self {
         let dice = if let Cache::Random(seed) = cache { seed } else { 0 };
-        Self { map: HashMap::new(), by_age: BTreeMap::new(), next_stamp: 0, cache, dice }
+        Self { map: HashMap::new(), by_age: BTreeMap::new(), next_stamp: 0, newest: RunNo::default(), cache, dice }
     }
 
     /// The run, which counts as used now.
     pub(crate) fn get_or_create(&mut self, no: RunNo) -> Arc<Live> {
+        self.newest = self.newest.max(no);
         let stamp = self.stamp(no);
         let entry = self.map.entry(no).or_insert_with(|| (Live::new(no, LiveState::default()), stamp));
         self.by_age.remove(&std::mem::replace(&mut entry.1, stamp));
         self.by_age.insert(stamp, no);
         entry.0.clone()
+    }
+
+    /// Whether nobody here can have had to do with this run before.
+    pub(crate) fn is_new(&self, no: RunNo) -> bool {
+        no > self.newest
     }
 
     fn stamp(&mut self, no: RunNo) -> u64 {
@@ -45,6 +53,7 @@ impl Runs {
     }
 
     pub(crate) fn remove(&mut self, no: RunNo) -> Option<Arc<Live>> {
+        self.newest = self.newest.max(no);
         let (live, stamp) = self.map.remove(&no)?;
         self.by_age.remove(&stamp);
         Some(live)

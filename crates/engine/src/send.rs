@@ -46,7 +46,9 @@ impl Engine {
         let id = update.id.clone();
         loop {
             let row = self.row(to)?;
-            if let Some(before) = self.sent_before(&row, &update_key(&id))? {
+            if let Some(before) = self.sent_before(&row, &update_key(&id))?
+                && !self.is_handed_on(&before, &id)?
+            {
                 let closed = EngineError::Closed { workflow_id: before.workflow_id, status: before.status };
                 return self.known_stage(before.no, &id, wait)?.unwrap_or(Err(closed));
             }
@@ -64,6 +66,12 @@ impl Engine {
             }
             return answered.await.unwrap_or(Err(EngineError::ShutDown));
         }
+    }
+
+    /// Whether the next run of the chain has this update now. A run that goes on as another answers all that it accepted.
+    fn is_handed_on(&self, before: &RunRow, id: &Name) -> Result<bool, EngineError> {
+        let mail = self.inner.store.mail(before.no, &update_key(id))?;
+        Ok(before.status == Status::ContinuedAsNew && mail.is_some_and(|mail| mail.outcome.is_none()))
     }
 
     /// How far an update that was sent before has come, if it is far enough.

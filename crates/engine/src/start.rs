@@ -7,7 +7,7 @@ use dacapo_core::{
     SEMANTICS, Start, Terms, Timestamp, Turn, TurnRecord,
 };
 use dacapo_store::{
-    Conflict, NewRun, Refused, RunNo, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
+    Conflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
 };
 use dacapo_worker::Deadlock;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::book::{Book, kept};
 use crate::commit::Follow;
 use crate::inner::Inner;
-use crate::live::{About, Body, Stage};
+use crate::live::{About, Body, Live, Stage};
 use crate::new_run::{new_run, seed_of};
 use crate::translate::{Plan, Scene};
 use crate::{Engine, EngineError};
@@ -292,17 +292,40 @@ impl Inner {
 
     /// The run has its number, and others may have found it in the store already.
     fn begun(self: &Arc<Self>, run: RunNo, body: Box<Body>, follow: Follow, written: TurnWritten) {
-        let live = self.runs().get_or_create(run);
+        let (live, is_ours, is_new) = self.claim(run);
         live.is_played_by(self.worker(&body.about.queue));
-        let mut state = live.lock();
-        let is_ours = state.stage == Stage::Idle && !state.gone && state.body.is_none();
-        if is_ours {
-            state.stage = Stage::Busy;
-        }
-        drop(state);
-        match is_ours {
+        // They may also have ended it, or have played it on and put it away again: then this copy is of the past.
+        let open = follow.after.closed.is_none();
+        let is_same = |row: RunRow| row.turns == 1 && row.status.is_open() == open;
+        let is_fresh = || is_new || self.store.run(run).is_ok_and(|row| row.is_some_and(is_same));
+        match is_ours && is_fresh() {
             true => self.committed(live, body, follow, written),
-            false => self.committed_beside(&live, body, follow, &written),
+            false => {
+                self.committed_beside(&live, body, follow, &written);
+                if is_ours {
+                    self.rest(&live, None);
+                }
+            }
+        }
+    }
+
+    /// The entry of a run, whether nobody else has it, and whether nobody can have had it.
+    fn claim(self: &Arc<Self>, run: RunNo) -> (Arc<Live>, bool, bool) {
+        loop {
+            let mut runs = self.runs();
+            let (is_new, live) = (runs.is_new(run), runs.get_or_create(run));
+            drop(runs);
+            let mut state = live.lock();
+            // Somebody may have made room between the two.
+            if state.gone {
+                continue;
+            }
+            let is_ours = state.stage == Stage::Idle && state.body.is_none();
+            if is_ours {
+                state.stage = Stage::Busy;
+            }
+            drop(state);
+            return (live, is_ours, is_new);
         }
     }
 
@@ -319,11 +342,12 @@ impl Inner {
                 }
                 if let (true, Some(reason)) = (fresh, stuck) {
                     this.later(move |this| {
-                        let live = this.runs().get_or_create(run);
-                        live.lock().stage = Stage::Busy;
+                        let (live, is_ours, _) = this.claim(run);
                         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                         this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
-                        this.park(live, reason);
+                        if is_ours {
+                            this.park(live, reason);
+                        }
                     });
                 }
             }

@@ -6,7 +6,9 @@ mod reset;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use dacapo_core::{Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Started, Target, Timestamp};
+use dacapo_core::{
+    Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, Started, Target, Timestamp,
+};
 
 use crate::{
     AttemptWrite, Closing, Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused, RunFilter,
@@ -36,6 +38,7 @@ macro_rules! conformance_tests {
             a_start_says_whom_it_replaced_and_who_was_told
             a_used_workflow_id_may_be_refused
             the_same_request_starts_one_run
+            a_request_that_comes_again_with_another_input_is_refused
             mail_of_one_key_is_kept_once_until_a_turn_takes_it
             mail_that_ends_a_task_is_in_with_the_task_s_end
             mail_is_settled_without_a_turn
@@ -316,6 +319,27 @@ pub fn the_same_request_starts_one_run(store: &dyn Store) {
     let again = start(store, request("order-1", "run-2")).unwrap();
     assert_eq!((again.run, again.fresh, again.run_id.as_str()), (first.run, false, "run-1"));
     assert_eq!(refused(start(store, request("order-2", "run-3"))), Refused::OtherRequest("req-1".into()));
+    assert_eq!(store.count(&RunFilter::default()).unwrap(), 1);
+}
+
+pub fn a_request_that_comes_again_with_another_input_is_refused(store: &dyn Store) {
+    let request = |run_id, input: &'static str| {
+        let begin = Job::Start(Box::new(Start {
+            input: vec![input.into()],
+            run_id: Name::from_static(run_id),
+            ..Start::default()
+        }));
+        let start = minicbor::to_vec(begin).expect("writing to memory cannot fail");
+        NewRun { request: Some("req-1".into()), start, ..new_run("order-1", run_id) }
+    };
+    let first = start(store, request("run-1", "three")).unwrap();
+    let again = || start(store, request("run-2", "three")).map(|again| (again.run, again.fresh));
+    assert_eq!(again(), Ok((first.run, false)));
+    assert_eq!(refused(start(store, request("run-3", "four"))), Refused::OtherRequest("req-1".into()));
+    own(store, first.run, Epoch::default(), FIRST).unwrap();
+    commit(store, TurnWrite { taken: first.mail.into_iter().collect(), ..turn(first.run, 0) }).unwrap();
+    assert_eq!(again(), Ok((first.run, false)), "also when its start was taken");
+    assert_eq!(refused(start(store, request("run-3", "four"))), Refused::OtherRequest("req-1".into()));
     assert_eq!(store.count(&RunFilter::default()).unwrap(), 1);
 }
 

@@ -27,6 +27,7 @@
 mod check;
 mod crash;
 mod fake;
+mod forge;
 mod kit;
 mod ledger;
 mod play;
@@ -40,6 +41,7 @@ pub use check::{check, check_replay, check_workflow, workflow};
 pub use crash::Moment;
 pub use expect_test::{Expect, expect};
 pub use fake::Fake;
+pub use forge::sealed;
 pub use kit::{Kit, Started};
 pub use ledger::Attempts;
 pub use play::{Mode, Play};

@@ -142,6 +142,11 @@ impl Stage {
         self.host.clock()
     }
 
+    /// The moment at which the engine wants to be woken, if it waits for one.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.host.next_wake()
+    }
+
     /// Does all that can be done without time passing.
     pub fn settle(&self) {
         loop {

@@ -10,7 +10,6 @@ mod changes;
 mod corpus;
 mod coverage;
 mod examine;
-mod forge;
 mod found;
 mod interpret;
 mod ledger;

@@ -4,10 +4,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dacapo_core::{Pins, PolicySpec, Rng, RunOptions, Transcript, TranscriptError, TurnRecord, Workflow};
+use dacapo_testkit::sealed;
 
 use crate::coverage::Marks;
 use crate::examine::Case;
-use crate::forge::{header, sealed};
+
+/// What every transcript begins with: its mark and its version.
+fn header() -> Vec<u8> {
+    b"dcpt\x01".to_vec()
+}
 
 /// Small recordings that between them hold every sort of command and job.
 fn recordings() -> Vec<(Workflow, Transcript)> {

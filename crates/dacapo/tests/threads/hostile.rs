@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use dacapo::prelude::*;
 use dacapo::{Dacapo, Filter, Status};
@@ -39,49 +39,6 @@ async fn collect(ctx: Ctx) -> Result<Vec<u64>, Failure> {
             number => seen.push(number),
         }
     }
-}
-
-static IS_BAD: AtomicBool = AtomicBool::new(true);
-/// Until when each play of the fragile workflow lasts, in nanoseconds.
-static LASTS_UNTIL: AtomicU64 = AtomicU64::new(0);
-
-#[workflow]
-async fn fragile(ctx: Ctx) -> Result<u64, Failure> {
-    ctx.on_query(HOW, |()| Ok(1));
-    while UNIX_EPOCH.elapsed().unwrap().as_nanos() < LASTS_UNTIL.load(Ordering::SeqCst).into() {
-        std::thread::yield_now();
-    }
-    let number = ctx.signal(GO).await?;
-    if IS_BAD.load(Ordering::SeqCst) {
-        panic!("bad deploy")
-    }
-    Ok(number)
-}
-
-/// The run was played for the question while its next try came, which was then forgotten.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
-    let app = Dacapo::open("memory:")
-        .await
-        .unwrap()
-        .double_play(false)
-        .workflow_deadlock_timeout(secs(10))
-        .serve(fragile)
-        .await
-        .unwrap();
-    let run = app.start(fragile, ()).id("f").await.unwrap();
-    run.signal(GO, 5).await.unwrap();
-    let stuck = loop {
-        if let Some(stuck) = run.describe().await.unwrap().stuck {
-            break stuck;
-        }
-        tokio::task::yield_now().await;
-    };
-    // The code is mended, and the play for the question lasts beyond the moment of the next try.
-    LASTS_UNTIL.store(stuck.retry.0 + 100_000_000, Ordering::SeqCst);
-    IS_BAD.store(false, Ordering::SeqCst);
-    let _ = soon("a question", run.query(HOW, ())).await;
-    assert_eq!(soon("the healed run", run.result()).await.unwrap(), 5);
 }
 
 #[workflow]

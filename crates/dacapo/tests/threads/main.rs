@@ -4,6 +4,7 @@
 mod deadlocks;
 mod deploys;
 mod hammer;
+mod handing_on;
 mod hostile;
 mod sending;
 mod sharing;

@@ -1,12 +1,16 @@
 //! Continuing as new: what the next run of a chain inherits.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
+
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Payload};
-use dacapo_engine::{NewStart, Options, RunId};
+use dacapo_engine::{EngineError, NewStart, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::{RunFilter, Status};
+use dacapo_testkit::Stage;
 
 use crate::kit::{
     Serve, completed, describe, failed, options, over_every_cache, over_every_cache_and_restart, payload, secs, signal,
-    since_start, text, turns, turns_of,
+    signal_of, since_start, text, turns, turns_of, update_of,
 };
 
 /// Takes one signal for each run, and says what it found.
@@ -126,5 +130,62 @@ fn a_parent_awaits_the_last_run_of_its_child_s_chain() {
         }
         assert_eq!(stage.result("a"), completed("x y z {\"seen\": x+y} {\"kind\": odd}"));
         (stage, vec!["a", "child"])
+    });
+}
+
+/// The first run hands its update on; the second refuses what is bad, and answers the rest when it is told to.
+async fn hands_on(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
+    let first = text(&input).is_empty();
+    let valid = move |update: &dacapo_core::Update| match !first && update.input[0].as_text() == Some("bad") {
+        true => Err(Failure::application("it is bad")),
+        false => Ok(()),
+    };
+    let inner = ctx.clone();
+    ctx.on_update("put", valid, move |update| {
+        let ctx = inner.clone();
+        async move {
+            ctx.signal("answer").await?;
+            Ok(update.input[0].clone())
+        }
+    });
+    ctx.signal("go").await?;
+    match first {
+        true => Err(ctx.continue_as_new(ContinueAsNew { input: vec!["second".into()], ..ContinueAsNew::default() })),
+        false => Ok("ended".into()),
+    }
+}
+
+/// Whoever sent it again, because its connection was lost, was told that the run is closed, or that the update is accepted
+/// when it was not.
+#[test]
+fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it() {
+    let serve = || options().workflow("hands on", hands_on);
+    over_every_cache_and_restart(serve, |stage| {
+        let send = |stage: &Stage, id, value, wait| {
+            stage.try_wait(stage.engine().update(&RunId::of("a"), update_of(id, "put", value), wait))
+        };
+        stage.start("hands on", "a", "").unwrap();
+        stage.settle();
+        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        let put = |id, value| engine.update(&to, update_of(id, "put", value), WaitFor::Completed);
+        let mut go = pin!(engine.signal(&to, signal_of("go", ""), None));
+        let (mut good, mut bad) = (pin!(put("u-1", "good")), pin!(put("u-2", "bad")));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(go.as_mut().poll(&mut cx).is_pending());
+        assert!(good.as_mut().poll(&mut cx).is_pending() && bad.as_mut().poll(&mut cx).is_pending());
+        stage.settle();
+        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(2), "it went on with both");
+        let stage = stage.restart();
+        assert_eq!(send(&stage, "u-1", "good", WaitFor::Completed), None, "it is not answered yet");
+        assert_eq!(send(&stage, "u-1", "good", WaitFor::Accepted), Some(Ok(UpdateStage::Accepted)));
+        let refused = send(&stage, "u-2", "bad", WaitFor::Accepted);
+        assert!(matches!(refused, Some(Err(EngineError::UpdateRejected(_)))), "{refused:?}");
+        signal(&stage, "a", "answer", "");
+        let answered = Some(Ok(UpdateStage::Completed(Ok("good".into()))));
+        assert_eq!(send(&stage, "u-1", "good", WaitFor::Completed), answered);
+        signal(&stage, "a", "go", "");
+        assert_eq!(stage.result("a"), completed("ended"));
+        assert_eq!(send(&stage, "u-1", "good", WaitFor::Completed), answered, "also when all of them are closed");
+        (stage, vec!["a"])
     });
 }

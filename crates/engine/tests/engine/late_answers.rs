@@ -4,22 +4,23 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dacapo_core::{Ctx, Failure, Name, Retry, Timestamp, Watch};
-use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, WaitFor, Work};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Retry, Timestamp, Watch};
+use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, UpdateStage, WaitFor, Work};
 use dacapo_store::{
     Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
     Timers, Turns, Write, Writes,
 };
-use dacapo_testkit::Stage;
+use dacapo_testkit::{CACHES, Stage};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
 use crate::kit::{
-    Gate, NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, status, text,
-    update,
+    Gate, NO_ROWS, Serve, World, completed, describe, options, payload, query, rows, secs, signal, signal_of, status,
+    text, update, update_of,
 };
 
 /// A store that does some writes at once and answers them when the test says so, or refuses them.
@@ -387,4 +388,153 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let mut result = pin!(engine.result(&to));
     let Poll::Ready(result) = result.as_mut().poll(&mut cx) else { panic!("1,000 s later the child has not begun") };
     assert_eq!(result.unwrap(), completed("grown"));
+}
+
+/// The run was played for the question while the moment of its next try came and went, and the try was forgotten.
+#[test]
+fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
+    let host = Stepwise::new();
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let slow: Arc<Mutex<Option<Engine>>> = Arc::default();
+    let (clock, mended, lasts) = (host.clone(), is_mended.clone(), slow.clone());
+    let serve = options().workflow("w", move |ctx: Ctx, _| {
+        let (clock, mended) = (clock.clone(), mended.clone());
+        if let Some(engine) = lasts.lock().unwrap().take() {
+            clock.set(clock.now().after(secs(10)));
+            engine.tick();
+        }
+        async move {
+            ctx.on_query("how", |_| Ok("well".into()));
+            ctx.signal("go").await?;
+            assert!(mended.load(Ordering::Relaxed), "not yet");
+            Ok("healed".into())
+        }
+    });
+    let engine = Engine::open(Arc::new(MemoryStore::new()), host.clone(), serve).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let to = RunId::of("a");
+    let mut started = pin!(engine.start(new()));
+    assert!(started.as_mut().poll(&mut cx).is_pending());
+    host.settle(&engine);
+    let mut sent = pin!(engine.signal(&to, signal_of("go", ""), None));
+    assert!(sent.as_mut().poll(&mut cx).is_pending());
+    host.settle(&engine);
+    assert!(engine.describe(&to).unwrap().stuck.is_some());
+
+    // The code is mended, and its play for the question lasts beyond the moment of the next try.
+    is_mended.store(true, Ordering::Relaxed);
+    *slow.lock().unwrap() = Some(engine.clone());
+    let mut asked = pin!(engine.query(&to, "how".into(), Vec::new(), Headers::new()));
+    assert!(asked.as_mut().poll(&mut cx).is_pending());
+    host.settle(&engine);
+    assert!(slow.lock().unwrap().is_none(), "it was played for the question");
+    assert!(asked.as_mut().poll(&mut cx).is_ready());
+    let mut result = pin!(engine.result(&to));
+    let Poll::Ready(result) = result.as_mut().poll(&mut cx) else { panic!("the next try never came") };
+    assert_eq!(result.unwrap(), completed("healed"));
+}
+
+/// Another run's signal found the run in the store before its start was answered; it was loaded, played on and put away.
+/// The copy that the start had kept was of the past, and was asked and played as if it were the run.
+#[test]
+fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
+    for cache in CACHES {
+        let store = Arc::new(Moody::default());
+        let world = World::default();
+        let noted = world.clone();
+        let serve = options()
+            .workflow("counts", |ctx: Ctx, _| async move {
+                let seen = ctx.state(0);
+                let asked = seen.clone();
+                ctx.on_query("seen", move |_| Ok(payload(asked.read(i32::to_string))));
+                let work = ctx.activity("work", "");
+                for _ in 0..2 {
+                    ctx.signal("go").await?;
+                    seen.update(|seen| *seen += 1);
+                }
+                work.await
+            })
+            .activity("work", move |_, _| {
+                noted.note("worked");
+                Ok("done".into())
+            });
+        let stage = Stage::over(store.clone(), serve.cache(cache));
+        store.is(Mood::AnswersTurnsLate);
+        let new = NewStart { workflow: "counts".into(), workflow_id: "a".into(), ..NewStart::default() };
+        assert!(stage.try_wait(stage.engine().start(new)).is_none());
+        store.is(Mood::Fair);
+        signal(&stage, "a", "go", "");
+        stage.settle();
+        stage.engine().evict_idle();
+        store.answer();
+        stage.settle();
+        assert_eq!(query(&stage, "a", "seen").as_deref(), Ok("1"), "{cache:?}");
+        assert_eq!(describe(&stage, "a").stuck, None, "{cache:?}");
+        signal(&stage, "a", "go", "");
+        stage.settle();
+        assert_eq!((stage.result("a"), world.count()), (completed("done"), 1), "{cache:?}");
+        assert_eq!(describe(&stage, "a").closed, Some(stage.now()), "{cache:?}: without a pause");
+    }
+}
+
+/// Somebody ends a run whose start is not answered yet. Its tasks came to the desk with the answer, and were tried.
+#[test]
+fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered() {
+    for cache in CACHES {
+        let store = Arc::new(Moody::default());
+        let world = World::default();
+        let noted = world.clone();
+        let serve = options().workflow("calls", |ctx: Ctx, _| async move { ctx.activity("work", "").await }).activity(
+            "work",
+            move |_, input| {
+                noted.note("worked");
+                Ok(input)
+            },
+        );
+        let stage = Stage::over(store.clone(), serve.cache(cache));
+        store.is(Mood::AnswersTurnsLate);
+        let new = NewStart { workflow: "calls".into(), workflow_id: "a".into(), ..NewStart::default() };
+        assert!(stage.try_wait(stage.engine().start(new)).is_none());
+        store.is(Mood::Fair);
+        stage.wait(stage.engine().terminate(&RunId::of("a"), "enough")).unwrap();
+        store.answer();
+        stage.settle();
+        assert_eq!((status(&stage, "a"), world.count()), (Status::Terminated, 0), "{cache:?}");
+        assert_eq!(describe(&stage, "a").pending.len(), 0, "{cache:?}");
+    }
+}
+
+/// The next run of the chain answered the update while nobody waited for it there, and then those who waited came over.
+#[test]
+fn an_update_that_is_answered_before_its_waiters_are_handed_on_is_told_to_them_all_the_same() {
+    for cache in CACHES {
+        let store = Arc::new(Moody::default());
+        let serve = options().workflow("relay", |ctx: Ctx, input| async move {
+            ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
+            ctx.signal("go").await?;
+            match text(&input).as_str() {
+                "last" => Ok("ended".into()),
+                _ => Err(ctx.continue_as_new(ContinueAsNew { input: vec!["last".into()], ..ContinueAsNew::default() })),
+            }
+        });
+        let stage = Stage::over(store.clone(), serve.cache(cache));
+        stage.start("relay", "a", "").unwrap();
+        stage.settle();
+        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        let mut go = pin!(engine.signal(&to, signal_of("go", ""), None));
+        let mut put = pin!(engine.update(&to, update_of("u", "put", "1"), WaitFor::Completed));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(go.as_mut().poll(&mut cx).is_pending() && put.as_mut().poll(&mut cx).is_pending());
+        store.is(Mood::AnswersTurnsLate);
+        stage.settle();
+        store.is(Mood::Fair);
+        // Whoever comes now finds the next run in the store, and wakes it.
+        signal(&stage, "a", "hello", "");
+        stage.settle();
+        assert_eq!(describe(&stage, "a").turns, 1, "{cache:?}: it has answered");
+        assert!(put.as_mut().poll(&mut cx).is_pending());
+        store.answer();
+        let answer = stage.try_wait(put);
+        assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
+    }
 }

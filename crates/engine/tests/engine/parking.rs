@@ -39,13 +39,15 @@ fn changed_code_parks_its_run_says_why_in_full_and_the_old_code_heals_it() {
         let cache = stage.options().cache;
         stage.start("steps", "a", "").unwrap();
         stage.settle();
+        let history = stage.history("a");
         let stage = stage.redeploy(changed().cache(cache));
         signal(&stage, "a", "go", "");
         stage.settle();
         assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 2));
+        assert_eq!((stage.history("a"), rows(&stage, "a")), (history, (0, 0, 1)), "the signal waits");
         let (reason, attempts, retry) = stuck(&stage, "a");
         assert_eq!((attempts, retry), (1, secs(1)));
-        for word in ["turn 0", "activity work", "activity play", "parking.rs"] {
+        for word in ["turn 0", "activity work #0", "activity play #0", "parking.rs"] {
             assert!(reason.contains(word), "{word:?} is not in {reason}");
         }
         let filter = RunFilter { stuck: true, ..RunFilter::default() };

@@ -4,17 +4,17 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dacapo_core::{Ctx, Failure, Name, Payload, Timestamp};
+use dacapo_core::{CommandKind, Ctx, Failure, Name, OperationId, Payload, Seq, Timestamp};
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
 use dacapo_store::{
-    Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
-    Timers, Turns, Write, Writes,
+    Done, Mail, MailRow, MemoryStore, NewMail, RunFilter, RunNo, RunRow, Runs, Status, Store, StoreError, TaskRow,
+    Tasks, TimerRow, Timers, Turns, Write, Writes,
 };
-use dacapo_testkit::{CACHES, Stage};
+use dacapo_testkit::{CACHES, Stage, sealed};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, since_start, status,
-    text,
+    stuck, text,
 };
 
 /// A store that refuses some writes, or does them and says that nobody knows.
@@ -235,9 +235,93 @@ fn a_history_of_another_format_parks_its_run_with_a_clear_reason() {
     signal(&stage, "a", "go", "3");
     stage.settle();
     let said = "turn 0: the transcript has format version 99, and this build reads 1: read it with a newer build";
-    assert_eq!(crate::kit::stuck(&stage, "a").0, said);
+    assert_eq!(stuck(&stage, "a").0, said);
     *store.garbled.lock().unwrap() = None;
     assert_eq!(stage.result("a"), completed("1 2 3 4"));
+}
+
+/// The body of the only turn of a run, without its seal, with one part of it replaced, sealed again.
+fn forged(store: &dyn Store, run: RunNo, part: &[u8], instead: &[u8]) -> Vec<u8> {
+    let mut turn = Vec::new();
+    let mut show = |_: u64, bytes: &[u8]| {
+        turn = bytes.to_vec();
+        ControlFlow::Break(())
+    };
+    store.turns(run, 0, &mut show).unwrap();
+    turn.truncate(turn.len() - 8);
+    let at = turn.windows(part.len()).position(|window| window == part).expect("the turn holds it");
+    turn.splice(at..at + part.len(), instead.iter().copied());
+    sealed(turn)
+}
+
+/// S4-32 S4-35 S4-42 S4-46: a task is its command, so whatever is wrong with an id or a kind stands in the record of its
+/// turn. Nothing of such a turn is done, nothing of it is thrown away, and the reason says what is wrong.
+#[test]
+fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_nor_dropped() {
+    let world = World::default();
+    let noted = world.clone();
+    let serve = move |queue: &'static str| {
+        let noted = noted.clone();
+        let mut options = options()
+            .workflow("calls", |ctx: Ctx, _| async move { ctx.activity("work", "1").queue("elsewhere").await })
+            .activity("work", move |_, input| {
+                noted.note(text(&input));
+                Ok(input)
+            });
+        options.queue(queue);
+        options
+    };
+    for (done, cache) in CACHES.into_iter().enumerate() {
+        let store = Fragile::new(Trouble::None);
+        let mut stage = Stage::over(store.clone(), serve("default").cache(cache));
+        let run = stage.start("calls", "a", "").unwrap().run;
+        stage.settle();
+        let transcript = stage.engine().reader().history(&RunId::of("a")).unwrap();
+        let kind = &transcript.turns[0].commands[0].kind;
+        let CommandKind::Activity(activity) = kind else { panic!("{kind}") };
+        let (id, other) = (activity.id, OperationId::of(7, Seq(0)));
+        let kind = minicbor::to_vec(kind).unwrap();
+        let unknown = [&[kind[0], 0x18, 99], &kind[2..]].concat();
+        let bytes = minicbor::to_vec(id).unwrap();
+        let collision = format!("id: recorded {other}, new {id}");
+        // The last can be read, so whoever serves its queue would try it; nobody does.
+        let forgeries = [
+            ("elsewhere", forged(&store.store, run, &bytes, &[0xf6]), "turn 0: the record cannot be read"),
+            ("elsewhere", forged(&store.store, run, &bytes, b"\x66task-1"), "turn 0: the record cannot be read"),
+            ("elsewhere", forged(&store.store, run, &kind, &unknown), "unknown enum variant 99"),
+            ("default", forged(&store.store, run, &bytes, &minicbor::to_vec(other).unwrap()), collision.as_str()),
+        ];
+        for (queue, record, said) in forgeries {
+            *store.garbled.lock().unwrap() = Some(record);
+            stage = stage.redeploy(serve(queue).cache(cache));
+            signal(&stage, "a", "go", "");
+            stage.settle();
+            let (reason, ..) = stuck(&stage, "a");
+            assert!(reason.contains(said), "{reason}");
+            assert_eq!((status(&stage, "a"), world.count()), (Status::Open, done), "{said}");
+            assert_eq!(rows(&stage, "a").0, 1, "{said}: the task is still there");
+        }
+        *store.garbled.lock().unwrap() = None;
+        let stage = stage.redeploy(serve("elsewhere").cache(cache));
+        assert_eq!(stage.result("a"), completed("1"));
+    }
+    assert_eq!(world.count(), CACHES.len());
+}
+
+/// S4-46: mail that this build cannot read, say that of a newer one.
+#[test]
+fn mail_of_an_unknown_kind_parks_its_run_and_is_not_dropped() {
+    let stage = Stage::new(serving(&World::default()));
+    begin(&stage);
+    stage.advance(secs(20));
+    let run = describe(&stage, "a").run;
+    let mail = NewMail { key: "from the future".into(), sent: stage.now(), job: vec![0x82, 0x18, 99, 0x80] };
+    stage.store().submit(Write::Post { run, mail, ended: None }, Box::new(|_| {}));
+    let stage = stage.restart();
+    stage.settle();
+    let (reason, ..) = stuck(&stage, "a");
+    assert!(reason.starts_with(r#"its mail "from the future" cannot be read: "#), "{reason}");
+    assert_eq!((status(&stage, "a"), rows(&stage, "a").2), (Status::Open, 1));
 }
 
 #[test]
