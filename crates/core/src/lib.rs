@@ -24,6 +24,7 @@ mod job;
 mod name;
 mod nondeterminism;
 mod options;
+mod panic_place;
 mod payload;
 mod policy;
 mod rng;
@@ -52,6 +53,7 @@ pub use job::{Continued, Job, Lineage, Resolution, RunRef, Signal, Start, Starte
 pub use name::Name;
 pub use nondeterminism::{Mismatch, Nondeterminism};
 pub use options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};
+pub use panic_place::{keep_panic_places, panic_place};
 pub use payload::{Headers, Payload};
 pub use policy::{
     Action, Choice, ChoiceLog, Deterministic, Divergence, Enabled, LogHeader, Policy, PolicyError, PolicyKind,

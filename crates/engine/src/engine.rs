@@ -19,12 +19,14 @@ pub struct Engine {
 
 impl Engine {
     /// An engine over this store. It takes over all that earlier processes left: tasks, timers and mail. No run is loaded
-    /// for that.
+    /// for that. Reports of panics say where they happened: for that the process gets a panic hook, which calls the one that
+    /// was there.
     pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Result<Self, EngineError> {
         if options.queues.is_empty() {
             return Err(EngineError::BadInput("an engine that serves no queue could do nothing".to_owned()));
         }
         options.queues.keys().try_for_each(|queue| check_name("a queue", queue))?;
+        dacapo_core::keep_panic_places();
         let inner = Arc::new(Inner::new(store.clone(), host, options));
         inner.take_over()?;
         Ok(Self { inner, reader: Reader::new(store) })

@@ -1,15 +1,12 @@
 //! Crashes, exactly where a test wants them: a store and a host that stop at one numbered moment and do nothing more.
 
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use dacapo_core::{Name, Timestamp};
-use dacapo_store::{
-    Done, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, Store, StoreError, TaskRow, Tasks, TimerRow, Timers, Turns,
-    Write, Writes,
-};
+use dacapo_store::{Done, Store, Write};
+
+use crate::front::Front;
 
 /// The moments at which a process can die, between which nothing happens that others could see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,35 +77,12 @@ impl Crash {
     }
 }
 
-/// A store that dies with its process.
-pub(crate) struct Mortal {
-    /// None once the process is buried, whoever still holds its engine: a file is let go of for the next process.
-    store: RwLock<Option<Arc<dyn Store>>>,
-    crash: Arc<Crash>,
-}
-
-impl Mortal {
-    pub(crate) fn new(store: Arc<dyn Store>, crash: Arc<Crash>) -> Self {
-        Self { store: RwLock::new(Some(store)), crash }
-    }
-
-    pub(crate) fn bury(&self) {
-        self.store.write().unwrap_or_else(PoisonError::into_inner).take();
-    }
-
-    fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
-        let store = self.store.read().unwrap_or_else(PoisonError::into_inner).clone();
-        store.ok_or_else(|| StoreError::Unavailable("its process is dead".to_owned()))
-    }
-}
-
-impl Writes for Mortal {
-    fn submit(&self, write: Write, done: Done) {
-        if !self.crash.passes(Moment::BeforeCommit) {
+impl Front for Arc<Crash> {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+        if !self.passes(Moment::BeforeCommit) {
             return;
         }
-        let Ok(store) = self.store() else { return };
-        let crash = self.crash.clone();
+        let crash = self.clone();
         store.submit(
             write,
             Box::new(move |result| {
@@ -117,68 +91,5 @@ impl Writes for Mortal {
                 }
             }),
         );
-    }
-}
-
-impl Runs for Mortal {
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
-        self.store()?.run(no)
-    }
-
-    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>, StoreError> {
-        self.store()?.find(workflow_id, run_id)
-    }
-
-    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
-        self.store()?.list(filter, before, limit)
-    }
-
-    fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
-        self.store()?.count(filter)
-    }
-}
-
-impl Turns for Mortal {
-    fn turns(
-        &self,
-        run: RunNo,
-        from: u64,
-        show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.store()?.turns(run, from, show)
-    }
-}
-
-impl Mail for Mortal {
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
-        self.store()?.unseen(run)
-    }
-
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
-        self.store()?.mail(run, key)
-    }
-
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
-        self.store()?.with_unseen_mail(limit)
-    }
-}
-
-impl Tasks for Mortal {
-    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.store()?.tasks(queues, above, limit)
-    }
-
-    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {
-        self.store()?.tasks_of(run)
-    }
-}
-
-impl Timers for Mortal {
-    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
-        self.store()?.due(until, limit)
-    }
-
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store()?.next_due()
     }
 }

@@ -9,7 +9,8 @@ use dacapo_core::{Failure, Payload, Timestamp};
 use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{MemoryStore, RunFilter, Status, Store, Stuck};
 
-use crate::crash::{Crash, Moment, Mortal};
+use crate::crash::{Crash, Moment};
+use crate::front::Fronted;
 use crate::ledger::{Attempts, Ledger};
 use crate::virtual_host::VirtualHost;
 
@@ -17,7 +18,7 @@ use crate::virtual_host::VirtualHost;
 pub struct Stage {
     opens: Opens,
     store: Arc<dyn Store>,
-    mortal: Arc<Mortal>,
+    mortal: Arc<Fronted<Arc<Crash>>>,
     options: Options,
     crash: Arc<Crash>,
     ledger: Arc<Ledger>,
@@ -64,7 +65,7 @@ impl Stage {
         let crash = dies_at.map_or_else(Crash::never, Crash::at);
         let host = VirtualHost::new(now, ids, crash.clone(), ledger.clone());
         let store = opens();
-        let mortal = Arc::new(Mortal::new(store.clone(), crash.clone()));
+        let mortal = Fronted::new(store.clone(), crash.clone());
         let engine = Engine::open(mortal.clone(), host.clone(), options.clone()).expect("the store can be opened");
         Self { opens, store, mortal, options, crash, ledger, host, engine }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::Thread;
 
-use dacapo_core::{Failure, Payload};
+use dacapo_core::{Failure, Payload, panic_place};
 use tokio::task::AbortHandle;
 
 use crate::scope::Part;
@@ -231,5 +231,6 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
     let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
     let message = message.unwrap_or_else(|| "no message".to_owned());
-    Failure::application(format!("the activity panicked: {message}")).typed("Panic")
+    let place = panic_place(&*panic).map_or_else(String::new, |place| format!(", at {place}"));
+    Failure::application(format!("the activity panicked: {message}{place}")).typed("Panic")
 }

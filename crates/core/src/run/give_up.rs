@@ -7,6 +7,7 @@ use std::task::Waker;
 use super::Run;
 use super::holder::{Hold, Mode};
 use crate::ActivationError;
+use crate::panic_place::{panic_place, words};
 
 impl Run {
     /// Drops bodies that nobody will run. What they hold is the user's, so it is dropped outside the lock.
@@ -69,14 +70,14 @@ impl Run {
     }
 }
 
-/// What a panic said, as far as it said anything in words. What it carried is dropped here, and may panic once more.
+/// What a panic said, as far as it said anything in words, and where, if that is known. What it carried is dropped here, and may panic once more.
 pub(super) fn last_words(payload: Box<dyn Any + Send>) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    let text = words(&*payload).unwrap_or_else(|| "a panic without a message".to_owned());
+    let place = panic_place(&*payload).map_or_else(String::new, |place| format!(", at {place}"));
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(again);
     }
-    text.unwrap_or_else(|| "a panic without a message".to_owned())
+    text + &place
 }
 
 /// Drops what may run destructors of user code. Gives what a panicking one said.

@@ -101,6 +101,7 @@ fn failures_that_say_so_and_types_that_are_named_are_not_tried_again() {
 /// C-44: a panic in an activity is a failure that is worth another try.
 #[test]
 fn an_activity_that_panics_is_tried_again() {
+    let line = line!() + 3;
     let serve = || {
         calls(|activity| activity).activity("work", |ctx, _| match ctx.info().attempt {
             1 => panic!("out of cheese"),
@@ -112,7 +113,8 @@ fn an_activity_that_panics_is_tried_again() {
         stage.settle();
         let pending = describe(stage, "a").pending;
         let seen = pending.iter().map(|task| (task.attempt, task.last_failure.as_ref().map(ToString::to_string)));
-        assert_eq!(seen.collect::<Vec<_>>(), [(2, Some("the activity panicked: out of cheese".to_owned()))]);
+        let said = format!("the activity panicked: out of cheese, at {}:{line}", file!());
+        assert_eq!(seen.collect::<Vec<_>>(), [(2, Some(said))]);
         assert_eq!(stage.result("a"), completed("2"));
         vec!["a"]
     });

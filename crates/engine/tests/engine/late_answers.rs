@@ -2,7 +2,6 @@
 //! overtakes other work, and a clock that steps back.
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,11 +10,8 @@ use std::time::Duration;
 
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Retry, Timestamp, Watch};
 use dacapo_engine::{Engine, EngineError, Host, NewStart, Options, RunId, UpdateStage, WaitFor, Work};
-use dacapo_store::{
-    Done, Mail, MailRow, MemoryStore, RunFilter, RunNo, RunRow, Runs, Status, StoreError, TaskRow, Tasks, TimerRow,
-    Timers, Turns, Write, Writes,
-};
-use dacapo_testkit::{CACHES, Stage};
+use dacapo_store::{Done, MemoryStore, Status, Store, StoreError, Tasks, Write};
+use dacapo_testkit::{CACHES, Front, Fronted, Stage};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
 use crate::kit::{
@@ -26,7 +22,6 @@ use crate::kit::{
 /// A store that does some writes at once and answers them when the test says so, or refuses them.
 #[derive(Default)]
 struct Moody {
-    store: MemoryStore,
     mood: Mutex<Mood>,
     unanswered: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
@@ -42,6 +37,10 @@ enum Mood {
 }
 
 impl Moody {
+    fn new() -> Arc<Fronted<Self>> {
+        Fronted::new(Arc::new(MemoryStore::new()), Self::default())
+    }
+
     fn is(&self, mood: Mood) {
         *self.mood.lock().unwrap() = mood;
     }
@@ -54,77 +53,21 @@ impl Moody {
     }
 }
 
-impl Writes for Moody {
-    fn submit(&self, write: Write, done: Done) {
+impl Front for Moody {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let mood = *self.mood.lock().unwrap();
         match (mood, &write) {
             (Mood::AnswersPostsLate, Write::Post { .. }) | (Mood::AnswersTurnsLate, Write::Turn(_)) => {
                 let written = Arc::new(Mutex::new(None));
                 let result = written.clone();
-                self.store.submit(write, Box::new(move |written| *result.lock().unwrap() = Some(written)));
+                store.submit(write, Box::new(move |written| *result.lock().unwrap() = Some(written)));
                 let answer = move || done(written.lock().unwrap().take().expect("it is written"));
                 self.unanswered.lock().unwrap().push(Box::new(answer));
             }
             (Mood::IsBusyForAttempts, Write::Attempt(_)) => done(Err(StoreError::Busy("a backup runs".into()))),
             (Mood::IsFullForTurns, Write::Turn(_)) => done(Err(StoreError::Full("no space".into()))),
-            _ => self.store.submit(write, done),
+            _ => store.submit(write, done),
         }
-    }
-}
-
-impl Runs for Moody {
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
-        self.store.run(no)
-    }
-    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>, StoreError> {
-        self.store.find(workflow_id, run_id)
-    }
-    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
-        self.store.list(filter, before, limit)
-    }
-    fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
-        self.store.count(filter)
-    }
-}
-
-impl Turns for Moody {
-    fn turns(
-        &self,
-        run: RunNo,
-        from: u64,
-        show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.store.turns(run, from, show)
-    }
-}
-
-impl Mail for Moody {
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
-        self.store.unseen(run)
-    }
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
-        self.store.mail(run, key)
-    }
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
-        self.store.with_unseen_mail(limit)
-    }
-}
-
-impl Tasks for Moody {
-    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.store.tasks(queues, above, limit)
-    }
-    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {
-        self.store.tasks_of(run)
-    }
-}
-
-impl Timers for Moody {
-    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
-        self.store.due(until, limit)
-    }
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_due()
     }
 }
 
@@ -200,7 +143,7 @@ fn new() -> NewStart {
 /// The run came back into memory with the mail, and the late answer delivered it once more.
 #[test]
 fn mail_whose_answer_is_late_is_taken_once() {
-    let store = Arc::new(Moody::default());
+    let store = Moody::new();
     let stage = Stage::over(
         store.clone(),
         options().workflow("w", |ctx: Ctx, _| async move {
@@ -236,7 +179,7 @@ fn mail_whose_answer_is_late_is_taken_once() {
 /// The note of the failed try was refused, and with it the next try was gone.
 #[test]
 fn a_retry_that_could_not_be_noted_because_the_file_was_busy_comes_all_the_same() {
-    let store = Arc::new(Moody::default());
+    let store = Moody::new();
     let world = World::default();
     let tries = world.clone();
     let serve = options()
@@ -258,7 +201,7 @@ fn a_retry_that_could_not_be_noted_because_the_file_was_busy_comes_all_the_same(
 /// The answer of the last turn came after the end of the run, and its activity was tried.
 #[test]
 fn no_activity_begins_after_its_run_was_terminated() {
-    let store = Arc::new(Moody::default());
+    let store = Moody::new();
     let world = World::default();
     let tries = world.clone();
     let serve = options()
@@ -291,7 +234,7 @@ fn no_activity_begins_after_its_run_was_terminated() {
 /// the store refused it there was nothing left to play it again with.
 #[test]
 fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
-    let store = Arc::new(Moody::default());
+    let store = Moody::new();
     let gate = Gate::default();
     let waits = gate.clone();
     let serve = options()
@@ -439,7 +382,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
 #[test]
 fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
     for cache in CACHES {
-        let store = Arc::new(Moody::default());
+        let store = Moody::new();
         let world = World::default();
         let noted = world.clone();
         let serve = options()
@@ -481,7 +424,7 @@ fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
 #[test]
 fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered() {
     for cache in CACHES {
-        let store = Arc::new(Moody::default());
+        let store = Moody::new();
         let world = World::default();
         let noted = world.clone();
         let serve = options().workflow("calls", |ctx: Ctx, _| async move { ctx.activity("work", "").await }).activity(
@@ -508,7 +451,7 @@ fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered()
 #[test]
 fn an_update_that_is_answered_before_its_waiters_are_handed_on_is_told_to_them_all_the_same() {
     for cache in CACHES {
-        let store = Arc::new(Moody::default());
+        let store = Moody::new();
         let serve = options().workflow("relay", |ctx: Ctx, input| async move {
             ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
             ctx.signal("go").await?;

@@ -97,6 +97,34 @@ fn a_parked_run_is_tried_again_after_one_two_four_up_to_sixty_seconds() {
     });
 }
 
+#[test]
+fn a_panic_is_reported_with_what_it_said_and_where_it_happened() {
+    let line = line!() + 4;
+    let serve = || {
+        options()
+            .workflow("plain", |ctx: Ctx, _| async move {
+                assert!(ctx.info().is_none(), "it was {}", "here");
+                Ok("".into())
+            })
+            .workflow("raised again", |_: Ctx, _| async {
+                let inner = std::panic::catch_unwind(|| panic!("inner")).unwrap_err();
+                drop(inner);
+                std::panic::resume_unwind(Box::new("outer"))
+            })
+    };
+    over_every_cache(serve, |stage| {
+        for (workflow, id) in [("plain", "a"), ("raised again", "b")] {
+            stage.start(workflow, id, "").unwrap();
+        }
+        stage.settle();
+        let said = format!("it was here, at {}:{}\n", file!(), line);
+        assert!(stuck(stage, "a").0.contains(&said), "{said} is not in {}", stuck(stage, "a").0);
+        let said = stuck(stage, "b").0;
+        assert!(said.contains("outer\n"), "nobody knows where, and no other place is named: {said}");
+        vec!["a", "b"]
+    });
+}
+
 /// T-25
 #[test]
 fn a_panic_is_no_nondeterminism_and_mended_code_goes_on_with_what_came_meanwhile() {

@@ -1,16 +1,14 @@
 //! Trouble with the store: writes that fail, and answers that never come. Nothing that was acknowledged is lost.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dacapo_core::{CommandKind, Ctx, Failure, Name, OperationId, Payload, Seq, Timestamp};
+use dacapo_core::{CommandKind, Ctx, Failure, OperationId, Payload, Seq};
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
-use dacapo_store::{
-    Done, Mail, MailRow, MemoryStore, NewMail, RunFilter, RunNo, RunRow, Runs, Status, Store, StoreError, TaskRow,
-    Tasks, TimerRow, Timers, Turns, Write, Writes,
-};
-use dacapo_testkit::{CACHES, Stage, sealed};
+use dacapo_store::{Done, MemoryStore, NewMail, RunNo, Status, Store, StoreError, Write};
+use dacapo_testkit::{CACHES, Front, Fronted, Stage, sealed};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, since_start, status,
@@ -19,7 +17,6 @@ use crate::kit::{
 
 /// A store that refuses some writes, or does them and says that nobody knows.
 struct Fragile {
-    store: MemoryStore,
     writes: AtomicU64,
     trouble: Mutex<Trouble>,
     /// What the store shows of records, instead of what it holds.
@@ -38,9 +35,9 @@ enum Trouble {
 }
 
 impl Fragile {
-    fn new(trouble: Trouble) -> Arc<Self> {
+    fn new(trouble: Trouble) -> Arc<Fronted<Self>> {
         let (writes, garbled) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { store: MemoryStore::new(), writes, trouble: Mutex::new(trouble), garbled })
+        Fronted::new(Arc::new(MemoryStore::new()), Self { writes, trouble: Mutex::new(trouble), garbled })
     }
 
     fn is(&self, trouble: Trouble) {
@@ -48,8 +45,8 @@ impl Fragile {
     }
 }
 
-impl Writes for Fragile {
-    fn submit(&self, write: Write, done: Done) {
+impl Front for Fragile {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         let unknown = || Err(StoreError::Unavailable("the disk is gone".into()));
         let trouble = *self.trouble.lock().unwrap();
@@ -57,68 +54,15 @@ impl Writes for Fragile {
             Trouble::Full => done(Err(StoreError::Full("no space".into()))),
             Trouble::UnknownBefore(at) if number >= at => done(unknown()),
             Trouble::UnknownAfter(at) if number == at => {
-                self.store.submit(write, Box::new(move |_| done(unknown())));
+                store.submit(write, Box::new(move |_| done(unknown())));
             }
             Trouble::UnknownAfter(at) if number > at => done(unknown()),
-            _ => self.store.submit(write, done),
+            _ => store.submit(write, done),
         }
     }
-}
 
-impl Runs for Fragile {
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
-        self.store.run(no)
-    }
-    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>, StoreError> {
-        self.store.find(workflow_id, run_id)
-    }
-    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
-        self.store.list(filter, before, limit)
-    }
-    fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
-        self.store.count(filter)
-    }
-}
-
-impl Turns for Fragile {
-    fn turns(
-        &self,
-        run: RunNo,
-        from: u64,
-        show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        let garbled = self.garbled.lock().unwrap().clone();
-        self.store.turns(run, from, &mut |number, bytes| show(number, garbled.as_deref().unwrap_or(bytes)))
-    }
-}
-
-impl Mail for Fragile {
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
-        self.store.unseen(run)
-    }
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
-        self.store.mail(run, key)
-    }
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
-        self.store.with_unseen_mail(limit)
-    }
-}
-
-impl Tasks for Fragile {
-    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.store.tasks(queues, above, limit)
-    }
-    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {
-        self.store.tasks_of(run)
-    }
-}
-
-impl Timers for Fragile {
-    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
-        self.store.due(until, limit)
-    }
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_due()
+    fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
+        self.garbled.lock().unwrap().clone().map_or(Cow::Borrowed(record), Cow::Owned)
     }
 }
 
@@ -286,10 +230,10 @@ fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_no
         let collision = format!("id: recorded {other}, new {id}");
         // The last can be read, so whoever serves its queue would try it; nobody does.
         let forgeries = [
-            ("elsewhere", forged(&store.store, run, &bytes, &[0xf6]), "turn 0: the record cannot be read"),
-            ("elsewhere", forged(&store.store, run, &bytes, b"\x66task-1"), "turn 0: the record cannot be read"),
-            ("elsewhere", forged(&store.store, run, &kind, &unknown), "unknown enum variant 99"),
-            ("default", forged(&store.store, run, &bytes, &minicbor::to_vec(other).unwrap()), collision.as_str()),
+            ("elsewhere", forged(&*store, run, &bytes, &[0xf6]), "turn 0: the record cannot be read"),
+            ("elsewhere", forged(&*store, run, &bytes, b"\x66task-1"), "turn 0: the record cannot be read"),
+            ("elsewhere", forged(&*store, run, &kind, &unknown), "unknown enum variant 99"),
+            ("default", forged(&*store, run, &bytes, &minicbor::to_vec(other).unwrap()), collision.as_str()),
         ];
         for (queue, record, said) in forgeries {
             *store.garbled.lock().unwrap() = Some(record);

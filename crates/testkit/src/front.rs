@@ -1,0 +1,125 @@
+//! A store behind a test: reads pass through, and what becomes of writes is the test's to say.
+
+use std::borrow::Cow;
+use std::ops::{ControlFlow, Deref};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use dacapo_core::{Name, Timestamp};
+use dacapo_store::{
+    Done, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, Store, StoreError, TaskRow, Tasks, TimerRow, Timers, Turns,
+    Write, Writes,
+};
+
+/// What stands between an engine and its store.
+pub trait Front: Send + Sync {
+    /// Does the write, or does something else about it.
+    fn submit(&self, store: &dyn Store, write: Write, done: Done);
+
+    /// What is shown of a record.
+    fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
+        Cow::Borrowed(record)
+    }
+}
+
+/// A store with something before it.
+pub struct Fronted<F> {
+    front: F,
+    /// None once the process is buried, whoever still holds its engine: a file is let go of for the next process.
+    store: RwLock<Option<Arc<dyn Store>>>,
+}
+
+impl<F: Front> Fronted<F> {
+    /// This store, behind this.
+    pub fn new(store: Arc<dyn Store>, front: F) -> Arc<Self> {
+        Arc::new(Self { front, store: RwLock::new(Some(store)) })
+    }
+
+    pub(crate) fn bury(&self) {
+        self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner).clone();
+        store.ok_or_else(|| StoreError::Unavailable("its process is dead".to_owned()))
+    }
+}
+
+impl<F> Deref for Fronted<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.front
+    }
+}
+
+impl<F: Front> Writes for Fronted<F> {
+    fn submit(&self, write: Write, done: Done) {
+        // A process that is dead is told nothing.
+        if let Ok(store) = self.store() {
+            self.front.submit(&*store, write, done);
+        }
+    }
+}
+
+impl<F: Front> Runs for Fronted<F> {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
+        self.store()?.run(no)
+    }
+
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>, StoreError> {
+        self.store()?.find(workflow_id, run_id)
+    }
+
+    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
+        self.store()?.list(filter, before, limit)
+    }
+
+    fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
+        self.store()?.count(filter)
+    }
+}
+
+impl<F: Front> Turns for Fronted<F> {
+    fn turns(
+        &self,
+        run: RunNo,
+        from: u64,
+        show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.store()?.turns(run, from, &mut |number, record| show(number, &self.front.show(record)))
+    }
+}
+
+impl<F: Front> Mail for Fronted<F> {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
+        self.store()?.unseen(run)
+    }
+
+    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
+        self.store()?.mail(run, key)
+    }
+
+    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
+        self.store()?.with_unseen_mail(limit)
+    }
+}
+
+impl<F: Front> Tasks for Fronted<F> {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+        self.store()?.tasks(queues, above, limit)
+    }
+
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {
+        self.store()?.tasks_of(run)
+    }
+}
+
+impl<F: Front> Timers for Fronted<F> {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
+        self.store()?.due(until, limit)
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.store()?.next_due()
+    }
+}
