@@ -141,6 +141,7 @@ fn a_file_that_was_cut_short_is_an_error_and_not_a_panic() {
     let (_folder, path) = folder();
     let store = SqliteStore::open(&path).unwrap();
     (0..200).for_each(|number| drop(start(&store, number).unwrap()));
+    store.close();
     drop(store);
     let whole = fs::read(&path).unwrap();
     for kept in [100, 4096, whole.len() / 2] {
