@@ -87,6 +87,8 @@ impl Inner {
             Due::CutOff(queue) => self.cut_off(&queue),
             Due::StopWaiting => self.drained(),
             Due::Zombies(queue) => self.look_at_zombies(&queue),
+            Due::Expire => self.expire(),
+            Due::Sweep => self.sweep(),
             Due::Flush(run) => {
                 let held = self.runs().get(run);
                 if let Some(live) = held {

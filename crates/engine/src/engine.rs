@@ -93,6 +93,7 @@ impl Inner {
                 _ => break,
             }
         }
+        self.begin_retention()?;
         // What is due is due at once.
         self.host.wake_at(Timestamp::default());
         Ok(())

@@ -8,6 +8,7 @@
 //! (what follows once it is durable).
 
 mod answered;
+mod archive;
 mod attempts;
 mod book;
 mod checks;
@@ -32,6 +33,7 @@ mod picks;
 mod play;
 mod player;
 mod reset;
+mod retention;
 mod retry;
 mod runs;
 mod send;
@@ -42,6 +44,7 @@ mod translate;
 mod waits;
 mod zombies;
 
+pub use archive::Flaw;
 pub use desk::{ActivityState, PendingActivity};
 pub use drain::ShutdownReport;
 pub use engine::Engine;

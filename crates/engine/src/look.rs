@@ -74,6 +74,15 @@ impl Reader {
         Self { store }
     }
 
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write.
+    pub fn back_up(&self, to: &std::path::Path) -> Result<(), EngineError> {
+        Ok(self.store.back_up(to)?)
+    }
+
     pub(crate) fn row(&self, of: &RunId) -> Result<RunRow, EngineError> {
         let found = self.store.find(&of.workflow_id, of.run_id.as_deref())?;
         found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })

@@ -1,6 +1,7 @@
 //! How an engine is set up.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use dacapo_core::{Name, OwnPolicy, Pins};
 use dacapo_worker::{QueueValues, Registry};
@@ -24,6 +25,8 @@ pub struct Options {
     pub payload_limit: usize,
     /// The most messages that wait for one run.
     pub mail_limit: usize,
+    /// How long closed runs are kept; for ever by default.
+    pub retention: Option<Duration>,
     /// The name of this build, kept with every turn it plays.
     pub build: Name,
     /// The policy of runs that are pinned to one of the user's own.
@@ -50,6 +53,7 @@ impl Default for Options {
             completions_per_turn: 256,
             payload_limit: 2 << 20,
             mail_limit: 200_000,
+            retention: None,
             build: Name::default(),
             own_policy: None,
         }

@@ -35,6 +35,10 @@ pub(crate) enum Due {
     StopWaiting,
     /// Code of a queue that was asked to stop is asked again, or counts as a zombie.
     Zombies(Name),
+    /// Runs that closed too long ago are deleted.
+    Expire,
+    /// Some of what deleted runs left is removed.
+    Sweep,
     /// Local work is tried again.
     Local { run: RunNo, seq: Seq, attempt: u32 },
     /// Local work has taken too long.

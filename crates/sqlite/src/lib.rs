@@ -8,6 +8,7 @@ mod read;
 mod schema;
 mod tables;
 mod trouble;
+mod upkeep;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,7 @@ pub struct SqliteStore {
     group: Option<Group<FileBatch>>,
     /// Reads do not wait for commits: they have a connection of their own.
     reader: Mutex<Connection>,
+    path: String,
     /// Held for as long as this process serves the file.
     lease: Mutex<Option<File>>,
 }
@@ -39,7 +41,7 @@ impl SqliteStore {
         schema::prepare(&writer)?;
         let reader = schema::connect(path, true)?;
         let group = Some(Group::new(FileBatch::new(writer, Place::of(path)), GROUP));
-        Ok(Self { group, reader: Mutex::new(reader), lease: Mutex::new(Some(lease)) })
+        Ok(Self { group, reader: Mutex::new(reader), path: path.to_owned(), lease: Mutex::new(Some(lease)) })
     }
 
     /// Opens a file for reading beside the process that serves it.
@@ -49,7 +51,7 @@ impl SqliteStore {
         }
         let reader = schema::connect(path, true)?;
         schema::check(&reader)?;
-        Ok(Self { group: None, reader: Mutex::new(reader), lease: Mutex::default() })
+        Ok(Self { group: None, reader: Mutex::new(reader), path: path.to_owned(), lease: Mutex::default() })
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {

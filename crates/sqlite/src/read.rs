@@ -18,6 +18,7 @@ use crate::trouble::{corrupt, trouble};
 type Result<T> = std::result::Result<T, StoreError>;
 
 const TASK: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details";
+const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
 const MAIL: &str = "no, run, key, sent, job, taken, outcome";
 
 impl SqliteStore {
@@ -81,7 +82,12 @@ impl Runs for SqliteStore {
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
         match run_id {
             Some(run_id) => run_where(&self.reader(), "run_id = ? AND workflow_id = ?", params![run_id, workflow_id]),
-            None => run_where(&self.reader(), "workflow_id = ? ORDER BY no DESC LIMIT 1", params![workflow_id]),
+            None => {
+                let reader = self.reader();
+                let open = run_where(&reader, "workflow_id = ? AND status = 0", params![workflow_id])?;
+                let last = || run_where(&reader, "workflow_id = ? ORDER BY no DESC LIMIT 1", params![workflow_id]);
+                open.map_or_else(last, |open| Ok(Some(open)))
+            }
         }
     }
 
@@ -90,6 +96,16 @@ impl Runs for SqliteStore {
         values.push(before.map_or(i64::MAX, |before| before.0).into());
         values.push((limit as i64).into());
         self.rows(&sql, &values, run_row)
+    }
+
+    fn closed_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
+        self.rows(CLOSED_BEFORE, &[moment(before).into(), (limit as i64).into()], |row| {
+            row.get(0).map(RunNo).map_err(trouble)
+        })
+    }
+
+    fn has_remains(&self) -> Result<bool> {
+        Ok(!self.rows("SELECT 1 FROM garbage LIMIT 1", &[], |_| Ok(()))?.is_empty())
     }
 
     fn count(&self, filter: &RunFilter) -> Result<u64> {
@@ -236,6 +252,15 @@ mod tests {
                 assert_eq!(count, "SCAN runs USING INDEX runs_stuck", "{filter:?}");
             }
         }
+    }
+
+    #[test]
+    fn runs_that_closed_first_are_found_without_looking_at_others() {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::schema::prepare(&connection).unwrap();
+        let sql = format!("EXPLAIN QUERY PLAN {CLOSED_BEFORE}");
+        let plan: String = connection.query_row(&sql, [1, 1], |row| row.get(3)).unwrap();
+        assert_eq!(plan, "SEARCH runs USING COVERING INDEX runs_closed (closed<?)");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::trouble::trouble;
 /// "dcpo": marks a file as ours.
 const APPLICATION: i64 = 0x6463_706f;
 /// The newest schema this build knows. Each migration brings a file one version further.
-const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
 
 /// Makes an empty file ours, brings an older one up to date, and refuses any other.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {

@@ -64,6 +64,33 @@ impl Rows for Tables<'_> {
         Ok(RunNo(no))
     }
 
+    fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo> {
+        let no = self.insert(
+            "INSERT INTO runs (run_id, workflow_id, workflow, queue, status, started, closed, turns, epoch, pins, \
+             first_run_id, memo, published, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
+            params![
+                run.run_id.as_str(),
+                run.workflow_id.as_str(),
+                run.workflow.as_str(),
+                run.queue.as_str(),
+                run.status.code(),
+                moment(run.started),
+                run.closed.map(moment),
+                run.turns as i64,
+                run.pins,
+                run.first_run_id.as_str(),
+                run.memo,
+                run.published,
+                run.result,
+            ],
+        )?;
+        Ok(RunNo(no))
+    }
+
+    fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>> {
+        Ok(self.number("SELECT no FROM runs WHERE run_id = ?", [run_id])?.map(RunNo))
+    }
+
     fn run(&mut self, no: RunNo) -> Result<Option<RunRow>> {
         run_where(self.0, "no = ?", params![no.0])
     }
@@ -124,6 +151,34 @@ impl Rows for Tables<'_> {
             run.0,
         ];
         self.execute(sql, row).map(drop)
+    }
+
+    fn delete_run(&mut self, run: RunNo) -> Result<()> {
+        for sql in [
+            "DELETE FROM runs WHERE no = ?",
+            "DELETE FROM attributes WHERE run = ?",
+            "DELETE FROM tasks WHERE run = ?",
+            "INSERT OR IGNORE INTO garbage (run) VALUES (?)",
+        ] {
+            self.execute(sql, [run.0])?;
+        }
+        Ok(())
+    }
+
+    fn sweep(&mut self, most: usize) -> Result<bool> {
+        let first = "SELECT run FROM garbage ORDER BY run LIMIT 1";
+        let Some(run) = self.number(first, [])? else { return Ok(false) };
+        let mut left = most;
+        for sql in [
+            "DELETE FROM turns WHERE no IN (SELECT no FROM turns WHERE run = ? ORDER BY turn LIMIT ?)",
+            "DELETE FROM mail WHERE no IN (SELECT no FROM mail WHERE run = ? LIMIT ?)",
+        ] {
+            left -= self.execute(sql, params![run, left as i64])?;
+        }
+        if left > 0 {
+            self.execute("DELETE FROM garbage WHERE run = ?", [run])?;
+        }
+        Ok(self.number(first, [])?.is_some())
     }
 
     fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()> {

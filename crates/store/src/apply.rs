@@ -76,6 +76,29 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             Ok(Written::Turn(Box::new(written)))
         }
         Write::Reset(write) => reset(rows, write).map(|written| Written::Turn(Box::new(written))),
+        Write::Delete { run } => {
+            let row = rows.run(*run)?.ok_or(Refused::NoSuchRun)?;
+            if row.status.is_open() {
+                return Err(Refused::Open.into());
+            }
+            rows.delete_run(*run)?;
+            Ok(Written::Done)
+        }
+        Write::Import(import) => {
+            let row = &import.run;
+            if row.status.is_open() {
+                return Err(Refused::Open.into());
+            }
+            if rows.run_of_id(&row.run_id)?.is_some() {
+                return Err(Refused::Exists(row.run_id.clone()).into());
+            }
+            let run = rows.insert_closed(row)?;
+            for (turn, record) in (0..).zip(&import.turns) {
+                rows.insert_turn(run, turn, record)?;
+            }
+            Ok(Written::Done)
+        }
+        Write::Sweep { most } => Ok(Written::Swept { more: rows.sweep(*most)? }),
         Write::Own { run, seen, node, epoch } => {
             if rows.own(*run, *seen, *node, *epoch)? {
                 return Ok(Written::Done);

@@ -1,5 +1,6 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
+mod delete;
 mod mail;
 mod reset;
 
@@ -16,6 +17,10 @@ use crate::{
     TurnWritten, Write, Written,
 };
 
+pub use delete::{
+    a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step, an_open_run_cannot_be_deleted,
+    the_parent_of_a_run_may_be_deleted_before_it,
+};
 pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
 pub use reset::{
     a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
@@ -62,6 +67,9 @@ macro_rules! conformance_tests {
             what_is_left_of_a_closed_run_can_be_removed
             a_stuck_run_goes_on_with_its_next_turn
             runs_are_listed_newest_first_in_pages
+            a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
+            an_open_run_cannot_be_deleted
+            the_parent_of_a_run_may_be_deleted_before_it
         }
     };
     ($make:expr; $($rule:ident)*) => {

@@ -31,6 +31,9 @@ pub enum StoreError {
     /// It is not a store of ours.
     #[error("this is no Dacapo store: {0}")]
     Foreign(String),
+    /// This kind of store cannot do that.
+    #[error("{0}")]
+    Unsupported(String),
     /// The store does not answer, or a commit's outcome is unknown: nothing may be assumed before it is read again.
     #[error("the store is out of reach: {0}")]
     Unavailable(String),

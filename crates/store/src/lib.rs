@@ -31,13 +31,13 @@ pub use group::{Batch, Done, Group, Writes};
 pub use mail::{MailRow, NewMail};
 pub use memory::MemoryStore;
 pub use number::{Epoch, MailNo, NodeNo, RunNo, TaskNo};
-pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns};
+pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns, Upkeep};
 pub use rows::Rows;
 pub use run::{Conflict, NewRun, Parent, RunRow, Stuck};
 pub use status::Status;
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{
-    AttemptWrite, Closing, Posted, Refused, ResetWrite, Send, StartedRun, TurnOf, TurnWrite, TurnWritten, Write,
+    AttemptWrite, Closing, ImportWrite, Posted, Refused, ResetWrite, Send, StartedRun, TurnOf, TurnWrite, TurnWritten, Write,
     Written,
 };

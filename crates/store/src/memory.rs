@@ -1,7 +1,8 @@
 //! The store that forgets: everything in memory, for tests and for work that need not survive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{Name, ParentClose, Timestamp};
@@ -9,7 +10,7 @@ use dacapo_core::{Name, ParentClose, Timestamp};
 use crate::rows::Rows;
 use crate::{
     AttemptWrite, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo, RunRow, Runs,
-    Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Write, Writes, apply,
+    Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep, Write, Writes, apply,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -29,6 +30,8 @@ struct Tables {
     mail: BTreeMap<MailNo, MailRow>,
     keys: BTreeMap<(RunNo, Name), MailNo>,
     attributes: BTreeMap<(RunNo, Name), Vec<u8>>,
+    /// Deleted runs whose turns and mail are to go.
+    garbage: BTreeSet<RunNo>,
     last: i64,
 }
 
@@ -89,6 +92,16 @@ impl Rows for Tables {
         Ok(no)
     }
 
+    fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo> {
+        let no = RunNo(self.next());
+        self.runs.insert(no, RunRow { no, owner: None, parent: None, ..run.clone() });
+        Ok(no)
+    }
+
+    fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>> {
+        Ok(self.runs.values().find(|row| row.run_id == *run_id).map(|row| row.no))
+    }
+
     fn run(&mut self, no: RunNo) -> Result<Option<RunRow>> {
         Ok(self.runs.get(&no).cloned())
     }
@@ -130,6 +143,33 @@ impl Rows for Tables {
             (row.owner, row.epoch) = (Some(node), epoch);
         }
         Ok(passes)
+    }
+
+    fn delete_run(&mut self, run: RunNo) -> Result<()> {
+        self.runs.remove(&run);
+        self.requests.retain(|_, of| *of != run);
+        self.attributes.retain(|(of, _), _| *of != run);
+        self.delete_tasks(run)?;
+        self.garbage.insert(run);
+        Ok(())
+    }
+
+    fn sweep(&mut self, most: usize) -> Result<bool> {
+        let Some(run) = self.garbage.first().copied() else { return Ok(false) };
+        let turns = self.turns.range((run, 0)..=(run, u64::MAX)).map(|(key, _)| *key);
+        let turns: Vec<_> = turns.take(most).collect();
+        let keys = self.keys.iter().filter(|((of, _), _)| *of == run).map(|(key, no)| (key.clone(), *no));
+        let mail: Vec<_> = keys.take(most - turns.len()).collect();
+        let swept = turns.len() + mail.len();
+        turns.iter().for_each(|key| drop(self.turns.remove(key)));
+        for (key, no) in mail {
+            self.keys.remove(&key);
+            self.mail.remove(&no);
+        }
+        if swept < most {
+            self.garbage.remove(&run);
+        }
+        Ok(!self.garbage.is_empty())
     }
 
     fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()> {
@@ -321,8 +361,9 @@ impl Runs for MemoryStore {
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
         let tables = self.tables();
-        let mut runs = tables.runs.values().rev().filter(|row| row.workflow_id == *workflow_id);
-        Ok(runs.find(|row| run_id.is_none_or(|run_id| row.run_id == *run_id)).cloned())
+        let runs = tables.runs.values().filter(|row| row.workflow_id == *workflow_id);
+        let runs = runs.filter(|row| run_id.is_none_or(|run_id| row.run_id == *run_id));
+        Ok(runs.max_by_key(|row| (row.status.is_open(), row.no)).cloned())
     }
 
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
@@ -331,8 +372,30 @@ impl Runs for MemoryStore {
         Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
     }
 
+    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let closed = tables.runs.values().filter_map(|row| Some((row.closed?, row.no)));
+        let mut closed: Vec<_> = closed.filter(|(at, _)| *at < moment).collect();
+        closed.sort();
+        Ok(closed.into_iter().map(|(_, no)| no).take(limit).collect())
+    }
+
+    fn has_remains(&self) -> Result<bool> {
+        Ok(!self.tables().garbage.is_empty())
+    }
+
     fn count(&self, filter: &RunFilter) -> Result<u64> {
         Ok(self.tables().runs.values().filter(|row| filter.matches(row)).count() as u64)
+    }
+}
+
+impl Upkeep for MemoryStore {
+    fn back_up(&self, _: &Path) -> Result<()> {
+        Err(StoreError::Unsupported("a store in memory has no backup: export its histories".to_owned()))
+    }
+
+    fn flaws(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading a store: small traits by role. Reads see committed writes only.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use dacapo_core::{Name, Timestamp};
 
@@ -9,9 +10,9 @@ use crate::{MailRow, RunNo, RunRow, Status, StoreError, TaskRow, TimerRow, Write
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store: where writes go, and all that can be read.
-pub trait Store: Writes + Runs + Turns + Mail + Tasks + Timers {}
+pub trait Store: Writes + Runs + Turns + Mail + Tasks + Timers + Upkeep {}
 
-impl<S: Writes + Runs + Turns + Mail + Tasks + Timers> Store for S {}
+impl<S: Writes + Runs + Turns + Mail + Tasks + Timers + Upkeep> Store for S {}
 
 /// Which runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +39,10 @@ pub trait Runs {
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>>;
     /// Runs that match, newest first, before this number: the number of the last row is the next page's.
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
+    /// Runs that closed before this moment, those that closed first first.
+    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>>;
+    /// Whether anything is left of runs that were deleted.
+    fn has_remains(&self) -> Result<bool>;
     /// How many runs match.
     fn count(&self, filter: &RunFilter) -> Result<u64>;
 }
@@ -72,6 +77,15 @@ pub trait Timers {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>>;
     /// When the first timer is due.
     fn next_due(&self) -> Result<Option<Timestamp>>;
+}
+
+/// Looks after a store as a whole.
+pub trait Upkeep {
+    /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write. The
+    /// file is there whole or not at all.
+    fn back_up(&self, to: &Path) -> Result<()>;
+    /// What is wrong with the store itself, in words.
+    fn flaws(&self) -> Result<Vec<String>>;
 }
 
 impl RunFilter {

@@ -14,6 +14,10 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub trait Rows {
     /// Adds a run that has this many turns.
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo>;
+    /// Adds a closed run that another store kept. It is nobody's child here.
+    fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo>;
+    /// The run of this run id.
+    fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>>;
     /// A run.
     fn run(&mut self, no: RunNo) -> Result<Option<RunRow>>;
     /// The open run of a workflow id.
@@ -37,6 +41,10 @@ pub trait Rows {
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()>;
     /// Says why a run does not go on, or that it does.
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()>;
+    /// Removes a run, its attributes and its tasks, and notes that its turns and mail are to go.
+    fn delete_run(&mut self, run: RunNo) -> Result<()>;
+    /// Removes so many turns and pieces of mail, at most, of runs that were deleted. Says whether there may be more.
+    fn sweep(&mut self, most: usize) -> Result<bool>;
     /// Replaces a run's memo.
     fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()>;
     /// Replaces a run's snapshot.

@@ -2,7 +2,7 @@
 
 use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
 
-use crate::{Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, Status, Stuck, TaskNo, TimerKind};
+use crate::{Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo, TimerKind};
 
 /// One change, atomic by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +66,18 @@ pub enum Write {
     },
     /// Begin a run again from a point of its history.
     Reset(Box<ResetWrite>),
+    /// Remove a closed run. It is gone at once; its turns and mail go step by step, by [`Write::Sweep`].
+    Delete {
+        /// Which.
+        run: RunNo,
+    },
+    /// Add a closed run that another store kept.
+    Import(Box<ImportWrite>),
+    /// Remove some of what is left of runs that were deleted.
+    Sweep {
+        /// How many rows at most.
+        most: usize,
+    },
     /// Take a run into memory: from here on older epochs are refused.
     Own {
         /// Which.
@@ -185,6 +197,15 @@ pub struct ResetWrite {
     pub failure: Box<Failure>,
 }
 
+/// A closed run from another store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportWrite {
+    /// The run. Its number, its owner and its parent are of the other store, and mean nothing here.
+    pub run: RunRow,
+    /// Its turns, encoded, from the first on.
+    pub turns: Vec<Vec<u8>>,
+}
+
 /// What became of an attempt that did not end its task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptWrite {
@@ -221,6 +242,11 @@ pub enum Written {
     Turn(Box<TurnWritten>),
     /// The mail is in, or was before.
     Posted(Posted),
+    /// Some of what was left is gone.
+    Swept {
+        /// Whether there may be more.
+        more: bool,
+    },
 }
 
 /// A run that was started, or had been.
@@ -294,8 +320,11 @@ pub enum Refused {
     #[error("there is no such run")]
     NoSuchRun,
     /// The run is open, and this can only be done to a closed one.
-    #[error("the run is open: what it waits for cannot be removed")]
+    #[error("the run is open: wait for its end, cancel it or terminate it first")]
     Open,
+    /// There is a run of this id.
+    #[error("run {0} is there already")]
+    Exists(Name),
     /// The run has no such turn to begin again from.
     #[error("the run cannot begin again at turn {turn}: {how}", how = choice(*.turns))]
     NoSuchTurn {

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Deref};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
     Done, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, Store, StoreError, TaskRow, Tasks, TimerRow, Timers, Turns,
-    Write, Writes,
+    Upkeep, Write, Writes,
 };
 
 /// What stands between an engine and its store.
@@ -74,8 +75,26 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.list(filter, before, limit)
     }
 
+    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>, StoreError> {
+        self.store()?.closed_before(moment, limit)
+    }
+
+    fn has_remains(&self) -> Result<bool, StoreError> {
+        self.store()?.has_remains()
+    }
+
     fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
         self.store()?.count(filter)
+    }
+}
+
+impl<F: Front> Upkeep for Fronted<F> {
+    fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        self.store()?.back_up(to)
+    }
+
+    fn flaws(&self) -> Result<Vec<String>, StoreError> {
+        self.store()?.flaws()
     }
 }
 

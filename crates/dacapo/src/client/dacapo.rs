@@ -126,6 +126,11 @@ impl Dacapo {
         self.set(|settings| settings.turn_threads(threads))
     }
 
+    /// How long closed runs are kept: for ever by default, and with zero. Open runs are never touched.
+    pub fn retention(self, time: Duration) -> Self {
+        self.set(|settings| settings.retention(time))
+    }
+
     /// How long after the beginning of a shutdown the process ends with exit code 1 if it has not ended by itself: 60 s by
     /// default.
     pub fn force_exit_timeout(self, time: Duration) -> Self {
@@ -177,8 +182,15 @@ impl Dacapo {
         }
         let effective = self.effective()?;
         let catalog = Catalog::of(items)?;
-        let AppValues { force_exit_timeout, cache_size, payload_limit, mail_limit, completions_per_turn, turn_threads } =
-            effective.app;
+        let AppValues {
+            force_exit_timeout,
+            cache_size,
+            payload_limit,
+            mail_limit,
+            completions_per_turn,
+            retention,
+            turn_threads,
+        } = effective.app;
         self.options = Options {
             registry: catalog.registry,
             pins: catalog.pins.into_iter().collect(),
@@ -187,6 +199,7 @@ impl Dacapo {
             payload_limit,
             mail_limit,
             completions_per_turn,
+            retention: (!retention.is_zero()).then_some(retention),
             ..self.options
         };
         let processors = std::thread::available_parallelism().map_or(2, usize::from);

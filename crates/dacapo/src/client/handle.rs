@@ -176,6 +176,11 @@ impl<O> Handle<O> {
         Ok(self.app.engine().terminate(&self.run, reason).await?)
     }
 
+    /// Deletes the run, which must be closed: it cannot be found any more, and its history is gone for good.
+    pub async fn delete(&self) -> Result<()> {
+        Ok(self.app.engine().delete(&self.run).await?)
+    }
+
     /// Begins the run again from an earlier turn, as a new run: turns before it are kept, what came later is played anew.
     /// An open run is terminated. Signals it was sent since, and results of what the kept turns began, come to the new run
     /// again; what later turns began is begun anew, under other idempotency keys.

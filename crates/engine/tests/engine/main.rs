@@ -21,6 +21,7 @@ mod policies;
 mod queues;
 mod replaying;
 mod resetting;
+mod retention;
 mod starting;
 mod threads;
 mod trouble;

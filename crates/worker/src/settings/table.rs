@@ -173,6 +173,8 @@ settings! { Application, APPLICATION, AppValues, AppSettings;
     mail_limit: usize, Count, 200_000, 1, 100 * MANY, None;
     /// How many results one turn takes at most.
     completions_per_turn: usize, Count, 256, 1, MANY, None;
+    /// How long closed runs are kept.
+    retention: Duration, Time, 0, S, 100 * YEAR, Some("for ever");
     /// How many threads play turns.
     turn_threads: usize, Count, 0, 1, 10_000, Some("one for each core, and one more");
 }

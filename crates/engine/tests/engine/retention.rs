@@ -1,0 +1,112 @@
+//! How long closed runs are kept, at exact times, and deleting.
+
+use std::time::Duration;
+
+use dacapo_core::Ctx;
+use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_store::{Refused, RunFilter};
+use dacapo_testkit::Stage;
+
+use crate::kit::{Serve, completed, describe, options, payload, secs, signal, status};
+
+/// Many turns, of which the last is a wait; or none.
+fn serve() -> Options {
+    options()
+        .workflow("long", |ctx: Ctx, _| async move {
+            for _ in 0..1_200 {
+                ctx.activity("step", "").await?;
+            }
+            Ok(payload("long"))
+        })
+        .workflow("short", |_: Ctx, _| async move { Ok(payload("short")) })
+        .workflow("waits", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            Ok(payload("waited"))
+        })
+        .activity("step", |_, input| Ok(input))
+}
+
+fn kept_for(time: Duration) -> Options {
+    Options { retention: Some(time), ..serve() }
+}
+
+fn all(stage: &Stage) -> u64 {
+    stage.store().count(&RunFilter::default()).unwrap()
+}
+
+fn is_there(stage: &Stage, id: &'static str) -> bool {
+    stage.engine().describe(&RunId::of(id)).is_ok()
+}
+
+fn records(stage: &Stage, run: dacapo_store::RunNo) -> usize {
+    let mut records = 0;
+    let count = &mut |_: u64, _: &[u8]| {
+        records += 1;
+        std::ops::ControlFlow::Continue(())
+    };
+    stage.store().turns(run, 0, count).unwrap();
+    records
+}
+
+#[test]
+fn closed_runs_are_deleted_when_their_time_is_over_and_open_ones_never() {
+    let stage = Stage::new(kept_for(secs(3_600)));
+    stage.start("waits", "open", "").unwrap();
+    stage.start("waits", "late", "").unwrap();
+    stage.start("short", "a", "").unwrap();
+    stage.settle();
+    stage.advance(secs(1_800));
+    signal(&stage, "late", "go", "");
+    stage.advance(secs(1_799));
+    assert_eq!(all(&stage), 3, "nobody's time is over");
+    stage.advance(secs(61));
+    assert_eq!((is_there(&stage, "a"), is_there(&stage, "late"), is_there(&stage, "open")), (false, true, true));
+    stage.advance(secs(1_800));
+    assert_eq!((is_there(&stage, "late"), is_there(&stage, "open")), (false, true));
+    stage.advance(secs(100 * 86_400));
+    signal(&stage, "open", "go", "");
+    stage.settle();
+    assert_eq!(stage.wait(stage.engine().result(&RunId::of("open"))).unwrap(), completed("waited"));
+}
+
+#[test]
+fn by_default_runs_are_kept_for_ever() {
+    let stage = Stage::new(serve());
+    stage.start("short", "a", "").unwrap();
+    stage.advance(secs(50 * 365 * 86_400));
+    assert!(is_there(&stage, "a"));
+}
+
+/// What a long run leaves goes in steps, and the next process goes on with it.
+#[test]
+fn what_a_deleted_run_leaves_goes_in_steps_over_restarts() {
+    let stage = Stage::new(serve());
+    stage.start("long", "a", "").unwrap();
+    stage.start("waits", "b", "").unwrap();
+    assert_eq!(stage.result("a"), completed("long"));
+    let run = describe(&stage, "a").run;
+    assert_eq!(records(&stage, run), 1_201);
+    // Only the deletion itself, and none of the steps that follow.
+    stage.wait(stage.engine().delete(&RunId::of("a"))).unwrap();
+    assert!(!is_there(&stage, "a"));
+    let stage = stage.restart();
+    stage.settle();
+    stage.advance(secs(1));
+    assert_eq!((records(&stage, run), stage.store().has_remains().unwrap()), (0, false));
+    assert!(status(&stage, "b").is_open());
+}
+
+#[test]
+fn what_is_open_or_unknown_cannot_be_deleted() {
+    let stage = Stage::new(serve());
+    stage.start("waits", "a", "").unwrap();
+    let refused = stage.wait(stage.engine().delete(&RunId::of("a"))).unwrap_err();
+    assert_eq!(refused, EngineError::Refused(Refused::Open));
+    assert!(matches!(stage.wait(stage.engine().delete(&RunId::of("b"))), Err(EngineError::NotFound { .. })));
+    signal(&stage, "a", "go", "");
+    assert_eq!(stage.result("a"), completed("waited"));
+    stage.wait(stage.engine().delete(&RunId::of("a"))).unwrap();
+    assert!(matches!(stage.wait(stage.engine().result(&RunId::of("a"))), Err(EngineError::NotFound { .. })));
+    stage.start("short", "a", "").unwrap();
+    assert_eq!(stage.result("a"), completed("short"), "its id is free again");
+}

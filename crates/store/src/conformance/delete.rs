@@ -1,0 +1,85 @@
+//! Deleting: a run is gone at once, and what it left goes in small steps.
+
+use super::*;
+
+/// A closed run with so many turns, and mail.
+fn closed(store: &dyn Store, workflow_id: &'static str, run_id: &'static str, turns: u64, when: Timestamp) -> RunNo {
+    let started = owned(store, workflow_id, run_id);
+    let run = started.run;
+    for number in 0..turns {
+        let mut taken: Vec<_> = store.unseen(run).unwrap().iter().map(|mail| mail.no).collect();
+        taken.sort();
+        let close = if number + 1 == turns { closing(Status::Completed) } else { None };
+        commit(store, TurnWrite { taken, close, at: when, ..turn(run, number) }).unwrap();
+    }
+    run
+}
+
+fn sweep(store: &dyn Store, most: usize) -> bool {
+    match write(store, Write::Sweep { most }).unwrap() {
+        Written::Swept { more } => more,
+        other => panic!("a sweep was answered with {other:?}"),
+    }
+}
+
+pub fn a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step(store: &dyn Store) {
+    let new = NewRun { request: Some("once".into()), ..new_run("old", "run-0") };
+    let requested = start(store, new.clone()).unwrap().run;
+    let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run: requested, status: Status::Terminated, at: at(5), failure }).unwrap();
+    let kept = closed(store, "kept", "run-1", 3, at(20));
+    let gone = closed(store, "gone", "run-2", 5, at(10));
+    assert_eq!(store.closed_before(at(5), 9).unwrap(), []);
+    assert_eq!(store.closed_before(at(20), 9).unwrap(), [requested, gone]);
+    assert_eq!(store.closed_before(at(21), 2).unwrap(), [requested, gone]);
+    assert_eq!(store.closed_before(at(21), 9).unwrap(), [requested, gone, kept]);
+
+    assert_eq!(write(store, Write::Delete { run: gone }), Ok(Written::Done));
+    assert_eq!((store.run(gone).unwrap(), store.find("gone", None).unwrap()), (None, None));
+    assert_eq!((store.count(&RunFilter::default()).unwrap(), store.find("gone", Some("run-2")).unwrap()), (2, None));
+    assert_eq!(refused(write(store, Write::Delete { run: gone })), Refused::NoSuchRun);
+    assert_eq!(store.closed_before(at(21), 9).unwrap(), [requested, kept]);
+    assert!(store.has_remains().unwrap());
+    let mut left = records(store, gone).len();
+    assert_eq!(left, 5);
+    while sweep(store, 2) {
+        let now = records(store, gone).len();
+        assert!(now <= left && left - now <= 2, "{left} then {now}");
+        left = now;
+    }
+    assert_eq!((records(store, gone).len(), store.mail(gone, "start").unwrap()), (0, None));
+    assert!(!sweep(store, 2) && !store.has_remains().unwrap());
+    assert_eq!((records(store, kept).len(), status(store, kept)), (3, Status::Completed));
+    assert!(store.mail(kept, "start").unwrap().is_some());
+
+    write(store, Write::Delete { run: requested }).unwrap();
+    while sweep(store, 100) {}
+    assert!(start(store, new).unwrap().fresh, "a request is forgotten with the run it started");
+}
+
+pub fn an_open_run_cannot_be_deleted(store: &dyn Store) {
+    let run = owned(store, "order-1", "run-1").run;
+    commit(store, turn(run, 0)).unwrap();
+    assert_eq!(refused(write(store, Write::Delete { run })), Refused::Open);
+    assert_eq!(refused(write(store, Write::Delete { run: RunNo(999) })), Refused::NoSuchRun);
+    assert!(!sweep(store, 100));
+    assert_eq!((records(store, run).len(), status(store, run)), (1, Status::Open));
+    assert_eq!(store.closed_before(at(1_000_000), 9).unwrap(), []);
+}
+
+pub fn the_parent_of_a_run_may_be_deleted_before_it(store: &dyn Store) {
+    let parent = owned(store, "parent", "run-1");
+    let children = vec![child(parent.run, 0, "child", "run-2", ParentClose::Abandon)];
+    let taken = parent.mail.into_iter().collect();
+    let started = commit(store, TurnWrite { taken, children, ..turn(parent.run, 0) }).unwrap().started;
+    let taken = store.unseen(parent.run).unwrap().iter().map(|mail| mail.no).collect();
+    commit(store, TurnWrite { taken, close: closing(Status::Completed), ..turn(parent.run, 1) }).unwrap();
+    write(store, Write::Delete { run: parent.run }).unwrap();
+    while sweep(store, 100) {}
+    let child = started[0].run;
+    own(store, child, Epoch::default(), FIRST).unwrap();
+    let taken = store.unseen(child).unwrap().iter().map(|mail| mail.no).collect();
+    let close = Some(Closing { to_parent: Some(vec![1]), ..closing(Status::Completed).unwrap() });
+    commit(store, TurnWrite { taken, close, ..turn(child, 0) }).unwrap();
+    assert_eq!(status(store, child), Status::Completed);
+}
