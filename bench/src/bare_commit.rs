@@ -19,6 +19,9 @@ use dacapo_store::{
 
 use crate::embedded::Embedded;
 
+/// More bytes than the store lets its log grow to before it is written over.
+const LOG: usize = 20 << 20;
+
 type Answer = Result<Written, StoreError>;
 
 pub(crate) struct BareCommit {
@@ -52,7 +55,16 @@ impl BareCommit {
         let mut bare = Self { store, writer, answers, run, turn, task, record, through_thread, same_thread };
         let write = bare.turn(TurnOf::New(Box::new(new_run())));
         bare.committed(submit(&bare.store, write).recv()?)?;
+        bare.warm_up()?;
         Ok(bare)
+    }
+
+    /// A log that grows is dearer to flush than one that is written over: one large record lets it grow.
+    fn warm_up(&mut self) -> Result<()> {
+        let record = std::mem::replace(&mut self.record, vec![0; LOG]);
+        let write = self.turn(TurnOf::Run(self.run));
+        self.record = record;
+        self.committed(submit(&self.store, write).recv()?)
     }
 
     /// Commits so many steps one after another, in both ways.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use dacapo_bench_meter::{Long, Size};
+use dacapo_bench_meter::{Long, Rounds, Size};
 
 use crate::bare_commit::BareCommit;
 use crate::embedded::Embedded;
@@ -16,14 +16,15 @@ const PAUSES: u32 = 20;
 pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
     for steps in [size.steps.0, size.steps.1] {
         let folder = tempfile::tempdir_in(folder)?;
-        of(steps, folder.path()).await?;
+        of(steps, size, folder.path()).await?;
     }
     Ok(())
 }
 
-async fn of(steps: u32, folder: &Path) -> Result<()> {
+async fn of(steps: u32, size: &Size, folder: &Path) -> Result<()> {
     let file = folder.join("dacapo.db");
-    let embedded = Embedded::open(&file).await?;
+    let embedded = Arc::new(Embedded::open(&file).await?);
+    Rounds::warm_up(embedded.clone(), size.warm_up).await?;
     let bare = Arc::new(Mutex::new((BareCommit::open(folder).await?, Ok(()))));
     let pausing = bare.clone();
     let pause = move || {
@@ -34,9 +35,9 @@ async fn of(steps: u32, folder: &Path) -> Result<()> {
         }
     };
     let long = Long { steps, every: (steps / PAUSES) as usize };
-    let took = long.run(&embedded, &format!("w3-{steps}"), Box::new(pause)).await?;
+    let took = long.run(&*embedded, &format!("w3-{steps}"), Box::new(pause)).await?;
     embedded.close().await;
-    kept::completed(&file, 1).await?;
+    kept::completed(&file, u64::from(size.warm_up) + 1).await?;
     let mut bare = bare.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut bare.1, Ok(())).context("a bare commit failed")?;
     let took = took.without(bare.0.usage());

@@ -11,6 +11,8 @@ pub struct Size {
     pub chains: (u32, u32),
     /// W2: workflows at once, and activities in each.
     pub fans: (u32, u32),
+    /// W3 and W4 of Dacapo: chains that are run before anything is measured.
+    pub warm_up: u32,
     /// W3: activities of the short run and of the long one.
     pub steps: (u32, u32),
     /// W4: workflows, one after another.
@@ -29,6 +31,7 @@ impl Size {
         time: Duration::from_secs(5),
         chains: (500, 10),
         fans: (20, 100),
+        warm_up: 1_000,
         steps: (1_000, 20_000),
         turnarounds: 200,
         history: (50_000, 5),
@@ -41,6 +44,7 @@ impl Size {
         time: Duration::ZERO,
         chains: (20, 3),
         fans: (3, 10),
+        warm_up: 10,
         steps: (50, 100),
         turnarounds: 5,
         history: (50, 2),
