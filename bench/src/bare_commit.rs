@@ -106,6 +106,11 @@ impl BareCommit {
         self.through_thread.times.p50()
     }
 
+    /// One through the thread that nothing disturbed, in milliseconds.
+    pub(crate) fn quiet(&self) -> f64 {
+        self.through_thread.times.quiet()
+    }
+
     /// What came of it, once the file is seen to hold every turn.
     pub(crate) fn lines(&self, workload: &str) -> Result<[Line; 2]> {
         let kept = self.store.run(self.run)?.context("the run of the bare commits is gone")?.turns;

@@ -22,7 +22,12 @@ pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
     }
     embedded.close().await;
     kept::completed(&file, u64::from(size.warm_up) + u64::from(size.turnarounds)).await?;
-    turnaround.line("dacapo").figure("bare_commits", turnaround.p50() / bare.p50()).print();
+    turnaround
+        .line("dacapo")
+        .figure("bare_commits", turnaround.p50() / bare.p50())
+        .figure("quiet_ms", turnaround.quiet())
+        .figure("quiet_bare_commits", turnaround.quiet() / bare.quiet())
+        .print();
     bare.lines("w4")?.iter().for_each(|line| line.print());
     Ok(())
 }

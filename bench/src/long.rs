@@ -41,7 +41,11 @@ async fn of(steps: u32, size: &Size, folder: &Path) -> Result<()> {
     let mut bare = bare.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut bare.1, Ok(())).context("a bare commit failed")?;
     let took = took.without(bare.0.usage());
-    took.line("dacapo").figure("bare_commits", took.mean() / bare.0.mean()).print();
+    took.line("dacapo")
+        .figure("bare_commits", took.mean() / bare.0.mean())
+        .figure("quiet_ms", took.quiet())
+        .figure("quiet_bare_commits", took.quiet() / bare.0.quiet())
+        .print();
     bare.0.lines(&format!("w3_{steps}"))?.iter().for_each(|line| line.print());
     Ok(())
 }

@@ -47,6 +47,11 @@ impl Steps {
         self.times.mean()
     }
 
+    /// One that nothing disturbed, in milliseconds.
+    pub fn quiet(&self) -> f64 {
+        self.times.quiet()
+    }
+
     /// What came of it. Tenths are compared by their quiet steps: what grows with the history grows in every step, and what
     /// other programs and the disk do meanwhile is in the slow ones.
     pub fn line(&self, system: &str) -> Line {

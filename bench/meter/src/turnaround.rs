@@ -30,6 +30,11 @@ impl Turnaround {
         self.times.p50()
     }
 
+    /// One that nothing disturbed, in milliseconds.
+    pub fn quiet(&self) -> f64 {
+        self.times.quiet()
+    }
+
     /// What came of it.
     pub fn line(&self, system: &str) -> Line {
         let n = (self.times.count() as u64, "workflows");

@@ -48,12 +48,17 @@ fn rate(
     bar: &'static str,
 ) -> Option<Row> {
     let dacapo = measured.get(workload, "dacapo")?;
-    let prototype = measured.get(workload, "prototype")?;
+    let prototype = measured.beside(workload, "prototype")?;
     let ratio = dacapo.throughput / prototype.throughput;
     Some(Row {
         what: what.to_owned(),
         figure: format!("{} {unit}", number(dacapo.throughput)),
-        beside: format!("prototype {}/s: {} of it", number(prototype.throughput), number(ratio)),
+        beside: format!(
+            "prototype {}/s: {} of it; {} µs of processor time each",
+            number(prototype.throughput),
+            number(ratio),
+            number(dacapo.cpu_seconds * 1e6 / dacapo.n as f64)
+        ),
         bar,
         met: dacapo.throughput >= least || ratio >= share,
     })
@@ -61,7 +66,8 @@ fn rate(
 
 /// W3: the average step, and whether it grows.
 fn long(measured: &Measured, workload: &str) -> Vec<Row> {
-    let (Some(dacapo), Some(bare)) = (measured.get(workload, "dacapo"), measured.get(workload, "bare_commit")) else {
+    let (Some(dacapo), Some(bare)) = (measured.get(workload, "dacapo"), measured.beside(workload, "bare_commit"))
+    else {
         return Vec::new();
     };
     let (step, first, last) =
@@ -72,11 +78,7 @@ fn long(measured: &Measured, workload: &str) -> Vec<Row> {
         Row {
             what: format!("W3: a step of {steps}"),
             figure: format!("{} ms", number(step)),
-            beside: format!(
-                "bare commit {} ms: {} of them",
-                number(bare.seconds * 1e3 / bare.n as f64),
-                number(commits)
-            ),
+            beside: in_commits(bare.seconds * 1e3 / bare.n as f64, commits, dacapo),
             bar: "1.5 bare commits",
             met: commits <= 1.5,
         },
@@ -92,12 +94,12 @@ fn long(measured: &Measured, workload: &str) -> Vec<Row> {
 
 /// W4: from start to result.
 fn latency(measured: &Measured) -> Option<Row> {
-    let (dacapo, bare) = (measured.get("w4", "dacapo")?, measured.get("w4", "bare_commit")?);
+    let (dacapo, bare) = (measured.get("w4", "dacapo")?, measured.beside("w4", "bare_commit")?);
     let commits = figure(dacapo, "bare_commits");
     Some(Row {
         what: "W4: start, one activity, result".to_owned(),
         figure: format!("p50 {} ms, p99 {} ms", number(dacapo.p50_ms), number(dacapo.p99_ms)),
-        beside: format!("bare commit {} ms: {} of them", number(bare.p50_ms), number(commits)),
+        beside: in_commits(bare.p50_ms, commits, dacapo),
         bar: "p50 of 3 bare commits",
         met: commits <= 3.0,
     })
@@ -108,7 +110,11 @@ fn replay(dacapo: &Line) -> Row {
     Row {
         what: format!("W5: replay of {} events", number(figure(dacapo, "history_events"))),
         figure: format!("{} events/s", number(dacapo.throughput)),
-        beside: format!("{} ms for the answer", number(dacapo.p50_ms)),
+        beside: format!(
+            "{} ms for the answer; {} µs of processor time per event",
+            number(dacapo.p50_ms),
+            number(dacapo.cpu_seconds * 1e6 / dacapo.n as f64)
+        ),
         bar: "500,000/s",
         met: dacapo.throughput >= 500_000.0,
     }
@@ -133,6 +139,17 @@ fn fresh(dacapo: &Line) -> [Row; 2] {
             met: cpu < 10.0,
         },
     ]
+}
+
+/// So many bare commits of so many milliseconds; and, where it is known, the same of what nothing disturbed.
+fn in_commits(bare: f64, commits: f64, dacapo: &Line) -> String {
+    let disturbed = format!("bare commit {} ms: {} of them", number(bare), number(commits));
+    match (figure(dacapo, "quiet_ms"), figure(dacapo, "quiet_bare_commits")) {
+        (quiet, commits) if quiet.is_finite() => {
+            format!("{disturbed}; undisturbed {} ms: {} of them", number(quiet), number(commits))
+        }
+        _ => disturbed,
+    }
 }
 
 /// A figure that is not there meets no bar.

@@ -27,10 +27,18 @@ struct Measured(Vec<Line>);
 impl Measured {
     /// What a system came to under a workload: where it was run several times, the one in the middle.
     fn get(&self, workload: &str, system: &str) -> Option<&Line> {
-        let mut lines: Vec<&Line> =
-            self.0.iter().filter(|line| line.workload == workload && line.system == system).collect();
-        lines.sort_by(|a, b| a.throughput.total_cmp(&b.throughput));
-        lines.get(lines.len() / 2).copied()
+        let runs = self.runs(workload, system);
+        middle(&runs).map(|run| runs[run])
+    }
+
+    /// What a limit came to in the run that speaks for Dacapo: only figures of one run can be compared.
+    fn beside(&self, workload: &str, limit: &str) -> Option<&Line> {
+        self.runs(workload, limit).get(middle(&self.runs(workload, "dacapo"))?).copied()
+    }
+
+    /// In the order in which they were run.
+    fn runs(&self, workload: &str, system: &str) -> Vec<&Line> {
+        self.0.iter().filter(|line| line.workload == workload && line.system == system).collect()
     }
 
     /// The workloads that begin with this, in order of their sizes.
@@ -49,6 +57,13 @@ impl Measured {
         names.dedup();
         names
     }
+}
+
+/// Which of several runs is the one in the middle.
+fn middle(runs: &[&Line]) -> Option<usize> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by(|a, b| runs[*a].throughput.total_cmp(&runs[*b].throughput));
+    order.get(runs.len() / 2).copied()
 }
 
 /// A number for people: with commas where it is long, with digits where it is short.
@@ -86,6 +101,13 @@ mod tests {
         let measured = Measured(runs.into_iter().chain([line("w1", "other", 7)]).collect());
         assert_eq!(measured.get("w1", "dacapo").unwrap().n, 5);
         assert_eq!(measured.systems(), ["dacapo", "other"]);
+    }
+
+    #[test]
+    fn a_limit_is_that_of_the_same_run() {
+        let runs = [(9, 90), (1, 10), (5, 50)];
+        let lines = runs.iter().flat_map(|(own, limit)| [line("w1", "dacapo", *own), line("w1", "prototype", *limit)]);
+        assert_eq!(Measured(lines.collect()).beside("w1", "prototype").unwrap().n, 50);
     }
 
     #[test]
