@@ -2,6 +2,7 @@
 //!
 //! They need the Rust toolchain and nothing else, and they read nothing outside the tree.
 
+mod bench;
 mod cargo;
 mod code;
 mod gate;
@@ -29,6 +30,10 @@ cargo xtask <command>
   mutants --list          only check that every entry of the list still fits its file
   mutants --only N,M,…    try these entries alone
   mutants --from N        begin with entry N
+  bench                   six workloads on Dacapo and its rivals, in turns, and a table of the figures and their ratios
+  bench --own             Dacapo alone
+  bench --quick           a little of each, to see that it works
+  bench --runs N          N times; the table shows the run in the middle
   help                    this page
 ";
 
@@ -60,6 +65,7 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["requirements"] => requirements::check(root),
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
+        ["bench", options @ ..] => bench::run(root, options),
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
     }
 }

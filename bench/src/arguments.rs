@@ -1,0 +1,97 @@
+//! What the command line asks for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use dacapo_bench_meter::Size;
+
+pub(crate) const HELP: &str = "\
+dacapo-bench [--quick] [--only w1,w2,…] [--dir FOLDER]   run workloads, one line of JSON for each measurement
+dacapo-bench table FILE…                                 such lines as a table, with bars and ratios
+
+  --quick        a little of each workload, to see that it works
+  --only         these workloads alone, of w1 to w6
+  --dir          where the files are made and removed again: on a real disk (target/bench)";
+
+pub(crate) enum Task {
+    Help,
+    Run(Arguments),
+    Table(Vec<PathBuf>),
+    /// For W6, which starts this program again: serve a file, do nothing, and say what that took.
+    Idle {
+        file: String,
+        time: Duration,
+    },
+}
+
+pub(crate) struct Arguments {
+    pub(crate) size: Size,
+    pub(crate) only: Vec<Workload>,
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Workload {
+    W1,
+    W2,
+    W3,
+    W4,
+    W5,
+    W6,
+}
+
+const ALL: [(&str, Workload); 6] = [
+    ("w1", Workload::W1),
+    ("w2", Workload::W2),
+    ("w3", Workload::W3),
+    ("w4", Workload::W4),
+    ("w5", Workload::W5),
+    ("w6", Workload::W6),
+];
+
+impl Task {
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let arguments: Vec<String> = arguments.collect();
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Ok(match &words[..] {
+            ["help" | "--help" | "-h", ..] => Self::Help,
+            ["table", files @ ..] => Self::Table(files.iter().map(PathBuf::from).collect()),
+            ["idle", file, millis] => {
+                let millis = millis.parse().with_context(|| format!("{millis:?} is no number of milliseconds"))?;
+                Self::Idle { file: (*file).to_owned(), time: Duration::from_millis(millis) }
+            }
+            options => Self::Run(Arguments::parse(options)?),
+        })
+    }
+}
+
+impl Arguments {
+    fn parse(mut words: &[&str]) -> Result<Self> {
+        let only = ALL.iter().map(|(_, workload)| *workload).collect();
+        let mut arguments = Self { size: Size::FULL, only, folder: PathBuf::from("target/bench") };
+        loop {
+            words = match words {
+                [] => return Ok(arguments),
+                ["--quick", rest @ ..] => {
+                    arguments.size = Size::QUICK;
+                    rest
+                }
+                ["--only", names, rest @ ..] => {
+                    arguments.only = names.split(',').map(workload).collect::<Result<_>>()?;
+                    rest
+                }
+                ["--dir", folder, rest @ ..] => {
+                    arguments.folder = PathBuf::from(folder);
+                    rest
+                }
+                [other, ..] => bail!("`{other}` says nothing\n\n{HELP}"),
+            }
+        }
+    }
+}
+
+fn workload(name: &str) -> Result<Workload> {
+    let known = ALL.iter().find(|(known, _)| *known == name);
+    known.map(|(_, workload)| *workload).with_context(|| format!("`{name}` is no workload\n\n{HELP}"))
+}

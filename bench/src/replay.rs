@@ -1,0 +1,40 @@
+//! W5: a long run that is not in memory answers a question, for which it is played again from the file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use dacapo_bench_meter::{Latencies, Line, Size, Usage, payload};
+
+use crate::embedded::Embedded;
+use crate::programs::{SEEN, asked};
+
+pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
+    let (activities, times) = size.history;
+    let embedded = Embedded::open(&folder.join("dacapo.db")).await?;
+    let run = embedded.app.start(asked, (activities, payload(5))).id("w5").await?;
+    while run.query(SEEN, ()).await? < activities {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut replays = Latencies::default();
+    let before = Usage::now();
+    for _ in 0..times {
+        // It comes to rest a moment after it has answered.
+        while embedded.app.runs_in_memory() > 0 {
+            embedded.app.evict_idle();
+            tokio::task::yield_now().await;
+        }
+        let begun = Instant::now();
+        let seen = run.query(SEEN, ()).await?;
+        replays.push(begun.elapsed());
+        ensure!(seen == activities, "the run was played to its activity {seen} of {activities}");
+    }
+    let usage = before.since();
+    embedded.close().await;
+    // An activity is two events: it was scheduled, and it was completed.
+    let events = u64::from(activities) * 2;
+    let n = (events * u64::from(times), "events");
+    let line = Line::new("w5", "dacapo", n, replays.seconds(), &replays).used(usage);
+    line.figure("history_events", events as f64).print();
+    Ok(())
+}

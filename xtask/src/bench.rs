@@ -1,0 +1,150 @@
+//! `bench`: builds the bench and the rivals in release, runs them workload by workload, and prints the tables.
+//!
+//! Systems take turns within a workload, because what a shared machine gives changes from minute to minute.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+
+const WORKLOADS: [&str; 6] = ["w1", "w2", "w3", "w4", "w5", "w6"];
+
+/// A program that prints lines of measurements.
+struct Program {
+    /// Of its file of lines.
+    name: &'static str,
+    /// The folder of its workspace.
+    folder: &'static str,
+    package: &'static str,
+    args: &'static [&'static str],
+}
+
+const OWN: Program = Program { name: "dacapo", folder: ".", package: "dacapo-bench", args: &[] };
+
+/// The rivals cannot be linked into one program: each workspace has its own SQLite.
+const RIVALS: [Program; 3] = [
+    Program { name: "durare", folder: "bench/rivals", package: "dacapo-bench-rivals", args: &["durare"] },
+    Program { name: "duroxide", folder: "bench/rivals", package: "dacapo-bench-rivals", args: &["duroxide"] },
+    Program { name: "durust", folder: "bench/rivals/durust", package: "dacapo-bench-durust", args: &[] },
+];
+
+struct Options {
+    own: bool,
+    quick: bool,
+    runs: usize,
+}
+
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let mut programs = vec![&OWN];
+    if !options.own {
+        programs.extend(&RIVALS);
+    }
+    for program in &programs {
+        program.build(root)?;
+    }
+    let folder = root.join("target/bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let files: Vec<PathBuf> = programs.iter().map(|program| folder.join(format!("{}.jsonl", program.name))).collect();
+    for file in &files {
+        fs::write(file, "").with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    for run in 1..=options.runs {
+        for workload in WORKLOADS {
+            for (program, file) in programs.iter().zip(&files) {
+                println!("run {run} of {}: {workload} on {}", options.runs, program.name);
+                program.measure(root, workload, options.quick, file)?;
+            }
+        }
+    }
+    let mut table = Command::new(OWN.executable(root));
+    success(table.arg("table").args(&files), "the table")
+}
+
+impl Options {
+    fn parse(mut words: &[&str]) -> Result<Self> {
+        let mut options = Self { own: false, quick: false, runs: 1 };
+        loop {
+            words = match words {
+                [] => return Ok(options),
+                ["--own", rest @ ..] => {
+                    options.own = true;
+                    rest
+                }
+                ["--quick", rest @ ..] => {
+                    options.quick = true;
+                    rest
+                }
+                ["--runs", runs, rest @ ..] => {
+                    options.runs = runs.parse().with_context(|| format!("`{runs}` is no number of runs"))?;
+                    rest
+                }
+                [other, ..] => bail!("`{other}` is no option of bench: --own, --quick, --runs N"),
+            }
+        }
+    }
+}
+
+impl Program {
+    /// Where it is built: beside everything else that is built.
+    fn target(&self, root: &Path) -> PathBuf {
+        root.join("target").join(if self.folder == "." { "" } else { "rivals" })
+    }
+
+    fn executable(&self, root: &Path) -> PathBuf {
+        self.target(root).join("release").join(self.package).with_extension(std::env::consts::EXE_EXTENSION)
+    }
+
+    fn build(&self, root: &Path) -> Result<()> {
+        let mut command = cargo::command(&root.join(self.folder));
+        // What cargo told this program of itself would have dependencies built anew that look at it.
+        let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| told(&name.to_string_lossy())) {
+            command.env_remove(name);
+        }
+        command.args(["build", "--release", "--locked", "--package", self.package]);
+        success(command.arg("--target-dir").arg(self.target(root)), self.package)
+    }
+
+    /// Appends the lines of a workload to a file.
+    fn measure(&self, root: &Path, workload: &str, quick: bool, file: &Path) -> Result<()> {
+        let lines =
+            OpenOptions::new().append(true).open(file).with_context(|| format!("cannot open {}", file.display()))?;
+        let mut command = Command::new(self.executable(root));
+        command.current_dir(root).args(self.args).args(["--only", workload]);
+        command.args(quick.then_some("--quick")).stdout(lines);
+        success(&mut command, self.name)
+    }
+}
+
+fn success(command: &mut Command, what: &str) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {what}"))?;
+    if !status.success() {
+        bail!("{what} failed: {status}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_unknown_ones_refused() {
+        let options = Options::parse(&["--quick", "--runs", "3"]).unwrap();
+        assert_eq!((options.own, options.quick, options.runs), (false, true, 3));
+        let error = Options::parse(&["--fast"]).err().unwrap().to_string();
+        assert_eq!(error, "`--fast` is no option of bench: --own, --quick, --runs N");
+    }
+
+    #[test]
+    fn every_program_has_a_manifest_and_a_lock_file() {
+        for program in RIVALS.iter().chain([&OWN]) {
+            let folder = crate::root().join(program.folder);
+            assert!(folder.join("Cargo.lock").exists() && folder.join("Cargo.toml").exists(), "{}", program.name);
+        }
+    }
+}
