@@ -54,7 +54,8 @@ mod workflow;
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
 pub use client::{
-    App, Dacapo, Error, Filter, Handle, IntoName, IntoQueue, Page, Result, Runs, StartCall, UpdateCall, UpdateHandle,
+    App, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Page, Result, Runs, StartCall, UpdateCall,
+    UpdateHandle,
 };
 pub use ctx::{
     Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
@@ -67,7 +68,7 @@ pub use dacapo_core::{
     ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
     Timestamp, UnfinishedHandlers,
 };
-pub use dacapo_engine::{ActivityState, Description, EngineError, PendingActivity, ShutdownReport};
+pub use dacapo_engine::{ActivityState, Description, EngineError, Flaw, PendingActivity, ShutdownReport};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{

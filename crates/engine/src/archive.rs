@@ -85,8 +85,7 @@ impl Reader {
     /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
     /// readable. `progress` is told how many runs were looked at.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Flaw>, EngineError> {
-        let mut flaws: Vec<Flaw> =
-            self.store().flaws()?.into_iter().map(|what| Flaw { run: None, what }).collect();
+        let mut flaws: Vec<Flaw> = self.store().flaws()?.into_iter().map(|what| Flaw { run: None, what }).collect();
         let (mut before, mut seen) = (None, 0);
         loop {
             let rows = self.store().list(&Default::default(), before, PAGE)?;

@@ -12,13 +12,14 @@ use dacapo_core::{
 };
 
 use crate::{
-    AttemptWrite, Closing, Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused, RunFilter,
-    RunNo, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf, TurnWrite,
-    TurnWritten, Write, Written,
+    AttemptWrite, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused,
+    RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf,
+    TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use delete::{
-    a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step, an_open_run_cannot_be_deleted,
+    a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
+    a_closed_run_of_another_store_is_added_as_it_is, an_open_run_cannot_be_deleted,
     the_parent_of_a_run_may_be_deleted_before_it,
 };
 pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
@@ -68,6 +69,7 @@ macro_rules! conformance_tests {
             a_stuck_run_goes_on_with_its_next_turn
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
+            a_closed_run_of_another_store_is_added_as_it_is
             an_open_run_cannot_be_deleted
             the_parent_of_a_run_may_be_deleted_before_it
         }

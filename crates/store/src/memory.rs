@@ -10,7 +10,8 @@ use dacapo_core::{Name, ParentClose, Timestamp};
 use crate::rows::Rows;
 use crate::{
     AttemptWrite, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo, RunRow, Runs,
-    Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep, Write, Writes, apply,
+    Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep, Write, Writes,
+    apply,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -94,7 +95,7 @@ impl Rows for Tables {
 
     fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo> {
         let no = RunNo(self.next());
-        self.runs.insert(no, RunRow { no, owner: None, parent: None, ..run.clone() });
+        self.runs.insert(no, RunRow { no, owner: None, epoch: Epoch::default(), parent: None, ..run.clone() });
         Ok(no)
     }
 

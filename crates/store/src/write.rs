@@ -2,7 +2,9 @@
 
 use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
 
-use crate::{Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo, TimerKind};
+use crate::{
+    Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo, TimerKind,
+};
 
 /// One change, atomic by itself.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! A program that serves.
 
 use std::future::poll_fn;
+use std::io::BufRead;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,7 +11,7 @@ use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, force_exit_after};
 use dacapo_worker::{Effective, Health};
 use serde_json::Value;
 
-use crate::client::{Error, Handle, IntoName, Runs, StartCall};
+use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
 use crate::{WorkflowFn, WorkflowType};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
@@ -84,6 +85,18 @@ impl App {
     /// A handle on the open run of this workflow id, or the last, which is known to come to an `O`.
     pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
         Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
+    }
+
+    /// Takes the closed runs of a file that [`Runs::export`] wrote. They can be listed, described and asked from then on.
+    /// Runs that are here already are left as they are.
+    pub async fn import(&self, from: impl BufRead) -> crate::Result<Imported> {
+        let mut imported = Imported::default();
+        let mut runs = archive::Runs::new(from)?;
+        while let Some(run) = runs.next_run()? {
+            let run_id = run.run.run_id.to_string();
+            archive::judge(&mut imported, run_id, self.engine().import(run).await)?;
+        }
+        Ok(imported)
     }
 
     /// The runs, to look at.

@@ -1,6 +1,7 @@
 //! The program's side: opening a store, serving, starting runs, and talking to them.
 
 mod app;
+mod archive;
 mod dacapo;
 mod error;
 mod filter;
@@ -12,6 +13,7 @@ mod update;
 mod url;
 
 pub use app::App;
+pub use archive::Imported;
 pub use dacapo::Dacapo;
 pub use error::{Error, Result};
 pub use filter::Filter;

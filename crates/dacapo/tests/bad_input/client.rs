@@ -68,6 +68,24 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().shutdown_grace_period(days(1_000)).serve(sample).await),
         row!("Dacapo::shutdown_force_timeout", "longer than a year", "shutdown_force_timeout", _s =>
             Dacapo::open("memory:").await.unwrap().shutdown_force_timeout(days(1_000)).serve(sample).await),
+        row!("Dacapo::retention", "longer than anybody lives", "retention", _s =>
+            Dacapo::open("memory:").await.unwrap().retention(days(1_000_000)).serve(sample).await),
+        row!("App::import", "no file of histories", "line 1", _s => {
+            let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
+            app.import(&b"hello"[..]).await
+        }),
+        row!("Runs::back_up", "a store in memory", "no backup", _s =>
+            Dacapo::open("memory:").await.unwrap().runs().back_up("x").await),
+        row!("Runs::export", "a writer that takes nothing", "cannot be written", _s =>
+            Dacapo::open("memory:").await.unwrap().runs().export(&Filter::all(), &mut &mut [0_u8; 3][..]).await),
+        row!("Handle::delete", "an open run", "is open", _s => {
+            let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
+            app.start(sample, 1).await.unwrap().delete().await
+        }),
+        row!("Handle::delete", "a run that nobody knows", "there is no run", _s => {
+            let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
+            app.handle(sample, "nobody").delete().await
+        }),
         row!("Dacapo::queue", "no name", "a queue", _s =>
             Dacapo::open("memory:").await.unwrap().queue("").serve(sample).await),
         row!("Dacapo::queue", "twice", "\"a\"", _s =>
@@ -192,6 +210,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("App::runs", "takes nothing"),
     ("App::runs_in_memory", "takes nothing"),
     ("App::turn_threads", "takes nothing"),
+    ("Runs::verify", "whoever is told of the progress cannot be wrong"),
     ("App::settings", "takes nothing"),
     ("App::health", "takes nothing"),
     ("App::evict_idle", "takes nothing"),

@@ -57,6 +57,23 @@ pub fn a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step(store
     assert!(start(store, new).unwrap().fresh, "a request is forgotten with the run it started");
 }
 
+pub fn a_closed_run_of_another_store_is_added_as_it_is(store: &dyn Store) {
+    let run = closed(store, "order-1", "run-1", 3, at(9));
+    let row = store.run(run).unwrap().unwrap();
+    let turns: Vec<_> = records(store, run).into_iter().map(|(_, record)| record).collect();
+    let import = |row: RunRow| write(store, Write::Import(Box::new(ImportWrite { run: row, turns: turns.clone() })));
+    assert_eq!(refused(import(row.clone())), Refused::Exists("run-1".into()));
+    assert_eq!(refused(import(RunRow { status: Status::Open, ..row.clone() })), Refused::Open);
+    write(store, Write::Delete { run }).unwrap();
+    while sweep(store, 100) {}
+    let open = owned(store, "order-1", "run-2").run;
+    import(row.clone()).unwrap();
+    let found = store.find("order-1", Some("run-1")).unwrap().unwrap();
+    assert_eq!(found, RunRow { no: found.no, owner: None, epoch: Epoch::default(), ..row });
+    assert_eq!(records(store, found.no).into_iter().map(|(_, record)| record).collect::<Vec<_>>(), turns);
+    assert_eq!(store.find("order-1", None).unwrap().map(|row| row.no), Some(open), "the open one goes before it");
+}
+
 pub fn an_open_run_cannot_be_deleted(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     commit(store, turn(run, 0)).unwrap();

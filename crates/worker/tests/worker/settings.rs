@@ -36,6 +36,7 @@ fn the_defaults_are_those_of_the_table() {
         application     payload_limit                        2MiB    bytes  default
         application     mail_limit                           200000  count  default
         application     completions_per_turn                 256     count  default
+        application     retention                            0       time   default
         application     turn_threads                         0       count  default
         queue "orders"  max_concurrent_workflows             200     count  default
         queue "orders"  max_concurrent_activities            200     count  default

@@ -1,0 +1,189 @@
+//! The life of a file: copies of it, histories that move, and a look at everything.
+
+use std::io::BufReader;
+
+use dacapo::prelude::*;
+use dacapo::{Filter, Imported};
+use tempfile::TempDir;
+
+const GO: Signal<String> = Signal::new("go");
+const SEEN: Query<(), u64> = Query::new("seen");
+
+#[activity]
+async fn step(number: u64) -> Result<u64, Failure> {
+    Ok(number + 1)
+}
+
+#[workflow]
+async fn counts(ctx: Ctx, steps: u64) -> Result<u64, Failure> {
+    let seen = ctx.cell(0);
+    let asked = seen.clone();
+    ctx.on_query(SEEN, move |()| Ok(asked.read(|seen| *seen)));
+    let mut number = 0;
+    for _ in 0..steps {
+        number = ctx.call(step, number).await?;
+        seen.update(|seen| *seen = number);
+    }
+    Ok(number)
+}
+
+#[workflow]
+async fn waits(ctx: Ctx) -> Result<String, Failure> {
+    ctx.signal(GO).await
+}
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    async fn serve(&self, name: &str) -> App {
+        let url = format!("sqlite:{}", self.path(name));
+        Dacapo::open(&url).await.unwrap().serve((counts, waits, step)).await.unwrap()
+    }
+}
+
+/// Five runs that are closed and one that is open.
+async fn fill(app: &App) {
+    for number in 0..5 {
+        let run = app.start(counts, number).id(format!("closed-{number}")).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), number);
+    }
+    app.start(waits, ()).id("open").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_backup_is_a_store_of_its_own_as_it_stood_at_that_moment() {
+    let place = Place::new();
+    let app = place.serve("a.db").await;
+    fill(&app).await;
+    app.runs().back_up(place.path("copy.db")).await.unwrap();
+    let again = app.runs().back_up(place.path("copy.db")).await.unwrap_err();
+    assert!(again.to_string().contains("is there already"), "{again}");
+    let nowhere = app.runs().back_up(place.path("no/where.db")).await.unwrap_err();
+    assert!(nowhere.to_string().contains("where.db"), "{nowhere}");
+    app.handle(waits, "open").signal(GO, "later".into()).await.unwrap();
+    assert_eq!(app.handle(waits, "open").result().await.unwrap(), "later");
+
+    let copy = place.serve("copy.db").await;
+    assert_eq!(copy.runs().count(&Filter::all()).await.unwrap(), 6);
+    assert_eq!(copy.handle(counts, "closed-4").query(SEEN, ()).await.unwrap(), 4);
+    let open = copy.handle(waits, "open");
+    assert_eq!(open.describe().await.unwrap().status, Status::Open, "what came later is not in it");
+    open.signal(GO, "elsewhere".into()).await.unwrap();
+    assert_eq!(open.result().await.unwrap(), "elsewhere");
+    assert_eq!(copy.runs().verify(|_| {}).await.unwrap(), []);
+    assert!(!std::fs::exists(place.path("copy.db.part")).unwrap());
+}
+
+#[tokio::test]
+async fn a_backup_is_whole_although_runs_go_on_meanwhile() {
+    let place = Place::new();
+    let app = place.serve("a.db").await;
+    let busy = app.clone();
+    let work = tokio::spawn(async move {
+        for number in 0..200 {
+            busy.start(counts, 3).id(format!("busy-{number}")).await.unwrap();
+        }
+    });
+    for number in 0..5 {
+        app.runs().back_up(place.path(&format!("copy-{number}.db"))).await.unwrap();
+        let copy = Dacapo::open(&format!("sqlite:{}?mode=ro", place.path(&format!("copy-{number}.db")))).await;
+        // A copy that nobody has served yet.
+        assert_eq!(copy.unwrap().runs().verify(|_| {}).await.unwrap(), []);
+    }
+    work.await.unwrap();
+}
+
+#[tokio::test]
+async fn histories_move_to_another_store_and_can_be_asked_there() {
+    let (place, mut file) = (Place::new(), Vec::new());
+    let app = place.serve("a.db").await;
+    fill(&app).await;
+    assert_eq!(app.runs().export(&Filter::all(), &mut file).await.unwrap(), 6);
+
+    let other = Dacapo::open("memory:").await.unwrap().serve((counts, waits, step)).await.unwrap();
+    other.start(waits, ()).id("closed-3").await.unwrap();
+    let imported = other.import(BufReader::new(&*file)).await.unwrap();
+    assert_eq!((imported.runs, imported.known.len(), imported.open.len()), (5, 0, 1));
+    assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 6);
+    let (there, here) =
+        (app.runs().history("closed-4").await.unwrap(), other.runs().history("closed-4").await.unwrap());
+    assert_eq!(there.to_text(), here.to_text());
+    assert_eq!(other.handle(counts, "closed-4").query(SEEN, ()).await.unwrap(), 4);
+    assert_eq!(other.handle(counts, "closed-4").result().await.unwrap(), 4);
+    let open = other.handle(waits, "closed-3").describe().await.unwrap();
+    assert_eq!(open.status, Status::Open, "an open run is not hidden by an old one of its id");
+    let again = other.import(BufReader::new(&*file)).await.unwrap();
+    assert_eq!((again.runs, again.known.len(), again.open.len()), (0, 5, 1));
+    assert_eq!(other.runs().verify(|_| {}).await.unwrap(), []);
+
+    let only = Filter::all().workflow_id("closed-2");
+    let mut one = Vec::new();
+    assert_eq!(app.runs().export(&only, &mut one).await.unwrap(), 1);
+    let fresh = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
+    assert_eq!(fresh.import(BufReader::new(&*one)).await.unwrap(), Imported { runs: 1, ..Imported::default() });
+}
+
+#[tokio::test]
+async fn a_file_of_histories_that_is_none_or_damaged_is_refused_by_line() {
+    let app = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
+    app.start(counts, 2).id("a").await.unwrap().result().await.unwrap();
+    let mut file = Vec::new();
+    app.runs().export(&Filter::all(), &mut file).await.unwrap();
+    let text = String::from_utf8(file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let other = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
+    for (damaged, words) in [
+        ("hello".to_owned(), "line 1"),
+        (text.replace("dacapo histories", "something else"), "no file of histories"),
+        (text.replace("\"version\":1", "\"version\":9"), "version 9"),
+        (lines[..3].join("\n"), "ends within a run"),
+        ([&lines[..3], &lines[4..]].concat().join("\n"), "line 4"),
+        (text.replacen("\"record\":\"", "\"record\":\"AAAA", 1), "turn 0"),
+        (text.replace("\"status\":1", "\"status\":77"), "status 77"),
+    ] {
+        let refused = other.import(BufReader::new(damaged.as_bytes())).await.unwrap_err().to_string();
+        assert!(refused.contains(words), "{words}: {refused}");
+        assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_look_at_everything_finds_what_is_missing() {
+    let place = Place::new();
+    let app = place.serve("a.db").await;
+    fill(&app).await;
+    let mut told = Vec::new();
+    let (tell, hear) = std::sync::mpsc::channel();
+    assert_eq!(app.runs().verify(move |seen| tell.send(seen).unwrap()).await.unwrap(), []);
+    told.extend(hear);
+    assert_eq!(told, [6]);
+    app.shutdown().await;
+    let file = rusqlite::Connection::open(place.path("a.db")).unwrap();
+    file.execute_batch(
+        "DELETE FROM turns WHERE turn = 1 AND run = (SELECT no FROM runs WHERE workflow_id = 'closed-4');
+         UPDATE turns SET record = x'00' WHERE run = (SELECT no FROM runs WHERE workflow_id = 'closed-1') AND turn = 0;
+         UPDATE runs SET turns = 9 WHERE workflow_id = 'closed-2';
+         UPDATE runs SET result = NULL WHERE workflow_id = 'closed-0'",
+    )
+    .unwrap();
+    drop(file);
+    let store = Dacapo::open(&format!("sqlite:{}?mode=ro", place.path("a.db"))).await.unwrap();
+    let flaws: Vec<String> = store.runs().verify(|_| {}).await.unwrap().iter().map(ToString::to_string).collect();
+    for (run, words) in [
+        ("closed-4", "turn 2 follows where turn 1 should be"),
+        ("closed-2", "it says that it has 9 turns, and there are 3"),
+        ("closed-1", "turn 0 cannot be read"),
+        ("closed-0", "its end and result say otherwise"),
+    ] {
+        assert!(flaws.iter().any(|flaw| flaw.contains(run) && flaw.contains(words)), "{run}: {words}: {flaws:#?}");
+    }
+    assert_eq!(flaws.len(), 4, "{flaws:#?}");
+}
