@@ -1,7 +1,7 @@
 //! Looking after the file: copies of it, and whether it is sound. Both have a connection of their own, so that nobody waits.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dacapo_store::{StoreError, Upkeep};
 
@@ -19,7 +19,9 @@ impl Upkeep for SqliteStore {
             return Err(StoreError::Unsupported(there));
         }
         // Under another name until it is whole and on the disk, so that nobody takes half a copy for one.
-        let part = to.with_added_extension("part");
+        let mut part = to.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
         let _ = std::fs::remove_file(&part);
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
         let copied = schema::connect(&self.path, true)
