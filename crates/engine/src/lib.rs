@@ -38,6 +38,7 @@ mod send;
 mod start;
 mod threads;
 mod timers;
+mod traces;
 mod translate;
 mod waits;
 mod zombies;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dacapo_store::RunNo;
+use dacapo_worker::{Level, meter};
 
 use crate::Cache;
 use crate::live::{Live, LiveState, Stage};
@@ -17,12 +18,21 @@ pub(crate) struct Runs {
     next_stamp: u64,
     cache: Cache,
     dice: u64,
+    /// How many there are, for whoever measures.
+    shown: Level,
 }
 
 impl Runs {
     pub(crate) fn new(cache: Cache) -> Self {
         let dice = if let Cache::Random(seed) = cache { seed } else { 0 };
-        Self { map: HashMap::new(), by_age: BTreeMap::new(), next_stamp: 0, cache, dice }
+        Self {
+            map: HashMap::new(),
+            by_age: BTreeMap::new(),
+            next_stamp: 0,
+            cache,
+            dice,
+            shown: meter::RUNS_IN_MEMORY.level(&[]),
+        }
     }
 
     /// The run, which counts as used now.
@@ -31,7 +41,9 @@ impl Runs {
         let entry = self.map.entry(no).or_insert_with(|| (Live::new(no, LiveState::default()), stamp));
         self.by_age.remove(&std::mem::replace(&mut entry.1, stamp));
         self.by_age.insert(stamp, no);
-        entry.0.clone()
+        let live = entry.0.clone();
+        self.shown.set(self.map.len());
+        live
     }
 
     fn stamp(&mut self, no: RunNo) -> u64 {
@@ -47,6 +59,7 @@ impl Runs {
     pub(crate) fn remove(&mut self, no: RunNo) -> Option<Arc<Live>> {
         let (live, stamp) = self.map.remove(&no)?;
         self.by_age.remove(&stamp);
+        self.shown.set(self.map.len());
         Some(live)
     }
 
