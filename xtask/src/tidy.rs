@@ -16,6 +16,7 @@ mod readme_length;
 mod registries;
 mod sleeping_tests;
 mod unfinished;
+mod unsafe_code;
 mod vague_names;
 mod versions;
 
@@ -101,6 +102,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "public-calls",
         advice: "add a row that gives the call something bad, or says why nothing can be",
         find: |tree| Ok(public_calls::find(tree)),
+    },
+    Rule {
+        name: "unsafe-code",
+        advice: "take the workspace's lints, or forbid `unsafe_code` among the crate's own",
+        find: unsafe_code::find,
     },
     Rule { name: "readme-length", advice: "move detail into docs/", find: |tree| Ok(readme_length::find(tree)) },
     Rule { name: "quoted-tests", advice: "quote a test that exists", find: |tree| Ok(quoted_tests::find(tree)) },

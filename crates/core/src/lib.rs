@@ -61,7 +61,7 @@ pub use policy::{
 };
 pub use rng::Rng;
 pub use run::{
-    Body, Inspection, Order, OwnPolicy, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS,
+    Aside, Body, Inspection, Order, OwnPolicy, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS,
     UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, is_playing,
 };
 pub use seq::{OperationId, Ordinal, Seq};

@@ -86,6 +86,7 @@ impl Inner {
                 this.attempt_done(run, seq, number, result);
             }
         });
+        let attempt = attempt.counted_by(self.worker(task.queue()).meters());
         let timeouts = &task.command.timeouts;
         let limits =
             [(timeouts.start_to_close, TimeoutKind::StartToClose), (timeouts.heartbeat, TimeoutKind::Heartbeat)];
@@ -202,9 +203,14 @@ impl Inner {
             TimeoutKind::Heartbeat => "the attempt was silent for too long (heartbeat timeout)",
             _ => "the attempt took too long (start-to-close timeout)",
         };
-        self.attempt_done(run, seq, attempt, Err(Failure::new(FailureKind::Timeout(kind), words)));
-        if let Some(grip) = attempting.grip {
-            self.give_up(&grip, words);
+        let failure = Failure::new(FailureKind::Timeout(kind), words);
+        match attempting.grip {
+            Some(grip) => {
+                grip.finish(Err(failure));
+                self.give_up(&grip, words);
+            }
+            // Its time was over before it began.
+            None => self.attempt_done(run, seq, attempt, Err(failure)),
         }
     }
 

@@ -62,7 +62,7 @@ impl Inner {
     ) {
         let mut state = live.lock();
         state.uncommitted.clear();
-        state.strikes = 0;
+        state.unstick();
         drop(state);
         let closed = follow.after.closed.clone();
         self.follow(&live, &mut body, follow, &written);

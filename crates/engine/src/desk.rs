@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Failure, Name, Payload, ScheduleActivity, Seq, Timestamp};
 use dacapo_store::{RunNo, TaskNo};
-use dacapo_worker::Grip;
+use dacapo_worker::{Grip, Level, meter};
 
 use crate::live::About;
 use crate::timers::AlarmNo;
@@ -73,8 +73,6 @@ pub(crate) struct Desk {
     /// Tasks of each run.
     of_run: HashMap<RunNo, BTreeSet<Seq>>,
     lanes: Vec<Lane>,
-    /// How many tasks nobody here serves.
-    unserved: usize,
 }
 
 /// The tasks of one queue that can be tried, and those that are.
@@ -83,14 +81,34 @@ struct Lane {
     /// How many are tried at a time.
     places: usize,
     running: usize,
+    /// How many nobody here serves.
+    unserved: usize,
     ready: BTreeMap<(i32, TaskNo), Key>,
+    /// How many wait, run and are not served, for whoever measures.
+    shown: [Level; 3],
+}
+
+impl Lane {
+    fn new(queue: Name, places: usize) -> Self {
+        let meters = [meter::ACTIVITIES_WAITING, meter::ACTIVITIES_RUNNING, meter::ACTIVITIES_UNSERVED];
+        let shown = meters.map(|meter| meter.level(&[&queue]));
+        Self { queue, places, running: 0, unserved: 0, ready: BTreeMap::new(), shown }
+    }
+
+    fn change<R>(&mut self, change: impl FnOnce(&mut Self) -> R) -> R {
+        let result = change(self);
+        let [waiting, running, unserved] = &mut self.shown;
+        waiting.set(self.ready.len());
+        running.set(self.running);
+        unserved.set(self.unserved);
+        result
+    }
 }
 
 impl Desk {
     /// A desk for these queues, of each of which so many tasks are tried at a time.
     pub(crate) fn new(queues: impl IntoIterator<Item = (Name, usize)>) -> Self {
-        let lane = |(queue, places)| Lane { queue, places, running: 0, ready: BTreeMap::new() };
-        Self { lanes: queues.into_iter().map(lane).collect(), ..Self::default() }
+        Self { lanes: queues.into_iter().map(|(queue, places)| Lane::new(queue, places)).collect(), ..Self::default() }
     }
 
     fn lane<'a>(lanes: &'a mut [Lane], queue: &Name) -> Option<&'a mut Lane> {
@@ -99,7 +117,7 @@ impl Desk {
 
     fn make_place(lanes: &mut [Lane], queue: &Name) {
         if let Some(lane) = Self::lane(lanes, queue) {
-            lane.running -= 1;
+            lane.change(|lane| lane.running -= 1);
         }
     }
 
@@ -107,7 +125,7 @@ impl Desk {
         let key = (run, task.command.seq);
         let lane = Self::lane(&mut self.lanes, task.queue());
         if let (TaskState::Ready, Some(lane)) = (&task.state, lane) {
-            lane.ready.insert((task.priority, task.no), key);
+            lane.change(|lane| lane.ready.insert((task.priority, task.no), key));
         }
         self.of_run.entry(run).or_default().insert(key.1);
         self.tasks.insert(key, task);
@@ -149,12 +167,11 @@ impl Desk {
     pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
         let task = self.tasks.remove(&(run, seq))?;
         if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
-            lane.ready.remove(&(task.priority, task.no));
-        }
-        match task.state {
-            TaskState::Running(_) => Self::make_place(&mut self.lanes, task.queue()),
-            TaskState::Unserved => self.unserved -= 1,
-            TaskState::Waiting { .. } | TaskState::Ready => {}
+            lane.change(|lane| match task.state {
+                TaskState::Running(_) => lane.running -= 1,
+                TaskState::Unserved => lane.unserved -= 1,
+                TaskState::Waiting { .. } | TaskState::Ready => drop(lane.ready.remove(&(task.priority, task.no))),
+            });
         }
         if let Some(seqs) = self.of_run.get_mut(&run) {
             seqs.remove(&seq);
@@ -184,7 +201,7 @@ impl Desk {
         {
             task.state = TaskState::Ready;
             if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
-                lane.ready.insert((task.priority, task.no), (run, seq));
+                lane.change(|lane| lane.ready.insert((task.priority, task.no), (run, seq)));
             }
         }
     }
@@ -198,8 +215,10 @@ impl Desk {
     pub(crate) fn next(&mut self, now: Timestamp) -> Option<(RunNo, Task)> {
         let lanes = self.lanes.iter_mut().filter(|lane| lane.running < lane.places && !lane.ready.is_empty());
         let lane = lanes.min_by_key(|lane| lane.ready.first_key_value().map(|(rank, _)| *rank))?;
-        let (_, key) = lane.ready.pop_first()?;
-        lane.running += 1;
+        let (_, key) = lane.change(|lane| {
+            lane.running += 1;
+            lane.ready.pop_first()
+        })?;
         let task = self.tasks.get_mut(&key)?;
         let attempting = Attempting {
             grip: None,
@@ -217,8 +236,12 @@ impl Desk {
     pub(crate) fn unserved(&mut self, run: RunNo, seq: Seq) {
         if let Some(task) = self.tasks.get_mut(&(run, seq)) {
             task.state = TaskState::Unserved;
-            Self::make_place(&mut self.lanes, task.queue());
-            self.unserved += 1;
+            if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
+                lane.change(|lane| {
+                    lane.running -= 1;
+                    lane.unserved += 1;
+                });
+            }
         }
     }
 
@@ -234,7 +257,7 @@ impl Desk {
     /// A task of this run that nobody here serves.
     pub(crate) fn unserved_of(&self, run: RunNo) -> Option<&Task> {
         let is_unserved = |task: &&Task| matches!(task.state, TaskState::Unserved);
-        let seqs = self.of_run.get(&run).filter(|_| self.unserved > 0)?;
+        let seqs = self.of_run.get(&run).filter(|_| self.lanes.iter().any(|lane| lane.unserved > 0))?;
         seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq))).find(is_unserved)
     }
 

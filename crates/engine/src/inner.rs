@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use dacapo_core::{Name, Outcome, Pins, Timestamp};
+use dacapo_core::{Name, Outcome, Pins, RunOptions, Timestamp};
 use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Written};
-use dacapo_worker::Worker;
+use dacapo_worker::{Level, Worker, describe_meters, meter};
+use metrics::Histogram;
 
 use crate::desk::Desk;
 use crate::drain::Drain;
 use crate::host::Host;
-use crate::live::{Arrival, Ask, Live, LiveState, Stage};
+use crate::live::{About, Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
 use crate::runs::Runs;
@@ -32,6 +34,8 @@ pub(crate) struct Inner {
     /// Set once the engine can do nothing more.
     halted: Mutex<Option<EngineError>>,
     drain: Mutex<Option<Drain>>,
+    commit_seconds: Histogram,
+    stopped: Mutex<Level>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
     /// Why the engine shuts down by itself, once it does.
@@ -44,6 +48,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Inner {
     pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Self {
+        describe_meters();
         let worker =
             |(queue, values): (&Name, &_)| (queue.clone(), Arc::new(Worker::new(queue.clone(), Clone::clone(values))));
         Self {
@@ -59,6 +64,8 @@ impl Inner {
             waits: Mutex::default(),
             halted: Mutex::default(),
             drain: Mutex::default(),
+            commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
+            stopped: Mutex::new(meter::STOPPED.level(&[])),
             alarms: Mutex::default(),
             doomed: tokio::sync::watch::Sender::default(),
             options,
@@ -128,6 +135,7 @@ impl Inner {
             return;
         }
         if error != EngineError::ShutDown {
+            lock(&self.stopped).set(1);
             loud::about_engine(&format_args!(
                 "the engine stops; what was committed is not lost. Start the process again: {error}"
             ));
@@ -160,8 +168,9 @@ impl Inner {
         write: Write,
         done: impl FnOnce(&Arc<Self>, Result<Written, StoreError>) + Send + 'static,
     ) {
-        let this = self.clone();
+        let (this, began) = (self.clone(), Instant::now());
         let tell = move |result: Result<Written, StoreError>| {
+            this.commit_seconds.record(began.elapsed());
             if let Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) = &result {
                 this.halt(error.clone().into());
             }
@@ -255,7 +264,7 @@ impl Inner {
     }
 
     /// Who plays a run. If that cannot be read now, whatever is wrong is said when the run is loaded.
-    fn worker_of<'a>(&self, live: &'a Live) -> Option<&'a Arc<Worker>> {
+    pub(crate) fn worker_of<'a>(&self, live: &'a Live) -> Option<&'a Arc<Worker>> {
         if live.worker().is_none() {
             match self.workers.len() {
                 1 => live.is_played_by(self.first_worker()),
@@ -309,6 +318,7 @@ impl Inner {
         let Some(live) = runs.remove(run) else { return };
         let mut state = live.lock();
         state.gone = true;
+        state.stuck = None;
         drop(runs);
         let (body, asks) = (state.body.take(), std::mem::take(&mut state.asks));
         drop(state);
@@ -336,6 +346,17 @@ impl Inner {
         if !alarms.is_empty() {
             let mut timers = self.timers();
             alarms.iter().for_each(|alarm| timers.cancel(*alarm));
+        }
+    }
+
+    /// How runs are played here.
+    pub(crate) fn run_options(&self, about: &About) -> RunOptions {
+        RunOptions {
+            pins: about.pins.clone(),
+            double_play: self.options.double_play,
+            reporter: None,
+            own_policy: self.options.own_policy.clone(),
+            aside: crate::traces::aside(),
         }
     }
 

@@ -40,6 +40,7 @@ mod send;
 mod start;
 mod threads;
 mod timers;
+mod traces;
 mod translate;
 mod waits;
 mod zombies;

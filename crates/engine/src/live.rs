@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Pins, Query, Resolution, Run, Seq, Timestamp};
 use dacapo_store::{Epoch, MailNo, Parent, RunNo, RunRow, TaskNo};
-use dacapo_worker::Worker;
+use dacapo_worker::{Level, Worker};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
@@ -162,6 +162,8 @@ pub(crate) struct LiveState {
     pub(crate) player: u64,
     /// How often in a row the run could not be played.
     pub(crate) strikes: u32,
+    /// Counts it among those, until it goes on.
+    pub(crate) stuck: Option<Level>,
     /// Until when it is not tried again.
     pub(crate) parked_until: Timestamp,
     /// Mail that was read when the run was loaded: if its sender's call brings it as well, it is the same mail.
@@ -173,6 +175,12 @@ pub(crate) struct LiveState {
 }
 
 impl LiveState {
+    /// It goes on.
+    pub(crate) fn unstick(&mut self) {
+        self.strikes = 0;
+        self.stuck = None;
+    }
+
     pub(crate) fn has_work(&self) -> bool {
         !self.inbox.is_empty()
             || !self.asks.is_empty()

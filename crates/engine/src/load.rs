@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Job, Run, RunOptions, Timestamp, TurnRecord};
+use dacapo_core::{Activation, Completion, Job, Run, Timestamp, TurnRecord};
 use dacapo_store::{MailNo, RunNo, RunRow, Store, StoreError};
 
 use crate::book::Book;
@@ -94,16 +94,14 @@ impl Inner {
             Ok(about) => Arc::new(about),
             Err(reason) => return Ok(Replayed::Stuck(reason)),
         };
-        let options = RunOptions {
-            pins: about.pins.clone(),
-            double_play: self.options.double_play,
-            reporter: None,
-            own_policy: self.options.own_policy.clone(),
-        };
-        let mut run = match Run::new(workflow.clone(), options) {
+        let mut run = match Run::new(workflow.clone(), self.run_options(&about)) {
             Ok(run) => run,
             Err(error) => return Ok(Replayed::Stuck(error.to_string())),
         };
+        let meters = self.worker(&row.queue).meters();
+        if row.turns > 0 {
+            meters.replays.increment(1);
+        }
         let mut book = Book::default();
         loop {
             let records = self.records(row.no, book.next_turn, CHUNK)?;
@@ -117,6 +115,7 @@ impl Inner {
                     Err(error) => return Ok(Replayed::Stuck(format!("turn {number}: {error}"))),
                 };
                 book.enter(&record, bytes.len());
+                meters.replayed_turns.increment(1);
                 match self.activate(live, player, &about, &mut run, Activation::Turn(record.into_turn())) {
                     Some(Completion::Turn(_)) => {}
                     None => return Ok(Replayed::Lost),

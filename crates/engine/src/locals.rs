@@ -199,6 +199,7 @@ impl Inner {
                 None => return,
             },
         };
+        let attempt = attempt.counted_by(self.worker(&body.about.queue).meters());
         self.locals().running.insert((run, seq), (work.attempt, Some(attempt.grip())));
         self.watch_local(run, &work, now);
         self.host.attempt(attempt);

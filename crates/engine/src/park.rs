@@ -20,8 +20,11 @@ impl Inner {
     /// Parks a run for this reason.
     pub(crate) fn park(self: &Arc<Self>, live: Arc<Live>, reason: String) {
         let now = self.host.now();
+        let meters = self.worker_of(&live).unwrap_or_else(|| self.first_worker()).meters().clone();
+        meters.parked.increment(1);
         let mut state = live.lock();
         state.stage = Stage::Parked;
+        state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
         state.body = None;
         state.strikes += 1;
         let attempts = state.strikes;
@@ -123,7 +126,7 @@ impl Inner {
         let write = Write::Park { run: live.no, epoch: body.about.epoch, stuck: None };
         self.submit(write, move |this, result| match result {
             Ok(_) => {
-                live.lock().strikes = 0;
+                live.lock().unstick();
                 this.rest(&live, Some(body));
             }
             Err(StoreError::Refused(_)) => this.closed_elsewhere(live.no),

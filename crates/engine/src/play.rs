@@ -55,6 +55,7 @@ impl Inner {
                 self.commit(live, body);
             }
             Some(mut body) if redo.iter().all(|(seq, _)| !is_closure(&body.book, *seq)) => {
+                self.worker(&body.about.queue).meters().cache_hits.increment(1);
                 self.redo(&live, &mut body, redo);
                 self.play_body(live, body);
             }

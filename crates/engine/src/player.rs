@@ -2,12 +2,14 @@
 //! run is parked and played by another, and whatever the first one still comes to is void.
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use dacapo_core::{Activation, Completion, Run};
 use dacapo_worker::{Deadlock, Entity, StuckTurn, TerminationId, Worker};
 
 use crate::inner::{Inner, lock};
 use crate::live::{About, Live, Stage};
+use crate::traces;
 
 /// How the play of an activation goes on, for the two who may see it end: the player, and the watch over it.
 #[derive(Default)]
@@ -47,19 +49,29 @@ impl Inner {
     ) -> Completion {
         let worker = self.worker(&about.queue).clone();
         let limit = worker.values().workflow_deadlock_timeout;
+        let is_new = matches!(activation, Activation::Turn(_)) && !traces::is_replay(&activation);
+        let began = is_new.then(Instant::now);
+        let play_it = |run: &mut Run| {
+            let completion = traces::play(about, run, activation);
+            if let Some(began) = began {
+                worker.meters().turns.increment(1);
+                worker.meters().turn_seconds.record(began.elapsed());
+            }
+            completion
+        };
         if limit.is_zero() {
-            return run.activate(activation);
+            return play_it(run);
         }
         let play = Arc::<Mutex<Play>>::default();
-        let (this, about, worker_of, play_of) = (Arc::downgrade(self), about.clone(), worker.clone(), play.clone());
+        let (this, about_of, worker_of, play_of) = (Arc::downgrade(self), about.clone(), worker.clone(), play.clone());
         let give_up = move |deadlock: Deadlock| {
             if let Some(this) = this.upgrade() {
-                this.stop_turn(&worker_of, &about, &deadlock, &play_of);
+                this.stop_turn(&worker_of, &about_of, &deadlock, &play_of);
                 give_up(&this, deadlock);
             }
         };
         let watched = self.host.watch(run.watch(), limit, Box::new(give_up));
-        let completion = run.activate(activation);
+        let completion = play_it(run);
         drop(watched);
         let before = std::mem::replace(&mut *lock(&play), Play::Over);
         if let Play::GivenUp(termination) = before {
@@ -71,6 +83,7 @@ impl Inner {
     /// Asks a turn to stop that did not return in time.
     fn stop_turn(self: &Arc<Self>, worker: &Arc<Worker>, about: &About, deadlock: &Deadlock, play: &Mutex<Play>) {
         let About { workflow, workflow_id, run_id, queue, .. } = about;
+        worker.meters().deadlocks.increment(1);
         let entity = Entity::turn(workflow, workflow_id, run_id, queue);
         let code = Arc::new(StuckTurn::new(deadlock.watch.clone()));
         let termination = worker.terminate(entity, code, &deadlock.reason, self.host.now());

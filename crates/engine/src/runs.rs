@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dacapo_store::RunNo;
+use dacapo_worker::{Level, meter};
 
 use crate::Cache;
 use crate::live::{Live, LiveState, Stage};
@@ -19,12 +20,22 @@ pub(crate) struct Runs {
     newest: RunNo,
     cache: Cache,
     dice: u64,
+    /// How many there are, for whoever measures.
+    shown: Level,
 }
 
 impl Runs {
     pub(crate) fn new(cache: Cache) -> Self {
         let dice = if let Cache::Random(seed) = cache { seed } else { 0 };
-        Self { map: HashMap::new(), by_age: BTreeMap::new(), next_stamp: 0, newest: RunNo::default(), cache, dice }
+        Self {
+            map: HashMap::new(),
+            by_age: BTreeMap::new(),
+            next_stamp: 0,
+            newest: RunNo::default(),
+            cache,
+            dice,
+            shown: meter::RUNS_IN_MEMORY.level(&[]),
+        }
     }
 
     /// The run, which counts as used now.
@@ -34,7 +45,9 @@ impl Runs {
         let entry = self.map.entry(no).or_insert_with(|| (Live::new(no, LiveState::default()), stamp));
         self.by_age.remove(&std::mem::replace(&mut entry.1, stamp));
         self.by_age.insert(stamp, no);
-        entry.0.clone()
+        let live = entry.0.clone();
+        self.shown.set(self.map.len());
+        live
     }
 
     /// Whether nobody here can have had to do with this run before.
@@ -56,6 +69,7 @@ impl Runs {
         self.newest = self.newest.max(no);
         let (live, stamp) = self.map.remove(&no)?;
         self.by_age.remove(&stamp);
+        self.shown.set(self.map.len());
         Some(live)
     }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dacapo_core::{
-    Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, RunOptions,
-    SEMANTICS, Start, Terms, Timestamp, Turn, TurnRecord,
+    Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS,
+    Start, Terms, Timestamp, Turn, TurnRecord,
 };
 use dacapo_store::{
     Conflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
@@ -211,13 +211,7 @@ impl Inner {
             pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
             epoch: Default::default(),
         });
-        let options = RunOptions {
-            pins: about.pins.clone(),
-            double_play: self.options.double_play,
-            reporter: None,
-            own_policy: self.options.own_policy.clone(),
-        };
-        let mut run = Run::new(workflow.clone(), options).map_err(|error| error.to_string())?;
+        let mut run = Run::new(workflow.clone(), self.run_options(&about)).map_err(|error| error.to_string())?;
         let jobs = vec![Job::Start(Box::new(start.clone()))];
         let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
         let (stuck, answer) = (new.clone(), answer.clone());

@@ -3,8 +3,6 @@
 //! All of it is unsafe because SQLite calls it. What it may rely on: SQLite hands every call a file that [`open`] made, and
 //! stops after [`close`]; the names it hands over are strings with an end, and live as long as the file.
 
-#![expect(unsafe_code, reason = "SQLite calls it, and it calls SQLite")]
-
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

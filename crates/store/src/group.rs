@@ -7,6 +7,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
+use metrics::Histogram;
+
 use crate::{StoreError, Write, Written};
 
 /// Told what a write came to, on the thread that committed it. It must not block.
@@ -37,12 +39,19 @@ pub struct Group<B> {
     batch: Mutex<B>,
     /// The most writes in one transaction.
     limit: usize,
+    /// How many there were in each.
+    sizes: Histogram,
 }
 
 impl<B: Batch> Group<B> {
     /// Commits at most `limit` writes in one transaction.
     pub fn new(batch: B, limit: usize) -> Self {
-        Self { queue: Mutex::default(), batch: Mutex::new(batch), limit: limit.max(1) }
+        Self {
+            queue: Mutex::default(),
+            batch: Mutex::new(batch),
+            limit: limit.max(1),
+            sizes: metrics::histogram!("dacapo_commit_batch_size"),
+        }
     }
 
     fn take(&self) -> Vec<(Write, Done)> {
@@ -74,6 +83,7 @@ impl<B: Batch> Group<B> {
                 }
                 continue;
             }
+            self.sizes.record(writes.len() as f64);
             let answers = batch.commit(&writes);
             assert_eq!(answers.len(), writes.len(), "every write gets one answer");
             drop(batch);

@@ -56,3 +56,8 @@ pub use sweep::{Sweep, Swept};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The programs of the page for operators.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operate.md")]
+struct Operate;

@@ -4,12 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::Thread;
+use std::time::Instant;
 
 use dacapo_core::{Failure, Payload, panic_place};
 use tokio::task::AbortHandle;
+use tracing::{Instrument, Span};
 
 use crate::scope::Part;
-use crate::{Activity, ActivityBody, ActivityCtx, ActivityFuture};
+use crate::{Activity, ActivityBody, ActivityCtx, ActivityFuture, Meters};
 
 type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
 
@@ -37,6 +39,8 @@ pub struct Grip {
 /// Whoever comes first has the say: the attempt with its result, or somebody who gives up on it.
 struct State {
     done: Option<Done>,
+    /// Who counts it, and when it began.
+    meters: Option<(Arc<Meters>, Instant)>,
     task: Option<AbortHandle>,
     /// The thread on which it blocks.
     thread: Option<Thread>,
@@ -51,18 +55,18 @@ impl Attempt {
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
         let grip = Grip::new(ctx.clone(), Box::new(done));
-        let part = ctx.scope().code();
+        let (part, span) = (ctx.scope().code(), span(&ctx));
         let code = match activity.body() {
             ActivityBody::Async(body) => {
                 let body = body.clone();
                 let run: ActivityFuture = Box::pin(async move { body(ctx, input).await });
                 let code = Code { run, _part: part };
-                AttemptCode::Async(Box::pin(caught(code.run_to_end())))
+                AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span)))
             }
             ActivityBody::Blocking(body) => {
                 let (body, state) = (body.clone(), grip.state.clone());
                 let code = Code { run: move || body(ctx, input), _part: part };
-                AttemptCode::Blocking(Box::new(move || on_this_thread(&state, code)))
+                AttemptCode::Blocking(Box::new(move || span.in_scope(|| on_this_thread(&state, code))))
             }
         };
         Self { code, grip }
@@ -75,8 +79,16 @@ impl Attempt {
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
         let code = Code { run: future, _part: ctx.scope().code() };
+        let span = span(&ctx);
         let grip = Grip::new(ctx, Box::new(done));
-        Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()))), grip }
+        Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span))), grip }
+    }
+
+    /// Has these meters count it, once, when it is over or nobody wants to know any more.
+    #[must_use]
+    pub fn counted_by(self, meters: &Arc<Meters>) -> Self {
+        self.grip.lock().meters = Some((meters.clone(), Instant::now()));
+        self
     }
 
     /// A hold on it.
@@ -92,7 +104,7 @@ impl Attempt {
 
 impl Grip {
     fn new(ctx: ActivityCtx, done: Done) -> Self {
-        Self { ctx, state: Arc::new(Mutex::new(State { done: Some(done), task: None, thread: None })) }
+        Self { ctx, state: Arc::new(Mutex::new(State { done: Some(done), meters: None, task: None, thread: None })) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -101,10 +113,20 @@ impl Grip {
 
     /// The attempt came to this.
     pub fn finish(&self, result: Result<Payload, Failure>) {
-        let done = self.lock().done.take();
-        if let Some(done) = done {
+        if let Some(done) = self.take_done(Some(&result)) {
             done(result);
         }
+    }
+
+    /// Whoever comes first takes the say, and has the attempt counted.
+    fn take_done(&self, result: Option<&Result<Payload, Failure>>) -> Option<Done> {
+        let mut state = self.lock();
+        let (done, meters) = (state.done.take(), state.meters.take());
+        drop(state);
+        if let Some((meters, began)) = meters {
+            meters.attempt_over(began, result);
+        }
+        done
     }
 
     /// The task that runs it. If it was given up on meanwhile, the task ends.
@@ -180,8 +202,7 @@ impl Grip {
 
     /// What the attempt comes to is nobody's from now on.
     pub fn let_go(&self) {
-        let done = self.lock().done.take();
-        drop(done);
+        drop(self.take_done(None));
     }
 
     /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.
@@ -190,6 +211,22 @@ impl Grip {
         self.ctx.cancel(reason);
         self.interrupt();
     }
+}
+
+/// In which the code of an attempt runs. It belongs to no other: an attempt outlives whatever asked for it.
+fn span(ctx: &ActivityCtx) -> Span {
+    let info = ctx.info();
+    tracing::info_span!(
+        target: "dacapo",
+        parent: None,
+        "attempt",
+        activity = %info.activity,
+        activity_id = %info.activity_id,
+        attempt = info.attempt,
+        workflow_id = %info.workflow_id,
+        run_id = %info.run_id,
+        queue = %info.queue,
+    )
 }
 
 /// The code of an attempt and its part in the scope, in the order in which they are dropped.

@@ -14,6 +14,7 @@ mod attempts;
 mod ctx;
 mod deadlock;
 mod interrupt;
+mod meters;
 mod pool;
 mod registry;
 mod scope;
@@ -28,6 +29,7 @@ pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
 pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
 pub use interrupt::{Interrupt, StuckTurn};
+pub use meters::{Level, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
 pub use settings::{

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use dacapo_core::Name;
 
+use crate::{Level, meter};
+
 type Work = Box<dyn FnOnce() + Send>;
 
 /// When nothing was taken for so long although something waits, all threads are held.
@@ -55,6 +57,8 @@ struct Lane {
     running: usize,
     /// Each with how much had come before, over all lanes.
     work: VecDeque<(u64, Work)>,
+    /// How much waits and is being done, for whoever measures. None of what belongs to no queue.
+    shown: Option<(Level, Level)>,
 }
 
 /// A thread of a pool, for whoever watches over what it does.
@@ -83,7 +87,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Lane {
     fn new(queue: Option<Name>, places: usize) -> Self {
-        Self { queue, places, running: 0, work: VecDeque::new() }
+        let levels = |queue: &Name| (meter::TURNS_WAITING.level(&[queue]), meter::TURNS_PLAYING.level(&[queue]));
+        Self { shown: queue.as_ref().map(levels), queue, places, running: 0, work: VecDeque::new() }
+    }
+
+    fn change<R>(&mut self, change: impl FnOnce(&mut Self) -> R) -> R {
+        let result = change(self);
+        if let Some((waiting, playing)) = &mut self.shown {
+            waiting.set(self.work.len());
+            playing.set(self.running);
+        }
+        result
     }
 
     /// How much of its work could be done now.
@@ -102,8 +116,10 @@ impl State {
         let ready = self.lanes.iter().enumerate().filter(|(_, lane)| lane.ready() > 0);
         let (at, _) = ready.min_by_key(|(_, lane)| lane.work.front().map(|(came, _)| *came))?;
         let lane = &mut self.lanes[at];
-        let (_, work) = lane.work.pop_front()?;
-        lane.running += 1;
+        let (_, work) = lane.change(|lane| {
+            lane.running += 1;
+            lane.work.pop_front()
+        })?;
         self.taken += 1;
         Some((at, work))
     }
@@ -162,7 +178,7 @@ impl Shared {
                 return CURRENT.set(None);
             }
             if let Some(lane) = lane {
-                state.lanes[lane].running -= 1;
+                state.lanes[lane].change(|lane| lane.running -= 1);
             }
         }
         lock(&self.state).serving -= 1;
@@ -236,7 +252,7 @@ impl TurnPool {
         let came = state.came;
         state.came += 1;
         let at = queue.and_then(|queue| state.lanes.iter().position(|lane| lane.queue.as_ref() == Some(queue)));
-        state.lanes[at.unwrap_or(0)].work.push_back((came, Box::new(work)));
+        state.lanes[at.unwrap_or(0)].change(|lane| lane.work.push_back((came, Box::new(work))));
         let wakes_keeper = std::mem::take(&mut state.keeper_sleeps);
         drop(state);
         self.shared.came.notify_one();
@@ -249,7 +265,8 @@ impl TurnPool {
     pub fn close(&self) {
         let mut state = lock(&self.shared.state);
         state.closed = true;
-        let work: Vec<_> = state.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.work)).collect();
+        let work: Vec<_> =
+            state.lanes.iter_mut().map(|lane| lane.change(|lane| std::mem::take(&mut lane.work))).collect();
         drop(state);
         drop(work);
         self.shared.came.notify_all();
@@ -291,7 +308,7 @@ impl TurnThread {
         hold.abandoned = true;
         // Counted before the thread can see that it was abandoned, and leave.
         let mut state = lock(&self.shared.state);
-        state.lanes[lane].running -= 1;
+        state.lanes[lane].change(|lane| lane.running -= 1);
         state.serving -= 1;
         state.abandoned += 1;
         drop((state, hold));

@@ -12,20 +12,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{Entity, Health, Interrupt, QueueValues, TerminationId, Verdict, Wait, Zombies};
+use crate::{Entity, Health, Interrupt, Level, Meters, QueueValues, TerminationId, Verdict, Wait, Zombies, meter};
 
 /// What serves one queue.
 pub struct Worker {
     queue: Name,
     values: QueueValues,
-    zombies: Mutex<Zombies>,
+    meters: Arc<Meters>,
+    zombies: Mutex<Watched>,
+}
+
+/// Code that was asked to stop, and how much of it is told to whoever measures.
+struct Watched {
+    zombies: Zombies,
+    terminating: Level,
+    count: Level,
 }
 
 impl Worker {
     /// A worker for this queue, by these settings.
     pub fn new(queue: Name, values: QueueValues) -> Self {
-        let zombies = Mutex::new(Zombies::new(values.zombies()));
-        Self { queue, values, zombies }
+        let zombies = Mutex::new(Watched {
+            zombies: Zombies::new(values.zombies()),
+            terminating: meter::TERMINATING.level(&[&queue]),
+            count: meter::ZOMBIES.level(&[&queue]),
+        });
+        Self { meters: Arc::new(Meters::new(&queue)), queue, values, zombies }
     }
 
     /// Its queue.
@@ -38,13 +50,27 @@ impl Worker {
         &self.values
     }
 
-    fn zombies(&self) -> MutexGuard<'_, Zombies> {
+    /// What it counts and measures.
+    pub fn meters(&self) -> &Arc<Meters> {
+        &self.meters
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
         self.zombies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut Zombies) -> R) -> R {
+        let mut watched = self.watched();
+        let result = change(&mut watched.zombies);
+        let (terminating, count) = (watched.zombies.terminating(), watched.zombies.count());
+        watched.terminating.set(terminating);
+        watched.count.set(count);
+        result
     }
 
     /// Asks code to stop, now and again until it is [gone](Self::finished).
     pub fn terminate(&self, entity: Entity, code: Arc<dyn Interrupt>, reason: &str, now: Timestamp) -> TerminationId {
-        let (id, effects) = self.zombies().request(entity, code, reason, now);
+        let (id, effects) = self.change(|zombies| zombies.request(entity, code, reason, now));
         // Code that was only just asked is no zombie yet.
         let _ = effects.perform();
         id
@@ -52,30 +78,30 @@ impl Worker {
 
     /// The code has ended.
     pub fn finished(&self, id: TerminationId, now: Timestamp) {
-        let effects = self.zombies().finished(id, now);
+        let effects = self.change(|zombies| zombies.finished(id, now));
         // One less is never too many.
         let _ = effects.perform();
     }
 
     /// Does what is due by now.
     pub fn tick(&self, now: Timestamp) -> Verdict {
-        let effects = self.zombies().tick(now);
+        let effects = self.change(|zombies| zombies.tick(now));
         effects.perform()
     }
 
     /// When [`Self::tick`] has something to do.
     pub fn next(&self) -> Option<Timestamp> {
-        self.zombies().next()
+        self.watched().zombies.next()
     }
 
     /// How it is.
     pub fn health(&self) -> Health {
-        self.zombies().health()
+        self.watched().zombies.health()
     }
 
     /// Whether a shutdown that began then goes on waiting for code that was asked to stop.
     pub fn wait(&self, since: Timestamp, now: Timestamp) -> Wait {
-        self.zombies().wait(since, now)
+        self.watched().zombies.wait(since, now)
     }
 }
 

@@ -149,9 +149,17 @@ impl Zombies {
         self.count
     }
 
+    /// How many were asked to stop and still have time to.
+    pub fn terminating(&self) -> usize {
+        self.in_state(TerminationState::Terminating)
+    }
+
+    fn in_state(&self, state: TerminationState) -> usize {
+        self.under_way.values().filter(|target| target.termination.state() == state).count()
+    }
+
     /// How the queue is.
     pub fn health(&self) -> Health {
-        let in_state = |state| self.under_way.values().filter(|target| target.termination.state() == state).count();
         let entities = self.under_way.values().map(|target| Ailing {
             entity: target.entity.clone(),
             state: target.termination.state(),
@@ -161,8 +169,8 @@ impl Zombies {
         });
         Health {
             zombies: self.count,
-            leaked: in_state(TerminationState::Leaked),
-            terminating: in_state(TerminationState::Terminating),
+            leaked: self.in_state(TerminationState::Leaked),
+            terminating: self.terminating(),
             entities: entities.collect(),
         }
     }

@@ -8,7 +8,7 @@ use super::Finding;
 use crate::markdown;
 use crate::tree::Tree;
 
-const PAGES: &[&str] = &["ARCHITECTURE.md", "docs/semantics.md"];
+const PAGES: &[&str] = &["ARCHITECTURE.md", "docs/operate.md", "docs/semantics.md"];
 
 /// Roots of paths that are not ours.
 const FOREIGN: &[&str] = &["std", "alloc", "tokio", "futures", "proptest", "criterion", "temporal", "temporalio"];

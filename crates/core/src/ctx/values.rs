@@ -8,9 +8,10 @@ use crate::activation::History;
 use crate::command::{PatchMarker, SetState};
 use crate::job::Start;
 use crate::rng::{derive, mix};
-use crate::run::State;
+use crate::run::{Holder, Mode, State};
 use crate::{
-    CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp, ViolationKind,
+    CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp, UnitId,
+    ViolationKind,
 };
 
 /// Facts about the run.
@@ -49,6 +50,16 @@ impl Ctx {
             memo: state.facts().memo.clone(),
             search_attributes: state.facts().search_attributes.clone(),
         })
+    }
+
+    /// The unit that is running, if what it does now is done for the first time: none on replay, and none in the second
+    /// instance of a run that is played twice. For logs and metrics only: code must not decide by it.
+    #[track_caller]
+    pub fn first_time(&self) -> Option<UnitId> {
+        let state = self.shared.look(Location::caller())?;
+        // A question is asked once, however the run came to be what it is.
+        let replaying = state.replaying && Holder::of_thread().mode != Mode::Query;
+        (!replaying && !state.second).then(|| state.running_id())
     }
 
     /// 64 random bits, the same on every replay. Each unit has its own stream.

@@ -34,7 +34,7 @@ pub use shared::Reporter;
 pub use state::{Body, UnfinishedHandlers};
 pub use unit::UnitFuture;
 pub use watch::Watch;
-pub use workflow::{Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
+pub use workflow::{Aside, Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
@@ -66,8 +66,14 @@ pub struct Run {
     /// The round being played, in order.
     round: Vec<UnitKey>,
     /// A second instance, fed the same activations, that must decide the same.
-    twin: Option<Box<Run>>,
+    twin: Option<Box<Twin>>,
     poisoned: Option<Box<str>>,
+}
+
+/// The second instance, and whom its plays are no news to.
+struct Twin {
+    run: Run,
+    aside: Option<Aside>,
 }
 
 impl Run {
@@ -78,8 +84,11 @@ impl Run {
         }
         let twin = match options.double_play {
             true => {
+                let aside = options.aside.clone();
                 let options = RunOptions { double_play: false, reporter: None, ..options.clone() };
-                Some(Box::new(Self::new(workflow.clone(), options)?))
+                let run = Self::new(workflow.clone(), options)?;
+                run.shared.lock().second = true;
+                Some(Box::new(Twin { run, aside }))
             }
             false => None,
         };
@@ -271,7 +280,7 @@ impl Run {
 
     /// A handle for whoever watches over the run from another thread.
     pub fn watch(&self) -> Watch {
-        let twin = self.twin.as_ref().map(|twin| twin.shared.clone());
+        let twin = self.twin.as_ref().map(|twin| twin.run.shared.clone());
         Watch::new(self.shared.clone(), twin)
     }
 
@@ -293,6 +302,18 @@ impl Run {
             drop_quietly(item);
         }
         drop_quietly(old);
+    }
+}
+
+impl Twin {
+    fn play(&mut self, activation: Activation) -> Completion {
+        let _aside = self.aside.as_ref().map(|aside| aside());
+        self.run.play(activation)
+    }
+
+    fn evict(&mut self) {
+        let _aside = self.aside.as_ref().map(|aside| aside());
+        self.run.evict();
     }
 }
 

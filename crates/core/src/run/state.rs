@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) turn: u64,
     pub(crate) history: History,
     pub(crate) replaying: bool,
+    /// Whether this is the second instance of a run that is played twice.
+    pub(crate) second: bool,
     pub(crate) seed: u64,
     next_place: u32,
 
@@ -188,6 +190,7 @@ impl State {
             turn: 0,
             history: History::default(),
             replaying: false,
+            second: false,
             seed: 0,
             next_place: 0,
             units: SmallMap::new(),

@@ -1,5 +1,6 @@
 //! Workflows as the core knows them, and what a run is started with.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::panic::Location;
@@ -130,6 +131,10 @@ impl Default for Pins {
 /// Makes a policy of the user's own, one for each run.
 pub type OwnPolicy = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
+/// Called before the second play of an activation; what it gives is dropped when that play is over. What the second play
+/// does is no news, so whoever writes down what code says does not listen meanwhile.
+pub type Aside = Arc<dyn Fn() -> Box<dyn Any> + Send + Sync>;
+
 /// How a run is played in this process.
 #[derive(Clone)]
 pub struct RunOptions {
@@ -141,11 +146,19 @@ pub struct RunOptions {
     pub reporter: Option<Reporter>,
     /// The policy of runs that are pinned to one of the user's own.
     pub own_policy: Option<OwnPolicy>,
+    /// Told of every second play.
+    pub aside: Option<Aside>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { pins: Pins::default(), double_play: cfg!(debug_assertions), reporter: None, own_policy: None }
+        Self {
+            pins: Pins::default(),
+            double_play: cfg!(debug_assertions),
+            reporter: None,
+            own_policy: None,
+            aside: None,
+        }
     }
 }
 

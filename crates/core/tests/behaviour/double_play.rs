@@ -3,11 +3,13 @@
 
 #![allow(clippy::disallowed_types, reason = "these tests do what workflow code must not do")]
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use dacapo_core::{Ctx, Payload, Workflow};
+use dacapo_core::{Activation, Completion, Ctx, Job, Payload, Run, RunOptions, Signal, Start, Turn, Workflow};
 use dacapo_testkit::{Mode, Play, workflow};
 
 use crate::kit::*;
@@ -135,4 +137,71 @@ fn the_body_of_a_run_is_handed_out_once() {
     assert!(play.run().take_body(seq).is_none());
     play.play("resolve once = ran");
     assert_eq!(play.printed, "turn 0  [] run once\nturn 1  [] complete ran\n");
+}
+
+thread_local! {
+    static ASIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The moment in which the second play ends.
+struct Back;
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        ASIDE.set(false);
+    }
+}
+
+/// Says something when it is dropped.
+struct LastWords(Arc<Mutex<Vec<String>>>);
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push(format!("dropped, aside {}", ASIDE.get()));
+    }
+}
+
+/// Whoever listens to what code says hears each play once: the second one, and its end, are aside.
+#[test]
+fn the_second_play_is_aside() {
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let says = said.clone();
+    let workflow = Workflow::new("says", move |ctx: Ctx, _| {
+        let says = says.clone();
+        async move {
+            let _last = LastWords(says.clone());
+            let say = |word: &str| {
+                let first = ctx.first_time().map(|unit| unit.to_string());
+                says.lock().unwrap().push(format!("{word}, aside {}, first {first:?}", ASIDE.get()));
+            };
+            say("begun");
+            ctx.signal("go").await?;
+            say("gone on");
+            ctx.signal("never").await?;
+            Ok(Payload::empty())
+        }
+    });
+    let aside = Arc::new(|| {
+        ASIDE.set(true);
+        Box::new(Back) as Box<dyn std::any::Any>
+    });
+    let options = RunOptions { double_play: true, aside: Some(aside), ..RunOptions::default() };
+    let mut run = Run::new(workflow, options).unwrap();
+    let start = Job::Start(Box::new(Start { workflow: "says".into(), ..Start::default() }));
+    let go = Job::Signal(Box::new(Signal { name: "go".into(), ..Signal::default() }));
+    for (job, replaying) in [(start, true), (go, false)] {
+        let turn = Turn { jobs: vec![job], replaying, ..Turn::default() };
+        assert!(matches!(run.activate(Activation::Turn(turn)), Completion::Turn(_)));
+    }
+    assert_eq!(
+        said.lock().unwrap().split_off(0),
+        [
+            "begun, aside false, first None",
+            "begun, aside true, first None",
+            "gone on, aside false, first Some(\"[]\")",
+            "gone on, aside true, first None",
+        ]
+    );
+    drop(run);
+    assert_eq!(*said.lock().unwrap(), ["dropped, aside false", "dropped, aside true"]);
 }

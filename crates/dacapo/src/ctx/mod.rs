@@ -11,6 +11,7 @@ mod continued;
 mod external;
 mod handlers;
 mod local_call;
+mod log;
 mod n_of_m;
 mod nexus;
 mod phase;

@@ -272,6 +272,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Ctx::cell", "any value can be shared"),
     ("Ctx::now", "takes nothing"),
     ("Ctx::info", "takes nothing"),
+    ("Ctx::log", "a line is a line"),
     ("Ctx::random", "takes nothing"),
     ("Ctx::random_u64", "takes nothing"),
     ("Ctx::uuid", "takes nothing"),

@@ -6,6 +6,7 @@ mod calls;
 mod decoding;
 mod handlers;
 mod kit;
+mod logging;
 mod register;
 mod stateful;
 mod values;

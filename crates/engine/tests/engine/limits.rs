@@ -1,10 +1,12 @@
 //! Limits: payloads that are too large, mailboxes that are full, attempts that wait for a place.
 
 use dacapo_core::{Ctx, Payload};
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_engine::{ActivityState, EngineError, Options, RunId};
 use dacapo_testkit::Stage;
 
-use crate::kit::{Gate, Serve, completed, describe, options, over_every_cache_and_restart, payload, signal, stuck};
+use crate::kit::{
+    Gate, Serve, completed, describe, options, over_every_cache_and_restart, payload, signal, stuck, text,
+};
 
 fn waiting_for_go(first: &'static str) -> Options {
     options()
@@ -116,4 +118,32 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
     assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
     gate.open(Ok("".into()));
     assert_eq!(stage.result("a"), completed(""));
+}
+
+/// S3-42
+#[test]
+fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let stage = Stage::new(
+        options()
+            .workflow("many", |ctx: Ctx, _| async move {
+                let results = ctx.join((0..250).map(|n| ctx.activity("work", payload(n.to_string())))).await;
+                let done: Vec<String> =
+                    results.into_iter().map(|done| done.map(|done| text(&done))).collect::<Result<_, _>>()?;
+                let all: Vec<String> = (0..250).map(|n| n.to_string()).collect();
+                Ok(payload((done == all).to_string()))
+            })
+            .waiting("work", move |_, input| {
+                let pass = held.pass();
+                async move { pass.await.map(|_| input) }
+            }),
+    );
+    let states = |state| describe(&stage, "a").pending.iter().filter(|task| task.state == state).count();
+    stage.start("many", "a", "").unwrap();
+    stage.settle();
+    assert_eq!((states(ActivityState::Running), states(ActivityState::Ready)), (200, 50));
+    gate.open(Ok("".into()));
+    assert_eq!(stage.result("a"), completed("true"), "each has its result, in order");
+    assert_eq!(stage.attempts().made, 250);
 }

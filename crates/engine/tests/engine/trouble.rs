@@ -14,6 +14,7 @@ use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, since_start, status,
     stuck, text,
 };
+use crate::recorder::Recorder;
 
 /// A store that refuses some writes, or does them and says that nobody knows.
 struct Fragile {
@@ -164,6 +165,21 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
             }
         }
     }
+}
+
+/// The process lives on and can do nothing: whoever measures must see that.
+#[test]
+fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
+    let (store, recorder) = (Fragile::new(Trouble::UnknownBefore(1)), Recorder::default());
+    let stage = recorder.during(|| Stage::over(store.clone(), serving(&World::default())));
+    stage.wait(stage.engine().start(new())).unwrap();
+    assert_eq!(recorder.show(&["dacapo_stopped"]), "");
+    stage.advance(secs(30));
+    assert_eq!(recorder.show(&["dacapo_stopped"]), "dacapo_stopped 1\n");
+    store.is(Trouble::None);
+    let stage = recorder.during(|| stage.restart());
+    stage.settle();
+    assert_eq!(recorder.show(&["dacapo_stopped"]), "");
 }
 
 /// S4-13

@@ -1,6 +1,7 @@
 //! What a worker is made of, without a backend: settings, terminations and attempts.
 
 mod log;
+mod operate_page;
 mod pool;
 mod scope;
 mod settings;

@@ -1,0 +1,274 @@
+//! What is counted and measured: exact counts of exact stories.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use dacapo_core::{Ctx, Failure, Name, Payload};
+use dacapo_engine::{Cache, Options, RunId};
+use dacapo_sqlite::SqliteStore;
+use dacapo_testkit::{Stage, expect};
+use dacapo_worker::{TurnPool, all_meters};
+
+use crate::kit::{Gate, Serve, completed, every_second, options, payload, secs, signal};
+use crate::recorder::Recorder;
+
+fn tries() -> Options {
+    options()
+        .workflow("tries", |ctx: Ctx, _| async move {
+            let tried = ctx.activity("flaky", "").retry(every_second(2)).await?;
+            ctx.run("draw", || async { Ok(Payload::empty()) }).await?;
+            ctx.signal("go").await?;
+            Ok(tried)
+        })
+        .activity("flaky", |ctx, _| match ctx.info().attempt {
+            1 => Err(Failure::application("not yet")),
+            _ => Ok(payload("tried")),
+        })
+}
+
+fn story(cache: usize) -> Recorder {
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| Stage::new(tries().cache(Cache::AtMost(cache))));
+    stage.start("tries", "a", "").unwrap();
+    stage.advance(secs(1));
+    signal(&stage, "a", "go", "");
+    assert_eq!(stage.result("a"), completed("tried"));
+    recorder
+}
+
+#[test]
+fn a_run_that_stays_in_memory_is_hit_and_never_replayed() {
+    expect![[r#"
+        dacapo_attempt_seconds{queue=default} took 3
+        dacapo_attempts_total{queue=default,outcome=completed} 2
+        dacapo_attempts_total{queue=default,outcome=failed} 1
+        dacapo_cache_hits_total{queue=default} 3
+        dacapo_commit_seconds took 6
+        dacapo_turn_seconds{queue=default} took 4
+        dacapo_turns_total{queue=default} 4
+    "#]]
+    .assert_eq(&story(10_000).show(&[]));
+}
+
+/// Four turns: the second plays one again and waits in memory for its local work, the fourth plays three again.
+#[test]
+fn without_a_cache_turns_play_those_before_them_again() {
+    expect![[r#"
+        dacapo_attempt_seconds{queue=default} took 3
+        dacapo_attempts_total{queue=default,outcome=completed} 2
+        dacapo_attempts_total{queue=default,outcome=failed} 1
+        dacapo_cache_hits_total{queue=default} 1
+        dacapo_commit_seconds took 6
+        dacapo_replayed_turns_total{queue=default} 4
+        dacapo_replays_total{queue=default} 2
+        dacapo_turn_seconds{queue=default} took 4
+        dacapo_turns_total{queue=default} 4
+    "#]]
+    .assert_eq(&story(0).show(&[]));
+}
+
+/// Every way in which an attempt can be over is counted once.
+#[test]
+fn attempts_are_counted_by_how_they_ended() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let recorder = Recorder::default();
+    let serve = options()
+        .workflow("all", |ctx: Ctx, _| async move {
+            let once = || every_second(1);
+            let _ = ctx.activity("work", "ok").await;
+            let _ = ctx.activity("work", "").retry(once()).await;
+            let _ = ctx.activity("waits", "").retry(once()).start_to_close(secs(1)).await;
+            let _ = ctx.with_timeout(secs(1), ctx.activity("waits", "")).await;
+            let _ = ctx.local_activity("waits", "").retry(once()).start_to_close(secs(1)).await;
+            let _ = ctx.activity("asked", "").retry(once()).await;
+            ctx.activity("waits", "").await
+        })
+        .activity("work", |_, input| match input.data.is_empty() {
+            true => Err(Failure::application("no input")),
+            false => Ok(input),
+        })
+        .activity("asked", |_, _| Err(Failure::new(dacapo_core::FailureKind::Cancelled, "as asked")))
+        .waiting("waits", move |_, _| held.pass());
+    let stage = recorder.during(|| Stage::new(serve));
+    stage.start("all", "a", "").unwrap();
+    stage.advance(secs(10));
+    stage.wait(stage.engine().terminate(&RunId::of("a"), "enough")).unwrap();
+    stage.settle();
+    expect![[r#"
+        dacapo_attempt_seconds{queue=default} took 7
+        dacapo_attempts_total{queue=default,outcome=cancelled} 1
+        dacapo_attempts_total{queue=default,outcome=completed} 1
+        dacapo_attempts_total{queue=default,outcome=failed} 1
+        dacapo_attempts_total{queue=default,outcome=given_up} 2
+        dacapo_attempts_total{queue=default,outcome=timed_out} 2
+    "#]]
+    .assert_eq(&recorder.show(&["dacapo_attempts_total", "dacapo_attempt_seconds"]));
+    gate.open(Ok(Payload::empty()));
+    stage.settle();
+    let after = recorder.show(&["dacapo_attempts_total"]);
+    assert!(!after.contains("completed} 2"), "what was given up is not counted again: {after}");
+}
+
+/// A run is stuck from the first time that it cannot be played until it goes on.
+#[test]
+fn stuck_runs_go_up_and_down() {
+    let panics = || {
+        let mut options = options().workflow("steps", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            panic!("not today")
+        });
+        options.double_play = false;
+        options
+    };
+    let mends = options().workflow("steps", |ctx: Ctx, _| async move {
+        ctx.signal("go").await?;
+        Ok(payload("gone"))
+    });
+    const WATCHED: [&str; 2] = ["dacapo_parked_total", "dacapo_stuck_runs"];
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| Stage::new(panics()));
+    for id in ["a", "b"] {
+        stage.start("steps", id, "").unwrap();
+    }
+    assert_eq!(recorder.show(&WATCHED), "");
+    signal(&stage, "a", "go", "");
+    signal(&stage, "b", "go", "");
+    stage.settle();
+    let two = "dacapo_parked_total{queue=default} 2\ndacapo_stuck_runs{queue=default} 2\n";
+    assert_eq!(recorder.show(&WATCHED), two);
+    stage.advance(secs(1));
+    let still = "dacapo_parked_total{queue=default} 4\ndacapo_stuck_runs{queue=default} 2\n";
+    assert_eq!(recorder.show(&WATCHED), still, "tried again, and stuck as before");
+    stage.wait(stage.engine().terminate(&RunId::of("b"), "enough")).unwrap();
+    stage.settle();
+    assert!(recorder.show(&WATCHED).ends_with("stuck_runs{queue=default} 1\n"));
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| stage.redeploy(panics()));
+    stage.settle();
+    let again = "dacapo_parked_total{queue=default} 1\ndacapo_stuck_runs{queue=default} 1\n";
+    assert_eq!(recorder.show(&WATCHED), again, "the next process tries it at once");
+    let stage = recorder.during(|| stage.redeploy(mends));
+    assert_eq!(stage.result("a"), completed("gone"));
+    assert_eq!(recorder.show(&WATCHED), "dacapo_parked_total{queue=default} 1\n");
+}
+
+/// S3-29, S3-32
+#[test]
+fn zombies_are_measured_when_they_become_one_and_when_they_end() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let serve = options()
+        .workflow("tries", |ctx: Ctx, _| async move {
+            let call = ctx.activity("stuck", "").start_to_close(Duration::from_millis(100)).retry(every_second(1));
+            let _ = call.await;
+            Ok(Payload::empty())
+        })
+        .waiting("stuck", move |_, _| held.pass());
+    const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_terminating", "dacapo_zombies"];
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| Stage::new(serve));
+    stage.deafen("stuck");
+    stage.start("tries", "a", "").unwrap();
+    stage.settle();
+    assert_eq!(recorder.show(&WATCHED), "dacapo_activities_running{queue=default} 1\n");
+    stage.advance(Duration::from_millis(100));
+    assert_eq!(recorder.show(&WATCHED), "dacapo_terminating{queue=default} 1\n");
+    stage.advance(Duration::from_millis(9_999));
+    assert_eq!(recorder.show(&WATCHED), "dacapo_terminating{queue=default} 1\n");
+    stage.advance(Duration::from_millis(1));
+    assert_eq!(recorder.show(&WATCHED), "dacapo_zombies{queue=default} 1\n");
+    gate.open(Ok(payload("late")));
+    stage.settle();
+    assert_eq!(recorder.show(&WATCHED), "");
+}
+
+/// What waits for a place, what has one, and what nobody serves.
+#[test]
+fn activities_that_wait_are_measured_and_go_with_their_engine() {
+    const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_activities_unserved", "dacapo_activities_waiting"];
+    let gate = Gate::default();
+    let held = gate.clone();
+    let mut serve = options()
+        .workflow("many", |ctx: Ctx, _| async move {
+            let unserved = ctx.activity("elsewhere", "");
+            ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
+            drop(unserved);
+            Ok(Payload::empty())
+        })
+        .waiting("work", move |_, _| held.pass());
+    serve.queue("default").max_concurrent_activities = 2;
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| Stage::new(serve));
+    stage.start("many", "a", "").unwrap();
+    stage.settle();
+    expect![[r#"
+        dacapo_activities_running{queue=default} 2
+        dacapo_activities_unserved{queue=default} 1
+        dacapo_activities_waiting{queue=default} 3
+    "#]]
+    .assert_eq(&recorder.show(&WATCHED));
+    let other = Recorder::default();
+    let stage = other.during(|| stage.restart());
+    assert_eq!(recorder.show(&WATCHED), "", "an engine that is gone has nothing");
+    gate.open(Ok(Payload::empty()));
+    assert_eq!(stage.result("a"), completed(""));
+    assert_eq!(other.show(&WATCHED), "");
+}
+
+/// A pool knows best how many turns wait.
+#[test]
+fn turns_that_wait_for_a_thread_are_measured() {
+    const WATCHED: [&str; 2] = ["dacapo_turns_playing", "dacapo_turns_waiting"];
+    let recorder = Recorder::default();
+    let queue = Name::from("slow");
+    let pool = recorder.during(|| TurnPool::new(1, [(queue.clone(), 1)]).unwrap());
+    let (go, goes) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    let goes = Arc::new(std::sync::Mutex::new(goes));
+    for turn in 0..3 {
+        let (goes, tell) = (goes.clone(), tell.clone());
+        pool.submit(Some(&queue), move || {
+            tell.send(turn).unwrap();
+            let _ = goes.lock().unwrap().recv();
+        });
+    }
+    assert_eq!(told.recv(), Ok(0));
+    expect![[r#"
+        dacapo_turns_playing{queue=slow} 1
+        dacapo_turns_waiting{queue=slow} 2
+    "#]]
+    .assert_eq(&recorder.show(&WATCHED));
+    go.send(()).unwrap();
+    assert_eq!(told.recv(), Ok(1));
+    pool.close();
+    assert_eq!(recorder.show(&WATCHED), "dacapo_turns_playing{queue=slow} 1\n", "what was dropped waits no more");
+}
+
+/// The table names what there is, and nothing else; over a file, because only there are writes committed in groups.
+#[test]
+fn every_meter_is_in_the_table_and_described() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| {
+        let store = SqliteStore::open(dir.path().join("runs.db").to_str().unwrap()).unwrap();
+        let pool = TurnPool::new(1, [(Name::from("default"), 1)]).unwrap();
+        drop(pool);
+        Stage::over(Arc::new(store), tries())
+    });
+    stage.start("tries", "a", "").unwrap();
+    stage.advance(secs(1));
+    let mut names: Vec<&str> = all_meters().map(|meter| meter.name).collect();
+    names.sort_unstable();
+    assert_eq!(recorder.names(), names);
+    let described = recorder.described();
+    for meter in all_meters() {
+        let (unit, about) = &described[meter.name];
+        assert_eq!(
+            (unit.unwrap().as_str() == "seconds", about.as_str()),
+            (meter.name.ends_with("_seconds"), meter.about)
+        );
+    }
+    assert_eq!(described.len(), names.len());
+    assert!(recorder.show(&["dacapo_commit_batch_size"]).starts_with("dacapo_commit_batch_size took "));
+}

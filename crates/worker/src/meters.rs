@@ -1,0 +1,238 @@
+//! What is counted and measured, for whatever recorder of the `metrics` facade the program installs.
+//!
+//! Every meter is a row of one table, which `docs/operate.md` shows. Handles are made once, when a worker is, so that a turn
+//! formats and looks up nothing; a recorder that is installed after that hears nothing. Where there is none, a handle is an
+//! empty pointer.
+
+use std::fmt;
+use std::time::Instant;
+
+use dacapo_core::{Failure, FailureKind, Payload};
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level as Importance, Metadata, Unit};
+
+/// One thing that is counted or measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// Its name.
+    pub name: &'static str,
+    /// How it behaves.
+    pub kind: MeterKind,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it is, in a sentence.
+    pub about: &'static str,
+}
+
+/// How a meter behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterKind {
+    /// It only rises.
+    Counter,
+    /// It says how many there are now.
+    Gauge,
+    /// It takes numbers whose spread is of interest.
+    Histogram,
+    /// The same, and the numbers are seconds.
+    Seconds,
+}
+
+impl fmt::Display for MeterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+            Self::Seconds => "histogram, seconds",
+        })
+    }
+}
+
+macro_rules! meters {
+    ($($row:ident: $kind:ident $name:literal [$($label:literal)*] $about:literal;)*) => {
+        $(
+            #[doc = $about]
+            pub const $row: Meter =
+                Meter { name: $name, kind: MeterKind::$kind, labels: &[$($label),*], about: $about };
+        )*
+
+        /// The table.
+        const TABLE: &[Meter] = &[$($row),*];
+    };
+}
+
+/// All meters, by name.
+pub mod meter {
+    use super::{Meter, MeterKind};
+
+    meters! {
+        TURNS: Counter "dacapo_turns_total" ["queue"] "Turns that were played for the first time, with those that failed.";
+        TURN_SECONDS: Seconds "dacapo_turn_seconds" ["queue"] "How long the code of such a turn took.";
+        TURNS_WAITING: Gauge "dacapo_turns_waiting" ["queue"] "Turns that wait for a thread.";
+        TURNS_PLAYING: Gauge "dacapo_turns_playing" ["queue"] "Turns that have one, without those that were given up on.";
+        ACTIVITIES_WAITING: Gauge "dacapo_activities_waiting" ["queue"] "Activities that are ready and wait for a place.";
+        ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities that have one.";
+        ACTIVITIES_UNSERVED: Gauge "dacapo_activities_unserved" ["queue"] "Activities that wait because this program does not serve their type.";
+        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, or `given_up` because nobody wanted to know any more.";
+        ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue"] "How long an attempt took, until it was over or given up.";
+        COMMIT_SECONDS: Seconds "dacapo_commit_seconds" [] "How long a write took from its submission until it was durable or refused.";
+        COMMIT_BATCH_SIZE: Histogram "dacapo_commit_batch_size" [] "How many writes shared one transaction.";
+        CACHE_HITS: Counter "dacapo_cache_hits_total" ["queue"] "Plays that found their run in memory.";
+        REPLAYS: Counter "dacapo_replays_total" ["queue"] "Plays that had to load their run and to play its recorded turns again.";
+        REPLAYED_TURNS: Counter "dacapo_replayed_turns_total" ["queue"] "Recorded turns that were played again.";
+        RUNS_IN_MEMORY: Gauge "dacapo_runs_in_memory" [] "Runs that are in memory.";
+        PARKED: Counter "dacapo_parked_total" ["queue"] "How often a run could not be played and was parked.";
+        STUCK_RUNS: Gauge "dacapo_stuck_runs" ["queue"] "Runs that are parked, or are being tried again and have not gone on yet.";
+        DEADLOCKS: Counter "dacapo_deadlocks_total" ["queue"] "Turns that did not return in time.";
+        TERMINATING: Gauge "dacapo_terminating" ["queue"] "Code that was asked to stop and still has time to.";
+        ZOMBIES: Gauge "dacapo_zombies" ["queue"] "Code that was asked to stop, has had its time and runs on.";
+        STOPPED: Gauge "dacapo_stopped" [] "1 once the engine has stopped because of its store; the process has to be started again.";
+    }
+
+    pub(super) const fn all() -> &'static [Meter] {
+        TABLE
+    }
+}
+
+/// The table of meters.
+pub fn all_meters() -> impl Iterator<Item = &'static Meter> {
+    meter::all().iter()
+}
+
+/// Tells the recorder what all the meters are.
+pub fn describe_meters() {
+    metrics::with_recorder(|recorder| {
+        for Meter { name, kind, about, .. } in all_meters().copied() {
+            match kind {
+                MeterKind::Counter => recorder.describe_counter(name.into(), Some(Unit::Count), about.into()),
+                MeterKind::Gauge => recorder.describe_gauge(name.into(), Some(Unit::Count), about.into()),
+                MeterKind::Histogram => recorder.describe_histogram(name.into(), Some(Unit::Count), about.into()),
+                MeterKind::Seconds => recorder.describe_histogram(name.into(), Some(Unit::Seconds), about.into()),
+            }
+        }
+    });
+}
+
+const METADATA: Metadata<'static> = Metadata::new("dacapo", Importance::INFO, Some(module_path!()));
+
+impl Meter {
+    fn key(&self, values: &[&str]) -> Key {
+        assert_eq!(self.labels.len(), values.len(), "every label of a meter has a value");
+        let label = |(name, value): (&&'static str, &&str)| Label::new(*name, (*value).to_owned());
+        Key::from_parts(self.name, self.labels.iter().zip(values).map(label).collect::<Vec<_>>())
+    }
+
+    /// A handle on it as a counter, with these values of its labels.
+    pub fn counter(&self, values: &[&str]) -> Counter {
+        metrics::with_recorder(|recorder| recorder.register_counter(&self.key(values), &METADATA))
+    }
+
+    /// The same as a histogram.
+    pub fn histogram(&self, values: &[&str]) -> Histogram {
+        metrics::with_recorder(|recorder| recorder.register_histogram(&self.key(values), &METADATA))
+    }
+
+    /// A part in it as a gauge.
+    pub fn level(&self, values: &[&str]) -> Level {
+        Level { gauge: metrics::with_recorder(|recorder| recorder.register_gauge(&self.key(values), &METADATA)), at: 0 }
+    }
+}
+
+/// A part in a gauge. What several say of one gauge adds up, and goes with whoever said it.
+pub struct Level {
+    gauge: Gauge,
+    at: usize,
+}
+
+impl Level {
+    /// There are so many now.
+    pub fn set(&mut self, now: usize) {
+        if now > self.at {
+            self.gauge.increment((now - self.at) as f64);
+        } else if now < self.at {
+            self.gauge.decrement((self.at - now) as f64);
+        }
+        self.at = now;
+    }
+
+    /// Another part in the same gauge, which stands for one.
+    pub fn one_more(&self) -> Self {
+        let mut one = Self { gauge: self.gauge.clone(), at: 0 };
+        one.set(1);
+        one
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl fmt::Debug for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Level").field(&self.at).finish()
+    }
+}
+
+/// What one queue counts and measures, beside the gauges of those who know how many there are.
+pub struct Meters {
+    /// [`meter::TURNS`]
+    pub turns: Counter,
+    /// [`meter::TURN_SECONDS`]
+    pub turn_seconds: Histogram,
+    /// [`meter::CACHE_HITS`]
+    pub cache_hits: Counter,
+    /// [`meter::REPLAYS`]
+    pub replays: Counter,
+    /// [`meter::REPLAYED_TURNS`]
+    pub replayed_turns: Counter,
+    /// [`meter::PARKED`]
+    pub parked: Counter,
+    /// [`meter::STUCK_RUNS`]
+    pub stuck_runs: Level,
+    /// [`meter::DEADLOCKS`]
+    pub deadlocks: Counter,
+    completed: Counter,
+    failed: Counter,
+    timed_out: Counter,
+    cancelled: Counter,
+    given_up: Counter,
+    attempt_seconds: Histogram,
+}
+
+impl Meters {
+    /// The meters of this queue.
+    pub fn new(queue: &str) -> Self {
+        let counter = |meter: Meter| meter.counter(&[queue]);
+        let attempts = |outcome| meter::ATTEMPTS.counter(&[queue, outcome]);
+        Self {
+            turns: counter(meter::TURNS),
+            turn_seconds: meter::TURN_SECONDS.histogram(&[queue]),
+            cache_hits: counter(meter::CACHE_HITS),
+            replays: counter(meter::REPLAYS),
+            replayed_turns: counter(meter::REPLAYED_TURNS),
+            parked: counter(meter::PARKED),
+            stuck_runs: meter::STUCK_RUNS.level(&[queue]),
+            deadlocks: counter(meter::DEADLOCKS),
+            completed: attempts("completed"),
+            failed: attempts("failed"),
+            timed_out: attempts("timed_out"),
+            cancelled: attempts("cancelled"),
+            given_up: attempts("given_up"),
+            attempt_seconds: meter::ATTEMPT_SECONDS.histogram(&[queue]),
+        }
+    }
+
+    /// An attempt that began then is over; none if nobody wants to know what it comes to.
+    pub(crate) fn attempt_over(&self, began: Instant, result: Option<&Result<Payload, Failure>>) {
+        let outcome = match result.map(|result| result.as_ref().map_err(|failure| &failure.kind)) {
+            None => &self.given_up,
+            Some(Ok(_)) => &self.completed,
+            Some(Err(FailureKind::Timeout(_))) => &self.timed_out,
+            Some(Err(FailureKind::Cancelled)) => &self.cancelled,
+            Some(Err(_)) => &self.failed,
+        };
+        outcome.increment(1);
+        self.attempt_seconds.record(began.elapsed());
+    }
+}
