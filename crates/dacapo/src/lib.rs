@@ -72,8 +72,8 @@ pub use dacapo_engine::{ActivityState, Description, EngineError, Flaw, PendingAc
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{
-    ActivityCtx, ActivityInfo, Ailing, AppSettings, Effective, Health, QueueSettings, Registry, RegistryError,
-    SettingErrors,
+    ActivityCtx, ActivityInfo, Ailing, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry,
+    RegistryError, SettingErrors, TokenError,
 };
 pub use durations::{days, hours, millis, mins, secs};
 pub use json::{decode, encode};

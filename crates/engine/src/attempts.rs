@@ -15,7 +15,7 @@ use crate::inner::Inner;
 use crate::live::{About, Arrival};
 use crate::loud;
 use crate::retry::pause_after;
-use crate::timers::Due;
+use crate::timers::{AlarmNo, Due};
 use crate::translate::encode;
 
 impl Task {
@@ -81,22 +81,31 @@ impl Inner {
             }
         };
         let ctx = ActivityCtx::new(info(&task, now), Arc::new(heartbeats));
+        let seen = ctx.clone();
         let attempt = Attempt::new(activity, ctx, task.command.input.clone(), move |result| {
-            if let Some(this) = this.upgrade() {
-                this.attempt_done(run, seq, number, result);
+            let Some(this) = this.upgrade() else { return };
+            match seen.is_left_to_others(&result) {
+                true => this.attempt_left(run, seq, number),
+                false => this.attempt_done(run, seq, number, result),
             }
         });
         let attempt = attempt.counted_by(self.worker(task.queue()).meters());
-        let timeouts = &task.command.timeouts;
-        let limits =
-            [(timeouts.start_to_close, TimeoutKind::StartToClose), (timeouts.heartbeat, TimeoutKind::Heartbeat)];
-        let alarm = |(timeout, kind): (Option<Duration>, _)| {
-            let due = Due::Attempt { run, seq, attempt: number, kind };
-            timeout.map(|timeout| self.own_timer(now.after(timeout), due))
-        };
-        let alarms = limits.into_iter().filter_map(alarm).collect();
+        let alarms = self.set_alarms(run, &task, now, now);
         self.desk().hold(run, seq, number, &attempt.grip(), alarms);
         self.host.attempt(attempt);
+    }
+
+    /// Sets the timeouts of an attempt that began then and was heard of then.
+    fn set_alarms(&self, run: RunNo, task: &Task, began: Timestamp, heard: Timestamp) -> Vec<AlarmNo> {
+        let (seq, attempt, timeouts) = (task.command.seq, task.attempt, &task.command.timeouts);
+        let limits = [
+            (began, timeouts.start_to_close, TimeoutKind::StartToClose),
+            (heard, timeouts.heartbeat, TimeoutKind::Heartbeat),
+        ];
+        let alarm = |(since, timeout, kind): (Timestamp, Option<Duration>, _)| {
+            timeout.map(|timeout| self.own_timer(since.after(timeout), Due::Attempt { run, seq, attempt, kind }))
+        };
+        limits.into_iter().filter_map(alarm).collect()
     }
 
     /// An activity waits for a program that serves its type. The run says so; it is not its fault.
@@ -121,7 +130,7 @@ impl Inner {
     }
 
     /// An attempt came to this.
-    fn attempt_done(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, result: Result<Payload, Failure>) {
+    pub(crate) fn attempt_done(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, result: Result<Payload, Failure>) {
         let result = fitting(result, self.options.payload_limit);
         let mut desk = self.desk();
         let Some((task, attempting)) = desk.attempting(run, seq, attempt) else { return };
@@ -144,7 +153,7 @@ impl Inner {
                     desk.wait(run, seq, at);
                     let write = desk.get(run, seq).map(|task| attempt_write(task, at));
                     drop(desk);
-                    self.try_again(run, seq, at, write);
+                    self.try_again(run, seq, at, write, drop);
                 }
                 Judged::Over(why) => {
                     let task = desk.remove(run, seq);
@@ -157,17 +166,28 @@ impl Inner {
         self.drained();
     }
 
-    fn try_again(self: &Arc<Self>, run: RunNo, seq: Seq, at: Timestamp, write: Option<AttemptWrite>) {
+    /// Notes an attempt that failed, and sets the clock for the next. `tell` is told when that is durable.
+    pub(crate) fn try_again(
+        self: &Arc<Self>,
+        run: RunNo,
+        seq: Seq,
+        at: Timestamp,
+        write: Option<AttemptWrite>,
+        tell: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
         let Some(write) = write else { return };
         let attempt = write.attempt;
         self.later(move |this| {
-            this.submit(Write::Attempt(Box::new(write)), move |this, result| match result {
-                // It is over, or its run is.
-                Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
-                // A note that could not be written costs the count of an attempt, and not the attempt.
-                Ok(_) | Err(_) => {
-                    this.own_timer(at, Due::Task { run, seq, attempt });
+            this.submit(Write::Attempt(Box::new(write)), move |this, result| {
+                match &result {
+                    // It is over, or its run is.
+                    Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
+                    // A note that could not be written costs the count of an attempt, and not the attempt.
+                    Ok(_) | Err(_) => {
+                        this.own_timer(at, Due::Task { run, seq, attempt });
+                    }
                 }
+                tell(result.map(drop));
             });
         });
     }
@@ -220,7 +240,7 @@ impl Inner {
         let mut desk = self.desk();
         let Some(task) = desk.get(run, seq) else { return false };
         let begins = match task.state {
-            TaskState::Running(_) | TaskState::Waiting { .. } => true,
+            TaskState::Running(_) | TaskState::Outside(_) | TaskState::Waiting { .. } => true,
             // An earlier process left it, and nothing keeps it from beginning now.
             TaskState::Ready => task.attempt > 1 || desk.has_place(task.queue()),
             TaskState::Unserved => false,
@@ -268,7 +288,7 @@ impl Inner {
 
     /// An attempt reports its progress. The first report is stored at once, later ones at most once in a while; of those
     /// that come in between the last one counts.
-    fn heartbeat(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, details: Payload) {
+    pub(crate) fn heartbeat(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32, details: Payload) {
         let now = self.host.now();
         let mut desk = self.desk();
         let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) else { return };
@@ -277,12 +297,12 @@ impl Inner {
         let pause = pause_between_reports(task, self.worker(task.queue()).values());
         let due = attempting.stored.map(|stored| stored.after(pause));
         match due.filter(|due| *due > now) {
-            None => self.store_report(task, attempting, now),
-            Some(_) if attempting.unstored => task.state = TaskState::Running(attempting),
+            None => self.store_report(run, task, attempting, now),
+            Some(_) if attempting.unstored => task.set_attempting(attempting),
             Some(due) => {
                 attempting.unstored = true;
                 attempting.alarms.push(self.own_timer(due, Due::Report { run, seq, attempt }));
-                task.state = TaskState::Running(attempting);
+                task.set_attempting(attempting);
             }
         }
     }
@@ -292,24 +312,33 @@ impl Inner {
         let now = self.host.now();
         let mut desk = self.desk();
         if let Some((task, attempting)) = desk.attempting(run, seq, attempt) {
-            self.store_report(task, attempting, now);
+            self.store_report(run, task, attempting, now);
         }
     }
 
-    fn store_report(self: &Arc<Self>, task: &mut Task, mut attempting: Attempting, now: Timestamp) {
+    fn store_report(self: &Arc<Self>, run: RunNo, task: &mut Task, mut attempting: Attempting, now: Timestamp) {
         attempting.stored = Some(now);
         attempting.unstored = false;
-        task.state = TaskState::Running(attempting);
-        let write = Write::Attempt(Box::new(attempt_write(task, now)));
-        self.later(move |this| this.submit(write, |_, _| {}));
+        task.set_attempting(attempting);
+        let (seq, attempt, write) = (task.command.seq, task.attempt, attempt_write(task, now));
+        self.later(move |this| {
+            // As it stands by then: the attempt may have been left to somebody outside, or another may be next.
+            let task = this.desk().get(run, seq).cloned();
+            let write = match &task {
+                Some(task) if task.attempt == attempt => attempt_write(task, now),
+                Some(_) => return,
+                None => write,
+            };
+            this.submit(Write::Attempt(Box::new(write)), |_, _| {});
+        });
     }
 
     /// A workflow no longer wants an activity.
     pub(crate) fn cancel_task(self: &Arc<Self>, run: RunNo, seq: Seq, waits: bool) {
         let reason = "the workflow no longer wants it";
         let mut desk = self.desk();
-        let running = desk.get(run, seq).is_some_and(|task| matches!(task.state, TaskState::Running(_)));
-        if waits && running {
+        let runs = desk.get(run, seq).is_some_and(|task| task.attempting().is_some());
+        if waits && runs {
             let task = desk.get_mut(run, seq).expect("the task was just seen");
             task.cancelled = Some(reason.to_owned());
             let grip = task.grip();
@@ -333,10 +362,20 @@ impl Inner {
     /// Takes over a task that an earlier process left.
     pub(crate) fn adopt(self: &Arc<Self>, row: &TaskRow) -> Result<(), StoreError> {
         let Some(task) = self.read_task(row)? else { return Ok(()) };
-        let waits = matches!(task.state, TaskState::Waiting { .. });
-        self.desk().add(row.run, task);
-        if waits {
-            self.own_timer(row.ready, Due::Task { run: row.run, seq: row.seq, attempt: row.attempt });
+        let (run, seq) = (row.run, row.seq);
+        match task.state {
+            TaskState::Waiting { until } => {
+                self.own_timer(until, Due::Task { run, seq, attempt: task.attempt });
+                self.desk().add(run, task);
+            }
+            TaskState::Outside(ref attempting) => {
+                let (began, heard) = (attempting.started, attempting.last_heartbeat);
+                let alarms = self.set_alarms(run, &task, began, heard);
+                let mut attempting = attempting.clone();
+                attempting.alarms = alarms;
+                self.desk().add(run, Task { state: TaskState::Outside(attempting), ..task });
+            }
+            TaskState::Ready | TaskState::Running(_) | TaskState::Unserved => self.desk().add(run, task),
         }
         Ok(())
     }
@@ -354,9 +393,12 @@ impl Inner {
             tracing::error!(run = %row.run, task = ?row.no, "the command behind a task cannot be read");
             return Ok(None);
         };
-        let state = match row.ready > self.host.now() {
-            true => TaskState::Waiting { until: row.ready },
-            false => TaskState::Ready,
+        let now = self.host.now();
+        let state = match row.outside {
+            // Nobody could report while nobody served, so its silence begins now.
+            Some(began) => TaskState::Outside(Attempting { last_heartbeat: now, ..Attempting::since(began) }),
+            None if row.ready > now => TaskState::Waiting { until: row.ready },
+            None => TaskState::Ready,
         };
         Ok(Some(Task {
             no: row.no,
@@ -380,13 +422,13 @@ fn pause_between_reports(task: &Task, values: &QueueValues) -> Duration {
     pause.min(values.max_heartbeat_throttle_interval)
 }
 
-enum Judged {
+pub(crate) enum Judged {
     Again(Timestamp),
     Over(RetryState),
 }
 
 /// Whether a failed attempt is followed by another.
-fn judge(task: &Task, failure: &Failure, now: Timestamp) -> Judged {
+pub(crate) fn judge(task: &Task, failure: &Failure, now: Timestamp) -> Judged {
     if task.cancelled.is_some() {
         return Judged::Over(RetryState::CancelRequested);
     }
@@ -406,13 +448,14 @@ fn judge(task: &Task, failure: &Failure, now: Timestamp) -> Judged {
     }
 }
 
-fn attempt_write(task: &Task, ready: Timestamp) -> AttemptWrite {
+pub(crate) fn attempt_write(task: &Task, ready: Timestamp) -> AttemptWrite {
     AttemptWrite {
         task: task.no,
         attempt: task.attempt,
         ready,
         holder: None,
         strikes: 0,
+        outside: task.outside(),
         failure: task.failure.as_ref().map(encode),
         details: task.details.as_ref().map(encode),
     }

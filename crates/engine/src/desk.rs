@@ -4,9 +4,10 @@
 //!            a place is free            it failed, and is worth another try
 //!   Ready ──────────────────▶ Running ──────────────────────────────────────▶ Waiting ──▶ Ready
 //!     │                          │
-//!     │ nobody serves its type   └──▶ gone: its outcome is on its way to the run
-//!     ▼
-//!   Unserved
+//!     │ nobody serves its type   ├──▶ gone: its outcome is on its way to the run
+//!     ▼                          │
+//!   Unserved                     └──▶ Outside ──▶ gone, or Waiting
+//!             somebody else completes it          if they say so, or its time is over
 //! ```
 //!
 //! Tasks are rows of the store; the desk holds all of those that are pending, so that nothing has to be claimed or polled.
@@ -47,11 +48,13 @@ pub(crate) enum TaskState {
     },
     Ready,
     Running(Attempting),
+    /// Its code has ended, and somebody outside says how the attempt ends. It takes no place.
+    Outside(Attempting),
     /// Its queue is served here, its type is not.
     Unserved,
 }
 
-/// An attempt that runs.
+/// An attempt that runs, here or outside.
 #[derive(Clone)]
 pub(crate) struct Attempting {
     pub(crate) grip: Option<Grip>,
@@ -63,6 +66,46 @@ pub(crate) struct Attempting {
     pub(crate) unstored: bool,
     /// Its timeouts.
     pub(crate) alarms: Vec<AlarmNo>,
+    /// Whether its code has left it to somebody outside, and that is about to be noted.
+    pub(crate) leaves: bool,
+}
+
+impl Attempting {
+    /// An attempt that began then.
+    pub(crate) fn since(started: Timestamp) -> Self {
+        Self {
+            grip: None,
+            started,
+            last_heartbeat: started,
+            stored: None,
+            unstored: false,
+            alarms: Vec::new(),
+            leaves: false,
+        }
+    }
+}
+
+impl Task {
+    /// The attempt that runs, here or outside.
+    pub(crate) fn attempting(&self) -> Option<&Attempting> {
+        match &self.state {
+            TaskState::Running(attempting) | TaskState::Outside(attempting) => Some(attempting),
+            TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved => None,
+        }
+    }
+
+    /// The same attempt, about which something else is known now.
+    pub(crate) fn set_attempting(&mut self, now: Attempting) {
+        if let TaskState::Running(attempting) | TaskState::Outside(attempting) = &mut self.state {
+            *attempting = now;
+        }
+    }
+
+    /// When the attempt began that somebody outside completes.
+    pub(crate) fn outside(&self) -> Option<Timestamp> {
+        let is_outside = |attempting: &&Attempting| attempting.leaves || matches!(self.state, TaskState::Outside(_));
+        self.attempting().filter(is_outside).map(|attempting| attempting.started)
+    }
 }
 
 type Key = (RunNo, Seq);
@@ -145,12 +188,19 @@ impl Desk {
     /// A task that runs this very attempt.
     pub(crate) fn attempting(&mut self, run: RunNo, seq: Seq, attempt: u32) -> Option<(&mut Task, Attempting)> {
         let task = self.tasks.get_mut(&(run, seq)).filter(|task| task.attempt == attempt)?;
-        match &task.state {
-            TaskState::Running(attempting) => {
-                let attempting = attempting.clone();
-                Some((task, attempting))
-            }
-            _ => None,
+        let attempting = task.attempting()?.clone();
+        Some((task, attempting))
+    }
+
+    /// An attempt is left to somebody outside, and that is noted: its place is free.
+    pub(crate) fn leave(&mut self, run: RunNo, seq: Seq, attempt: u32) {
+        if let Some((task, mut attempting)) = self.attempting(run, seq, attempt)
+            && task.is_running()
+        {
+            attempting.leaves = false;
+            task.state = TaskState::Outside(attempting);
+            let queue = task.queue().clone();
+            Self::make_place(&mut self.lanes, &queue);
         }
     }
 
@@ -170,6 +220,7 @@ impl Desk {
             lane.change(|lane| match task.state {
                 TaskState::Running(_) => lane.running -= 1,
                 TaskState::Unserved => lane.unserved -= 1,
+                TaskState::Outside(_) => {}
                 TaskState::Waiting { .. } | TaskState::Ready => drop(lane.ready.remove(&(task.priority, task.no))),
             });
         }
@@ -220,15 +271,7 @@ impl Desk {
             lane.ready.pop_first()
         })?;
         let task = self.tasks.get_mut(&key)?;
-        let attempting = Attempting {
-            grip: None,
-            started: now,
-            last_heartbeat: now,
-            stored: None,
-            unstored: false,
-            alarms: Vec::new(),
-        };
-        task.state = TaskState::Running(attempting);
+        task.state = TaskState::Running(Attempting::since(now));
         Some((key.0, task.clone()))
     }
 
@@ -250,7 +293,7 @@ impl Desk {
         if let Some((task, mut attempting)) = self.attempting(run, seq, attempt) {
             attempting.grip = Some(grip.clone());
             attempting.alarms = alarms;
-            task.state = TaskState::Running(attempting);
+            task.set_attempting(attempting);
         }
     }
 
@@ -294,6 +337,8 @@ pub enum ActivityState {
     Ready,
     /// It is being tried.
     Running,
+    /// Its code has ended, and somebody outside completes it by its token.
+    Outside,
     /// Nobody here serves its type.
     Unserved,
 }
@@ -305,6 +350,7 @@ impl fmt::Display for ActivityState {
             Self::Waiting => "waits for its next attempt",
             Self::Ready => "ready",
             Self::Running => "running",
+            Self::Outside => "somebody outside completes it",
             Self::Unserved => "no activity of this type is served here",
         })
     }
@@ -351,6 +397,9 @@ impl PendingActivity {
             TaskState::Unserved => (ActivityState::Unserved, None, None, None),
             TaskState::Running(attempting) => {
                 (ActivityState::Running, Some(attempting.started), None, Some(attempting.last_heartbeat))
+            }
+            TaskState::Outside(attempting) => {
+                (ActivityState::Outside, Some(attempting.started), None, Some(attempting.last_heartbeat))
             }
         };
         Self {

@@ -2,6 +2,7 @@
 
 use dacapo_core::{Failure, Name};
 use dacapo_store::{Refused, Status, StoreError};
+use dacapo_worker::TokenError;
 use thiserror::Error;
 
 /// Why the engine did not do what it was asked. Nothing was changed, unless the variant says otherwise.
@@ -78,6 +79,24 @@ pub enum EngineError {
         workflow_id: Name,
         /// The id asked for.
         activity_id: Name,
+    },
+    /// A text that is no completion token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The token is that of an earlier attempt, which failed or took too long meanwhile.
+    #[error(
+        "this is the token of attempt {attempt} of activity {activity_id:?} of workflow id {workflow_id:?}, which counts no more: \
+         attempt {current} is the one that counts, and has a token of its own"
+    )]
+    OldToken {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The activity's id.
+        activity_id: Name,
+        /// The attempt that the token names.
+        attempt: u32,
+        /// The attempt that counts.
+        current: u32,
     },
     /// The promise was resolved before.
     #[error("promise {0:?} was resolved before; the first resolution holds")]

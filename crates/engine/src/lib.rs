@@ -28,6 +28,7 @@ mod look;
 mod loud;
 mod new_run;
 mod options;
+mod outside;
 mod park;
 mod picks;
 mod play;

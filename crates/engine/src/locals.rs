@@ -176,11 +176,11 @@ impl Inner {
         let ctx = ActivityCtx::new(info(&about, &work, now), Arc::new(|_| {}));
         let this = Arc::downgrade(self);
         let work = Arc::new(work);
-        let (for_done, about_done) = (work.clone(), about);
+        let (for_done, about_done, seen) = (work.clone(), about, ctx.clone());
         let done = move |result: Result<Payload, Failure>| {
-            if let Some(this) = this.upgrade() {
-                this.local_done(run, &about_done, &for_done, result);
-            }
+            let Some(this) = this.upgrade() else { return };
+            let result = if seen.is_left_to_others(&result) { Err(not_outside()) } else { result };
+            this.local_done(run, &about_done, &for_done, result);
         };
         let attempt = match input {
             Some(input) => match self.options.registry.find_activity(&work.name) {
@@ -314,6 +314,12 @@ impl Inner {
             }
         }
     }
+}
+
+/// Local work is in no row of its own that somebody could complete.
+fn not_outside() -> Failure {
+    let words = "a local activity cannot be completed by somebody outside: call it with `ctx.call`";
+    Failure::application(words).typed("NotOutside").not_retryable()
 }
 
 fn info(about: &About, work: &Work, now: Timestamp) -> ActivityInfo {

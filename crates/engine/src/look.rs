@@ -106,18 +106,22 @@ impl Reader {
         let Some(record) = record else { return Ok(None) };
         let command = record.commands.get(task.position as usize).map(|command| &command.kind);
         let Some(dacapo_core::CommandKind::Activity(command)) = command else { return Ok(None) };
+        let (state, next_attempt) = match task.outside {
+            Some(_) => (ActivityState::Outside, None),
+            None => (ActivityState::Pending, Some(task.ready)),
+        };
         Ok(Some(PendingActivity {
             seq: task.seq,
             id: command.id.to_string().into(),
             activity: command.activity.clone(),
             queue: task.queue.clone(),
-            state: ActivityState::Pending,
+            state,
             attempt: task.attempt,
             attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
             priority: task.priority,
             scheduled: record.now,
-            started: None,
-            next_attempt: Some(task.ready),
+            started: task.outside,
+            next_attempt,
             last_heartbeat: None,
             details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
             last_failure: task.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),

@@ -10,6 +10,7 @@ use dacapo_store::{NewMail, Posted, Refused, RunFilter, RunNo, RunRow, Status, S
 use tokio::sync::oneshot;
 
 use crate::answered::{Answered, update_key};
+use crate::desk::Task;
 use crate::inner::{Inner, outcome_of};
 use crate::live::Ask;
 use crate::start::check_name;
@@ -127,11 +128,25 @@ impl Engine {
             self.inner.check_size("the result of an activity", payload)?;
         }
         let row = self.open_row(of)?;
-        let missing =
-            || EngineError::NoSuchActivity { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() };
-        let task = self.inner.desk().find(row.no, &activity_id).cloned().ok_or_else(missing)?;
+        let task = self.inner.desk().find(row.no, &activity_id).cloned();
+        let task = task.ok_or_else(|| self.no_such_activity(&row, &activity_id))?;
+        self.end_activity(&row, &task, result, RetryState::NonRetryableFailure).await
+    }
+
+    pub(crate) fn no_such_activity(&self, row: &RunRow, activity_id: &Name) -> EngineError {
+        EngineError::NoSuchActivity { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() }
+    }
+
+    /// Ends a pending activity with what came from outside.
+    pub(crate) async fn end_activity(
+        &self,
+        row: &RunRow,
+        task: &Task,
+        result: Result<Payload, Failure>,
+        why: RetryState,
+    ) -> Result<(), EngineError> {
         let seq = task.command.seq;
-        let outcome = task.outcome(result, RetryState::NonRetryableFailure);
+        let outcome = task.outcome(result, why);
         let job = encode(Job::Resolve { seq, resolution: Resolution::Activity(outcome) });
         let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: self.inner.host.now(), job };
         match self.inner.write(Write::Post { run: row.no, mail, ended: Some(task.no) }).await {
@@ -139,8 +154,10 @@ impl Engine {
                 self.inner.cancel_task(row.no, seq, false);
                 Ok(())
             }
-            Err(StoreError::Refused(Refused::NoSuchTask)) => Err(missing()),
-            Err(error) => Err(named(error, &row)),
+            Err(StoreError::Refused(Refused::NoSuchTask)) => {
+                Err(self.no_such_activity(row, &task.command.id.to_string().into()))
+            }
+            Err(error) => Err(named(error, row)),
         }
     }
 

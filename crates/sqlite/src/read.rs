@@ -17,7 +17,8 @@ use crate::trouble::{corrupt, trouble};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-const TASK: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details";
+const TASK: &str =
+    "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details, outside";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
 const MAIL: &str = "no, run, key, sent, job, taken, outcome";
 
@@ -182,6 +183,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow> {
             holder: row.get::<_, Option<i64>>(10)?.map(NodeNo),
             failure: row.get(11)?,
             details: row.get(12)?,
+            outside: row.get::<_, Option<i64>>(13)?.map(time),
         })
     };
     read().map_err(trouble)

@@ -239,11 +239,12 @@ impl Rows for Tables<'_> {
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
-        let sql =
-            "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, failure = ?, details = ? WHERE no = ?";
+        let sql = "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, outside = ?, failure = ?, details = ? \
+             WHERE no = ?";
         let (holder, ready) = (attempt.holder.map(|holder| holder.0), moment(attempt.ready));
-        let row =
-            params![attempt.attempt, ready, holder, attempt.strikes, attempt.failure, attempt.details, attempt.task.0];
+        let outside = attempt.outside.map(moment);
+        let AttemptWrite { task, attempt, strikes, failure, details, .. } = attempt;
+        let row = params![attempt, ready, holder, strikes, outside, failure, details, task.0];
         Ok(self.execute(sql, row)? == 1)
     }
 

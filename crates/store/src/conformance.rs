@@ -499,6 +499,7 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
         ready: at(9),
         holder: Some(NODE),
         strikes: 1,
+        outside: Some(at(8)),
         failure: Some(vec![4]),
         details: Some(vec![5]),
     };
@@ -506,6 +507,11 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
     let row = store.tasks_of(run).unwrap().remove(0);
     assert_eq!((row.attempt, row.ready, row.holder, row.strikes), (2, at(9), Some(NODE), 1));
     assert_eq!((row.failure, row.details), (Some(vec![4]), Some(vec![5])));
+    assert_eq!(row.outside, Some(at(8)), "somebody outside completes it");
+    let retried = AttemptWrite { attempt: 3, outside: None, ..attempt.clone() };
+    write(store, Write::Attempt(Box::new(retried))).unwrap();
+    let row = store.tasks_of(run).unwrap().remove(0);
+    assert_eq!((row.attempt, row.outside), (3, None), "the next attempt is to be made");
     commit(store, TurnWrite { ended_tasks: vec![written.tasks[0]], ..turn(run, 1) }).unwrap();
     assert_eq!(store.tasks_of(run).unwrap().len(), 1);
     let gone = AttemptWrite { task: TaskNo(written.tasks[0].0), ..attempt };

@@ -255,6 +255,7 @@ impl Rows for Tables {
             position: task.position,
             attempt: 1,
             strikes: 0,
+            outside: None,
             holder: None,
             failure: None,
             details: None,
@@ -280,7 +281,7 @@ impl Rows for Tables {
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let Some(row) = self.tasks.get_mut(&attempt.task) else { return Ok(false) };
         (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, attempt.holder);
-        row.strikes = attempt.strikes;
+        (row.strikes, row.outside) = (attempt.strikes, attempt.outside);
         (row.failure, row.details) = (attempt.failure.clone(), attempt.details.clone());
         Ok(true)
     }

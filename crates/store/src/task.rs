@@ -42,6 +42,8 @@ pub struct TaskRow {
     pub attempt: u32,
     /// How often an attempt was started and never heard of again.
     pub strikes: u32,
+    /// When the attempt began that somebody outside completes; none if an attempt is to be made.
+    pub outside: Option<Timestamp>,
     /// The node that tries it now.
     pub holder: Option<NodeNo>,
     /// How the last attempt failed, encoded.

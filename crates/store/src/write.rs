@@ -221,6 +221,8 @@ pub struct AttemptWrite {
     pub holder: Option<NodeNo>,
     /// How often an attempt was started and never heard of again.
     pub strikes: u32,
+    /// When the attempt began that somebody outside completes; none if an attempt is to be made.
+    pub outside: Option<Timestamp>,
     /// How it failed, encoded.
     pub failure: Option<Vec<u8>>,
     /// What it reported of its progress, encoded.

@@ -296,6 +296,24 @@ impl Kit {
         }
     }
 
+    /// Completes the attempt of a completion token, or lets it fail.
+    pub fn complete<T: Serialize>(&mut self, token: &str, result: Result<T, Failure>) -> Result<(), Error> {
+        let (deaths, token) = (self.deaths.len(), token.to_owned());
+        let result = result.map(|value| dacapo::encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
+        let answer = self.insist(move |app| {
+            let (engine, token, result) = (app.engine().clone(), token.clone(), result.clone());
+            async move { Ok(engine.complete(&token, result).await?) }
+        });
+        self.settle();
+        match answer {
+            // Then it was this very call, whose answer died with its process.
+            Err(Error::Engine(
+                EngineError::NoSuchActivity { .. } | EngineError::OldToken { .. } | EngineError::Closed { .. },
+            )) if self.deaths.len() > deaths => Ok(()),
+            answer => answer,
+        }
+    }
+
     /// Ends a run at once.
     pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{CommandKind, Job, Name, Seq, Transcript};
-use dacapo_engine::{Reader, RunId};
+use dacapo_engine::{ActivityState, Reader, RunId};
 use dacapo_store::Store;
 use dacapo_worker::ActivityInfo;
 
@@ -62,6 +62,8 @@ impl Ledger {
                 (Ok(history), Ok(described)) => {
                     let pending = described.pending.iter().find(|pending| pending.id == *id);
                     match pending {
+                        // One that somebody outside completes is not made again.
+                        Some(pending) if pending.state == ActivityState::Outside => Some(u64::from(pending.attempt)),
                         Some(pending) => Some(u64::from(pending.attempt - 1)),
                         // What was resolved, or is not wanted any more, is not tried again.
                         None => (!is_open_local_work(&history, id)).then_some(entry.made - entry.lost),

@@ -98,6 +98,40 @@ fn attempts_go_on_counting_after_a_crash() {
     });
 }
 
+/// The number of the last attempt that was left to somebody outside, and its token.
+#[derive(Default)]
+struct Left(std::sync::Mutex<(u32, String)>);
+
+/// Leaves its attempts to others.
+fn leaves_to_others(left: &Arc<Left>) -> Activity {
+    let left = left.clone();
+    Activity::new("double", move |ctx, _| {
+        *left.0.lock().unwrap() = (ctx.info().attempt, ctx.completion_token());
+        async move { Err(ctx.complete_later()) }
+    })
+}
+
+/// The attempt that is left to others is made again only if that was not noted; its token is the same then. A failure
+/// from outside counts once, and so does a result.
+#[test]
+fn what_somebody_outside_completes_is_completed_once_wherever_it_crashes() {
+    sweep(|kit| {
+        let left = Arc::new(Left::default());
+        kit.serve(leaves_to_others(&left));
+        let run = kit.start(two_steps, 3);
+        let (first, token) = left.0.lock().unwrap().clone();
+        kit.complete::<u64>(&token, Err(Failure::application("not yet"))).unwrap();
+        kit.advance(secs(5));
+        let (second, token) = left.0.lock().unwrap().clone();
+        assert_eq!((first, second), (1, 2));
+        kit.complete(&token, Ok(6)).unwrap();
+        let (third, token) = left.0.lock().unwrap().clone();
+        assert_eq!(third, 1, "the second step");
+        kit.complete(&token, Ok(12)).unwrap();
+        assert_eq!(kit.result(&run), Ok(12));
+    });
+}
+
 #[test]
 fn the_progress_that_was_stored_is_handed_to_the_attempt_after_the_crash() {
     let mut kit = Kit::new();

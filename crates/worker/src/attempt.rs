@@ -124,7 +124,7 @@ impl Grip {
         let (done, meters) = (state.done.take(), state.meters.take());
         drop(state);
         if let Some((meters, began)) = meters {
-            meters.attempt_over(began, result);
+            meters.attempt_over(began, result, result.is_some_and(|result| self.ctx.is_left_to_others(result)));
         }
         done
     }

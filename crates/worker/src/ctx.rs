@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use dacapo_core::{Cancelled, Name, Payload, Timestamp};
+use dacapo_core::{Cancelled, Failure, Name, Payload, Timestamp};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::CompletionToken;
 use crate::scope::Scope;
 
 /// Takes the progress that an attempt reports.
@@ -48,12 +50,23 @@ struct Inner {
     heartbeats: Heartbeats,
     cancelled: watch::Sender<Option<Cancelled>>,
     scope: Arc<Scope>,
+    /// Whether its code asked for somebody outside to complete it.
+    later: AtomicBool,
 }
+
+/// The type of what [`ActivityCtx::complete_later`] gives.
+const LATER: &str = "CompleteLater";
 
 impl ActivityCtx {
     /// The ctx of an attempt that begins now.
     pub fn new(info: ActivityInfo, heartbeats: Heartbeats) -> Self {
-        Self(Arc::new(Inner { info, heartbeats, cancelled: watch::Sender::new(None), scope: Arc::default() }))
+        Self(Arc::new(Inner {
+            info,
+            heartbeats,
+            cancelled: watch::Sender::new(None),
+            scope: Arc::default(),
+            later: AtomicBool::new(false),
+        }))
     }
 
     /// A ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless activity,
@@ -73,6 +86,27 @@ impl ActivityCtx {
     pub fn idempotency_key(&self) -> String {
         let ActivityInfo { workflow_id, run_id, activity_id, .. } = &self.0.info;
         format!("{workflow_id}/{run_id}/{activity_id}")
+    }
+
+    /// Names this very attempt. Whoever has it can complete the attempt, let it fail, or report its progress, with the
+    /// calls of the client that take one, even while its code runs. A later attempt has another.
+    pub fn completion_token(&self) -> String {
+        let ActivityInfo { workflow_id, run_id, activity_id, attempt, .. } = self.0.info.clone();
+        CompletionToken { workflow_id, run_id, activity_id, attempt }.to_string()
+    }
+
+    /// Says that somebody outside completes this attempt, by its [token](Self::completion_token): return what this gives as
+    /// the error, `return Err(ctx.complete_later())`. The attempt gives up its place and is not made again when the process
+    /// is restarted. Its timeouts go on counting from its beginning: set one, for somebody outside may forget.
+    pub fn complete_later(&self) -> Failure {
+        self.0.later.store(true, Ordering::Relaxed);
+        Failure::application("somebody outside completes this activity, by its token").typed(LATER).not_retryable()
+    }
+
+    /// Whether the attempt that came to this is completed by somebody outside.
+    pub fn is_left_to_others(&self, result: &Result<Payload, Failure>) -> bool {
+        let says_so = |failure: &Failure| failure.type_name.as_ref().is_some_and(|name| *name == LATER);
+        self.0.later.load(Ordering::Relaxed) && result.as_ref().is_err_and(|failure| failure.chain().any(says_so))
     }
 
     /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt. An error says

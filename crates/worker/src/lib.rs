@@ -20,6 +20,7 @@ mod registry;
 mod scope;
 mod settings;
 mod termination;
+mod token;
 mod worker;
 mod zombies;
 
@@ -37,5 +38,6 @@ pub use settings::{
     SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
 };
 pub use termination::{Act, Termination, TerminationState};
+pub use token::{CompletionToken, TokenError};
 pub use worker::Worker;
 pub use zombies::{Ailing, Effects, Entity, EntityKind, Health, TerminationId, Verdict, Wait, Zombies};

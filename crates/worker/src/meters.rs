@@ -72,7 +72,7 @@ pub mod meter {
         ACTIVITIES_WAITING: Gauge "dacapo_activities_waiting" ["queue"] "Activities that are ready and wait for a place.";
         ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities that have one.";
         ACTIVITIES_UNSERVED: Gauge "dacapo_activities_unserved" ["queue"] "Activities that wait because this program does not serve their type.";
-        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, or `given_up` because nobody wanted to know any more.";
+        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to somebody outside, or `given_up` because nobody wanted to know any more.";
         ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue"] "How long an attempt took, until it was over or given up.";
         COMMIT_SECONDS: Seconds "dacapo_commit_seconds" [] "How long a write took from its submission until it was durable or refused.";
         COMMIT_BATCH_SIZE: Histogram "dacapo_commit_batch_size" [] "How many writes shared one transaction.";
@@ -197,6 +197,7 @@ pub struct Meters {
     timed_out: Counter,
     cancelled: Counter,
     given_up: Counter,
+    left: Counter,
     attempt_seconds: Histogram,
 }
 
@@ -219,13 +220,15 @@ impl Meters {
             timed_out: attempts("timed_out"),
             cancelled: attempts("cancelled"),
             given_up: attempts("given_up"),
+            left: attempts("left"),
             attempt_seconds: meter::ATTEMPT_SECONDS.histogram(&[queue]),
         }
     }
 
-    /// An attempt that began then is over; none if nobody wants to know what it comes to.
-    pub(crate) fn attempt_over(&self, began: Instant, result: Option<&Result<Payload, Failure>>) {
+    /// An attempt that began then is over, or is left to others; none if nobody wants to know what it comes to.
+    pub(crate) fn attempt_over(&self, began: Instant, result: Option<&Result<Payload, Failure>>, is_left: bool) {
         let outcome = match result.map(|result| result.as_ref().map_err(|failure| &failure.kind)) {
+            Some(Err(_)) if is_left => &self.left,
             None => &self.given_up,
             Some(Ok(_)) => &self.completed,
             Some(Err(FailureKind::Timeout(_))) => &self.timed_out,

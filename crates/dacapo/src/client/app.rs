@@ -6,13 +6,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use dacapo_core::Name;
+use dacapo_core::{Cancelled, Failure, Name};
 use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, force_exit_after};
 use dacapo_worker::{Effective, Health};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
-use crate::{WorkflowFn, WorkflowType};
+use crate::{WorkflowFn, WorkflowType, encode};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
 /// shut down or the last clone is gone. What was committed stays, and the next process goes on from there.
@@ -61,11 +62,7 @@ impl App {
 
     /// Starts a workflow that is known by its name only. Several arguments are several values.
     pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
-        StartCall::new(
-            self.clone(),
-            workflow.into_name(),
-            input.into_iter().map(|value| crate::encode(&value)).collect(),
-        )
+        StartCall::new(self.clone(), workflow.into_name(), input.into_iter().map(|value| encode(&value)).collect())
     }
 
     /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
@@ -85,6 +82,25 @@ impl App {
     /// A handle on the open run of this workflow id, or the last, which is known to come to an `O`.
     pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
         Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
+    }
+
+    /// Completes the attempt of this [token](crate::ActivityCtx::completion_token) with a result. It is durable when this
+    /// answers. A token whose attempt was followed by another is refused.
+    pub async fn complete<T: Serialize + ?Sized>(&self, token: &str, result: &T) -> crate::Result<()> {
+        let result = encode(result).map_err(Error::value)?;
+        Ok(self.engine().complete(token, Ok(result)).await?)
+    }
+
+    /// Lets the attempt of this token fail: its activity is tried again by its retry policy, or fails as well.
+    pub async fn fail(&self, token: &str, failure: impl Into<Failure>) -> crate::Result<()> {
+        Ok(self.engine().complete(token, Err(failure.into())).await?)
+    }
+
+    /// Reports that somebody is at work on the attempt of this token, and how far they are: its heartbeat timeout begins
+    /// anew, and the next attempt would be handed the report. Says why the attempt is no longer wanted, if it is not.
+    pub async fn heartbeat<T: Serialize + ?Sized>(&self, token: &str, details: &T) -> crate::Result<Option<Cancelled>> {
+        let details = encode(details).map_err(Error::value)?;
+        Ok(self.engine().heartbeat(token, details).await?)
     }
 
     /// Takes the closed runs of a file that [`Runs::export`] wrote. They can be listed, described and asked from then on.

@@ -8,7 +8,7 @@ use dacapo::prelude::*;
 use dacapo::{AppSettings, Conflict, Dacapo, Filter, Handle, QueueSettings};
 use serde_json::{Value, json};
 
-use crate::scene::{CONSENT, LEVEL, NUDGE, RAISE, Scene, doomed, large, long, sample, words};
+use crate::scene::{CONSENT, LEVEL, NUDGE, RAISE, Scene, doomed, large, long, sample, token, words};
 
 type Said = Pin<Box<dyn Future<Output = String> + Send>>;
 
@@ -168,6 +168,18 @@ fn talking() -> Vec<Row> {
             s.open.complete_activity("x", &large()).await),
         row!("Handle::fail_activity", "no id", "an activity id is empty", s =>
             s.open.fail_activity("", Failure::application("no")).await),
+        row!("App::complete", "a text that is no token", "no completion token", s => s.app.complete("x", &1).await),
+        row!("App::complete", "a damaged token", "damaged", s => s.app.complete("dcpt100", &1).await),
+        row!("App::complete", "a token of nobody", "no run of", s => s.app.complete(&token("nobody"), &1).await),
+        row!("App::complete", "a token of an activity that is over", "has no activity", s =>
+            s.app.complete(&s.token().await, &1).await),
+        row!("App::complete", "a large result", "the limit is 10000", s =>
+            s.app.complete(&s.token().await, &large()).await),
+        row!("App::fail", "a text that is no token", "no completion token", s =>
+            s.app.fail("", Failure::application("no")).await),
+        row!("App::heartbeat", "a token of nobody", "no run of", s => s.app.heartbeat(&token("nobody"), &1).await),
+        row!("App::heartbeat", "a large report", "the limit is 10000", s =>
+            s.app.heartbeat(&s.token().await, &large()).await),
         row!("Handle::cancel", "nobody", "no run of", s => s.nobody.cancel("").await),
         row!("Handle::cancel", "a closed run", "is completed", s => s.closed.cancel("").await),
         row!("Handle::terminate", "nobody", "no run of", s => s.nobody.terminate("").await),

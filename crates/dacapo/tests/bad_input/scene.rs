@@ -1,7 +1,7 @@
 //! A program with one open run, one closed run, and calls that go wrong.
 
 use dacapo::prelude::*;
-use dacapo::{Dacapo, Description, Error, Filter, Handle};
+use dacapo::{CompletionToken, Dacapo, Description, Error, Filter, Handle};
 use serde_json::Value;
 
 pub(crate) const NUDGE: Signal<u64> = Signal::new("nudge");
@@ -59,6 +59,13 @@ impl Scene {
         Self { app, open, closed, nobody }
     }
 
+    /// The token of an activity that the open run does not have.
+    pub(crate) async fn token(&self) -> String {
+        let run_id = self.open.describe().await.unwrap().run_id;
+        let workflow_id = "open".into();
+        CompletionToken { workflow_id, run_id, activity_id: "x".into(), attempt: 1 }.to_string()
+    }
+
     /// All that the store says of every run.
     pub(crate) async fn all(&self) -> Vec<(Description, dacapo::core::Transcript)> {
         let page = self.app.runs().list(&Filter::all(), 1_000).await.unwrap();
@@ -69,6 +76,12 @@ impl Scene {
         }
         all
     }
+}
+
+/// The token of an activity of this workflow id, in a run that is not there.
+pub(crate) fn token(workflow_id: &'static str) -> String {
+    let (run_id, activity_id) = ("run".into(), "x".into());
+    CompletionToken { workflow_id: workflow_id.into(), run_id, activity_id, attempt: 1 }.to_string()
 }
 
 /// The words of an error, wherever it is found.

@@ -27,6 +27,7 @@ mod resetting;
 mod retention;
 mod starting;
 mod threads;
+mod tokens;
 mod traces;
 mod trouble;
 mod turns;

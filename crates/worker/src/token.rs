@@ -1,0 +1,115 @@
+//! Completion tokens: by one, somebody outside says how an attempt ended, maybe long after its code has returned.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dacapo_core::Name;
+use thiserror::Error;
+
+/// Which attempt of which activity. Its text is opaque, of letters and digits only, and good for a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletionToken {
+    /// The workflow id of the run that asked for the activity.
+    pub workflow_id: Name,
+    /// The run id.
+    pub run_id: Name,
+    /// The activity's id within the run.
+    pub activity_id: Name,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+}
+
+/// A text that is no completion token.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It was never one.
+    #[error(
+        "this is no completion token: it does not begin with {PREFIX:?}; pass on what `ctx.completion_token()` gave"
+    )]
+    Foreign,
+    /// It was one before it was shortened or changed.
+    #[error("this completion token is damaged: pass on what `ctx.completion_token()` gave, whole and unchanged")]
+    Damaged,
+}
+
+/// Says what it is, and in which form.
+const PREFIX: &str = "dcpt1";
+
+impl fmt::Display for CompletionToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = self.attempt.to_be_bytes().to_vec();
+        for name in [&self.workflow_id, &self.run_id, &self.activity_id] {
+            bytes.extend(u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes());
+            bytes.extend(name.as_bytes());
+        }
+        bytes.extend(checksum(&bytes).to_be_bytes());
+        f.write_str(PREFIX)?;
+        bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for CompletionToken {
+    type Err = TokenError;
+
+    fn from_str(text: &str) -> Result<Self, TokenError> {
+        let digits = text.strip_prefix(PREFIX).ok_or(TokenError::Foreign)?;
+        read(digits).ok_or(TokenError::Damaged)
+    }
+}
+
+fn read(digits: &str) -> Option<CompletionToken> {
+    let nibbles: Vec<u32> = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
+    let (pairs, odd) = nibbles.as_chunks::<2>();
+    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| u8::try_from(high * 16 + low).ok()).collect::<Option<_>>()?;
+    let (content, sum) = bytes.split_last_chunk::<4>()?;
+    if !odd.is_empty() || checksum(content) != u32::from_be_bytes(*sum) {
+        return None;
+    }
+    let (attempt, mut rest) = content.split_first_chunk::<4>()?;
+    let mut names = [const { Name::from_static("") }; 3];
+    for name in &mut names {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let (text, after) = after.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        *name = std::str::from_utf8(text).ok()?.to_owned().into();
+        rest = after;
+    }
+    let [workflow_id, run_id, activity_id] = names;
+    let attempt = u32::from_be_bytes(*attempt);
+    rest.is_empty().then_some(CompletionToken { workflow_id, run_id, activity_id, attempt })
+}
+
+/// FNV-1a: tells a token that was cut or mistyped, and keeps nobody from making one.
+fn checksum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_comes_back_from_its_text_and_no_other_text_is_one() {
+        let token = CompletionToken {
+            workflow_id: "order/ä 42".into(),
+            run_id: "run-1".into(),
+            activity_id: "".into(),
+            attempt: 7,
+        };
+        let text = token.to_string();
+        assert!(text.chars().all(|letter| letter.is_ascii_alphanumeric()), "{text}");
+        assert_eq!(text.parse(), Ok(token));
+        for foreign in ["", "hello", "DCPT1"] {
+            assert_eq!(foreign.parse::<CompletionToken>(), Err(TokenError::Foreign), "{foreign}");
+        }
+        for end in PREFIX.len()..text.len() {
+            assert_eq!(text[..end].parse::<CompletionToken>(), Err(TokenError::Damaged), "{end}");
+            let mut changed = text.clone();
+            let digit = if &text[end..=end] == "0" { "1" } else { "0" };
+            changed.replace_range(end..=end, digit);
+            assert_eq!(changed.parse::<CompletionToken>(), Err(TokenError::Damaged), "{changed}");
+            changed.replace_range(end..=end, "ö");
+            assert_eq!(changed.parse::<CompletionToken>(), Err(TokenError::Damaged), "{changed}");
+        }
+    }
+}
