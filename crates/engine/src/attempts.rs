@@ -14,6 +14,7 @@ use crate::desk::{Attempting, Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
 use crate::loud;
+use crate::quarantine::{MOST_STRIKES, words_on_quarantine};
 use crate::retry::pause_after;
 use crate::timers::{AlarmNo, Due};
 use crate::translate::encode;
@@ -92,6 +93,7 @@ impl Inner {
         let attempt = attempt.counted_by(self.worker(task.queue()).meters());
         let alarms = self.set_alarms(run, &task, now, now);
         self.desk().hold(run, seq, number, &attempt.grip(), alarms);
+        self.note_running(task.no, &attempt.grip());
         self.host.attempt(attempt);
     }
 
@@ -110,23 +112,38 @@ impl Inner {
 
     /// An activity waits for a program that serves its type. The run says so; it is not its fault.
     fn say_unserved(self: &Arc<Self>, run: RunNo, task: &Task) {
-        let reason = self.mark_unserved(run, task);
+        let reason = self.words_on_unserved(task);
         loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
+        self.mark_waiting(run, task, reason);
     }
 
-    /// Notes that a run waits for somebody who serves one of its activities, and gives the words.
-    pub(crate) fn mark_unserved(self: &Arc<Self>, run: RunNo, task: &Task) -> String {
+    /// Notes that a run waits for somebody to do something about one of its activities, if it does.
+    pub(crate) fn mark_held(self: &Arc<Self>, run: RunNo) {
+        let held = self.desk().held_of(run).cloned();
+        if let Some(task) = held {
+            let reason = match task.state {
+                TaskState::Quarantined => words_on_quarantine(&task),
+                _ => self.words_on_unserved(&task),
+            };
+            self.mark_waiting(run, &task, reason);
+        }
+    }
+
+    /// Notes why a run waits for somebody to do something about one of its activities.
+    pub(crate) fn mark_waiting(self: &Arc<Self>, run: RunNo, task: &Task, reason: String) {
         let now = self.host.now();
+        let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
+        let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
+        self.later(move |this| this.submit(write, |_, _| {}));
+    }
+
+    fn words_on_unserved(&self, task: &Task) -> String {
         let known: Vec<&str> = self.options.registry.activities().map(Name::as_str).collect();
-        let reason = format!(
+        format!(
             "activity {:?} is not served here; served are: {}. Serve it in this program; the run goes on by itself then",
             task.command.activity,
             if known.is_empty() { "none".to_owned() } else { known.join(", ") },
-        );
-        let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: now };
-        let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
-        self.later(move |this| this.submit(write, |_, _| {}));
-        reason
+        )
     }
 
     /// An attempt came to this.
@@ -243,7 +260,7 @@ impl Inner {
             TaskState::Running(_) | TaskState::Outside(_) | TaskState::Waiting { .. } => true,
             // An earlier process left it, and nothing keeps it from beginning now.
             TaskState::Ready => task.attempt > 1 || desk.has_place(task.queue()),
-            TaskState::Unserved => false,
+            TaskState::Unserved | TaskState::Quarantined => false,
         };
         if kind == TimeoutKind::ScheduleToStart && begins {
             return true;
@@ -375,7 +392,9 @@ impl Inner {
                 attempting.alarms = alarms;
                 self.desk().add(run, Task { state: TaskState::Outside(attempting), ..task });
             }
-            TaskState::Ready | TaskState::Running(_) | TaskState::Unserved => self.desk().add(run, task),
+            TaskState::Ready | TaskState::Running(_) | TaskState::Unserved | TaskState::Quarantined => {
+                self.desk().add(run, task);
+            }
         }
         Ok(())
     }
@@ -397,6 +416,7 @@ impl Inner {
         let state = match row.outside {
             // Nobody could report while nobody served, so its silence begins now.
             Some(began) => TaskState::Outside(Attempting { last_heartbeat: now, ..Attempting::since(began) }),
+            None if row.strikes >= MOST_STRIKES => TaskState::Quarantined,
             None if row.ready > now => TaskState::Waiting { until: row.ready },
             None => TaskState::Ready,
         };
@@ -411,6 +431,7 @@ impl Inner {
             details: row.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
             state,
             cancelled: None,
+            strikes: row.strikes,
         }))
     }
 }
@@ -454,7 +475,7 @@ pub(crate) fn attempt_write(task: &Task, ready: Timestamp) -> AttemptWrite {
         attempt: task.attempt,
         ready,
         holder: None,
-        strikes: 0,
+        strikes: task.strikes,
         outside: task.outside(),
         failure: task.failure.as_ref().map(encode),
         details: task.details.as_ref().map(encode),

@@ -80,11 +80,8 @@ impl Inner {
             }
             None => self.rest(&live, Some(body)),
         }
-        // A turn says that the run goes on; one of its activities may still wait for somebody who serves it.
-        let unserved = self.desk().unserved_of(live.no).cloned();
-        if let Some(task) = unserved {
-            self.mark_unserved(live.no, &task);
-        }
+        // A turn says that the run goes on; one of its activities may still wait for somebody.
+        self.mark_held(live.no);
         self.dispatch();
         self.drained();
     }
@@ -127,6 +124,7 @@ impl Inner {
                 details: None,
                 state: TaskState::Ready,
                 cancelled: None,
+                strikes: 0,
                 command,
             };
             desk.add(live.no, task);

@@ -10,7 +10,8 @@
 //!             somebody else completes it          if they say so, or its time is over
 //! ```
 //!
-//! Tasks are rows of the store; the desk holds all of those that are pending, so that nothing has to be claimed or polled.
+//! A task whose process died too often while it was tried is `Quarantined` from the beginning; when it is released, it is
+//! `Ready`. Tasks are rows of the store; the desk holds all of those that are pending, so that nothing has to be claimed or polled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -38,6 +39,8 @@ pub(crate) struct Task {
     pub(crate) state: TaskState,
     /// Whether it was asked to stop and its outcome is waited for.
     pub(crate) cancelled: Option<String>,
+    /// How often its process died while it was tried, since an attempt last ended.
+    pub(crate) strikes: u32,
 }
 
 #[derive(Clone)]
@@ -52,6 +55,8 @@ pub(crate) enum TaskState {
     Outside(Attempting),
     /// Its queue is served here, its type is not.
     Unserved,
+    /// Its process died too often while it was tried: it waits until somebody releases it.
+    Quarantined,
 }
 
 /// An attempt that runs, here or outside.
@@ -90,7 +95,7 @@ impl Task {
     pub(crate) fn attempting(&self) -> Option<&Attempting> {
         match &self.state {
             TaskState::Running(attempting) | TaskState::Outside(attempting) => Some(attempting),
-            TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved => None,
+            TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved | TaskState::Quarantined => None,
         }
     }
 
@@ -116,6 +121,11 @@ pub(crate) struct Desk {
     /// Tasks of each run.
     of_run: HashMap<RunNo, BTreeSet<Seq>>,
     lanes: Vec<Lane>,
+    /// Tasks that can be tried and whose process died while they were. Those that merely ran beside the one that killed
+    /// it clear themselves: of all of them one is tried at a time, those that are least suspect first.
+    struck: BTreeMap<(u32, TaskNo), Key>,
+    /// The one of them that is tried now.
+    trial: Option<Key>,
 }
 
 /// The tasks of one queue that can be tried, and those that are.
@@ -166,12 +176,29 @@ impl Desk {
 
     pub(crate) fn add(&mut self, run: RunNo, task: Task) {
         let key = (run, task.command.seq);
-        let lane = Self::lane(&mut self.lanes, task.queue());
-        if let (TaskState::Ready, Some(lane)) = (&task.state, lane) {
-            lane.change(|lane| lane.ready.insert((task.priority, task.no), key));
+        if let TaskState::Ready = &task.state {
+            self.enlist(key, &task);
         }
         self.of_run.entry(run).or_default().insert(key.1);
         self.tasks.insert(key, task);
+    }
+
+    /// A task can be tried.
+    fn enlist(&mut self, key: Key, task: &Task) {
+        let Some(lane) = Self::lane(&mut self.lanes, task.queue()) else { return };
+        let before = match task.strikes {
+            0 => lane.change(|lane| lane.ready.insert((task.priority, task.no), key)),
+            strikes => self.struck.insert((strikes, task.no), key),
+        };
+        assert_eq!(before, None, "a task waits in one place");
+    }
+
+    /// What a task was tried for is over, so it did not kill the process.
+    fn clear(&mut self, key: Key) {
+        self.trial.take_if(|trial| *trial == key);
+        if let Some(task) = self.tasks.get_mut(&key) {
+            task.strikes = 0;
+        }
     }
 
     pub(crate) fn get(&self, run: RunNo, seq: Seq) -> Option<&Task> {
@@ -201,6 +228,7 @@ impl Desk {
             task.state = TaskState::Outside(attempting);
             let queue = task.queue().clone();
             Self::make_place(&mut self.lanes, &queue);
+            self.clear((run, seq));
         }
     }
 
@@ -216,11 +244,13 @@ impl Desk {
     /// Takes a task off the desk.
     pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
         let task = self.tasks.remove(&(run, seq))?;
+        self.clear((run, seq));
+        self.struck.remove(&(task.strikes, task.no));
         if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
             lane.change(|lane| match task.state {
                 TaskState::Running(_) => lane.running -= 1,
                 TaskState::Unserved => lane.unserved -= 1,
-                TaskState::Outside(_) => {}
+                TaskState::Outside(_) | TaskState::Quarantined => {}
                 TaskState::Waiting { .. } | TaskState::Ready => drop(lane.ready.remove(&(task.priority, task.no))),
             });
         }
@@ -242,6 +272,7 @@ impl Desk {
             task.attempt += 1;
             task.state = TaskState::Waiting { until };
         }
+        self.clear((run, seq));
     }
 
     /// A task that waited may be tried again.
@@ -251,10 +282,25 @@ impl Desk {
             && matches!(task.state, TaskState::Waiting { .. })
         {
             task.state = TaskState::Ready;
-            if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
-                lane.change(|lane| lane.ready.insert((task.priority, task.no), (run, seq)));
+            let task = task.clone();
+            self.enlist((run, seq), &task);
+        }
+    }
+
+    /// Somebody says that the quarantined tasks of a run can be tried again.
+    pub(crate) fn release(&mut self, run: RunNo) -> Vec<Task> {
+        let mut released = Vec::new();
+        for seq in self.of_run(run) {
+            if let Some(task) = self.tasks.get_mut(&(run, seq))
+                && matches!(task.state, TaskState::Quarantined)
+            {
+                (task.state, task.strikes) = (TaskState::Ready, 0);
+                let task = task.clone();
+                self.enlist((run, seq), &task);
+                released.push(task);
             }
         }
+        released
     }
 
     /// Whether a place is free in this queue.
@@ -264,19 +310,39 @@ impl Desk {
 
     /// The next task to try, if a place is free. It counts as running from now on.
     pub(crate) fn next(&mut self, now: Timestamp) -> Option<(RunNo, Task)> {
+        let key = self.next_struck().or_else(|| self.next_ready())?;
+        let task = self.tasks.get_mut(&key)?;
+        task.state = TaskState::Running(Attempting::since(now));
+        Some((key.0, task.clone()))
+    }
+
+    fn next_ready(&mut self) -> Option<Key> {
         let lanes = self.lanes.iter_mut().filter(|lane| lane.running < lane.places && !lane.ready.is_empty());
         let lane = lanes.min_by_key(|lane| lane.ready.first_key_value().map(|(rank, _)| *rank))?;
         let (_, key) = lane.change(|lane| {
             lane.running += 1;
             lane.ready.pop_first()
         })?;
-        let task = self.tasks.get_mut(&key)?;
-        task.state = TaskState::Running(Attempting::since(now));
-        Some((key.0, task.clone()))
+        Some(key)
+    }
+
+    fn next_struck(&mut self) -> Option<Key> {
+        if self.trial.is_some() {
+            return None;
+        }
+        let queue = |key: &Key| self.tasks.get(key).map(Task::queue);
+        let has_place = |(_, key): &(_, &Key)| queue(key).is_some_and(|queue| self.has_place(queue));
+        let (rank, key) = self.struck.iter().find(has_place).map(|(rank, key)| (*rank, *key))?;
+        self.struck.remove(&rank);
+        let queue = self.tasks.get(&key)?.queue().clone();
+        Self::lane(&mut self.lanes, &queue)?.change(|lane| lane.running += 1);
+        self.trial = Some(key);
+        Some(key)
     }
 
     /// Nobody here serves the type of a task that was taken to be tried.
     pub(crate) fn unserved(&mut self, run: RunNo, seq: Seq) {
+        self.trial.take_if(|trial| *trial == (run, seq));
         if let Some(task) = self.tasks.get_mut(&(run, seq)) {
             task.state = TaskState::Unserved;
             if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
@@ -297,11 +363,11 @@ impl Desk {
         }
     }
 
-    /// A task of this run that nobody here serves.
-    pub(crate) fn unserved_of(&self, run: RunNo) -> Option<&Task> {
-        let is_unserved = |task: &&Task| matches!(task.state, TaskState::Unserved);
-        let seqs = self.of_run.get(&run).filter(|_| self.lanes.iter().any(|lane| lane.unserved > 0))?;
-        seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq))).find(is_unserved)
+    /// A task of this run that is not tried before somebody does something: serves it, or releases it.
+    pub(crate) fn held_of(&self, run: RunNo) -> Option<&Task> {
+        let is_held = |task: &&Task| matches!(task.state, TaskState::Unserved | TaskState::Quarantined);
+        let seqs = self.of_run.get(&run)?;
+        seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq))).find(is_held)
     }
 
     /// Every task that is being tried.
@@ -341,6 +407,8 @@ pub enum ActivityState {
     Outside,
     /// Nobody here serves its type.
     Unserved,
+    /// Its process died too often while it was tried: it waits until somebody releases it.
+    Quarantined,
 }
 
 impl fmt::Display for ActivityState {
@@ -352,6 +420,7 @@ impl fmt::Display for ActivityState {
             Self::Running => "running",
             Self::Outside => "somebody outside completes it",
             Self::Unserved => "no activity of this type is served here",
+            Self::Quarantined => "quarantined: it is not tried until it is released",
         })
     }
 }
@@ -395,6 +464,7 @@ impl PendingActivity {
             TaskState::Waiting { until } => (ActivityState::Waiting, None, Some(*until), None),
             TaskState::Ready => (ActivityState::Ready, None, None, None),
             TaskState::Unserved => (ActivityState::Unserved, None, None, None),
+            TaskState::Quarantined => (ActivityState::Quarantined, None, None, None),
             TaskState::Running(attempting) => {
                 (ActivityState::Running, Some(attempting.started), None, Some(attempting.last_heartbeat))
             }

@@ -65,11 +65,15 @@ impl Inner {
     fn take_over(self: &Arc<Self>) -> Result<(), StoreError> {
         self.refill();
         let queues: Vec<_> = self.options.queues.keys().cloned().collect();
+        let left = self.left();
         let mut above = 0;
         loop {
-            let rows = self.store.tasks(&queues, above, PAGE)?;
-            for row in &rows {
-                self.adopt(row)?;
+            let mut rows = self.store.tasks(&queues, above, PAGE)?;
+            for row in &mut rows {
+                match left.contains(&row.no) {
+                    true => self.adopt_struck(row)?,
+                    false => self.adopt(row)?,
+                }
             }
             match rows.last() {
                 Some(last) if rows.len() == PAGE => above = last.no.0,

@@ -33,6 +33,7 @@ mod park;
 mod picks;
 mod play;
 mod player;
+mod quarantine;
 mod reset;
 mod retention;
 mod retry;

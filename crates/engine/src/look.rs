@@ -9,6 +9,7 @@ use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, T
 use crate::desk::{ActivityState, PendingActivity};
 use crate::inner::outcome_of;
 use crate::load::read_records;
+use crate::quarantine::MOST_STRIKES;
 use crate::{Engine, EngineError};
 
 /// Which run.
@@ -108,6 +109,7 @@ impl Reader {
         let Some(dacapo_core::CommandKind::Activity(command)) = command else { return Ok(None) };
         let (state, next_attempt) = match task.outside {
             Some(_) => (ActivityState::Outside, None),
+            None if task.strikes >= MOST_STRIKES => (ActivityState::Quarantined, None),
             None => (ActivityState::Pending, Some(task.ready)),
         };
         Ok(Some(PendingActivity {

@@ -128,6 +128,7 @@ impl Inner {
             Ok(_) => {
                 live.lock().unstick();
                 this.rest(&live, Some(body));
+                this.mark_held(live.no);
             }
             Err(StoreError::Refused(_)) => this.closed_elsewhere(live.no),
             Err(error) => {

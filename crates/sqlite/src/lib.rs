@@ -5,6 +5,7 @@
 
 mod batch;
 mod read;
+mod running;
 mod schema;
 mod tables;
 mod trouble;
@@ -18,6 +19,7 @@ use rusqlite::Connection;
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
 use batch::{FileBatch, Place};
+use running::RunningFile;
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -31,6 +33,8 @@ pub struct SqliteStore {
     path: String,
     /// Held for as long as this process serves the file.
     lease: Mutex<Option<File>>,
+    /// None when the file is open for reading only, or when nothing can be noted.
+    running: Option<RunningFile>,
 }
 
 impl SqliteStore {
@@ -41,7 +45,8 @@ impl SqliteStore {
         schema::prepare(&writer)?;
         let reader = schema::connect(path, true)?;
         let group = Some(Group::new(FileBatch::new(writer, Place::of(path)), GROUP));
-        Ok(Self { group, reader: Mutex::new(reader), path: path.to_owned(), lease: Mutex::new(Some(lease)) })
+        let running = RunningFile::open(path);
+        Ok(Self { group, reader: Mutex::new(reader), path: path.to_owned(), lease: Mutex::new(Some(lease)), running })
     }
 
     /// Opens a file for reading beside the process that serves it.
@@ -51,7 +56,13 @@ impl SqliteStore {
         }
         let reader = schema::connect(path, true)?;
         schema::check(&reader)?;
-        Ok(Self { group: None, reader: Mutex::new(reader), path: path.to_owned(), lease: Mutex::default() })
+        Ok(Self {
+            group: None,
+            reader: Mutex::new(reader),
+            path: path.to_owned(),
+            lease: Mutex::default(),
+            running: None,
+        })
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
@@ -70,6 +81,9 @@ impl Writes for SqliteStore {
     fn close(&self) {
         if let Some(group) = &self.group {
             group.close();
+        }
+        if let Some(running) = &self.running {
+            running.close();
         }
         // Only now: nothing more is written, so the next process may serve the file.
         drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());

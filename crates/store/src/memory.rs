@@ -9,9 +9,9 @@ use dacapo_core::{Name, ParentClose, Timestamp};
 
 use crate::rows::Rows;
 use crate::{
-    AttemptWrite, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo, RunRow, Runs,
-    Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep, Write, Writes,
-    apply,
+    AttemptWrite, Doing, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo, RunRow,
+    Running, Runs, Slot, Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep,
+    Write, Writes, apply,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -388,6 +388,19 @@ impl Runs for MemoryStore {
 
     fn count(&self, filter: &RunFilter) -> Result<u64> {
         Ok(self.tables().runs.values().filter(|row| filter.matches(row)).count() as u64)
+    }
+}
+
+/// Nothing survives the process, so there is nobody to leave a note for.
+impl Running for MemoryStore {
+    fn began(&self, _: Doing) -> Option<Slot> {
+        None
+    }
+
+    fn ended(&self, _: Slot) {}
+
+    fn left(&self) -> Vec<Doing> {
+        Vec::new()
     }
 }
 

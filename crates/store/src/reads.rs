@@ -5,14 +5,14 @@ use std::path::Path;
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{MailRow, RunNo, RunRow, Status, StoreError, TaskRow, TimerRow, Writes};
+use crate::{MailRow, RunNo, RunRow, Running, Status, StoreError, TaskRow, TimerRow, Writes};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store: where writes go, and all that can be read.
-pub trait Store: Writes + Runs + Turns + Mail + Tasks + Timers + Upkeep {}
+pub trait Store: Writes + Runs + Turns + Mail + Tasks + Timers + Running + Upkeep {}
 
-impl<S: Writes + Runs + Turns + Mail + Tasks + Timers + Upkeep> Store for S {}
+impl<S: Writes + Runs + Turns + Mail + Tasks + Timers + Running + Upkeep> Store for S {}
 
 /// Which runs.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Done, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, Store, StoreError, TaskRow, Tasks, TimerRow, Timers, Turns,
-    Upkeep, Write, Writes,
+    Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskRow, Tasks,
+    TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
 
 /// What stands between an engine and its store.
@@ -19,6 +19,11 @@ pub trait Front: Send + Sync {
     /// What is shown of a record.
     fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
         Cow::Borrowed(record)
+    }
+
+    /// Who notes what is under way.
+    fn running<'a>(&'a self, store: &'a dyn Store) -> &'a dyn Running {
+        store
     }
 }
 
@@ -85,6 +90,22 @@ impl<F: Front> Runs for Fronted<F> {
 
     fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
         self.store()?.count(filter)
+    }
+}
+
+impl<F: Front> Running for Fronted<F> {
+    fn began(&self, doing: Doing) -> Option<Slot> {
+        self.front.running(&*self.store().ok()?).began(doing)
+    }
+
+    fn ended(&self, slot: Slot) {
+        if let Ok(store) = self.store() {
+            self.front.running(&*store).ended(slot);
+        }
+    }
+
+    fn left(&self) -> Vec<Doing> {
+        self.store().map(|store| self.front.running(&*store).left()).unwrap_or_default()
     }
 }
 

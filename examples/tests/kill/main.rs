@@ -2,6 +2,7 @@
 //! `DACAPO_KILLS` how many kills there are.
 
 mod audit;
+mod hazard;
 mod journey;
 mod mill;
 mod one_server;

@@ -166,6 +166,12 @@ impl<O> Handle<O> {
         Ok(self.app.engine().complete_activity(&self.run, activity_id.into_name(), Err(failure.into())).await?)
     }
 
+    /// Has the quarantined activities of the run tried again: those that were not tried any more because their process died
+    /// too often meanwhile. [`Handle::describe`] shows them.
+    pub async fn release(&self) -> Result<()> {
+        Ok(self.app.engine().release(&self.run).await?)
+    }
+
     /// Asks the run to cancel: its waits fail, and its code may clean up.
     pub async fn cancel(&self, reason: &str) -> Result<()> {
         Ok(self.app.engine().cancel(&self.run, reason).await?)

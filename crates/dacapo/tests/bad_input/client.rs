@@ -180,6 +180,8 @@ fn talking() -> Vec<Row> {
         row!("App::heartbeat", "a token of nobody", "no run of", s => s.app.heartbeat(&token("nobody"), &1).await),
         row!("App::heartbeat", "a large report", "the limit is 10000", s =>
             s.app.heartbeat(&s.token().await, &large()).await),
+        row!("Handle::release", "nobody", "no run of", s => s.nobody.release().await),
+        row!("Handle::release", "a run without anything in quarantine", "quarantined", s => s.open.release().await),
         row!("Handle::cancel", "nobody", "no run of", s => s.nobody.cancel("").await),
         row!("Handle::cancel", "a closed run", "is completed", s => s.closed.cancel("").await),
         row!("Handle::terminate", "nobody", "no run of", s => s.nobody.terminate("").await),

@@ -20,6 +20,7 @@ mod messages;
 mod meters;
 mod parking;
 mod policies;
+mod quarantine;
 mod queues;
 mod recorder;
 mod replaying;
