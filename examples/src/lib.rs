@@ -1,5 +1,5 @@
 //! Programs that show Dacapo at work. Each module holds the workflows, activities and names of one; the binary of the same
-//! name serves and drives them.
+//! name, where there is one, serves and drives them.
 //!
 //! | program | shows |
 //! |---|---|
@@ -8,14 +8,20 @@
 //! | [`approval`] | waiting for people: updates, reminders, escalation |
 //! | [`fan_out`] | hundreds of activities, a few at a time |
 //! | [`entity`] | an object that lives for years: signals, queries, updates, continue-as-new |
+//! | [`polling`] | waiting for a service that calls nobody back |
+//! | [`counter`] | continue-as-new: counting for ever with a short history |
+//! | [`versions`] | changing code while runs are open: patches |
 //! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |
 
 pub mod approval;
+pub mod counter;
 pub mod entity;
 pub mod fan_out;
 pub mod journey;
 pub mod mill;
+pub mod polling;
 pub mod saga;
+pub mod versions;
 
 /// Where a program keeps its runs: the file named on the command line, or this.
 pub fn url_or(default: &str) -> String {

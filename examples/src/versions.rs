@@ -1,0 +1,63 @@
+//! Changing code while runs are open. Each module is one deploy of the same workflow:
+//!
+//! - [`v1`] is what open runs were begun with;
+//! - [`v2`] does something new behind `ctx.patched`: false for runs that passed this place before, true for all others;
+//! - [`v3`] forgets the old way once no run is left that took it (`deprecate_patch`); when no run is left that has the mark,
+//!   that call goes as well.
+
+use dacapo::prelude::*;
+
+/// Sends a letter.
+#[activity]
+pub async fn letter(_to: String) -> Result<String, Failure> {
+    Ok("by letter".into())
+}
+
+/// Sends a mail.
+#[activity]
+pub async fn mail(_to: String) -> Result<String, Failure> {
+    Ok("by mail".into())
+}
+
+/// Everybody gets a letter.
+pub mod v1 {
+    use super::*;
+
+    /// Reminds somebody of something in a week.
+    #[workflow(name = "remind")]
+    pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
+        let told = ctx.call(letter, to).await?;
+        ctx.sleep(days(7)).await?;
+        Ok(told)
+    }
+}
+
+/// New runs send a mail; those that sent a letter did.
+pub mod v2 {
+    use super::*;
+
+    /// Reminds somebody of something in a week.
+    #[workflow(name = "remind")]
+    pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
+        let told = match ctx.patched("by mail") {
+            true => ctx.call(mail, to).await?,
+            false => ctx.call(letter, to).await?,
+        };
+        ctx.sleep(days(7)).await?;
+        Ok(told)
+    }
+}
+
+/// No run is left that sent a letter.
+pub mod v3 {
+    use super::*;
+
+    /// Reminds somebody of something in a week.
+    #[workflow(name = "remind")]
+    pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
+        ctx.deprecate_patch("by mail");
+        let told = ctx.call(mail, to).await?;
+        ctx.sleep(days(7)).await?;
+        Ok(told)
+    }
+}

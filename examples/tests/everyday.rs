@@ -1,0 +1,91 @@
+//! The examples for everyday life: polling, continue-as-new, changing code.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dacapo::prelude::*;
+use dacapo::{Catalog, Status};
+use dacapo_engine::Options;
+use dacapo_examples::counter::{ADD, STOP, TAKEN_BY_ONE_RUN, counter};
+use dacapo_examples::polling::{ASKED_BY_ONE_RUN, ask, wait_for_job};
+use dacapo_examples::versions::{letter, mail, v1, v2, v3};
+use dacapo_testkit::{Kit, Stage};
+
+/// A job that takes half an hour, asked for by a service that fails now and then.
+#[test]
+fn a_job_is_asked_for_once_a_minute_until_it_is_done() {
+    let mut kit = Kit::new();
+    let asked = AtomicU32::new(0);
+    kit.fake(ask, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        7 => Err("the service is out".into()),
+        n if n > 31 => Ok(Some("printed".into())),
+        _ => Ok(None),
+    });
+    let run = kit.start(wait_for_job, "job-1".into());
+    let begun = kit.now();
+    assert_eq!(kit.result(&run), Ok("printed".into()));
+    assert_eq!(kit.now().since(begun).as_secs() / 60, 31);
+    let histories = kit.histories();
+    assert_eq!(histories.len(), 2, "it went on as a new run once");
+    assert!(histories.iter().all(|(_, history)| history.turns.len() <= 2 * ASKED_BY_ONE_RUN as usize + 1));
+}
+
+#[test]
+fn a_counter_counts_for_ever_with_a_short_history() {
+    let mut kit = Kit::new();
+    let run = kit.start(counter, 0);
+    for n in 1..=95 {
+        kit.signal(&run, ADD, n).unwrap();
+    }
+    kit.signal(&run, STOP, ()).unwrap();
+    assert_eq!(kit.result(&run), Ok(95 * 96 / 2));
+    let histories = kit.histories();
+    assert_eq!(histories.len(), 10);
+    assert!(histories.iter().all(|(_, history)| history.turns.len() <= TAKEN_BY_ONE_RUN as usize + 1));
+}
+
+/// A deploy of this version of the workflow.
+fn serving<P>(workflow: impl Register<P>) -> Options {
+    let mut catalog = Catalog::default();
+    workflow.register(&mut catalog).unwrap();
+    (letter, mail).register(&mut catalog).unwrap();
+    Options { registry: catalog.registry, ..Options::default() }
+}
+
+#[track_caller]
+fn assert_told(stage: &Stage, id: &'static str, how: &str) {
+    let (status, told) = stage.result(id);
+    assert_eq!((status, told.unwrap().as_text()), (Status::Completed, Some(how)));
+}
+
+#[test]
+fn open_runs_go_on_as_they_began_while_the_code_changes() {
+    let to = "\"ada\"";
+    let stage = Stage::new(serving(v1::remind));
+    stage.start("remind", "old", to).unwrap();
+    stage.settle();
+    let stage = stage.redeploy(serving(v2::remind));
+    stage.start("remind", "new", to).unwrap();
+    stage.settle();
+    assert_told(&stage, "old", "\"by letter\"");
+    assert_told(&stage, "new", "\"by mail\"");
+    stage.start("remind", "newer", to).unwrap();
+    stage.settle();
+    let stage = stage.redeploy(serving(v3::remind));
+    stage.start("remind", "newest", to).unwrap();
+    assert_told(&stage, "newer", "\"by mail\"");
+    assert_told(&stage, "newest", "\"by mail\"");
+}
+
+/// Without the patch the run would be parked: it sent a letter, and the new code says a mail.
+#[test]
+fn a_version_that_forgets_the_old_way_too_early_parks_the_runs_that_took_it() {
+    let stage = Stage::new(serving(v1::remind));
+    stage.start("remind", "old", "\"ada\"").unwrap();
+    stage.settle();
+    let stage = stage.redeploy(serving(v3::remind));
+    stage.advance(days(8));
+    let described = stage.engine().describe(&dacapo_engine::RunId::of("old")).unwrap();
+    assert!(described.stuck.unwrap().reason.contains("letter"), "it says what was recorded");
+    let stage = stage.redeploy(serving(v2::remind));
+    assert_told(&stage, "old", "\"by letter\"");
+}
