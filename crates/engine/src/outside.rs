@@ -75,6 +75,8 @@ impl Inner {
         let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) else { return };
         (attempting.leaves, attempting.grip) = (true, None);
         task.set_attempting(attempting);
+        // Its code has ended, so it has not killed the process.
+        task.strikes = 0;
         drop(desk);
         self.later(move |this| {
             // Its time may be over, or nobody may want it any more.

@@ -128,6 +128,22 @@ fn those_that_ran_when_the_process_died_are_tried_one_at_a_time() {
     }
 }
 
+#[test]
+fn an_attempt_that_is_left_to_somebody_outside_has_killed_nobody() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let stage = Stage::over(store.clone(), work(&world, &gate));
+    stage.start("one", "a", "a").unwrap();
+    stage.start("one", "b", "b").unwrap();
+    stage.settle();
+    store.dies_while(&[task(&stage, "a"), task(&stage, "b")]);
+    let leaving = options()
+        .workflow("one", |ctx: Ctx, input| async move { ctx.activity("work", input).await })
+        .activity("work", |ctx, _| Err(ctx.complete_later()));
+    let stage = stage.redeploy(leaving);
+    stage.settle();
+    assert_eq!(["a", "b"].map(|id| (state(&stage, id), strikes(&stage, id))), [(ActivityState::Outside, 0); 2]);
+}
+
 /// A stage on which the process of an activity died three times.
 fn quarantined(world: &World, gate: &Gate) -> (Stage, Arc<Fronted<Haunted>>) {
     let store = Haunted::new();
