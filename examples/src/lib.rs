@@ -11,6 +11,7 @@
 //! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |
 
 pub mod approval;
+pub mod endure;
 pub mod entity;
 pub mod fan_out;
 pub mod journey;
