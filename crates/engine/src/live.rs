@@ -280,6 +280,11 @@ impl Live {
         let _ = self.worker.set(worker.clone());
     }
 
+    /// Whether the run was not taken from this player.
+    pub(crate) fn has_player(&self, player: u64) -> bool {
+        self.lock().player == player
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

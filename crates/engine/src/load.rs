@@ -103,6 +103,7 @@ impl Inner {
             meters.replays.increment(1);
         }
         let mut book = Book::default();
+        let _watching = self.watch_player(live, player, &about, &run);
         loop {
             let records = self.records(row.no, book.next_turn, CHUNK)?;
             let last = records.len() < CHUNK;
@@ -116,11 +117,14 @@ impl Inner {
                 };
                 book.enter(&record, bytes.len());
                 meters.replayed_turns.increment(1);
-                match self.activate(live, player, &about, &mut run, Activation::Turn(record.into_turn())) {
-                    Some(Completion::Turn(_)) => {}
-                    None => return Ok(Replayed::Lost),
-                    Some(Completion::Failed(error)) => return Ok(Replayed::Stuck(error.to_string())),
-                    Some(other) => unreachable!("a turn was answered with {other:?}"),
+                let played = self.play_one(&about, &mut run, Activation::Turn(record.into_turn()));
+                if !live.has_player(player) {
+                    return Ok(Replayed::Lost);
+                }
+                match played {
+                    Completion::Turn(_) => {}
+                    Completion::Failed(error) => return Ok(Replayed::Stuck(error.to_string())),
+                    other => unreachable!("a turn was answered with {other:?}"),
                 }
             }
             if last {

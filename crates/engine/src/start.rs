@@ -221,7 +221,9 @@ impl Inner {
                 this.later(move |this| this.start_alone(stuck, Some(deadlock.reason), answer));
             }
         };
-        let played = self.play_watched(&about, &mut run, Activation::Turn(turn.clone()), give_up);
+        let watching = self.watch_over(&about, &run, give_up);
+        let played = self.play_one(&about, &mut run, Activation::Turn(turn.clone()));
+        drop(watching);
         let done = match played {
             Completion::Turn(done) => done,
             Completion::Failed(error) => return Err(error.to_string()),

@@ -2,9 +2,10 @@
 //!
 //! Workflow code only decides, so a turn is over in microseconds; one that takes seconds blocks, spins or waits for a lock.
 //! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux);
-//! elsewhere, time by which the watch itself is late does not. A long replay is many turns, each watched by itself.
+//! elsewhere, time by which the watch itself is late does not. A long replay is many turns, and each has its own time.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ struct State {
 }
 
 struct Watched {
+    /// Set when nobody plays any more.
+    over: Arc<AtomicBool>,
     began: Instant,
     /// How long it may take.
     limit: Duration,
@@ -63,10 +66,11 @@ struct Watched {
     give_up: GiveUp,
 }
 
-/// A turn that is watched, until this is dropped.
+/// A player that is watched, until this is dropped.
 pub struct WatchedTurn {
     shared: Weak<Shared>,
     number: u64,
+    over: Arc<AtomicBool>,
 }
 
 impl Shared {
@@ -84,7 +88,7 @@ impl DeadlockWatch {
         Ok(Self { shared })
     }
 
-    /// A turn begins on this thread, which is given up on if it takes longer than this.
+    /// Turns of a run begin on this thread, the first of them now, and one that takes longer than this is given up on.
     pub fn begin(&self, watch: Watch, limit: Duration, give_up: GiveUp) -> WatchedTurn {
         let mut state = self.shared.lock();
         let number = state.next;
@@ -92,12 +96,14 @@ impl DeadlockWatch {
         let thread = TurnThread::current();
         let (turn_number, began) = (watch.turn(), Instant::now());
         let (waited, late) = (None, Duration::ZERO);
-        let turn = Watched { began, limit, waited, late, number: turn_number, watch, thread, give_up };
+        let over = Arc::<AtomicBool>::default();
+        let of_watch = over.clone();
+        let turn = Watched { over: of_watch, began, limit, waited, late, number: turn_number, watch, thread, give_up };
         state.turns.insert(number, turn);
         if std::mem::take(&mut state.sleeps) {
             self.shared.came.notify_one();
         }
-        WatchedTurn { shared: Arc::downgrade(&self.shared), number }
+        WatchedTurn { shared: Arc::downgrade(&self.shared), number, over }
     }
 
     /// Ends the watch.
@@ -115,6 +121,8 @@ impl Drop for DeadlockWatch {
 
 impl Drop for WatchedTurn {
     fn drop(&mut self) {
+        // First: whoever puts it back looks at this under the lock.
+        self.over.store(true, Ordering::Release);
         let turn = self.shared.upgrade().and_then(|shared| shared.lock().turns.remove(&self.number));
         drop(turn);
     }
@@ -144,16 +152,19 @@ impl Shared {
             let late = began.elapsed().saturating_sub(pause);
             let stuck = self.look(&mut state, late);
             drop(state);
-            for turn in stuck {
-                self.give_up(turn);
+            for (number, turn) in stuck {
+                if let Some(turn) = self.give_up(turn) {
+                    self.put_back(number, turn);
+                }
             }
         }
     }
 
     /// Takes the turns that have had their time.
-    fn look(&self, state: &mut State, late: Duration) -> Vec<Watched> {
+    fn look(&self, state: &mut State, late: Duration) -> Vec<(u64, Watched)> {
         let mut stuck = Vec::new();
         for (number, turn) in &mut state.turns {
+            turn.follow();
             let waited = turn.thread.as_ref().and_then(TurnThread::id).and_then(waited_for_processor);
             let excused = match (waited, turn.waited) {
                 (Some(now), Some(then)) => now.saturating_sub(then),
@@ -170,17 +181,27 @@ impl Shared {
                 stuck.push(*number);
             }
         }
-        stuck.into_iter().filter_map(|number| state.turns.remove(&number)).collect()
+        stuck.into_iter().filter_map(|number| Some((number, state.turns.remove(&number)?))).collect()
     }
 
-    fn give_up(&self, turn: Watched) {
-        let Watched { began, limit, number, watch, thread, give_up, .. } = turn;
+    /// Goes on watching a player that has moved on after all.
+    fn put_back(&self, number: u64, mut turn: Watched) {
+        let mut state = self.lock();
+        if !turn.over.load(Ordering::Acquire) {
+            turn.restart();
+            state.turns.insert(number, turn);
+        }
+    }
+
+    /// Gives up on a turn; gives it back if it has returned this very moment.
+    fn give_up(&self, turn: Watched) -> Option<Watched> {
+        let Watched { began, limit, number, watch, thread, .. } = &turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
         let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
-        // It may have returned this very moment, and the run may be at its next turn.
-        if watch.turn() != number || !watch.abandon() {
-            return;
+        // The run may be at its next turn.
+        if watch.turn() != *number || !watch.abandon() {
+            return Some(turn);
         }
         let replaced = thread.as_ref().map_or(Ok(()), TurnThread::abandon);
         let taken = match replaced {
@@ -195,7 +216,23 @@ impl Shared {
             limit,
             began.elapsed(),
         );
+        let Watched { watch, give_up, .. } = turn;
         give_up(Deadlock { reason, watch });
+        None
+    }
+}
+
+impl Watched {
+    /// The next turn of the same player has its own time.
+    fn follow(&mut self) {
+        if self.watch.turn() != self.number {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
+        (self.number, self.began) = (self.watch.turn(), Instant::now());
+        (self.waited, self.late) = (None, Duration::ZERO);
     }
 }
 
