@@ -54,10 +54,7 @@ impl Task {
 impl Inner {
     /// Starts what is ready, as far as there are places.
     pub(crate) fn dispatch(self: &Arc<Self>) {
-        if self.trouble().is_some() || self.is_draining() {
-            return;
-        }
-        loop {
+        while self.trouble().is_none() && !self.is_draining() {
             let now = self.host.now();
             let next = self.desk().next(now);
             let Some((run, task)) = next else { return };
@@ -94,9 +91,19 @@ impl Inner {
             let due = Due::Attempt { run, seq, attempt: number, kind };
             timeout.map(|timeout| self.own_timer(now.after(timeout), due))
         };
-        let alarms = limits.into_iter().filter_map(alarm).collect();
-        self.desk().hold(run, seq, number, &attempt.grip(), alarms);
-        self.host.attempt(attempt);
+        let alarms: Vec<_> = limits.into_iter().filter_map(alarm).collect();
+        let grip = attempt.grip();
+        let held = self.desk().hold(run, seq, number, &grip, &alarms);
+        match held {
+            Some(cancelled) => {
+                if let Some(reason) = cancelled {
+                    grip.cancel(&reason);
+                }
+                self.host.attempt(attempt);
+            }
+            // Whoever took it off the desk did not know of this attempt yet.
+            None => self.cancel_alarms(&alarms),
+        }
     }
 
     /// An activity waits for a program that serves its type. The run says so; it is not its fault.
@@ -135,8 +142,10 @@ impl Inner {
             }
             // It stopped because the worker does: the next process tries it again, as if this attempt had not been.
             Err(_) if self.is_stopping(task.queue()) => {
+                let report = attempting.unstored.then(|| attempt_write(task, now));
                 desk.remove(run, seq);
                 drop(desk);
+                self.note_report(report);
             }
             Err(failure) => match judge(task, &failure, now) {
                 Judged::Again(at) => {
@@ -160,15 +169,13 @@ impl Inner {
     fn try_again(self: &Arc<Self>, run: RunNo, seq: Seq, at: Timestamp, write: Option<AttemptWrite>) {
         let Some(write) = write else { return };
         let attempt = write.attempt;
-        self.later(move |this| {
-            this.submit(Write::Attempt(Box::new(write)), move |this, result| match result {
-                // It is over, or its run is.
-                Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
-                // A note that could not be written costs the count of an attempt, and not the attempt.
-                Ok(_) | Err(_) => {
-                    this.own_timer(at, Due::Task { run, seq, attempt });
-                }
-            });
+        self.write_later(Write::Attempt(Box::new(write)), move |this, result| match result {
+            // It is over, or its run is.
+            Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
+            // A note that could not be written costs the count of an attempt, and not the attempt.
+            Ok(_) | Err(_) => {
+                this.own_timer(at, Due::Task { run, seq, attempt });
+            }
         });
     }
 
@@ -300,8 +307,25 @@ impl Inner {
         attempting.stored = Some(now);
         attempting.unstored = false;
         task.state = TaskState::Running(attempting);
-        let write = Write::Attempt(Box::new(attempt_write(task, now)));
-        self.later(move |this| this.submit(write, |_, _| {}));
+        let write = attempt_write(task, now);
+        self.note_report(Some(write));
+    }
+
+    /// Stores what an attempt reported last.
+    fn note_report(self: &Arc<Self>, report: Option<AttemptWrite>) {
+        if let Some(report) = report {
+            self.write_later(Write::Attempt(Box::new(report)), |_, _| {});
+        }
+    }
+
+    /// Stores what attempts that are left behind have reported and nobody has stored.
+    pub(crate) fn note_reports(self: &Arc<Self>, tasks: &[Task]) {
+        let now = self.host.now();
+        for task in tasks {
+            if matches!(&task.state, TaskState::Running(attempting) if attempting.unstored) {
+                self.note_report(Some(attempt_write(task, now)));
+            }
+        }
     }
 
     /// A workflow no longer wants an activity.

@@ -245,13 +245,21 @@ impl Desk {
         }
     }
 
-    /// How an attempt that was just started can be reached.
-    pub(crate) fn hold(&mut self, run: RunNo, seq: Seq, attempt: u32, grip: &Grip, alarms: Vec<AlarmNo>) {
-        if let Some((task, mut attempting)) = self.attempting(run, seq, attempt) {
-            attempting.grip = Some(grip.clone());
-            attempting.alarms = alarms;
-            task.state = TaskState::Running(attempting);
-        }
+    /// How an attempt that is about to start can be reached. Says whether it is still wanted, and if it was asked to stop
+    /// meanwhile, why.
+    pub(crate) fn hold(
+        &mut self,
+        run: RunNo,
+        seq: Seq,
+        attempt: u32,
+        grip: &Grip,
+        alarms: &[AlarmNo],
+    ) -> Option<Option<String>> {
+        let (task, mut attempting) = self.attempting(run, seq, attempt)?;
+        attempting.grip = Some(grip.clone());
+        attempting.alarms = alarms.to_vec();
+        task.state = TaskState::Running(attempting);
+        Some(task.cancelled.clone())
     }
 
     /// A task of this run that nobody here serves.

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
@@ -20,6 +21,7 @@ use tokio::sync::oneshot;
 use crate::desk::{PendingActivity, TaskState};
 use crate::inner::Inner;
 use crate::live::Stage;
+use crate::runs::holds_nothing;
 use crate::timers::Due;
 use crate::{Engine, EngineError};
 
@@ -45,6 +47,8 @@ pub(crate) struct Drain {
     /// Queues whose attempts were left behind.
     done: BTreeSet<Name>,
     cut_off: Vec<PendingActivity>,
+    /// Whether it is over, and only the last commit is waited for.
+    is_over: bool,
     tell: Vec<oneshot::Sender<ShutdownReport>>,
 }
 
@@ -81,9 +85,11 @@ impl Inner {
             stopping: BTreeSet::new(),
             done: BTreeSet::new(),
             cut_off: Vec::new(),
+            is_over: false,
             tell: tell.into_iter().collect(),
         });
         drop(drain);
+        self.flush_held();
         for worker in self.workers() {
             let (queue, values) = (worker.queue(), worker.values());
             let asked = began.after(values.shutdown_grace_period);
@@ -110,6 +116,9 @@ impl Inner {
         else {
             return;
         };
+        if self.unwritten.load(Ordering::Acquire) > 0 {
+            return;
+        }
         if !all_cut_off && (self.desk().running().next().is_some() || self.locals().is_busy() || self.is_playing()) {
             return;
         }
@@ -122,7 +131,22 @@ impl Inner {
 
     fn is_playing(&self) -> bool {
         let lives = self.runs().all();
-        lives.iter().any(|live| !matches!(live.lock().stage, Stage::Idle | Stage::Parked))
+        lives.iter().any(|live| {
+            let state = live.lock();
+            !matches!(state.stage, Stage::Idle | Stage::Parked) || !holds_nothing(&state)
+        })
+    }
+
+    /// Turns that were held back for local work are committed now: what woke them must not be done again.
+    fn flush_held(self: &Arc<Self>) {
+        let lives = self.runs().all();
+        for live in lives {
+            let mut state = live.lock();
+            if state.body.as_ref().is_some_and(|body| !body.held.is_empty()) {
+                state.flush = true;
+                self.wake(&live, &mut state);
+            }
+        }
     }
 
     /// The grace period of a queue is over.
@@ -143,6 +167,7 @@ impl Inner {
     /// Nobody waits any longer for what runs of a queue.
     pub(crate) fn cut_off(self: &Arc<Self>, queue: &Name) {
         let tasks = self.desk().take_running(queue);
+        self.note_reports(&tasks);
         let mut grips: Vec<_> = tasks.iter().filter_map(|task| task.grip()).collect();
         grips.extend(self.locals().take_queue(queue));
         if let Some(drain) = &mut *self.drain() {
@@ -157,15 +182,29 @@ impl Inner {
 
     /// Nobody waits any longer, or nothing is left to wait for.
     fn end_drain(self: &Arc<Self>) {
-        let Some(Drain { began, asked_to_stop, cut_off, tell, .. }) = self.drain().take() else { return };
-        let took = self.host.now().since(began);
+        // It stays until the engine has stopped: nothing may begin in between.
+        if self.drain().as_mut().is_none_or(|drain| std::mem::replace(&mut drain.is_over, true)) {
+            return;
+        }
         let left: Vec<Ailing> = self.workers().flat_map(|worker| worker.health().entities).collect();
         for Ailing { entity, since, place, .. } in &left {
             tracing::warn!(%entity, %since, place, "the shutdown waits no longer for code that was asked to stop");
         }
         self.halt(EngineError::ShutDown);
         self.store.close();
-        let report = ShutdownReport { took, asked_to_stop, cut_off, left };
+        self.report_drain(left);
+    }
+
+    /// The engine has stopped for another reason: whoever waits for the end of a shutdown has it.
+    pub(crate) fn break_off_drain(&self) {
+        if self.drain().as_ref().is_some_and(|drain| !drain.is_over) {
+            self.report_drain(Vec::new());
+        }
+    }
+
+    fn report_drain(&self, left: Vec<Ailing>) {
+        let Some(Drain { began, asked_to_stop, cut_off, tell, .. }) = self.drain().take() else { return };
+        let report = ShutdownReport { took: self.host.now().since(began), asked_to_stop, cut_off, left };
         for tell in tell {
             let _ = tell.send(report.clone());
         }

@@ -1,6 +1,7 @@
 //! The engine behind its handles: what is in memory, and how things reach the runs they are for.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -38,6 +39,8 @@ pub(crate) struct Inner {
     stopped: Mutex<Level>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
+    /// Notes that are on their way to the store.
+    pub(crate) unwritten: AtomicUsize,
     /// Why the engine shuts down by itself, once it does.
     pub(crate) doomed: tokio::sync::watch::Sender<Option<Arc<str>>>,
 }
@@ -67,6 +70,7 @@ impl Inner {
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             stopped: Mutex::new(meter::STOPPED.level(&[])),
             alarms: Mutex::default(),
+            unwritten: AtomicUsize::new(0),
             doomed: tokio::sync::watch::Sender::default(),
             options,
         }
@@ -142,6 +146,7 @@ impl Inner {
         }
         *halted = Some(error);
         drop(halted);
+        self.break_off_drain();
         self.waits().abandon();
         // Collected first: giving up drops user code, which must find no lock held.
         let mut grips: Vec<_> = self.desk().grips().cloned().collect();
@@ -182,6 +187,22 @@ impl Inner {
         }
     }
 
+    /// Writes something from any thread. A shutdown waits for it.
+    pub(crate) fn write_later(
+        self: &Arc<Self>,
+        write: Write,
+        done: impl FnOnce(&Arc<Self>, Result<Written, StoreError>) + Send + 'static,
+    ) {
+        self.unwritten.fetch_add(1, Ordering::AcqRel);
+        self.later(move |this| {
+            this.submit(write, move |this, result| {
+                done(this, result);
+                this.unwritten.fetch_sub(1, Ordering::AcqRel);
+                this.drained();
+            });
+        });
+    }
+
     /// Has this done on a thread that may block.
     pub(crate) fn later(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
         let this = self.clone();
@@ -204,6 +225,14 @@ impl Inner {
 
     /// Brings something to a run.
     pub(crate) fn deliver(self: &Arc<Self>, run: RunNo, arrival: Arrival) {
+        // A run that is parked takes nothing soon, and memory is no place for a result to wait in.
+        let parked = match arrival {
+            Arrival::Result { .. } => self.runs().get(run).filter(|live| live.lock().stage == Stage::Parked),
+            _ => None,
+        };
+        if let Some(live) = parked {
+            return self.later(move |this| this.keep_results(&live, vec![arrival]));
+        }
         self.with_live(run, |state| {
             // Loading the run may have been faster.
             if !arrival.mail().is_some_and(|no| state.read.remove(&no)) {

@@ -50,6 +50,22 @@ impl Inner {
         self.drained();
     }
 
+    /// The code of the player that was given up on runs on. Another play would most likely be stuck as well, and cost one
+    /// thread more each time: the run waits until the first has returned.
+    pub(crate) fn wait_for_lost_player(self: &Arc<Self>, live: &Arc<Live>) {
+        let mut state = live.lock();
+        state.stage = Stage::Parked;
+        let asks = std::mem::take(&mut state.asks);
+        let retry = self.host.now().after(pause(state.strikes));
+        state.parked_until = retry;
+        drop(state);
+        for (_, ask) in asks {
+            ask.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
+        }
+        self.own_timer(retry, Due::Retry(live.no));
+        self.drained();
+    }
+
     /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.
     pub(crate) fn answer_parked(self: &Arc<Self>, live: &Arc<Live>) {
         let player = live.lock().player;
@@ -76,6 +92,7 @@ impl Inner {
         // The moment to try it again may have passed meanwhile, and with it the alarm.
         let until = live.lock().parked_until;
         self.own_timer(until, Due::Retry(live.no));
+        self.drained();
     }
 
     /// Writes why a run is parked, and then tells those who asked it something: whoever is told finds it so.
@@ -153,6 +170,7 @@ impl Inner {
         let retry = self.host.now().after(pause(state.strikes));
         drop(state);
         self.own_timer(retry, Due::Retry(live.no));
+        self.drained();
     }
 }
 

@@ -1,7 +1,7 @@
 //! The player of a run: one thread at a time, and not for ever. A turn that does not return in time is taken from it: the
 //! run is parked and played by another, and whatever the first one still comes to is void.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use dacapo_core::{Activation, Completion, Run};
@@ -11,9 +11,10 @@ use crate::inner::{Inner, lock};
 use crate::live::{About, Live, Stage};
 use crate::traces;
 
-/// How the play of an activation goes on, for the two who may see it end: the player, and the watch over it.
+/// How the play of an activation goes on, for the two who may see it end: the player, and the watch over it. It lives as
+/// long as the player is at it.
 #[derive(Default)]
-enum Play {
+pub(crate) enum Play {
     #[default]
     GoesOn,
     /// It was given up on, and its code is asked to stop.
@@ -65,7 +66,7 @@ impl Inner {
         run: &Run,
     ) -> Option<Watching> {
         let stuck = live.clone();
-        self.watch_over(about, run, move |this, deadlock| this.replace_player(stuck, player, deadlock))
+        self.watch_over(about, run, move |this, deadlock, play| this.replace_player(stuck, player, deadlock, play))
     }
 
     /// Watches over whoever plays a run on this thread. If a turn does not return in time, `give_up` is told, and its code is
@@ -74,7 +75,7 @@ impl Inner {
         self: &Arc<Self>,
         about: &Arc<About>,
         run: &Run,
-        give_up: impl FnOnce(&Arc<Self>, Deadlock) + Send + 'static,
+        give_up: impl FnOnce(&Arc<Self>, Deadlock, Weak<Mutex<Play>>) + Send + 'static,
     ) -> Option<Watching> {
         let worker = self.worker(&about.queue).clone();
         let limit = worker.values().workflow_deadlock_timeout;
@@ -86,7 +87,7 @@ impl Inner {
         let give_up = move |deadlock: Deadlock| {
             if let Some(this) = this.upgrade() {
                 this.stop_turn(&worker_of, &about, &deadlock, &play_of);
-                give_up(&this, deadlock);
+                give_up(&this, deadlock, Arc::downgrade(&play_of));
             }
         };
         let watched = self.host.watch(run.watch(), limit, Box::new(give_up));
@@ -122,12 +123,13 @@ impl Inner {
     }
 
     /// A player does not return: all it took is put back, and the run says why it does not go on.
-    fn replace_player(self: &Arc<Self>, live: Arc<Live>, player: u64, deadlock: Deadlock) {
+    fn replace_player(self: &Arc<Self>, live: Arc<Live>, player: u64, deadlock: Deadlock, play: Weak<Mutex<Play>>) {
         let mut state = live.lock();
         if state.player != player || state.gone {
             return;
         }
         state.player += 1;
+        state.lost_player = play;
         state.put_back_all();
         state.stage = Stage::Busy;
         drop(state);

@@ -1,6 +1,6 @@
 //! Starting runs. A start and its first turn commit together; if that turn cannot be played, the start commits alone.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use dacapo_core::{
     Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS,
@@ -19,6 +19,7 @@ use crate::commit::Follow;
 use crate::inner::Inner;
 use crate::live::{About, Body, Live, Stage};
 use crate::new_run::{new_run, seed_of};
+use crate::player::Play;
 use crate::translate::{Plan, Scene};
 use crate::{Engine, EngineError};
 
@@ -189,7 +190,7 @@ impl Inner {
         match turn {
             Ok((body, plan)) => self.start_with_turn(new, body, plan, answer),
             // It is started all the same: it is open, and says why it does not go on.
-            Err(reason) => self.start_alone(new, Some(reason), answer),
+            Err(reason) => self.start_alone(new, Some((reason, Weak::new())), answer),
         }
     }
 
@@ -215,10 +216,10 @@ impl Inner {
         let jobs = vec![Job::Start(Box::new(start.clone()))];
         let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
         let (stuck, answer) = (new.clone(), answer.clone());
-        let give_up = move |this: &Arc<Self>, deadlock: Deadlock| {
+        let give_up = move |this: &Arc<Self>, deadlock: Deadlock, play| {
             let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(answer) = answer {
-                this.later(move |this| this.start_alone(stuck, Some(deadlock.reason), answer));
+                this.later(move |this| this.start_alone(stuck, Some((deadlock.reason, play)), answer));
             }
         };
         let watching = self.watch_over(&about, &run, give_up);
@@ -326,7 +327,7 @@ impl Inner {
     }
 
     /// Starts a run whose first turn comes later, or could not be played.
-    fn start_alone(self: &Arc<Self>, new: NewRun, stuck: Option<String>, answer: Answer) {
+    fn start_alone(self: &Arc<Self>, new: NewRun, stuck: Option<(String, Weak<Mutex<Play>>)>, answer: Answer) {
         let workflow_id = new.workflow_id.clone();
         self.submit(Write::Start(Box::new(new)), move |this, result| match result {
             Ok(Written::Started { run: started, effects }) => {
@@ -336,12 +337,13 @@ impl Inner {
                 if fresh && stuck.is_none() {
                     this.started(&started);
                 }
-                if let (true, Some(reason)) = (fresh, stuck) {
+                if let (true, Some((reason, play))) = (fresh, stuck) {
                     this.later(move |this| {
                         let (live, is_ours, _) = this.claim(run);
                         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                         this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
                         if is_ours {
+                            live.lock().lost_player = play;
                             this.park(live, reason);
                         }
                     });

@@ -1,8 +1,8 @@
 //! The deadlock watch: a turn that does not return in time is given up on.
 //!
 //! Workflow code only decides, so a turn is over in microseconds; one that takes seconds blocks, spins or waits for a lock.
-//! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux);
-//! elsewhere, time by which the watch itself is late does not. A long replay is many turns, and each has its own time.
+//! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux), nor
+//! does time by which the watch itself is late. A long replay is many turns, and each has its own time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,17 +166,10 @@ impl Shared {
         for (number, turn) in &mut state.turns {
             turn.follow();
             let waited = turn.thread.as_ref().and_then(TurnThread::id).and_then(waited_for_processor);
-            let excused = match (waited, turn.waited) {
-                (Some(now), Some(then)) => now.saturating_sub(then),
-                (Some(now), None) => {
-                    turn.waited = Some(now);
-                    Duration::ZERO
-                }
-                (None, _) => {
-                    turn.late += late;
-                    turn.late
-                }
-            };
+            // If the watch itself did not get to run, nobody did: a process that was stopped, a machine that slept.
+            turn.late += late;
+            let starved = waited.map_or(Duration::ZERO, |now| now.saturating_sub(*turn.waited.get_or_insert(now)));
+            let excused = starved.max(turn.late);
             if turn.began.elapsed().saturating_sub(excused) >= turn.limit {
                 stuck.push(*number);
             }
@@ -254,4 +247,55 @@ fn doing(thread: u32) -> Option<&'static str> {
         'T' | 't' => "it is stopped by a debugger or a signal",
         _ => "it is in a state that says nothing",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use dacapo_core::{Run, RunOptions, Workflow};
+
+    use super::*;
+
+    /// A run that was never played, whose turn counts as begun so long ago.
+    fn watched(limit: Duration, ago: Duration) -> Watched {
+        let workflow = Workflow::new("w", |_, _| async { Ok(dacapo_core::Payload::default()) });
+        let run = Run::new(workflow, RunOptions::default()).unwrap();
+        let began = Instant::now().checked_sub(ago).expect("the machine has run for a while");
+        let watch = run.watch();
+        Watched {
+            over: Arc::default(),
+            began,
+            limit,
+            waited: None,
+            late: Duration::ZERO,
+            number: watch.turn(),
+            watch,
+            thread: None,
+            give_up: Box::new(|_| {}),
+        }
+    }
+
+    /// How many turns have had their time when the watch looks, so late.
+    fn stuck(turns: Vec<Watched>, late: Duration) -> usize {
+        let mut state = State { turns: (0..).zip(turns).collect(), ..State::default() };
+        Shared::default().look(&mut state, late).len()
+    }
+
+    /// S3-43, C-36: each turn has the time of its queue, and time in which nobody could run is not counted.
+    #[test]
+    fn a_turn_has_its_own_time_and_what_the_watch_is_late_by_is_not_counted() {
+        let (ms, zero) = (Duration::from_millis, Duration::ZERO);
+        let turns =
+            || vec![watched(ms(2_000), ms(1_500)), watched(ms(2_000), ms(2_500)), watched(ms(9_000), ms(2_500))];
+        assert_eq!(stuck(turns(), zero), 1);
+        assert_eq!(stuck(turns(), ms(600)), 0, "the process was stopped for a while");
+        assert_eq!(stuck(turns(), ms(400)), 1);
+    }
+
+    /// S3-43: a long replay is many turns, and each begins anew.
+    #[test]
+    fn a_player_that_is_at_another_turn_has_all_its_time_again() {
+        let mut turn = watched(Duration::from_secs(2), Duration::from_secs(10));
+        turn.number += 1;
+        assert_eq!(stuck(vec![turn], Duration::ZERO), 0);
+    }
 }
