@@ -34,6 +34,8 @@ pub struct ShutdownReport {
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
     pub left: Vec<Ailing>,
+    /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
+    pub store: Option<EngineError>,
 }
 
 /// A shutdown that is under way.
@@ -163,9 +165,8 @@ impl Inner {
         for Ailing { entity, since, place, .. } in &left {
             tracing::warn!(%entity, %since, place, "the shutdown waits no longer for code that was asked to stop");
         }
-        self.halt(EngineError::ShutDown);
-        self.store.close();
-        let report = ShutdownReport { took, asked_to_stop, cut_off, left };
+        let store = self.end();
+        let report = ShutdownReport { took, asked_to_stop, cut_off, left, store };
         for tell in tell {
             let _ = tell.send(report.clone());
         }

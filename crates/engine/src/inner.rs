@@ -162,6 +162,14 @@ impl Inner {
         }
     }
 
+    /// Stops, because somebody asked for it, and lets go of the store. Gives what is wrong with it, if anything is.
+    pub(crate) fn end(&self) -> Option<EngineError> {
+        self.halt(EngineError::ShutDown);
+        let error = self.store.close().err()?;
+        loud::about_engine(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));
+        Some(error.into())
+    }
+
     /// Submits a write from a thread that may block. `done` must not block.
     pub(crate) fn submit(
         self: &Arc<Self>,

@@ -146,7 +146,8 @@ impl App {
 
     /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even
     /// that takes longer than the force-exit timeout, the process ends with exit code 1. It also shuts down, and gives an
-    /// error, when too much code that was asked to stop runs on (`max_zombie_count`).
+    /// error, when too much code that was asked to stop runs on (`max_zombie_count`); and it gives one when the store is not as
+    /// it was left.
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let asked = asked_to_end().map_err(|error| Error::System(format!("signals cannot be heard: {error}")))?;
         let (mut asked, mut doomed) = (pin!(asked), pin!(self.engine().doomed()));
@@ -162,7 +163,8 @@ impl App {
             None => {
                 let settings = self.inner.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
                 force_exit_after(settings.force_exit_timeout, "it was asked to end");
-                Ok(self.shutdown().await)
+                let report = self.shutdown().await;
+                report.store.clone().map_or(Ok(report), |error| Err(error.into()))
             }
         }
     }
