@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use dacapo_core::{Name, Outcome, Pins, RunOptions, Timestamp};
+use dacapo_core::{Name, Outcome, Pins, Timestamp};
 use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Written};
 use dacapo_worker::{Level, Worker, describe_meters, meter};
 use metrics::Histogram;
@@ -12,7 +12,7 @@ use metrics::Histogram;
 use crate::desk::Desk;
 use crate::drain::Drain;
 use crate::host::Host;
-use crate::live::{About, Arrival, Ask, Live, LiveState, Stage};
+use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
 use crate::runs::Runs;
@@ -355,22 +355,6 @@ impl Inner {
             let mut timers = self.timers();
             alarms.iter().for_each(|alarm| timers.cancel(*alarm));
         }
-    }
-
-    /// How runs are played here.
-    pub(crate) fn run_options(&self, about: &About) -> RunOptions {
-        RunOptions {
-            pins: about.pins.clone(),
-            double_play: self.options.double_play,
-            reporter: None,
-            own_policy: self.options.own_policy.clone(),
-            aside: crate::traces::aside(),
-        }
-    }
-
-    pub(crate) fn known_workflows(&self) -> String {
-        let names: Vec<&str> = self.options.registry.workflows().map(Name::as_str).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use dacapo_core::Name;
-use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, force_exit_after};
+use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, Unplayable, force_exit_after};
 use dacapo_worker::{Effective, Health};
 use serde_json::Value;
 
+use crate::client::runs::blocking;
 use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
 use crate::{WorkflowFn, WorkflowType};
 
@@ -102,6 +103,17 @@ impl App {
     /// The runs, to look at.
     pub fn runs(&self) -> &Runs {
         &self.inner.runs
+    }
+
+    /// Plays every open run of the served queues again, without changing anything, and gives those that cannot be played.
+    /// Runs at rest are played when something wakes them, so this is how to see at once what a deploy has done to them.
+    /// `progress` is told now and then how many were played.
+    pub async fn check_open_runs(
+        &self,
+        mut progress: impl FnMut(u64) + Send + 'static,
+    ) -> crate::Result<Vec<Unplayable>> {
+        let engine = self.engine().clone();
+        Ok(blocking(move || engine.check_open_runs(&mut progress)).await??)
     }
 
     /// The settings that hold, and who said so. None if somebody else set the engine up, as the test kit does.

@@ -28,7 +28,7 @@ pub struct Page {
 const PAGE: usize = 500;
 
 /// Does this on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Error::System(error.to_string()))
 }
 

@@ -52,6 +52,8 @@ fn opening() -> Vec<Row> {
             Dacapo::open(&url).await.unwrap().serve(sample).await.unwrap().shutdown().await;
             Dacapo::open(&format!("{url}?mode=ro")).await.unwrap().serve(sample).await
         }),
+        row!("Dacapo::check_open_runs", "one workflow twice", "sample", _s =>
+            Dacapo::open("memory:").await.unwrap().check_open_runs((sample, sample), |_| ()).await),
         row!("Dacapo::max_concurrent_activities", "none", "max_concurrent_activities", _s =>
             Dacapo::open("memory:").await.unwrap().max_concurrent_activities(0).serve(sample).await),
         row!("Dacapo::completions_per_turn", "none", "completions_per_turn", _s =>
@@ -211,6 +213,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("App::runs_in_memory", "takes nothing"),
     ("App::turn_threads", "takes nothing"),
     ("Runs::verify", "whoever is told of the progress cannot be wrong"),
+    ("App::check_open_runs", "whoever is told of the progress cannot be wrong"),
     ("App::settings", "takes nothing"),
     ("App::health", "takes nothing"),
     ("App::evict_idle", "takes nothing"),
