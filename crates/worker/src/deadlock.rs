@@ -174,7 +174,7 @@ impl Shared {
     }
 
     fn give_up(&self, turn: Watched) {
-        let Watched { began, limit, number, watch, thread, give_up, .. } = turn;
+        let Watched { limit, number, watch, thread, give_up, .. } = turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
         let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
@@ -188,12 +188,10 @@ impl Shared {
             Err(error) => format!(" No thread could be started in its place: {error}."),
         };
         let reason = format!(
-            "deadlock: turn {} did not return within {:?} (it began {:.1?} ago); unit {unit}, after {site}; its thread: {doing}. \
+            "deadlock: turn {} did not return within {:?}; unit {unit}, after {site}; its thread: {doing}. \
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
-            number,
-            limit,
-            began.elapsed(),
+            number, limit,
         );
         give_up(Deadlock { reason, watch });
     }
