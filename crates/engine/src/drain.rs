@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
-use dacapo_worker::{Ailing, Wait};
+use dacapo_worker::{Ailing, QueueValues, Wait};
 use tokio::sync::oneshot;
 
 use crate::desk::{PendingActivity, TaskState};
 use crate::inner::Inner;
 use crate::live::Stage;
+use crate::loud;
 use crate::timers::Due;
 use crate::{Engine, EngineError};
 
@@ -37,6 +38,9 @@ pub struct ShutdownReport {
     /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
     pub store: Option<EngineError>,
 }
+
+/// How many attempts are named when it is said what is waited for.
+const SHOWN: usize = 5;
 
 /// A shutdown that is under way.
 pub(crate) struct Drain {
@@ -59,6 +63,26 @@ impl Engine {
         self.inner.begin_drain(Some(tell));
         // Whoever comes after the end has nothing to wait for.
         async move { told.await.unwrap_or_default() }
+    }
+
+    /// Says what a shutdown that begins now will wait for, if there is anything.
+    pub fn tell_what_ends(&self) {
+        let inner = &self.inner;
+        let mut running: Vec<String> =
+            inner.desk().grips().map(|grip| grip.ctx().info().activity.to_string()).collect();
+        running.extend(inner.locals().grips().map(|grip| grip.ctx().info().activity.to_string()));
+        if running.is_empty() {
+            return;
+        }
+        let longest = |time: fn(&QueueValues) -> Duration| inner.workers().map(|worker| time(worker.values())).max();
+        let grace = longest(|values| values.shutdown_grace_period).unwrap_or_default();
+        let force = longest(|values| values.shutdown_force_timeout).unwrap_or_default();
+        let (count, most) = (running.len(), running.len().min(SHOWN));
+        let (named, more) = (running[..most].join(", "), if count > most { ", …" } else { "" });
+        loud::news(&format_args!(
+            "it was asked to end and waits for {count} attempts ({named}{more}): for up to {grace:?}, and for {force:?} more \
+             once they are asked to stop. Asked again, it ends at once"
+        ));
     }
 
     /// Whether the engine is shutting down or has stopped.

@@ -9,6 +9,7 @@ use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Writ
 use dacapo_worker::{Level, Worker, describe_meters, meter};
 use metrics::Histogram;
 
+use crate::cause::Said;
 use crate::desk::Desk;
 use crate::drain::Drain;
 use crate::host::Host;
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     drain: Mutex<Option<Drain>>,
     commit_seconds: Histogram,
     stopped: Mutex<Level>,
+    /// What was said of parked runs.
+    pub(crate) said: Mutex<Said>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
     /// Why the engine shuts down by itself, once it does.
@@ -66,6 +69,7 @@ impl Inner {
             drain: Mutex::default(),
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             stopped: Mutex::new(meter::STOPPED.level(&[])),
+            said: Mutex::default(),
             alarms: Mutex::default(),
             doomed: tokio::sync::watch::Sender::default(),
             options,

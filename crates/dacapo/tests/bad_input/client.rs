@@ -178,6 +178,7 @@ fn talking() -> Vec<Row> {
         row!("Handle::reset", "a turn that is not there", "turn 1 up to 1", s => s.open.reset(9, "").await),
         row!("Handle::reset", "nobody", "no run of", s => s.nobody.reset(1, "").await),
         row!("Handle::result", "nobody", "no run of", s => s.nobody.result().await),
+        row!("Handle::result_or_stuck", "nobody", "no run of", s => s.nobody.result_or_stuck().await),
         row!("Handle::result", "another type", "is no", s => s.app.handle_of::<String>("closed").result().await),
         row!("Handle::with_run_id", "another run", "with run id \"x\"", s => s.open.clone().with_run_id("x").describe().await),
         row!("Handle::describe", "nobody", "no run of", s => s.nobody.describe().await),
@@ -235,6 +236,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Filter::workflow_id", "an id that nobody has matches nobody"),
     ("Filter::started_from", "any moment will do"),
     ("Filter::started_before", "any moment will do"),
+    ("Runs::stuck_causes", "takes nothing"),
     ("Runs::count", "what matches nobody is counted as 0"),
 ];
 

@@ -9,3 +9,4 @@ mod hostile;
 mod rehearsal;
 mod sending;
 mod sharing;
+mod stuck;
