@@ -13,7 +13,6 @@ use crate::checks::fitting;
 use crate::desk::{Attempting, Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
-use crate::loud;
 use crate::retry::pause_after;
 use crate::timers::Due;
 use crate::translate::encode;
@@ -109,7 +108,7 @@ impl Inner {
     /// An activity waits for a program that serves its type. The run says so; it is not its fault.
     fn say_unserved(self: &Arc<Self>, run: RunNo, task: &Task) {
         let reason = self.mark_unserved(run, task);
-        loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
+        self.tell_stuck(&task.about.workflow_id, &task.about.run_id, "", &reason);
     }
 
     /// Notes that a run waits for somebody who serves one of its activities, and gives the words.
@@ -123,7 +122,8 @@ impl Inner {
         );
         let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: now };
         let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
-        self.later(move |this| this.submit(write, |_, _| {}));
+        let why = reason.clone();
+        self.later(move |this| this.submit(write, move |this, _| this.waits().impatient(run, &why)));
         reason
     }
 

@@ -15,12 +15,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
-use dacapo_worker::{Ailing, Wait};
+use dacapo_worker::{Ailing, QueueValues, Wait};
 use tokio::sync::oneshot;
 
 use crate::desk::{PendingActivity, TaskState};
 use crate::inner::Inner;
 use crate::live::Stage;
+use crate::loud;
 use crate::runs::holds_nothing;
 use crate::timers::Due;
 use crate::{Engine, EngineError};
@@ -36,7 +37,12 @@ pub struct ShutdownReport {
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
     pub left: Vec<Ailing>,
+    /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
+    pub store: Option<EngineError>,
 }
+
+/// How many attempts are named when it is said what is waited for.
+const SHOWN: usize = 5;
 
 /// A shutdown that is under way.
 pub(crate) struct Drain {
@@ -61,6 +67,26 @@ impl Engine {
         self.inner.begin_drain(Some(tell));
         // Whoever comes after the end has nothing to wait for.
         async move { told.await.unwrap_or_default() }
+    }
+
+    /// Says what a shutdown that begins now will wait for, if there is anything.
+    pub fn tell_what_ends(&self) {
+        let inner = &self.inner;
+        let mut running: Vec<String> =
+            inner.desk().grips().map(|grip| grip.ctx().info().activity.to_string()).collect();
+        running.extend(inner.locals().grips().map(|grip| grip.ctx().info().activity.to_string()));
+        if running.is_empty() {
+            return;
+        }
+        let longest = |time: fn(&QueueValues) -> Duration| inner.workers().map(|worker| time(worker.values())).max();
+        let grace = longest(|values| values.shutdown_grace_period).unwrap_or_default();
+        let force = longest(|values| values.shutdown_force_timeout).unwrap_or_default();
+        let (count, most) = (running.len(), running.len().min(SHOWN));
+        let (named, more) = (running[..most].join(", "), if count > most { ", …" } else { "" });
+        loud::news(&format_args!(
+            "it was asked to end and waits for {count} attempts ({named}{more}): for up to {grace:?}, and for {force:?} more \
+             once they are asked to stop. Asked again, it ends at once"
+        ));
     }
 
     /// Whether the engine is shutting down or has stopped.
@@ -190,21 +216,20 @@ impl Inner {
         for Ailing { entity, since, place, .. } in &left {
             tracing::warn!(%entity, %since, place, "the shutdown waits no longer for code that was asked to stop");
         }
-        self.halt(EngineError::ShutDown);
-        self.store.close();
-        self.report_drain(left);
+        let store = self.end();
+        self.report_drain(left, store);
     }
 
     /// The engine has stopped for another reason: whoever waits for the end of a shutdown has it.
     pub(crate) fn break_off_drain(&self) {
         if self.drain().as_ref().is_some_and(|drain| !drain.is_over) {
-            self.report_drain(Vec::new());
+            self.report_drain(Vec::new(), None);
         }
     }
 
-    fn report_drain(&self, left: Vec<Ailing>) {
+    fn report_drain(&self, left: Vec<Ailing>, store: Option<EngineError>) {
         let Some(Drain { began, asked_to_stop, cut_off, tell, .. }) = self.drain().take() else { return };
-        let report = ShutdownReport { took: self.host.now().since(began), asked_to_stop, cut_off, left };
+        let report = ShutdownReport { took: self.host.now().since(began), asked_to_stop, cut_off, left, store };
         for tell in tell {
             let _ = tell.send(report.clone());
         }

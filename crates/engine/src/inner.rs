@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use dacapo_core::{Name, Outcome, Pins, RunOptions, Timestamp};
+use dacapo_core::{Name, Outcome, Pins, Timestamp};
 use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Written};
 use dacapo_worker::{Level, Worker, describe_meters, meter};
 use metrics::Histogram;
 
+use crate::cause::Said;
 use crate::desk::Desk;
 use crate::drain::Drain;
 use crate::host::Host;
-use crate::live::{About, Arrival, Ask, Live, LiveState, Stage};
+use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
 use crate::runs::Runs;
@@ -37,6 +38,8 @@ pub(crate) struct Inner {
     drain: Mutex<Option<Drain>>,
     commit_seconds: Histogram,
     stopped: Mutex<Level>,
+    /// What was said of parked runs.
+    pub(crate) said: Mutex<Said>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
     /// Notes that are on their way to the store.
@@ -69,6 +72,7 @@ impl Inner {
             drain: Mutex::default(),
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             stopped: Mutex::new(meter::STOPPED.level(&[])),
+            said: Mutex::default(),
             alarms: Mutex::default(),
             unwritten: AtomicUsize::new(0),
             doomed: tokio::sync::watch::Sender::default(),
@@ -165,6 +169,14 @@ impl Inner {
                 ask.refuse(self.trouble().unwrap_or(EngineError::ShutDown));
             }
         }
+    }
+
+    /// Stops, because somebody asked for it, and lets go of the store. Gives what is wrong with it, if anything is.
+    pub(crate) fn end(&self) -> Option<EngineError> {
+        self.halt(EngineError::ShutDown);
+        let error = self.store.close().err()?;
+        loud::about_engine(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));
+        Some(error.into())
     }
 
     /// Submits a write from a thread that may block. `done` must not block.
@@ -376,22 +388,6 @@ impl Inner {
             let mut timers = self.timers();
             alarms.iter().for_each(|alarm| timers.cancel(*alarm));
         }
-    }
-
-    /// How runs are played here.
-    pub(crate) fn run_options(&self, about: &About) -> RunOptions {
-        RunOptions {
-            pins: about.pins.clone(),
-            double_play: self.options.double_play,
-            reporter: None,
-            own_policy: self.options.own_policy.clone(),
-            aside: crate::traces::aside(),
-        }
-    }
-
-    pub(crate) fn known_workflows(&self) -> String {
-        let names: Vec<&str> = self.options.registry.workflows().map(Name::as_str).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 }
 

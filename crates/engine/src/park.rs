@@ -6,6 +6,7 @@ use std::time::Duration;
 use dacapo_store::{NewMail, StoreError, Stuck, Write, Written};
 
 use crate::EngineError;
+use crate::cause::cause_of;
 use crate::inner::Inner;
 use crate::live::{Arrival, Body, Live, Stage};
 use crate::load::Loaded;
@@ -111,8 +112,8 @@ impl Inner {
         }
         let reason = &stuck.reason;
         // Said once: a run that is tried again every minute need not say every minute what everybody knows.
-        if row.stuck.as_ref().is_none_or(|before| before.reason != *reason) {
-            loud::about_run(&row.workflow_id, &row.run_id, &format_args!("it cannot go on and is parked: {reason}"));
+        if row.stuck.as_ref().is_none_or(|before| cause_of(&before.reason) != cause_of(reason)) {
+            self.tell_stuck(&row.workflow_id, &row.run_id, "it cannot go on and is parked: ", reason);
         }
         self.submit(Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |this, result| {
             if let Err(StoreError::Refused(_)) = result {

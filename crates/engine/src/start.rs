@@ -106,7 +106,7 @@ impl Inner {
         };
         check_name("a queue", &queue)?;
         if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
-            return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.known_workflows() });
+            return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.options.known_workflows() });
         }
         for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -212,7 +212,8 @@ impl Inner {
             pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
             epoch: Default::default(),
         });
-        let mut run = Run::new(workflow.clone(), self.run_options(&about)).map_err(|error| error.to_string())?;
+        let mut run =
+            Run::new(workflow.clone(), self.options.for_run(&about.pins)).map_err(|error| error.to_string())?;
         let jobs = vec![Job::Start(Box::new(start.clone()))];
         let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
         let (stuck, answer) = (new.clone(), answer.clone());

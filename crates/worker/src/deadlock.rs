@@ -188,7 +188,7 @@ impl Shared {
 
     /// Gives up on a turn; gives it back if it has returned this very moment.
     fn give_up(&self, turn: Watched) -> Option<Watched> {
-        let Watched { began, limit, number, watch, thread, .. } = &turn;
+        let Watched { limit, number, watch, thread, .. } = &turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
         let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
@@ -202,12 +202,10 @@ impl Shared {
             Err(error) => format!(" No thread could be started in its place: {error}."),
         };
         let reason = format!(
-            "deadlock: turn {} did not return within {:?} (it began {:.1?} ago); unit {unit}, after {site}; its thread: {doing}. \
+            "deadlock: turn {} did not return within {:?}; unit {unit}, after {site}; its thread: {doing}. \
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
-            number,
-            limit,
-            began.elapsed(),
+            number, limit,
         );
         let Watched { watch, give_up, .. } = turn;
         give_up(Deadlock { reason, watch });

@@ -177,7 +177,12 @@ fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>
 
 fn unknown(by: String, name: &str) -> SettingError {
     let nearest = names::nearest(name, all_settings().map(|setting| setting.name));
-    SettingError::Unknown { by, nearest: nearest.map(str::to_owned) }
+    // As it is to be written where it was read.
+    let written = |nearest: &str| match by.strip_suffix(name).filter(|variable| variable.starts_with(PREFIX)) {
+        Some(variable) => format!("{variable}{}", nearest.to_ascii_uppercase()),
+        None => nearest.to_owned(),
+    };
+    SettingError::Unknown { nearest: nearest.map(written), by }
 }
 
 impl Environment {

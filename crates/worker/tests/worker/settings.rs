@@ -174,9 +174,9 @@ fn all_errors_are_said_at_once() {
         ]);
     let expected = expect![[r#"
         DACAPO_COLOUR is no setting; docs/settings.md has them all [setting-unknown]
-        DACAPO_MAX_ZOMBIES_COUNT is no setting (did you mean max_zombie_count?); docs/settings.md has them all [setting-unknown]
+        DACAPO_MAX_ZOMBIES_COUNT is no setting (did you mean DACAPO_MAX_ZOMBIE_COUNT?); docs/settings.md has them all [setting-unknown]
         DACAPO_QUEUE_ORDERS_CACHE_SIZE is set for queue "orders", but there is one for the whole application: set it there [setting-not-of-a-queue]
-        DACAPO_QUEUE_ORDERS_MAX_ZOMBY_COUNT is no setting (did you mean max_zombie_count?); docs/settings.md has them all [setting-unknown]
+        DACAPO_QUEUE_ORDERS_MAX_ZOMBY_COUNT is no setting (did you mean DACAPO_QUEUE_ORDERS_MAX_ZOMBIE_COUNT?); docs/settings.md has them all [setting-unknown]
         DACAPO_QUEUE_ORDER_MAX_ZOMBIE_COUNT is for a queue that is not served here (did you mean orders?); serve the queue or unset the variable [setting-queue-unknown]
         max_concurrent_workflows of queue "orders" = 0 is out of range: allowed are 1 to 1000000 [setting-out-of-range]
         queue "orders": zombie_grace_period = 10s must not be more than zombie_give_up_after = 5s [setting-disorder]"#]];
