@@ -8,6 +8,9 @@ use dacapo_bench_meter::Size;
 
 pub(crate) const HELP: &str = "\
 dacapo-bench [--quick] [--only w1,w2,…] [--dir FOLDER]   run workloads, one line of JSON for each measurement
+dacapo-bench company [--quick] [--dir FOLDER]            turns of healthy runs, alone and in bad company
+dacapo-bench growth [--quick] [--dir FOLDER]             what each item costs as things grow
+dacapo-bench plot FILE…                                  the lines of `growth` as a picture (SVG)
 dacapo-bench table FILE…                                 such lines as a table, with bars and ratios
 
   --quick        a little of each workload, to see that it works
@@ -17,7 +20,12 @@ dacapo-bench table FILE…                                 such lines as a table
 pub(crate) enum Task {
     Help,
     Run(Arguments),
+    /// The turns of healthy runs in bad company.
+    Company(Arguments),
+    /// What each item costs as things grow.
+    Growth(Arguments),
     Table(Vec<PathBuf>),
+    Plot(Vec<PathBuf>),
     /// For W6, which starts this program again: serve a file, do nothing, and say what that took.
     Idle {
         file: String,
@@ -56,7 +64,10 @@ impl Task {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         Ok(match &words[..] {
             ["help" | "--help" | "-h", ..] => Self::Help,
+            ["company", options @ ..] => Self::Company(Arguments::parse(options)?),
+            ["growth", options @ ..] => Self::Growth(Arguments::parse(options)?),
             ["table", files @ ..] => Self::Table(files.iter().map(PathBuf::from).collect()),
+            ["plot", files @ ..] => Self::Plot(files.iter().map(PathBuf::from).collect()),
             ["idle", file, millis] => {
                 let millis = millis.parse().with_context(|| format!("{millis:?} is no number of milliseconds"))?;
                 Self::Idle { file: (*file).to_owned(), time: Duration::from_millis(millis) }
@@ -67,6 +78,16 @@ impl Task {
 }
 
 impl Arguments {
+    pub(crate) fn is_quick(&self) -> bool {
+        self.size == Size::QUICK
+    }
+
+    /// A folder of its own, on the disk that was asked for, and gone afterwards.
+    pub(crate) fn fresh_folder(&self) -> Result<tempfile::TempDir> {
+        std::fs::create_dir_all(&self.folder)?;
+        Ok(tempfile::tempdir_in(&self.folder)?)
+    }
+
     fn parse(mut words: &[&str]) -> Result<Self> {
         let only = ALL.iter().map(|(_, workload)| *workload).collect();
         let mut arguments = Self { size: Size::FULL, only, folder: PathBuf::from("target/bench") };

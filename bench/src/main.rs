@@ -5,12 +5,15 @@
 
 mod arguments;
 mod bare_commit;
+mod company;
 mod concurrent;
 mod embedded;
+mod growth;
 mod idle;
 mod kept;
 mod latency;
 mod long;
+mod plot;
 mod programs;
 mod prototype;
 mod replay;
@@ -26,17 +29,22 @@ async fn main() -> Result<()> {
     match Task::parse(std::env::args().skip(1))? {
         Task::Help => println!("{}", arguments::HELP),
         Task::Table(files) => print!("{}", table::of_files(&files)?),
+        Task::Plot(files) => print!("{}", plot::of_files(&files)?),
         Task::Idle { file, time } => idle::watch(&file, time).await?,
         Task::Run(arguments) => run(&arguments).await?,
+        Task::Company(arguments) => {
+            let party = if arguments.is_quick() { company::Party::QUICK } else { company::Party::FULL };
+            company::run(party, arguments.fresh_folder()?.path()).await?;
+        }
+        Task::Growth(arguments) => growth::run(arguments.is_quick(), arguments.fresh_folder()?.path()).await?,
     }
     Ok(())
 }
 
-async fn run(Arguments { size, only, folder }: &Arguments) -> Result<()> {
-    std::fs::create_dir_all(folder)?;
-    for workload in only {
-        // A folder of its own, on the disk that was asked for, and gone afterwards.
-        let folder = tempfile::tempdir_in(folder)?;
+async fn run(arguments: &Arguments) -> Result<()> {
+    let size = &arguments.size;
+    for workload in &arguments.only {
+        let folder = arguments.fresh_folder()?;
         match workload {
             Workload::W1 => concurrent::chains(size, folder.path()).await?,
             Workload::W2 => concurrent::fans(size, folder.path()).await?,

@@ -47,3 +47,19 @@ fn what_nobody_knows_is_refused_with_the_help_page() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("`w9` is no workload"));
 }
+
+/// Healthy runs finish in any company, and all that grows can be drawn.
+#[test]
+fn company_and_growth_print_lines_that_can_be_read() {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let text = bench(&["company", "--quick", "--dir", folder]);
+    let lines: Vec<Line> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let systems: Vec<&str> = lines.iter().map(|line| line.system.as_str()).collect();
+    assert_eq!(systems, ["alone", "bad_company", "blocking_activities"]);
+    let text = bench(&["growth", "--quick", "--dir", folder]);
+    assert_eq!(text.lines().count(), 20);
+    let file = std::path::Path::new(folder).join("growth.jsonl");
+    std::fs::write(&file, &text).unwrap();
+    let picture = bench(&["plot", file.to_str().unwrap()]);
+    assert_eq!((picture.matches("<polyline").count(), picture.matches("<circle").count()), (5, 20), "{picture}");
+}

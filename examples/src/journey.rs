@@ -109,10 +109,15 @@ pub async fn collect_ticket(step: Step, train: String) -> Result<String, Failure
 
 /// A second of work that can be seen.
 async fn work(Step { number, of }: &Step, what: String) {
-    print!("step {number:>2} of {of}  {what} ...");
-    let _ = std::io::stdout().flush();
+    say(&format!("step {number:>2} of {of}  {what} ..."));
     tokio::time::sleep(secs(1)).await;
-    println!(" done");
+    say(" done\n");
+}
+
+/// Says it, if anybody listens: `println!` panics when nobody reads any more, and an attempt that panics has failed.
+pub fn say(what: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(what.as_bytes()).and_then(|()| out.flush());
 }
 
 fn euros(cents: u64) -> String {

@@ -15,6 +15,7 @@
 
 pub mod approval;
 pub mod counter;
+pub mod endure;
 pub mod entity;
 pub mod fan_out;
 pub mod journey;

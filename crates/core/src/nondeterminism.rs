@@ -110,13 +110,20 @@ impl fmt::Display for Nondeterminism {
         if self.is_another_encoding() {
             writeln!(
                 f,
-                "   = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were"
+                "   = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were; if it lost one, keep it until the runs that recorded it are closed"
             )?;
         }
-        write!(
-            f,
-            "   = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn"
-        )
+        write!(f, "   = help: the run stays open. Bring back the code that recorded it, ")?;
+        match self.turn {
+            // A reset keeps the first turn at least.
+            0 => {
+                write!(f, "or guard the new path with `ctx.patched`; no reset can help, because its first turn differs")
+            }
+            turn => write!(
+                f,
+                "guard the new path with `ctx.patched`, or begin it again from here with `reset({turn}, …)`, which keeps the turns before"
+            ),
+        }
     }
 }
 

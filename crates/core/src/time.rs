@@ -35,11 +35,34 @@ impl Timestamp {
     }
 }
 
-/// Seconds since 1970, with as many decimals as it takes.
+/// A date as in RFC 3339, in UTC, with as many decimals as it takes: `2026-02-28T09:30:00.25Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Seconds(Duration::from_nanos(self.0)))
+        let since = Duration::from_nanos(self.0);
+        let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+        let (year, month, day) = date(days);
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        if since.subsec_nanos() > 0 {
+            let decimals = format!("{:09}", since.subsec_nanos());
+            write!(f, ".{}", decimals.trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
     }
+}
+
+/// Year, month and day so many days after the start of 1970.
+fn date(days: u64) -> (u64, u64, u64) {
+    // Counted from the first of March of the year 0, so that a leap day is the last of its year; 146,097 days are 400 years.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // From March on, months have 31, 30, 31, 30, 31 days, and that again.
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 /// A duration as people write it: `2s`, `0.25s`.
@@ -97,5 +120,21 @@ pub(crate) mod text_duration_option {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<Wrapped>::deserialize(deserializer)?.map(|wrapped| wrapped.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_shown_as_dates() {
+        let shown = |seconds: u64, nanos: u64| Timestamp(seconds * 1_000_000_000 + nanos).to_string();
+        assert_eq!(shown(0, 0), "1970-01-01T00:00:00Z");
+        assert_eq!(shown(951_782_399, 250_000_000), "2000-02-28T23:59:59.25Z");
+        assert_eq!(shown(951_782_400, 0), "2000-02-29T00:00:00Z");
+        assert_eq!(shown(1_772_285_400, 1), "2026-02-28T13:30:00.000000001Z");
+        assert_eq!(shown(4_107_542_400, 0), "2100-03-01T00:00:00Z", "no leap year");
+        assert_eq!(Timestamp(u64::MAX).to_string(), "2554-07-21T23:34:33.709551615Z");
     }
 }

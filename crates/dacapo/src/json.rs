@@ -13,6 +13,8 @@
 
 use std::any::type_name;
 
+pub use serde_json::{Value, json};
+
 use dacapo_core::{Failure, Name, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

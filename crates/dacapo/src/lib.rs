@@ -68,7 +68,9 @@ pub use dacapo_core::{
     ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
     Timestamp, UnfinishedHandlers,
 };
-pub use dacapo_engine::{ActivityState, Description, EngineError, Flaw, PendingActivity, ShutdownReport};
+pub use dacapo_engine::{
+    ActivityState, Description, EngineError, Flaw, PendingActivity, ShutdownReport, StuckCause, Unplayable,
+};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{

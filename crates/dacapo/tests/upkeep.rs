@@ -187,3 +187,16 @@ async fn a_look_at_everything_finds_what_is_missing() {
     }
     assert_eq!(flaws.len(), 4, "{flaws:#?}");
 }
+
+/// `rm` of the file of a program at rest: its shutdown was quiet, and ended with exit code 0.
+#[tokio::test]
+async fn a_shutdown_tells_that_the_file_is_gone() {
+    let place = Place::new();
+    let app = place.serve("orders.db").await;
+    app.start(waits, ()).id("open").await.unwrap();
+    std::fs::remove_file(place.path("orders.db")).unwrap();
+    let told = app.shutdown().await.store.unwrap().to_string();
+    assert!(told.contains("orders.db was removed or replaced"), "{told}");
+    let app = place.serve("others.db").await;
+    assert_eq!(app.shutdown().await.store, None);
+}

@@ -13,7 +13,6 @@ use crate::checks::fitting;
 use crate::desk::{Attempting, Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
-use crate::loud;
 use crate::quarantine::{MOST_STRIKES, words_on_quarantine};
 use crate::retry::pause_after;
 use crate::timers::{AlarmNo, Due};
@@ -55,10 +54,7 @@ impl Task {
 impl Inner {
     /// Starts what is ready, as far as there are places.
     pub(crate) fn dispatch(self: &Arc<Self>) {
-        if self.trouble().is_some() || self.is_draining() {
-            return;
-        }
-        loop {
+        while self.trouble().is_none() && !self.is_draining() {
             let now = self.host.now();
             let next = self.desk().next(now);
             let Some((run, task)) = next else { return };
@@ -92,9 +88,19 @@ impl Inner {
         });
         let attempt = attempt.counted_by(self.worker(task.queue()).meters());
         let alarms = self.set_alarms(run, &task, now, now);
-        self.desk().hold(run, seq, number, &attempt.grip(), alarms);
-        self.note_running(task.no, &attempt.grip());
-        self.host.attempt(attempt);
+        let grip = attempt.grip();
+        let held = self.desk().hold(run, seq, number, &grip, &alarms);
+        match held {
+            Some(cancelled) => {
+                if let Some(reason) = cancelled {
+                    grip.cancel(&reason);
+                }
+                self.note_running(task.no, &grip);
+                self.host.attempt(attempt);
+            }
+            // Whoever took it off the desk did not know of this attempt yet.
+            None => self.cancel_alarms(&alarms),
+        }
     }
 
     /// Sets the timeouts of an attempt that began then and was heard of then.
@@ -113,7 +119,7 @@ impl Inner {
     /// An activity waits for a program that serves its type. The run says so; it is not its fault.
     fn say_unserved(self: &Arc<Self>, run: RunNo, task: &Task) {
         let reason = self.words_on_unserved(task);
-        loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
+        self.tell_stuck(&task.about.workflow_id, &task.about.run_id, "", &reason);
         self.mark_waiting(run, task, reason);
     }
 
@@ -132,9 +138,9 @@ impl Inner {
     /// Notes why a run waits for somebody to do something about one of its activities.
     pub(crate) fn mark_waiting(self: &Arc<Self>, run: RunNo, task: &Task, reason: String) {
         let now = self.host.now();
-        let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
+        let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: now };
         let write = Write::Park { run, epoch: task.about.epoch, stuck: Some(stuck) };
-        self.later(move |this| this.submit(write, |_, _| {}));
+        self.later(move |this| this.submit(write, move |this, _| this.waits().impatient(run, &reason)));
     }
 
     fn words_on_unserved(&self, task: &Task) -> String {
@@ -161,8 +167,10 @@ impl Inner {
             }
             // It stopped because the worker does: the next process tries it again, as if this attempt had not been.
             Err(_) if self.is_stopping(task.queue()) => {
+                let report = attempting.unstored.then(|| attempt_write(task, now));
                 desk.remove(run, seq);
                 drop(desk);
+                self.note_report(report);
             }
             Err(failure) => match judge(task, &failure, now) {
                 Judged::Again(at) => {
@@ -194,8 +202,9 @@ impl Inner {
     ) {
         let Some(write) = write else { return };
         let attempt = write.attempt;
-        self.later(move |this| {
-            this.submit(Write::Attempt(Box::new(write)), move |this, result| {
+        self.write_later(
+            move |_| Some(Write::Attempt(Box::new(write))),
+            move |this, result| {
                 match &result {
                     // It is over, or its run is.
                     Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
@@ -205,8 +214,8 @@ impl Inner {
                     }
                 }
                 tell(result.map(drop));
-            });
-        });
+            },
+        );
     }
 
     fn resolve_task(
@@ -338,16 +347,34 @@ impl Inner {
         attempting.unstored = false;
         task.set_attempting(attempting);
         let (seq, attempt, write) = (task.command.seq, task.attempt, attempt_write(task, now));
-        self.later(move |this| {
+        let write = move |this: &Arc<Self>| {
             // As it stands by then: the attempt may have been left to somebody outside, or another may be next.
             let task = this.desk().get(run, seq).cloned();
             let write = match &task {
                 Some(task) if task.attempt == attempt => attempt_write(task, now),
-                Some(_) => return,
+                Some(_) => return None,
                 None => write,
             };
-            this.submit(Write::Attempt(Box::new(write)), |_, _| {});
-        });
+            Some(Write::Attempt(Box::new(write)))
+        };
+        self.write_later(write, |_, _| {});
+    }
+
+    /// Stores what an attempt reported last.
+    fn note_report(self: &Arc<Self>, report: Option<AttemptWrite>) {
+        if let Some(report) = report {
+            self.write_later(move |_| Some(Write::Attempt(Box::new(report))), |_, _| {});
+        }
+    }
+
+    /// Stores what attempts that are left behind have reported and nobody has stored.
+    pub(crate) fn note_reports(self: &Arc<Self>, tasks: &[Task]) {
+        let now = self.host.now();
+        for task in tasks {
+            if matches!(&task.state, TaskState::Running(attempting) if attempting.unstored) {
+                self.note_report(Some(attempt_write(task, now)));
+            }
+        }
     }
 
     /// A workflow no longer wants an activity.

@@ -126,6 +126,8 @@ pub(crate) struct Desk {
     struck: BTreeMap<(u32, TaskNo), Key>,
     /// The one of them that is tried now.
     trial: Option<Key>,
+    /// How many are tried no more.
+    quarantined: usize,
 }
 
 /// The tasks of one queue that can be tried, and those that are.
@@ -176,8 +178,10 @@ impl Desk {
 
     pub(crate) fn add(&mut self, run: RunNo, task: Task) {
         let key = (run, task.command.seq);
-        if let TaskState::Ready = &task.state {
-            self.enlist(key, &task);
+        match task.state {
+            TaskState::Ready => self.enlist(key, &task),
+            TaskState::Quarantined => self.quarantined += 1,
+            _ => {}
         }
         self.of_run.entry(run).or_default().insert(key.1);
         self.tasks.insert(key, task);
@@ -246,6 +250,7 @@ impl Desk {
         let task = self.tasks.remove(&(run, seq))?;
         self.clear((run, seq));
         self.struck.remove(&(task.strikes, task.no));
+        self.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));
         if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {
             lane.change(|lane| match task.state {
                 TaskState::Running(_) => lane.running -= 1,
@@ -295,6 +300,7 @@ impl Desk {
                 && matches!(task.state, TaskState::Quarantined)
             {
                 (task.state, task.strikes) = (TaskState::Ready, 0);
+                self.quarantined -= 1;
                 let task = task.clone();
                 self.enlist((run, seq), &task);
                 released.push(task);
@@ -354,19 +360,29 @@ impl Desk {
         }
     }
 
-    /// How an attempt that was just started can be reached.
-    pub(crate) fn hold(&mut self, run: RunNo, seq: Seq, attempt: u32, grip: &Grip, alarms: Vec<AlarmNo>) {
-        if let Some((task, mut attempting)) = self.attempting(run, seq, attempt) {
-            attempting.grip = Some(grip.clone());
-            attempting.alarms = alarms;
-            task.set_attempting(attempting);
-        }
+    /// How an attempt that is about to start can be reached. Says whether it is still wanted, and if it was asked to stop
+    /// meanwhile, why.
+    pub(crate) fn hold(
+        &mut self,
+        run: RunNo,
+        seq: Seq,
+        attempt: u32,
+        grip: &Grip,
+        alarms: &[AlarmNo],
+    ) -> Option<Option<String>> {
+        let (task, mut attempting) = self.attempting(run, seq, attempt)?;
+        attempting.grip = Some(grip.clone());
+        attempting.alarms = alarms.to_vec();
+        task.set_attempting(attempting);
+        Some(task.cancelled.clone())
     }
 
     /// A task of this run that is not tried before somebody does something: serves it, or releases it.
     pub(crate) fn held_of(&self, run: RunNo) -> Option<&Task> {
         let is_held = |task: &&Task| matches!(task.state, TaskState::Unserved | TaskState::Quarantined);
-        let seqs = self.of_run.get(&run)?;
+        // Looked at with every turn of every run, and hardly ever is there one.
+        let any = self.quarantined > 0 || self.lanes.iter().any(|lane| lane.unserved > 0);
+        let seqs = self.of_run.get(&run).filter(|_| any)?;
         seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq))).find(is_held)
     }
 

@@ -11,15 +11,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
-use dacapo_worker::{Ailing, Wait};
+use dacapo_worker::{Ailing, QueueValues, Wait};
 use tokio::sync::oneshot;
 
 use crate::desk::{PendingActivity, TaskState};
 use crate::inner::Inner;
 use crate::live::Stage;
+use crate::loud;
+use crate::runs::holds_nothing;
 use crate::timers::Due;
 use crate::{Engine, EngineError};
 
@@ -34,7 +37,12 @@ pub struct ShutdownReport {
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
     pub left: Vec<Ailing>,
+    /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
+    pub store: Option<EngineError>,
 }
+
+/// How many attempts are named when it is said what is waited for.
+const SHOWN: usize = 5;
 
 /// A shutdown that is under way.
 pub(crate) struct Drain {
@@ -45,6 +53,8 @@ pub(crate) struct Drain {
     /// Queues whose attempts were left behind.
     done: BTreeSet<Name>,
     cut_off: Vec<PendingActivity>,
+    /// Whether it is over, and only the last commit is waited for.
+    is_over: bool,
     tell: Vec<oneshot::Sender<ShutdownReport>>,
 }
 
@@ -57,6 +67,26 @@ impl Engine {
         self.inner.begin_drain(Some(tell));
         // Whoever comes after the end has nothing to wait for.
         async move { told.await.unwrap_or_default() }
+    }
+
+    /// Says what a shutdown that begins now will wait for, if there is anything.
+    pub fn tell_what_ends(&self) {
+        let inner = &self.inner;
+        let mut running: Vec<String> =
+            inner.desk().grips().map(|grip| grip.ctx().info().activity.to_string()).collect();
+        running.extend(inner.locals().grips().map(|grip| grip.ctx().info().activity.to_string()));
+        if running.is_empty() {
+            return;
+        }
+        let longest = |time: fn(&QueueValues) -> Duration| inner.workers().map(|worker| time(worker.values())).max();
+        let grace = longest(|values| values.shutdown_grace_period).unwrap_or_default();
+        let force = longest(|values| values.shutdown_force_timeout).unwrap_or_default();
+        let (count, most) = (running.len(), running.len().min(SHOWN));
+        let (named, more) = (running[..most].join(", "), if count > most { ", …" } else { "" });
+        loud::news(&format_args!(
+            "it was asked to end and waits for {count} attempts ({named}{more}): for up to {grace:?}, and for {force:?} more \
+             once they are asked to stop. Asked again, it ends at once"
+        ));
     }
 
     /// Whether the engine is shutting down or has stopped.
@@ -81,9 +111,11 @@ impl Inner {
             stopping: BTreeSet::new(),
             done: BTreeSet::new(),
             cut_off: Vec::new(),
+            is_over: false,
             tell: tell.into_iter().collect(),
         });
         drop(drain);
+        self.flush_held();
         for worker in self.workers() {
             let (queue, values) = (worker.queue(), worker.values());
             let asked = began.after(values.shutdown_grace_period);
@@ -110,6 +142,9 @@ impl Inner {
         else {
             return;
         };
+        if self.unwritten.load(Ordering::Acquire) > 0 {
+            return;
+        }
         if !all_cut_off && (self.desk().running().next().is_some() || self.locals().is_busy() || self.is_playing()) {
             return;
         }
@@ -122,7 +157,22 @@ impl Inner {
 
     fn is_playing(&self) -> bool {
         let lives = self.runs().all();
-        lives.iter().any(|live| !matches!(live.lock().stage, Stage::Idle | Stage::Parked))
+        lives.iter().any(|live| {
+            let state = live.lock();
+            !matches!(state.stage, Stage::Idle | Stage::Parked) || !holds_nothing(&state)
+        })
+    }
+
+    /// Turns that were held back for local work are committed now: what woke them must not be done again.
+    fn flush_held(self: &Arc<Self>) {
+        let lives = self.runs().all();
+        for live in lives {
+            let mut state = live.lock();
+            if state.body.as_ref().is_some_and(|body| !body.held.is_empty()) {
+                state.flush = true;
+                self.wake(&live, &mut state);
+            }
+        }
     }
 
     /// The grace period of a queue is over.
@@ -143,6 +193,7 @@ impl Inner {
     /// Nobody waits any longer for what runs of a queue.
     pub(crate) fn cut_off(self: &Arc<Self>, queue: &Name) {
         let tasks = self.desk().take_running(queue);
+        self.note_reports(&tasks);
         let mut grips: Vec<_> = tasks.iter().filter_map(|task| task.grip()).collect();
         grips.extend(self.locals().take_queue(queue));
         if let Some(drain) = &mut *self.drain() {
@@ -157,15 +208,28 @@ impl Inner {
 
     /// Nobody waits any longer, or nothing is left to wait for.
     fn end_drain(self: &Arc<Self>) {
-        let Some(Drain { began, asked_to_stop, cut_off, tell, .. }) = self.drain().take() else { return };
-        let took = self.host.now().since(began);
+        // It stays until the engine has stopped: nothing may begin in between.
+        if self.drain().as_mut().is_none_or(|drain| std::mem::replace(&mut drain.is_over, true)) {
+            return;
+        }
         let left: Vec<Ailing> = self.workers().flat_map(|worker| worker.health().entities).collect();
         for Ailing { entity, since, place, .. } in &left {
             tracing::warn!(%entity, %since, place, "the shutdown waits no longer for code that was asked to stop");
         }
-        self.halt(EngineError::ShutDown);
-        self.store.close();
-        let report = ShutdownReport { took, asked_to_stop, cut_off, left };
+        let store = self.end();
+        self.report_drain(left, store);
+    }
+
+    /// The engine has stopped for another reason: whoever waits for the end of a shutdown has it.
+    pub(crate) fn break_off_drain(&self) {
+        if self.drain().as_ref().is_some_and(|drain| !drain.is_over) {
+            self.report_drain(Vec::new(), None);
+        }
+    }
+
+    fn report_drain(&self, left: Vec<Ailing>, store: Option<EngineError>) {
+        let Some(Drain { began, asked_to_stop, cut_off, tell, .. }) = self.drain().take() else { return };
+        let report = ShutdownReport { took: self.host.now().since(began), asked_to_stop, cut_off, left, store };
         for tell in tell {
             let _ = tell.send(report.clone());
         }

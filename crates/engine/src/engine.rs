@@ -45,8 +45,7 @@ impl Engine {
     /// Stops the engine: nothing more is played or written, attempts are given up, those who wait are told. What was
     /// committed stays, and the next engine on the store, in this process or another, goes on from there.
     pub fn stop(&self) {
-        self.inner.halt(EngineError::ShutDown);
-        self.inner.store.close();
+        self.inner.end();
     }
 
     /// How many runs are in memory.

@@ -116,6 +116,9 @@ pub enum EngineError {
     /// The store was opened for reading only.
     #[error("the store is open for reading only: open it without `mode=ro` in the process that serves it")]
     ReadOnly,
+    /// The system gives no thread.
+    #[error("a thread cannot be started: {0}")]
+    NoThread(String),
     /// The engine was shut down.
     #[error("the engine has been shut down")]
     ShutDown,

@@ -1,18 +1,20 @@
 //! The engine behind its handles: what is in memory, and how things reach the runs they are for.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use dacapo_core::{Name, Outcome, Pins, RunOptions, Timestamp};
+use dacapo_core::{Name, Outcome, Pins, Timestamp};
 use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Written};
 use dacapo_worker::{Level, Worker, describe_meters, meter};
 use metrics::Histogram;
 
+use crate::cause::Said;
 use crate::desk::Desk;
 use crate::drain::Drain;
 use crate::host::Host;
-use crate::live::{About, Arrival, Ask, Live, LiveState, Stage};
+use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
 use crate::runs::Runs;
@@ -36,8 +38,12 @@ pub(crate) struct Inner {
     drain: Mutex<Option<Drain>>,
     commit_seconds: Histogram,
     stopped: Mutex<Level>,
+    /// What was said of parked runs.
+    pub(crate) said: Mutex<Said>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
+    /// Notes that are on their way to the store.
+    pub(crate) unwritten: AtomicUsize,
     /// Why the engine shuts down by itself, once it does.
     pub(crate) doomed: tokio::sync::watch::Sender<Option<Arc<str>>>,
 }
@@ -66,7 +72,9 @@ impl Inner {
             drain: Mutex::default(),
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             stopped: Mutex::new(meter::STOPPED.level(&[])),
+            said: Mutex::default(),
             alarms: Mutex::default(),
+            unwritten: AtomicUsize::new(0),
             doomed: tokio::sync::watch::Sender::default(),
             options,
         }
@@ -142,6 +150,7 @@ impl Inner {
         }
         *halted = Some(error);
         drop(halted);
+        self.break_off_drain();
         self.waits().abandon();
         // Collected first: giving up drops user code, which must find no lock held.
         let mut grips: Vec<_> = self.desk().grips().cloned().collect();
@@ -162,6 +171,14 @@ impl Inner {
         }
     }
 
+    /// Stops, because somebody asked for it, and lets go of the store. Gives what is wrong with it, if anything is.
+    pub(crate) fn end(&self) -> Option<EngineError> {
+        self.halt(EngineError::ShutDown);
+        let error = self.store.close().err()?;
+        loud::about_engine(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));
+        Some(error.into())
+    }
+
     /// Submits a write from a thread that may block. `done` must not block.
     pub(crate) fn submit(
         self: &Arc<Self>,
@@ -180,6 +197,26 @@ impl Inner {
             Some(_) => tell(Err(StoreError::Unavailable("the engine has stopped".to_owned()))),
             None => self.store.submit(write, Box::new(tell)),
         }
+    }
+
+    /// Writes something from any thread, as it stands by then. A shutdown waits for it.
+    pub(crate) fn write_later(
+        self: &Arc<Self>,
+        write: impl FnOnce(&Arc<Self>) -> Option<Write> + Send + 'static,
+        done: impl FnOnce(&Arc<Self>, Result<Written, StoreError>) + Send + 'static,
+    ) {
+        self.unwritten.fetch_add(1, Ordering::AcqRel);
+        let written = |this: &Arc<Self>| {
+            this.unwritten.fetch_sub(1, Ordering::AcqRel);
+            this.drained();
+        };
+        self.later(move |this| match write(this) {
+            Some(write) => this.submit(write, move |this, result| {
+                done(this, result);
+                written(this);
+            }),
+            None => written(this),
+        });
     }
 
     /// Has this done on a thread that may block.
@@ -204,6 +241,14 @@ impl Inner {
 
     /// Brings something to a run.
     pub(crate) fn deliver(self: &Arc<Self>, run: RunNo, arrival: Arrival) {
+        // A run that is parked takes nothing soon, and memory is no place for a result to wait in.
+        let parked = match arrival {
+            Arrival::Result { .. } => self.runs().get(run).filter(|live| live.lock().stage == Stage::Parked),
+            _ => None,
+        };
+        if let Some(live) = parked {
+            return self.later(move |this| this.keep_results(&live, vec![arrival]));
+        }
         self.with_live(run, |state| {
             // Loading the run may have been faster.
             if !arrival.mail().is_some_and(|no| state.read.remove(&no)) {
@@ -347,22 +392,6 @@ impl Inner {
             let mut timers = self.timers();
             alarms.iter().for_each(|alarm| timers.cancel(*alarm));
         }
-    }
-
-    /// How runs are played here.
-    pub(crate) fn run_options(&self, about: &About) -> RunOptions {
-        RunOptions {
-            pins: about.pins.clone(),
-            double_play: self.options.double_play,
-            reporter: None,
-            own_policy: self.options.own_policy.clone(),
-            aside: crate::traces::aside(),
-        }
-    }
-
-    pub(crate) fn known_workflows(&self) -> String {
-        let names: Vec<&str> = self.options.registry.workflows().map(Name::as_str).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 }
 

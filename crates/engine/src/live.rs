@@ -12,7 +12,7 @@
 //! something never waits for user code or for the disk.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Pins, Query, Resolution, Run, Seq, Timestamp};
 use dacapo_store::{Epoch, MailNo, Parent, RunNo, RunRow, TaskNo};
@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::EngineError;
 use crate::book::Book;
+use crate::player::Play;
 use crate::reset::Reset;
 use crate::translate::Plan;
 
@@ -160,6 +161,8 @@ pub(crate) struct LiveState {
     pub(crate) uncommitted: Vec<Arrival>,
     /// Counts the players that were given up on.
     pub(crate) player: u64,
+    /// The player that was given up on last, for as long as its code has not returned.
+    pub(crate) lost_player: Weak<Mutex<Play>>,
     /// How often in a row the run could not be played.
     pub(crate) strikes: u32,
     /// Counts it among those, until it goes on.
@@ -278,6 +281,11 @@ impl Live {
     /// A run keeps its queue for life.
     pub(crate) fn is_played_by(&self, worker: &Arc<Worker>) {
         let _ = self.worker.set(worker.clone());
+    }
+
+    /// Whether the run was not taken from this player.
+    pub(crate) fn has_player(&self, player: u64) -> bool {
+        self.lock().player == player
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, LiveState> {

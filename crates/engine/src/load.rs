@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dacapo_core::{Activation, Completion, Job, Run, Timestamp, TurnRecord};
 use dacapo_store::{MailNo, RunNo, RunRow, Store, StoreError};
 
+use crate::Options;
 use crate::book::Book;
 use crate::inner::Inner;
 use crate::live::{About, Body, Live};
@@ -83,54 +84,74 @@ impl Inner {
         player: u64,
         row: &RunRow,
     ) -> Result<Replayed, StoreError> {
-        let Some(workflow) = self.options.registry.find_workflow(&row.workflow) else {
-            return Ok(Replayed::Stuck(format!(
-                "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
-                row.workflow,
-                self.known_workflows()
-            )));
-        };
-        let about = match About::of(row) {
-            Ok(about) => Arc::new(about),
-            Err(reason) => return Ok(Replayed::Stuck(reason)),
-        };
-        let mut run = match Run::new(workflow.clone(), self.run_options(&about)) {
-            Ok(run) => run,
-            Err(error) => return Ok(Replayed::Stuck(error.to_string())),
-        };
         let meters = self.worker(&row.queue).meters();
         if row.turns > 0 {
             meters.replays.increment(1);
         }
-        let mut book = Book::default();
-        loop {
-            let records = self.records(row.no, book.next_turn, CHUNK)?;
-            let last = records.len() < CHUNK;
-            for (number, bytes) in records {
-                let record = match TurnRecord::from_bytes(&bytes) {
-                    Ok(record) if record.number == number => record,
-                    Ok(record) => {
-                        return Ok(Replayed::Stuck(format!("turn {number} is recorded as turn {}", record.number)));
-                    }
-                    Err(error) => return Ok(Replayed::Stuck(format!("turn {number}: {error}"))),
-                };
-                book.enter(&record, bytes.len());
-                meters.replayed_turns.increment(1);
-                match self.activate(live, player, &about, &mut run, Activation::Turn(record.into_turn())) {
-                    Some(Completion::Turn(_)) => {}
-                    None => return Ok(Replayed::Lost),
-                    Some(Completion::Failed(error)) => return Ok(Replayed::Stuck(error.to_string())),
-                    Some(other) => unreachable!("a turn was answered with {other:?}"),
-                }
-            }
-            if last {
-                return Ok(Replayed::Ready(Box::new(Body { about, run, book, held: Vec::new(), player })));
-            }
-        }
+        // One watch over all of them: each turn has its own time.
+        let mut watching = None;
+        replay(&*self.store, &self.options, player, row, &mut |about, run, turn| {
+            meters.replayed_turns.increment(1);
+            watching.get_or_insert_with(|| self.watch_player(live, player, about, run));
+            let played = self.play_one(about, run, turn);
+            live.has_player(player).then_some(played)
+        })
     }
 
     pub(crate) fn records(&self, run: RunNo, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         read_records(&*self.store, run, from, most)
+    }
+}
+
+/// Plays a recorded turn of a run. None if somebody else has it by now.
+pub(crate) type PlayAgain<'a> = &'a mut dyn FnMut(&Arc<About>, &mut Run, Activation) -> Option<Completion>;
+
+/// Plays all recorded turns of a run again, with the code that these options bring.
+pub(crate) fn replay(
+    store: &dyn Store,
+    options: &Options,
+    player: u64,
+    row: &RunRow,
+    play: PlayAgain<'_>,
+) -> Result<Replayed, StoreError> {
+    let Some(workflow) = options.registry.find_workflow(&row.workflow) else {
+        return Ok(Replayed::Stuck(format!(
+            "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
+            row.workflow,
+            options.known_workflows()
+        )));
+    };
+    let about = match About::of(row) {
+        Ok(about) => Arc::new(about),
+        Err(reason) => return Ok(Replayed::Stuck(reason)),
+    };
+    let mut run = match Run::new(workflow.clone(), options.for_run(&about.pins)) {
+        Ok(run) => run,
+        Err(error) => return Ok(Replayed::Stuck(error.to_string())),
+    };
+    let mut book = Book::default();
+    loop {
+        let records = read_records(store, row.no, book.next_turn, CHUNK)?;
+        let last = records.len() < CHUNK;
+        for (number, bytes) in records {
+            let record = match TurnRecord::from_bytes(&bytes) {
+                Ok(record) if record.number == number => record,
+                Ok(record) => {
+                    return Ok(Replayed::Stuck(format!("turn {number} is recorded as turn {}", record.number)));
+                }
+                Err(error) => return Ok(Replayed::Stuck(format!("turn {number}: {error}"))),
+            };
+            book.enter(&record, bytes.len());
+            match play(&about, &mut run, Activation::Turn(record.into_turn())) {
+                Some(Completion::Turn(_)) => {}
+                None => return Ok(Replayed::Lost),
+                Some(Completion::Failed(error)) => return Ok(Replayed::Stuck(error.to_string())),
+                Some(other) => unreachable!("a turn was answered with {other:?}"),
+            }
+        }
+        if last {
+            return Ok(Replayed::Ready(Box::new(Body { about, run, book, held: Vec::new(), player })));
+        }
     }
 }
 

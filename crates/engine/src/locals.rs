@@ -17,7 +17,7 @@ use crate::checks::fitting;
 use crate::inner::Inner;
 use crate::live::{About, Arrival, Body, Live};
 use crate::retry::pause_after;
-use crate::timers::Due;
+use crate::timers::{AlarmNo, Due};
 
 /// Pauses longer than this become timers of the run, unless the command says otherwise.
 const RETRY_HERE: Duration = Duration::from_secs(60);
@@ -26,10 +26,13 @@ const RETRY_HERE: Duration = Duration::from_secs(60);
 pub(crate) struct Locals {
     /// None between two attempts.
     running: HashMap<(RunNo, Seq), (u32, Option<Grip>)>,
+    /// The timeouts of what runs: a play from the beginning counts its attempts from 1 again, and must not meet old ones.
+    alarms: HashMap<(RunNo, Seq), Vec<AlarmNo>>,
 }
 
 impl Locals {
     pub(crate) fn take_run(&mut self, run: RunNo) -> Vec<Grip> {
+        self.alarms.retain(|(of, _), _| *of != run);
         self.running.extract_if(|(of, _), _| *of == run).filter_map(|(_, (_, grip))| grip).collect()
     }
 
@@ -51,6 +54,13 @@ impl Locals {
     /// Whether anything runs now.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.values().any(|(_, grip)| grip.is_some())
+    }
+
+    /// This attempt is over.
+    fn end(&mut self, run: RunNo, seq: Seq, attempt: u32) {
+        if self.is_current(run, seq, attempt) {
+            self.running.remove(&(run, seq));
+        }
     }
 
     /// Whether this very attempt is the one that runs.
@@ -158,6 +168,9 @@ impl Inner {
 
     /// Tries local work again.
     pub(crate) fn redo(self: &Arc<Self>, live: &Live, body: &mut Body, redo: Vec<(Seq, u32)>) {
+        if self.is_draining() {
+            return;
+        }
         for (seq, attempt) in redo {
             self.start_local(live.no, body, seq, attempt);
         }
@@ -214,11 +227,10 @@ impl Inner {
                 TimeoutKind::ScheduleToClose,
             ),
         ];
-        for (at, kind) in limits {
-            if let Some(at) = at {
-                self.own_timer(at, Due::LocalTimeout { run, seq, attempt, kind });
-            }
-        }
+        let due = |kind| Due::LocalTimeout { run, seq, attempt, kind };
+        let alarms = limits.into_iter().filter_map(|(at, kind)| Some(self.own_timer(at?, due(kind)))).collect();
+        let before = self.locals().alarms.insert((run, seq), alarms);
+        self.cancel_alarms(&before.unwrap_or_default());
     }
 
     /// Local work has taken too long.
@@ -237,6 +249,13 @@ impl Inner {
     }
 
     fn local_done(self: &Arc<Self>, run: RunNo, about: &About, work: &Work, result: Result<Payload, Failure>) {
+        let alarms = self.locals().alarms.remove(&(run, work.seq));
+        self.cancel_alarms(&alarms.unwrap_or_default());
+        if result.is_err() && self.is_stopping(&about.queue) {
+            // It stopped because the worker does: the next process tries it again, as if this attempt had not been.
+            self.locals().end(run, work.seq, work.attempt);
+            return self.drained();
+        }
         let resolution = match fitting(result, self.options.payload_limit) {
             Ok(result) => work.resolution(Outcome::Completed(result)),
             Err(failure) => {
@@ -265,16 +284,15 @@ impl Inner {
         };
         // Told first, then forgotten: what is found neither running nor in the inbox is started again.
         self.deliver(run, Arrival::Local { seq: work.seq, resolution });
-        let mut locals = self.locals();
-        if locals.is_current(run, work.seq, work.attempt) {
-            locals.running.remove(&(run, work.seq));
-        }
+        self.locals().end(run, work.seq, work.attempt);
+        self.drained();
     }
 
     fn try_local_again(self: &Arc<Self>, run: RunNo, work: &Work, at: Timestamp) {
         let attempt = work.attempt + 1;
         self.locals().running.insert((run, work.seq), (attempt, None));
         self.own_timer(at, Due::Local { run, seq: work.seq, attempt });
+        self.drained();
     }
 
     /// The pause before another attempt is over.

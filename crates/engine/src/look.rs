@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
 use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
+use crate::cause::cause_of;
 use crate::desk::{ActivityState, PendingActivity};
 use crate::inner::outcome_of;
 use crate::load::read_records;
@@ -27,6 +28,9 @@ impl RunId {
         Self { workflow_id: workflow_id.into(), run_id: None }
     }
 }
+
+/// How many runs are read at a time.
+const PAGE: usize = 500;
 
 /// All that can be said of a run without its history.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +65,15 @@ pub struct Description {
     pub result: Option<Result<Payload, Failure>>,
     /// Activities that are pending. Lists leave this empty: describe a run to see them.
     pub pending: Vec<PendingActivity>,
+}
+
+/// Runs that are stuck for one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StuckCause {
+    /// How many.
+    pub runs: u64,
+    /// The newest of them, with its reason.
+    pub example: Description,
 }
 
 /// Reads a store: lists, describes, tells histories.
@@ -138,6 +151,25 @@ impl Reader {
         limit: usize,
     ) -> Result<Vec<Description>, EngineError> {
         self.store.list(filter, before, limit)?.into_iter().map(describe).collect()
+    }
+
+    /// The causes for which runs are stuck, those of most runs first.
+    pub fn stuck_causes(&self) -> Result<Vec<StuckCause>, EngineError> {
+        let stuck = RunFilter { stuck: true, ..RunFilter::default() };
+        let (mut before, mut causes) = (None, BTreeMap::<String, StuckCause>::new());
+        loop {
+            let runs = self.list(&stuck, before, PAGE)?;
+            before = runs.last().filter(|_| runs.len() == PAGE).map(|last| last.run);
+            for example in runs {
+                let cause = example.stuck.as_ref().map(|stuck| cause_of(&stuck.reason)).unwrap_or_default();
+                causes.entry(cause).or_insert(StuckCause { runs: 0, example }).runs += 1;
+            }
+            if before.is_none() {
+                let mut causes: Vec<_> = causes.into_values().collect();
+                causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
+                return Ok(causes);
+            }
+        }
     }
 
     /// How many runs match.

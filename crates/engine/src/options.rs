@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dacapo_core::{Name, OwnPolicy, Pins};
+use dacapo_core::{Name, OwnPolicy, Pins, RunOptions};
 use dacapo_worker::{QueueValues, Registry};
 
 /// How an engine is set up.
@@ -64,6 +64,22 @@ impl Options {
     /// The settings of a queue, which is served from now on.
     pub fn queue(&mut self, queue: impl Into<Name>) -> &mut QueueValues {
         self.queues.entry(queue.into()).or_default()
+    }
+
+    /// How a run with these pins is played.
+    pub(crate) fn for_run(&self, pins: &Pins) -> RunOptions {
+        RunOptions {
+            pins: pins.clone(),
+            double_play: self.double_play,
+            reporter: None,
+            own_policy: self.own_policy.clone(),
+            aside: crate::traces::aside(),
+        }
+    }
+
+    pub(crate) fn known_workflows(&self) -> String {
+        let names: Vec<&str> = self.registry.workflows().map(Name::as_str).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use dacapo_store::{NewMail, StoreError, Stuck, Write, Written};
 
 use crate::EngineError;
+use crate::cause::cause_of;
 use crate::inner::Inner;
 use crate::live::{Arrival, Body, Live, Stage};
 use crate::load::Loaded;
@@ -50,6 +51,22 @@ impl Inner {
         self.drained();
     }
 
+    /// The code of the player that was given up on runs on. Another play would most likely be stuck as well, and cost one
+    /// thread more each time: the run waits until the first has returned.
+    pub(crate) fn wait_for_lost_player(self: &Arc<Self>, live: &Arc<Live>) {
+        let mut state = live.lock();
+        state.stage = Stage::Parked;
+        let asks = std::mem::take(&mut state.asks);
+        let retry = self.host.now().after(pause(state.strikes));
+        state.parked_until = retry;
+        drop(state);
+        for (_, ask) in asks {
+            ask.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
+        }
+        self.own_timer(retry, Due::Retry(live.no));
+        self.drained();
+    }
+
     /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.
     pub(crate) fn answer_parked(self: &Arc<Self>, live: &Arc<Live>) {
         let player = live.lock().player;
@@ -76,6 +93,7 @@ impl Inner {
         // The moment to try it again may have passed meanwhile, and with it the alarm.
         let until = live.lock().parked_until;
         self.own_timer(until, Due::Retry(live.no));
+        self.drained();
     }
 
     /// Writes why a run is parked, and then tells those who asked it something: whoever is told finds it so.
@@ -94,8 +112,8 @@ impl Inner {
         }
         let reason = &stuck.reason;
         // Said once: a run that is tried again every minute need not say every minute what everybody knows.
-        if row.stuck.as_ref().is_none_or(|before| before.reason != *reason) {
-            loud::about_run(&row.workflow_id, &row.run_id, &format_args!("it cannot go on and is parked: {reason}"));
+        if row.stuck.as_ref().is_none_or(|before| cause_of(&before.reason) != cause_of(reason)) {
+            self.tell_stuck(&row.workflow_id, &row.run_id, "it cannot go on and is parked: ", reason);
         }
         self.submit(Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |this, result| {
             if let Err(StoreError::Refused(_)) = result {
@@ -154,6 +172,7 @@ impl Inner {
         let retry = self.host.now().after(pause(state.strikes));
         drop(state);
         self.own_timer(retry, Due::Retry(live.no));
+        self.drained();
     }
 }
 

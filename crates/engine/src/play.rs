@@ -40,6 +40,10 @@ impl Inner {
             drop(body);
             return self.reset(live, reset);
         }
+        if state.lost_player.strong_count() > 0 {
+            drop(state);
+            return self.wait_for_lost_player(&live);
+        }
         if state.parked_until > self.host.now() {
             drop(state);
             return self.answer_parked(&live);
@@ -165,7 +169,9 @@ impl Inner {
 
     /// Commits a turn, or holds it back if it asks for nothing but local work.
     fn conclude(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>, plan: Plan, record: &TurnRecord) {
-        let held = record.number > 0
+        // What a process that shuts down has heard is committed, and not kept for work that it does not begin any more.
+        let held = !self.is_draining()
+            && record.number > 0
             && plan.after.rejected.is_empty()
             && !record.commands.is_empty()
             && record.commands.iter().all(is_local);

@@ -201,11 +201,20 @@ impl Engine {
 
     /// Waits until a run is closed, and gives what it came to. A run that goes on as another is followed.
     pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        self.wait(of, false).await
+    }
+
+    /// The same, but it also ends, with [`EngineError::Stuck`], when the run cannot be played.
+    pub async fn result_or_stuck(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        self.wait(of, true).await
+    }
+
+    async fn wait(&self, of: &RunId, or_stuck: bool) -> Result<(Status, Result<Payload, Failure>), EngineError> {
         let mut row = self.row(of)?;
         loop {
             let (status, outcome) = match row.status.is_open() {
                 false => (row.status, outcome_of(row.result.as_deref())),
-                true => self.end_of(&row).await?,
+                true => self.end_of(&row, or_stuck).await?,
             };
             match (status, outcome) {
                 (Status::ContinuedAsNew, Outcome::Completed(next)) => {
@@ -218,14 +227,15 @@ impl Engine {
     }
 
     /// Waits for the end of a run that was open when it was looked at.
-    async fn end_of(&self, row: &RunRow) -> Result<(Status, Outcome), EngineError> {
-        let wait = self.inner.waits().for_result(row.no);
-        // It may have closed before anybody waited.
-        let closed = self.inner.store.run(row.no)?.filter(|row| !row.status.is_open());
-        match closed {
-            Some(row) => Ok((row.status, outcome_of(row.result.as_deref()))),
-            None => wait.await.map_err(|_| self.inner.trouble().unwrap_or(EngineError::ShutDown)),
+    async fn end_of(&self, row: &RunRow, or_stuck: bool) -> Result<(Status, Outcome), EngineError> {
+        let wait = self.inner.waits().for_result(row.no, or_stuck);
+        // It may have closed, or been parked, before anybody waited.
+        match self.inner.store.run(row.no)? {
+            Some(row) if !row.status.is_open() => return Ok((row.status, outcome_of(row.result.as_deref()))),
+            Some(RunRow { stuck: Some(stuck), .. }) if or_stuck => return Err(EngineError::Stuck(stuck.reason)),
+            _ => {}
         }
+        wait.await.unwrap_or_else(|_| Err(self.inner.trouble().unwrap_or(EngineError::ShutDown)))
     }
 
     fn check_input(&self, what: &str, input: &[Payload]) -> Result<(), EngineError> {

@@ -1,6 +1,6 @@
 //! Starting runs. A start and its first turn commit together; if that turn cannot be played, the start commits alone.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use dacapo_core::{
     Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS,
@@ -19,6 +19,7 @@ use crate::commit::Follow;
 use crate::inner::Inner;
 use crate::live::{About, Body, Live, Stage};
 use crate::new_run::{new_run, seed_of};
+use crate::player::Play;
 use crate::translate::{Plan, Scene};
 use crate::{Engine, EngineError};
 
@@ -105,7 +106,7 @@ impl Inner {
         };
         check_name("a queue", &queue)?;
         if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
-            return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.known_workflows() });
+            return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.options.known_workflows() });
         }
         for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -189,7 +190,7 @@ impl Inner {
         match turn {
             Ok((body, plan)) => self.start_with_turn(new, body, plan, answer),
             // It is started all the same: it is open, and says why it does not go on.
-            Err(reason) => self.start_alone(new, Some(reason), answer),
+            Err(reason) => self.start_alone(new, Some((reason, Weak::new())), answer),
         }
     }
 
@@ -211,17 +212,20 @@ impl Inner {
             pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
             epoch: Default::default(),
         });
-        let mut run = Run::new(workflow.clone(), self.run_options(&about)).map_err(|error| error.to_string())?;
+        let mut run =
+            Run::new(workflow.clone(), self.options.for_run(&about.pins)).map_err(|error| error.to_string())?;
         let jobs = vec![Job::Start(Box::new(start.clone()))];
         let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
         let (stuck, answer) = (new.clone(), answer.clone());
-        let give_up = move |this: &Arc<Self>, deadlock: Deadlock| {
+        let give_up = move |this: &Arc<Self>, deadlock: Deadlock, play| {
             let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(answer) = answer {
-                this.later(move |this| this.start_alone(stuck, Some(deadlock.reason), answer));
+                this.later(move |this| this.start_alone(stuck, Some((deadlock.reason, play)), answer));
             }
         };
-        let played = self.play_watched(&about, &mut run, Activation::Turn(turn.clone()), give_up);
+        let watching = self.watch_over(&about, &run, give_up);
+        let played = self.play_one(&about, &mut run, Activation::Turn(turn.clone()));
+        drop(watching);
         let done = match played {
             Completion::Turn(done) => done,
             Completion::Failed(error) => return Err(error.to_string()),
@@ -324,7 +328,7 @@ impl Inner {
     }
 
     /// Starts a run whose first turn comes later, or could not be played.
-    fn start_alone(self: &Arc<Self>, new: NewRun, stuck: Option<String>, answer: Answer) {
+    fn start_alone(self: &Arc<Self>, new: NewRun, stuck: Option<(String, Weak<Mutex<Play>>)>, answer: Answer) {
         let workflow_id = new.workflow_id.clone();
         self.submit(Write::Start(Box::new(new)), move |this, result| match result {
             Ok(Written::Started { run: started, effects }) => {
@@ -334,12 +338,13 @@ impl Inner {
                 if fresh && stuck.is_none() {
                     this.started(&started);
                 }
-                if let (true, Some(reason)) = (fresh, stuck) {
+                if let (true, Some((reason, play))) = (fresh, stuck) {
                     this.later(move |this| {
                         let (live, is_ours, _) = this.claim(run);
                         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                         this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
                         if is_ours {
+                            live.lock().lost_player = play;
                             this.park(live, reason);
                         }
                     });

@@ -29,21 +29,29 @@ pub enum WaitFor {
 
 type UpdateWaiter = (WaitFor, oneshot::Sender<Result<UpdateStage, EngineError>>);
 
+/// Whether the waiter ends when the run is parked, too.
+type ResultWaiter = (bool, oneshot::Sender<Result<(Status, Outcome), EngineError>>);
+
 #[derive(Default)]
 pub(crate) struct Waits {
     /// Whether nobody will be told anything any more.
     is_over: bool,
-    results: HashMap<RunNo, Vec<oneshot::Sender<(Status, Outcome)>>>,
+    results: HashMap<RunNo, Vec<ResultWaiter>>,
     updates: HashMap<RunNo, BTreeMap<Name, Vec<UpdateWaiter>>>,
 }
 
 impl Waits {
-    pub(crate) fn for_result(&mut self, run: RunNo) -> oneshot::Receiver<(Status, Outcome)> {
+    /// Waits for the end of a run; or until it is parked, if that is enough.
+    pub(crate) fn for_result(
+        &mut self,
+        run: RunNo,
+        or_stuck: bool,
+    ) -> oneshot::Receiver<Result<(Status, Outcome), EngineError>> {
         let (sender, receiver) = oneshot::channel();
         if !self.is_over {
             let waiters = self.results.entry(run).or_default();
-            waiters.retain(|waiter| !waiter.is_closed());
-            waiters.push(sender);
+            waiters.retain(|(_, waiter)| !waiter.is_closed());
+            waiters.push((or_stuck, sender));
         }
         receiver
     }
@@ -64,8 +72,8 @@ impl Waits {
     }
 
     pub(crate) fn closed(&mut self, run: RunNo, status: Status, outcome: &Outcome) {
-        for waiter in self.results.remove(&run).unwrap_or_default() {
-            let _ = waiter.send((status, outcome.clone()));
+        for (_, waiter) in self.results.remove(&run).unwrap_or_default() {
+            let _ = waiter.send(Ok((status, outcome.clone())));
         }
         for (_, waiters) in self.updates.remove(&run).unwrap_or_default() {
             for (_, waiter) in waiters {
@@ -106,6 +114,15 @@ impl Waits {
             for (_, waiter) in waiters {
                 let _ = waiter.send(Err(EngineError::UpdateWaits(reason.to_owned())));
             }
+        }
+        self.impatient(run, reason);
+    }
+
+    /// Those who wait for the result, but not of a run that does not go on, need not wait.
+    pub(crate) fn impatient(&mut self, run: RunNo, reason: &str) {
+        let Some(waiters) = self.results.get_mut(&run) else { return };
+        for (_, waiter) in waiters.extract_if(.., |(or_stuck, _)| *or_stuck) {
+            let _ = waiter.send(Err(EngineError::Stuck(reason.to_owned())));
         }
     }
 

@@ -35,7 +35,10 @@ impl Inner {
     pub(crate) fn give_up(self: &Arc<Self>, grip: &Grip, reason: &str) {
         let info = grip.ctx().info();
         let worker = self.worker(&info.queue).clone();
-        grip.let_go();
+        // Two may give up on it at once, and it is one zombie at most.
+        if !grip.let_go() {
+            return;
+        }
         let id = worker.terminate(Entity::activity(info), Arc::new(grip.clone()), reason, self.host.now());
         let (this, of) = (Arc::downgrade(self), worker.clone());
         grip.on_end(move || {

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use dacapo_store::{Batch, StoreError, Write, Written, apply};
 
+use crate::lease::Place;
 use crate::tables::Tables;
 use crate::trouble::trouble;
 
@@ -13,49 +14,13 @@ pub(crate) struct FileBatch {
     connection: Connection,
     /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
     broken: Option<StoreError>,
-    path: Option<Place>,
-}
-
-/// Where a file is, and which file it is: somebody may remove it or put another in its place while it is served, and what is
-/// written then would be lost with it.
-pub(crate) struct Place {
-    path: String,
-    file: u64,
-}
-
-impl Place {
-    /// The file that is there now.
-    pub(crate) fn of(path: &str) -> Option<Self> {
-        Some(Self { path: path.to_owned(), file: file_number(path)? })
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        match file_number(&self.path) {
-            Some(file) if file == self.file => Ok(()),
-            _ => Err(StoreError::Unavailable(format!(
-                "{} was removed or replaced while it was served; nothing more is written. What was acknowledged before is in \
-                 the file that was removed",
-                self.path
-            ))),
-        }
-    }
-}
-
-#[cfg(unix)]
-fn file_number(path: &str) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|metadata| metadata.ino())
-}
-
-/// Elsewhere a file that is open cannot be removed.
-#[cfg(not(unix))]
-fn file_number(_: &str) -> Option<u64> {
-    Some(0)
+    /// None where no file is served.
+    place: Option<Place>,
 }
 
 impl FileBatch {
-    pub(crate) fn new(connection: Connection, path: Option<Place>) -> Self {
-        Self { connection, broken: None, path }
+    pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
+        Self { connection, broken: None, place }
     }
 
     /// Applies all writes in one transaction. An error is that of the whole group.
@@ -87,6 +52,15 @@ impl FileBatch {
         }
     }
 
+    /// Whether the file is still where it was, and this process's to write.
+    fn look_around(&mut self) -> Result<(), StoreError> {
+        let place = self.place.as_ref().map_or(Ok(()), Place::check);
+        if let Err(gone) = &place {
+            self.broken = Some(gone.clone());
+        }
+        place
+    }
+
     fn roll_back(&self) {
         if !self.connection.is_autocommit() {
             // Nothing was committed; a connection that cannot roll back either fails the next transaction.
@@ -96,13 +70,19 @@ impl FileBatch {
 }
 
 impl Batch for FileBatch {
-    fn close(&mut self) {
-        if self.broken.is_none() {
+    fn close(&mut self) -> Result<(), StoreError> {
+        if self.broken.is_some() {
+            // Whoever wrote last was told.
+            return Ok(());
+        }
+        let place = self.look_around();
+        if place.is_ok() {
             // What is in the log goes into the file itself, so that the file alone is a copy of everything. If that
             // cannot be done now, the next process does it.
             let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         }
         self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
+        place
     }
 
     fn commit(&mut self, writes: &[Write]) -> Vec<Answer> {
@@ -110,8 +90,7 @@ impl Batch for FileBatch {
         if let Some(broken) = &self.broken {
             return all(broken);
         }
-        if let Err(gone) = self.path.as_ref().map_or(Ok(()), Place::check) {
-            self.broken = Some(gone.clone());
+        if let Err(gone) = self.look_around() {
             return all(&gone);
         }
         match self.transact(writes) {

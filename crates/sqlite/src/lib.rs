@@ -4,6 +4,7 @@
 //! process, so the next one owns everything at once. Other processes may open the same file for reading.
 
 mod batch;
+mod lease;
 mod read;
 mod running;
 mod schema;
@@ -11,15 +12,16 @@ mod tables;
 mod trouble;
 mod upkeep;
 
-use std::fs::{File, OpenOptions, TryLockError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
-use batch::{FileBatch, Place};
+use batch::FileBatch;
+use lease::{Lease, Place};
 use running::RunningFile;
+use trouble::naming;
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -32,7 +34,7 @@ pub struct SqliteStore {
     reader: Mutex<Connection>,
     path: String,
     /// Held for as long as this process serves the file.
-    lease: Mutex<Option<File>>,
+    lease: Mutex<Option<Lease>>,
     /// None when the file is open for reading only, or when nothing can be noted.
     running: Option<RunningFile>,
 }
@@ -40,13 +42,29 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens a file for serving, and makes it if it is not there. Only one process may.
     pub fn open(path: &str) -> Result<Self, StoreError> {
-        let lease = lease(path)?;
+        let lease = Lease::take(path)?;
+        match Self::connect(path, &lease) {
+            Ok((batch, reader)) => Ok(Self {
+                group: Some(Group::new(batch, GROUP)),
+                reader: Mutex::new(reader),
+                path: path.to_owned(),
+                lease: Mutex::new(Some(lease)),
+                running: RunningFile::open(path),
+            }),
+            Err(error) => {
+                lease.withdraw();
+                Err(naming(path, error))
+            }
+        }
+    }
+
+    fn connect(path: &str, lease: &Lease) -> Result<(FileBatch, Connection), StoreError> {
         let writer = schema::connect(path, false)?;
+        // Before anything is written.
+        let place = Place::of(path, lease)?;
         schema::prepare(&writer)?;
         let reader = schema::connect(path, true)?;
-        let group = Some(Group::new(FileBatch::new(writer, Place::of(path)), GROUP));
-        let running = RunningFile::open(path);
-        Ok(Self { group, reader: Mutex::new(reader), path: path.to_owned(), lease: Mutex::new(Some(lease)), running })
+        Ok((FileBatch::new(writer, Some(place)), reader))
     }
 
     /// Opens a file for reading beside the process that serves it.
@@ -54,8 +72,7 @@ impl SqliteStore {
         if !std::path::Path::new(path).exists() {
             return Err(StoreError::Unavailable(format!("there is no file {path}")));
         }
-        let reader = schema::connect(path, true)?;
-        schema::check(&reader)?;
+        let reader = schema::connect_to_read(path).map_err(|error| naming(path, error))?;
         Ok(Self {
             group: None,
             reader: Mutex::new(reader),
@@ -78,34 +95,13 @@ impl Writes for SqliteStore {
         }
     }
 
-    fn close(&self) {
-        if let Some(group) = &self.group {
-            group.close();
-        }
+    fn close(&self) -> Result<(), StoreError> {
+        let closed = self.group.as_ref().map_or(Ok(()), Group::close);
         if let Some(running) = &self.running {
             running.close();
         }
         // Only now: nothing more is written, so the next process may serve the file.
         drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
-
-/// The right to serve a file. The operating system takes it back when the process ends, however it ends.
-fn lease(path: &str) -> Result<File, StoreError> {
-    let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        return Err(StoreError::Unavailable(format!("there is no folder {}", folder.display())));
-    }
-    // By its real name: a link must not let a second process in.
-    let real = std::fs::canonicalize(path).map_or_else(|_| path.to_owned(), |real| real.display().to_string());
-    let lock = format!("{real}-lease");
-    let unavailable = |error: std::io::Error| StoreError::Unavailable(format!("{lock}: {error}"));
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(unavailable)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Busy(format!(
-            "{path} is being served. One process serves a file at a time; open it read-only (`sqlite:{path}?mode=ro`) to look at it"
-        ))),
-        Err(TryLockError::Error(error)) => Err(unavailable(error)),
+        closed
     }
 }

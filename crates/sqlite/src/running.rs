@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use dacapo_store::{Doing, Running, Slot, TaskNo};
 
@@ -12,9 +13,12 @@ use crate::SqliteStore;
 
 /// How much is noted at a time, at most; of what is beyond that nobody hears.
 const SLOTS: usize = 1024;
-/// A kind and a number.
+/// A kind with the second at which it began, and a number.
 const SIZE: usize = 16;
-const ATTEMPT: i64 = 1;
+const ATTEMPT: u8 = 1;
+/// What began so many seconds before the next process opens the file is not to be blamed: what kills a process does so
+/// soon, and a process that is killed from outside takes along what has run for long.
+const SUSPECT_FOR: u64 = 60;
 
 pub(crate) struct RunningFile {
     path: PathBuf,
@@ -40,7 +44,8 @@ impl RunningFile {
         let mut bytes = Vec::new();
         Read::by_ref(&mut file).take((SLOTS * SIZE) as u64).read_to_end(&mut bytes).ok()?;
         file.set_len(0).ok()?;
-        let left = bytes.as_chunks::<SIZE>().0.iter().filter_map(read).collect();
+        let now = seconds();
+        let left = bytes.as_chunks::<SIZE>().0.iter().filter_map(|bytes| read(bytes, now)).collect();
         Some(Self { path, file, state: Mutex::new(State { left, free: Vec::new(), used: 0 }) })
     }
 
@@ -81,17 +86,25 @@ fn bytes_of(doing: Doing) -> [u8; SIZE] {
         _ => (0, 0),
     };
     let mut bytes = [0; SIZE];
-    bytes[..8].copy_from_slice(&kind.to_be_bytes());
+    bytes[..8].copy_from_slice(&(seconds() << 8 | u64::from(kind)).to_be_bytes());
     bytes[8..].copy_from_slice(&number.to_be_bytes());
     bytes
 }
 
-fn read(bytes: &[u8; SIZE]) -> Option<Doing> {
-    let (kind, number) = bytes.split_first_chunk::<8>()?;
-    match i64::from_be_bytes(*kind) {
-        ATTEMPT => Some(Doing::Attempt(TaskNo(i64::from_be_bytes(*number.first_chunk()?)))),
+fn read(bytes: &[u8; SIZE], now: u64) -> Option<Doing> {
+    let (head, number) = bytes.split_first_chunk::<8>()?;
+    let head = u64::from_be_bytes(*head);
+    let (began, kind) = (head >> 8, head as u8);
+    match kind {
+        ATTEMPT if now.saturating_sub(began) <= SUSPECT_FOR => {
+            Some(Doing::Attempt(TaskNo(i64::from_be_bytes(*number.first_chunk()?))))
+        }
         _ => None,
     }
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// A note that cannot be made is left out.
@@ -125,6 +138,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_has_run_for_long_is_not_to_be_blamed() {
+        let doing = Doing::Attempt(TaskNo(7));
+        let (bytes, now) = (bytes_of(doing), seconds());
+        assert_eq!(read(&bytes, now + 10), Some(doing));
+        assert_eq!(read(&bytes, now + 1_000), None);
+        assert_eq!(read(&[0; SIZE], now), None);
+    }
+
     fn open(folder: &Path) -> SqliteStore {
         SqliteStore::open(folder.join("x.db").to_str().unwrap()).unwrap()
     }
@@ -148,7 +170,7 @@ mod tests {
         let store = open(folder.path());
         assert_eq!(store.left(), []);
         store.began(a);
-        dacapo_store::Writes::close(&store);
+        dacapo_store::Writes::close(&store).unwrap();
         assert!(!folder.path().join("x.db-running").exists(), "a store that is closed leaves nothing");
         drop(store);
         assert_eq!(open(folder.path()).left(), []);

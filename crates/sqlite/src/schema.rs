@@ -13,6 +13,10 @@ const APPLICATION: i64 = 0x6463_706f;
 /// The newest schema this build knows. Each migration brings a file one version further.
 const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
 
+/// How a file is written that is ours.
+const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
+    PRAGMA checkpoint_fullfsync = ON; PRAGMA wal_autocheckpoint = 4000; PRAGMA foreign_keys = OFF;";
+
 /// Makes an empty file ours, brings an older one up to date, and refuses any other.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     let version = recognise(connection)?;
@@ -20,6 +24,8 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     if version > known {
         return Err(StoreError::Newer { found: version, known });
     }
+    // Only now, because it changes the file.
+    connection.execute_batch(DURABLE).map_err(trouble)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..).skip(version as usize) {
         let script = format!(
             "BEGIN IMMEDIATE; {migration} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}; COMMIT;"
@@ -57,22 +63,46 @@ fn recognise(connection: &Connection) -> Result<i64, StoreError> {
     }
 }
 
-/// Opens a connection that commits durably.
+/// Opens a connection, and changes nothing.
 pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreError> {
     let flags = match read_only {
         true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
-    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
+    connect_with(path, flags)
+}
+
+fn connect_with(path: &str, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(trouble)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A store that is dropped and not closed leaves the file as a process that died would: nothing is moved around then.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(trouble)?;
     connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(trouble)?;
-    if !read_only {
-        let durable = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
-             PRAGMA checkpoint_fullfsync = ON; PRAGMA wal_autocheckpoint = 4000; PRAGMA foreign_keys = OFF;";
-        connection.execute_batch(durable).map_err(trouble)?;
+    Ok(connection)
+}
+
+/// Opens a connection to look at a file that is ours.
+pub(crate) fn connect_to_read(path: &str) -> Result<Connection, StoreError> {
+    let connection = connect(path, true)?;
+    match check(&connection) {
+        Ok(()) => Ok(connection),
+        Err(StoreError::Unavailable(why)) => connect_at_rest(path, &why),
+        Err(other) => Err(other),
     }
+}
+
+/// A reader keeps an index of the log beside the file. Where it may not, a file whose log is empty is read as it is: nobody
+/// serves it.
+fn connect_at_rest(path: &str, why: &str) -> Result<Connection, StoreError> {
+    if std::fs::metadata(format!("{path}-wal")).is_ok_and(|log| log.len() > 0) {
+        return Err(StoreError::Unavailable(format!(
+            "{path}: {why}. What was written last is in {path}-wal, and reading it takes the right to write {path}-shm. Ask for \
+             the right to write to the folder, or look at a copy of {path} and {path}-wal elsewhere"
+        )));
+    }
+    let name = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = connect_with(&format!("file:{name}?immutable=1"), flags)?;
+    check(&connection)?;
     Ok(connection)
 }

@@ -20,3 +20,14 @@ pub(crate) fn trouble(error: Error) -> StoreError {
 pub(crate) fn corrupt(what: impl Into<String>) -> StoreError {
     StoreError::Corrupt(what.into())
 }
+
+/// The same, with the file that it is about.
+pub(crate) fn naming(path: &str, error: StoreError) -> StoreError {
+    let named = |what: String| if what.contains(path) { what } else { format!("{path}: {what}") };
+    match error {
+        StoreError::Foreign(what) => StoreError::Foreign(named(what)),
+        StoreError::Corrupt(what) => StoreError::Corrupt(named(what)),
+        StoreError::Unavailable(what) => StoreError::Unavailable(named(what)),
+        other => other,
+    }
+}

@@ -24,7 +24,7 @@ impl Upkeep for SqliteStore {
         let part = PathBuf::from(part);
         let _ = std::fs::remove_file(&part);
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
-        let copied = schema::connect(&self.path, true)
+        let copied = schema::connect_to_read(&self.path)
             .and_then(|reader| reader.execute("VACUUM INTO ?", [name]).map(drop).map_err(trouble))
             .and_then(|()| File::open(&part).and_then(|file| file.sync_all()).map_err(failed))
             .and_then(|()| std::fs::rename(&part, to).map_err(failed));
@@ -37,7 +37,7 @@ impl Upkeep for SqliteStore {
     }
 
     fn flaws(&self) -> Result<Vec<String>, StoreError> {
-        let reader = schema::connect(&self.path, true)?;
+        let reader = schema::connect_to_read(&self.path)?;
         let mut statement = reader.prepare("PRAGMA integrity_check").map_err(trouble)?;
         let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
         let found: Vec<String> = found.collect::<Result<_, _>>().map_err(trouble)?;

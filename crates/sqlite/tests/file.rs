@@ -7,8 +7,8 @@ use std::sync::{Arc, mpsc};
 use dacapo_core::{IdReuse, Name, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, Mail, NewRun, NewTask, RunFilter, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite, Turns, Write,
-    Writes, Written,
+    Conflict, Mail, NewRun, NewTask, RunFilter, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite, Turns, Upkeep,
+    Write, Writes, Written,
 };
 use tempfile::TempDir;
 
@@ -117,6 +117,13 @@ fn files_that_are_not_ours_are_refused_and_left_as_they_are() {
     }
     assert!(matches!(refusal(SqliteStore::open_read_only(&path)), StoreError::Unavailable(_)));
     assert!(!fs::exists(&path).unwrap());
+    let another = folder.path().join("another.db");
+    rusqlite::Connection::open(&another).unwrap().execute_batch("CREATE TABLE songs (name)").unwrap();
+    let error = untouched(&fs::read(&another).unwrap(), SqliteStore::open).to_string();
+    assert!(error.contains("other.db: it is another program's database"), "{error}");
+    fs::remove_file(&another).unwrap();
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["other.db"], "nothing is left beside it");
 }
 
 #[test]
@@ -141,7 +148,7 @@ fn a_file_that_was_cut_short_is_an_error_and_not_a_panic() {
     let (_folder, path) = folder();
     let store = SqliteStore::open(&path).unwrap();
     (0..200).for_each(|number| drop(start(&store, number).unwrap()));
-    store.close();
+    store.close().unwrap();
     drop(store);
     let whole = fs::read(&path).unwrap();
     for kept in [100, 4096, whole.len() / 2] {
@@ -195,12 +202,86 @@ fn a_file_that_is_removed_while_it_is_served_takes_nothing_more() {
     assert_eq!(start(&store, 3).unwrap_err().to_string(), refused, "another file in its place is another file");
 }
 
+/// `rm orders.db` while nothing was committed: the end of the process was quiet, and so was the loss.
+#[test]
+fn a_file_that_is_removed_while_nothing_happens_is_told_at_the_end() {
+    let (_folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    start(&store, 1).unwrap();
+    fs::remove_file(&path).unwrap();
+    let told = store.close().unwrap_err().to_string();
+    assert!(told.contains("was removed or replaced"), "{told}");
+    assert_eq!(store.close(), Ok(()), "told once");
+}
+
+/// `ln orders.db other.db`: a second process served the other name, and half of what both wrote was lost.
+#[test]
+fn a_file_with_two_names_is_served_by_nobody() {
+    let (folder, path) = folder();
+    let other = folder.path().join("other.db").to_str().unwrap().to_owned();
+    let store = SqliteStore::open(&path).unwrap();
+    start(&store, 1).unwrap();
+    fs::hard_link(&path, &other).unwrap();
+    let refused = refusal(SqliteStore::open(&other)).to_string();
+    assert!(refused.contains("has 2 names (hard links)"), "{refused}");
+    assert!(!fs::exists(format!("{other}-lease")).unwrap() && !fs::exists(format!("{other}-wal")).unwrap());
+    let stopped = start(&store, 2).unwrap_err().to_string();
+    assert!(stopped.contains("has 2 names (hard links)"), "{stopped}");
+    drop(store);
+    fs::remove_file(&other).unwrap();
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&RunFilter::default()).unwrap(), 1);
+}
+
+/// `rm orders.db-lease`: a second process served the file beside the first.
+#[test]
+fn a_process_whose_lease_is_removed_writes_nothing_more() {
+    let (_folder, path) = folder();
+    let first = SqliteStore::open(&path).unwrap();
+    start(&first, 1).unwrap();
+    fs::remove_file(format!("{path}-lease")).unwrap();
+    let second = SqliteStore::open(&path).unwrap();
+    let stopped = start(&first, 2).unwrap_err().to_string();
+    assert!(stopped.contains("-lease was removed or replaced"), "{stopped}");
+    start(&second, 2).unwrap();
+    assert_eq!(second.count(&RunFilter::default()).unwrap(), 2);
+}
+
+#[test]
+fn a_link_to_nothing_is_refused() {
+    let (folder, path) = folder();
+    let link = folder.path().join("link.db").to_str().unwrap().to_owned();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let refused = refusal(SqliteStore::open(&link)).to_string();
+    assert!(refused.contains("is a link to a file that is not there"), "{refused}");
+}
+
+/// A folder in which SQLite may not keep its index; a link that leads nowhere stands in its way just as well.
+#[test]
+fn a_file_alone_can_be_looked_at_where_nothing_can_be_written() {
+    let (folder, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    start(&store, 1).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let alone = folder.path().join("al%6fne?.db").to_str().unwrap().to_owned();
+    fs::copy(&path, &alone).unwrap();
+    std::os::unix::fs::symlink("nowhere/at/all", format!("{alone}-shm")).unwrap();
+    let plain = rusqlite::Connection::open_with_flags(&alone, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    plain.query_row("SELECT count(*) FROM runs", [], |_| Ok(())).expect_err("SQLite alone cannot read it");
+    let reading = SqliteStore::open_read_only(&alone).unwrap();
+    assert_eq!(reading.count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(reading.flaws().unwrap(), Vec::<String>::new());
+    fs::write(format!("{alone}-wal"), "something").unwrap();
+    let refused = refusal(SqliteStore::open_read_only(&alone)).to_string();
+    assert!(refused.contains("the right to write"), "{refused}");
+}
+
 #[test]
 fn a_file_that_is_no_longer_served_is_whole_by_itself() {
     let (folder, path) = folder();
     let store = SqliteStore::open(&path).unwrap();
     (0..20).for_each(|number| drop(start(&store, number).unwrap()));
-    store.close();
+    store.close().unwrap();
     assert!(start(&store, 99).is_err(), "nothing is written after the end");
     let copy = folder.path().join("copy.db");
     fs::copy(&path, &copy).unwrap();

@@ -85,7 +85,7 @@ fn play(disk: &Disk, size: usize) -> Known {
         match SqliteStore::open(&disk.path("store.db")) {
             Ok(store) => {
                 play_one(&store, process, size, &mut known);
-                store.close();
+                store.close().unwrap();
             }
             Err(error) => drop(known.error.get_or_insert(error)),
         }
@@ -253,7 +253,7 @@ fn after_a_flush_that_failed_nothing_is_written_by_the_same_process() {
     let after = disk.counts();
     assert_eq!(write(&store, start(3)), Err(unknown));
     assert_eq!(disk.counts().changes, after.changes);
-    store.close();
+    store.close().unwrap();
     drop(store);
     let next = SqliteStore::open(&disk.path("store.db")).unwrap();
     assert!(next.find("order-1", None).unwrap().is_some() && next.find("order-3", None).unwrap().is_none());

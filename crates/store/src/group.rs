@@ -20,8 +20,10 @@ pub trait Writes: Send + Sync {
     fn submit(&self, write: Write, done: Done);
 
     /// Ends writing: waits for the commit that is under way, refuses what comes later, and lets go of whatever keeps others
-    /// from serving this store. Reading goes on.
-    fn close(&self) {}
+    /// from serving this store. Reading goes on. An error says that what was acknowledged may not be where it should.
+    fn close(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Commits a group of writes in one transaction.
@@ -29,8 +31,10 @@ pub trait Batch: Send {
     /// Commits them: each gets its own answer, in order. Those that are refused have changed nothing.
     fn commit(&mut self, writes: &[Write]) -> Vec<Result<Written, StoreError>>;
 
-    /// Commits nothing from here on.
-    fn close(&mut self) {}
+    /// Commits nothing from here on. An error says that what was committed may not be where it should.
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// The queue before a [`Batch`].
@@ -61,8 +65,8 @@ impl<B: Batch> Group<B> {
     }
 
     /// Commits nothing from here on, once the commit that is under way is done.
-    pub fn close(&self) {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner).close();
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner).close()
     }
 
     /// Commits what is queued, unless somebody is at it.

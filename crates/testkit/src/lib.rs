@@ -1,5 +1,34 @@
-//! The core kit: a workflow is played by a script of activations, and everything it decided is compared with what the
-//! test expects.
+//! Tests of workflows: [`Kit`] is the whole engine in the test's own thread, on virtual time, with fakes for activities.
+//!
+//! ```
+//! use dacapo::prelude::*;
+//! use dacapo_testkit::Kit;
+//!
+//! #[activity]
+//! async fn email(to: String, text: String) -> Result<(), Failure> {
+//!     unimplemented!("tests send no mail")
+//! }
+//!
+//! #[workflow]
+//! async fn trial(ctx: Ctx, user: String) -> Result<String, Failure> {
+//!     ctx.call(email, (user.clone(), "welcome".into())).await?;
+//!     ctx.sleep(days(30)).await?;
+//!     ctx.call(email, (user, "it is over".into())).await?;
+//!     Ok("lapsed".into())
+//! }
+//!
+//! let mut kit = Kit::new();
+//! let mail = kit.fake(email, |_| Ok(()));
+//! assert_eq!(kit.run(trial, "ada".into()), Ok("lapsed".into()));
+//! assert_eq!(mail.calls().len(), 2);
+//! ```
+//!
+//! [`Kit::sweep`] plays such a story once for every moment at which the process can die.
+//!
+//! # Scripts
+//!
+//! For the core itself a workflow is played by a script of activations, and everything it decided is compared with what
+//! the test expects.
 //!
 //! Each script is played three times: whole, with the run evicted and replayed between all turns, and twice side by
 //! side. All three must print the same and record the same bytes; only then is the result compared with the

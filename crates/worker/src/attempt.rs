@@ -44,6 +44,8 @@ struct State {
     task: Option<AbortHandle>,
     /// The thread on which it blocks.
     thread: Option<Thread>,
+    /// Whether somebody has given up on it.
+    let_go: bool,
 }
 
 impl Attempt {
@@ -104,7 +106,16 @@ impl Attempt {
 
 impl Grip {
     fn new(ctx: ActivityCtx, done: Done) -> Self {
-        Self { ctx, state: Arc::new(Mutex::new(State { done: Some(done), meters: None, task: None, thread: None })) }
+        Self {
+            ctx,
+            state: Arc::new(Mutex::new(State {
+                done: Some(done),
+                meters: None,
+                task: None,
+                thread: None,
+                let_go: false,
+            })),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -200,9 +211,10 @@ impl Grip {
         format!("attempt {attempt}, {code}{tasks}")
     }
 
-    /// What the attempt comes to is nobody's from now on.
-    pub fn let_go(&self) {
+    /// What the attempt comes to is nobody's from now on. Says whether this was the first to say so.
+    pub fn let_go(&self) -> bool {
         drop(self.take_done(None));
+        !std::mem::replace(&mut self.lock().let_go, true)
     }
 
     /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.

@@ -1,10 +1,11 @@
 //! The deadlock watch: a turn that does not return in time is given up on.
 //!
 //! Workflow code only decides, so a turn is over in microseconds; one that takes seconds blocks, spins or waits for a lock.
-//! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux);
-//! elsewhere, time by which the watch itself is late does not. A long replay is many turns, each watched by itself.
+//! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux), nor
+//! does time by which the watch itself is late. A long replay is many turns, and each has its own time.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ struct State {
 }
 
 struct Watched {
+    /// Set when nobody plays any more.
+    over: Arc<AtomicBool>,
     began: Instant,
     /// How long it may take.
     limit: Duration,
@@ -63,10 +66,11 @@ struct Watched {
     give_up: GiveUp,
 }
 
-/// A turn that is watched, until this is dropped.
+/// A player that is watched, until this is dropped.
 pub struct WatchedTurn {
     shared: Weak<Shared>,
     number: u64,
+    over: Arc<AtomicBool>,
 }
 
 impl Shared {
@@ -84,7 +88,7 @@ impl DeadlockWatch {
         Ok(Self { shared })
     }
 
-    /// A turn begins on this thread, which is given up on if it takes longer than this.
+    /// Turns of a run begin on this thread, the first of them now, and one that takes longer than this is given up on.
     pub fn begin(&self, watch: Watch, limit: Duration, give_up: GiveUp) -> WatchedTurn {
         let mut state = self.shared.lock();
         let number = state.next;
@@ -92,12 +96,14 @@ impl DeadlockWatch {
         let thread = TurnThread::current();
         let (turn_number, began) = (watch.turn(), Instant::now());
         let (waited, late) = (None, Duration::ZERO);
-        let turn = Watched { began, limit, waited, late, number: turn_number, watch, thread, give_up };
+        let over = Arc::<AtomicBool>::default();
+        let of_watch = over.clone();
+        let turn = Watched { over: of_watch, began, limit, waited, late, number: turn_number, watch, thread, give_up };
         state.turns.insert(number, turn);
         if std::mem::take(&mut state.sleeps) {
             self.shared.came.notify_one();
         }
-        WatchedTurn { shared: Arc::downgrade(&self.shared), number }
+        WatchedTurn { shared: Arc::downgrade(&self.shared), number, over }
     }
 
     /// Ends the watch.
@@ -115,6 +121,8 @@ impl Drop for DeadlockWatch {
 
 impl Drop for WatchedTurn {
     fn drop(&mut self) {
+        // First: whoever puts it back looks at this under the lock.
+        self.over.store(true, Ordering::Release);
         let turn = self.shared.upgrade().and_then(|shared| shared.lock().turns.remove(&self.number));
         drop(turn);
     }
@@ -144,43 +152,49 @@ impl Shared {
             let late = began.elapsed().saturating_sub(pause);
             let stuck = self.look(&mut state, late);
             drop(state);
-            for turn in stuck {
-                self.give_up(turn);
+            for (number, turn) in stuck {
+                if let Some(turn) = self.give_up(turn) {
+                    self.put_back(number, turn);
+                }
             }
         }
     }
 
     /// Takes the turns that have had their time.
-    fn look(&self, state: &mut State, late: Duration) -> Vec<Watched> {
+    fn look(&self, state: &mut State, late: Duration) -> Vec<(u64, Watched)> {
         let mut stuck = Vec::new();
         for (number, turn) in &mut state.turns {
+            turn.follow();
             let waited = turn.thread.as_ref().and_then(TurnThread::id).and_then(waited_for_processor);
-            let excused = match (waited, turn.waited) {
-                (Some(now), Some(then)) => now.saturating_sub(then),
-                (Some(now), None) => {
-                    turn.waited = Some(now);
-                    Duration::ZERO
-                }
-                (None, _) => {
-                    turn.late += late;
-                    turn.late
-                }
-            };
+            // If the watch itself did not get to run, nobody did: a process that was stopped, a machine that slept.
+            turn.late += late;
+            let starved = waited.map_or(Duration::ZERO, |now| now.saturating_sub(*turn.waited.get_or_insert(now)));
+            let excused = starved.max(turn.late);
             if turn.began.elapsed().saturating_sub(excused) >= turn.limit {
                 stuck.push(*number);
             }
         }
-        stuck.into_iter().filter_map(|number| state.turns.remove(&number)).collect()
+        stuck.into_iter().filter_map(|number| Some((number, state.turns.remove(&number)?))).collect()
     }
 
-    fn give_up(&self, turn: Watched) {
-        let Watched { began, limit, number, watch, thread, give_up, .. } = turn;
+    /// Goes on watching a player that has moved on after all.
+    fn put_back(&self, number: u64, mut turn: Watched) {
+        let mut state = self.lock();
+        if !turn.over.load(Ordering::Acquire) {
+            turn.restart();
+            state.turns.insert(number, turn);
+        }
+    }
+
+    /// Gives up on a turn; gives it back if it has returned this very moment.
+    fn give_up(&self, turn: Watched) -> Option<Watched> {
+        let Watched { limit, number, watch, thread, .. } = &turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
         let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
-        // It may have returned this very moment, and the run may be at its next turn.
-        if watch.turn() != number || !watch.abandon() {
-            return;
+        // The run may be at its next turn.
+        if watch.turn() != *number || !watch.abandon() {
+            return Some(turn);
         }
         let replaced = thread.as_ref().map_or(Ok(()), TurnThread::abandon);
         let taken = match replaced {
@@ -188,14 +202,28 @@ impl Shared {
             Err(error) => format!(" No thread could be started in its place: {error}."),
         };
         let reason = format!(
-            "deadlock: turn {} did not return within {:?} (it began {:.1?} ago); unit {unit}, after {site}; its thread: {doing}. \
+            "deadlock: turn {} did not return within {:?}; unit {unit}, after {site}; its thread: {doing}. \
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
-            number,
-            limit,
-            began.elapsed(),
+            number, limit,
         );
+        let Watched { watch, give_up, .. } = turn;
         give_up(Deadlock { reason, watch });
+        None
+    }
+}
+
+impl Watched {
+    /// The next turn of the same player has its own time.
+    fn follow(&mut self) {
+        if self.watch.turn() != self.number {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
+        (self.number, self.began) = (self.watch.turn(), Instant::now());
+        (self.waited, self.late) = (None, Duration::ZERO);
     }
 }
 
@@ -217,4 +245,55 @@ fn doing(thread: u32) -> Option<&'static str> {
         'T' | 't' => "it is stopped by a debugger or a signal",
         _ => "it is in a state that says nothing",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use dacapo_core::{Run, RunOptions, Workflow};
+
+    use super::*;
+
+    /// A run that was never played, whose turn counts as begun so long ago.
+    fn watched(limit: Duration, ago: Duration) -> Watched {
+        let workflow = Workflow::new("w", |_, _| async { Ok(dacapo_core::Payload::default()) });
+        let run = Run::new(workflow, RunOptions::default()).unwrap();
+        let began = Instant::now().checked_sub(ago).expect("the machine has run for a while");
+        let watch = run.watch();
+        Watched {
+            over: Arc::default(),
+            began,
+            limit,
+            waited: None,
+            late: Duration::ZERO,
+            number: watch.turn(),
+            watch,
+            thread: None,
+            give_up: Box::new(|_| {}),
+        }
+    }
+
+    /// How many turns have had their time when the watch looks, so late.
+    fn stuck(turns: Vec<Watched>, late: Duration) -> usize {
+        let mut state = State { turns: (0..).zip(turns).collect(), ..State::default() };
+        Shared::default().look(&mut state, late).len()
+    }
+
+    /// S3-43, C-36: each turn has the time of its queue, and time in which nobody could run is not counted.
+    #[test]
+    fn a_turn_has_its_own_time_and_what_the_watch_is_late_by_is_not_counted() {
+        let (ms, zero) = (Duration::from_millis, Duration::ZERO);
+        let turns =
+            || vec![watched(ms(2_000), ms(1_500)), watched(ms(2_000), ms(2_500)), watched(ms(9_000), ms(2_500))];
+        assert_eq!(stuck(turns(), zero), 1);
+        assert_eq!(stuck(turns(), ms(600)), 0, "the process was stopped for a while");
+        assert_eq!(stuck(turns(), ms(400)), 1);
+    }
+
+    /// S3-43: a long replay is many turns, and each begins anew.
+    #[test]
+    fn a_player_that_is_at_another_turn_has_all_its_time_again() {
+        let mut turn = watched(Duration::from_secs(2), Duration::from_secs(10));
+        turn.number += 1;
+        assert_eq!(stuck(vec![turn], Duration::ZERO), 0);
+    }
 }

@@ -126,11 +126,12 @@ impl State {
 }
 
 impl Shared {
-    /// The next piece of work; none once the pool is closed, or if the thread is one too many.
+    /// The next piece of work; none once the pool is closed, or if the thread is one too many, and then it no longer counts.
     fn next(&self) -> Option<(usize, Work)> {
         let mut state = lock(&self.state);
         loop {
             if state.closed {
+                state.serving -= 1;
                 return None;
             }
             if let Some(work) = state.take() {
@@ -143,6 +144,8 @@ impl Shared {
             let (again, waited) = self.came.wait_timeout(state, LINGERS).unwrap_or_else(PoisonError::into_inner);
             state = again;
             if waited.timed_out() && state.serving > self.few && state.ready() == 0 {
+                // Under the same lock as the look: two that look at once must not both be the one too many.
+                state.serving -= 1;
                 return None;
             }
         }
@@ -181,7 +184,6 @@ impl Shared {
                 state.lanes[lane].change(|lane| lane.running -= 1);
             }
         }
-        lock(&self.state).serving -= 1;
         CURRENT.set(None);
     }
 

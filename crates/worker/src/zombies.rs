@@ -271,21 +271,35 @@ impl Effects {
 }
 
 impl News {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Zombie => {
+                "a zombie: it was asked to stop and runs on; its thread cannot be had back before it returns"
+            }
+            Self::Leaked => "a zombie has leaked: it is asked to stop no more, and counts until it returns",
+            Self::Ended => "a zombie has ended after all and counts no more",
+        }
+    }
+
     fn say(self, entity: &Entity, place: &str, zombies: usize, running: Duration) {
         let Entity { kind, id, type_name, queue } = entity;
         let (type_name, queue, seconds) = (type_name.as_str(), queue.as_str(), running.as_secs_f64());
+        if !tracing::dispatcher::has_been_set() {
+            // Where nobody listens it must still be seen.
+            return eprintln!("dacapo: {} ({entity}, {place}, {zombies} zombies)", self.words());
+        }
         match self {
             Self::Zombie => tracing::error!(
                 %kind, id, type_name, queue, zombies, place, seconds,
-                "a zombie: it was asked to stop and runs on; its thread cannot be had back before it returns"
+                "{}", self.words()
             ),
             Self::Leaked => tracing::error!(
                 %kind, id, type_name, queue, zombies, place, seconds,
-                "a zombie has leaked: it is asked to stop no more, and counts until it returns"
+                "{}", self.words()
             ),
             Self::Ended => tracing::warn!(
                 %kind, id, type_name, queue, zombies, place, seconds,
-                "a zombie has ended after all and counts no more"
+                "{}", self.words()
             ),
         }
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use dacapo::prelude::*;
 use dacapo::{Conflict, Status};
-use dacapo_examples::journey::{Diary, collect_ticket, find_train, hold_seat, journey, pay};
+use dacapo_examples::journey::{Diary, collect_ticket, find_train, hold_seat, journey, pay, say};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -12,20 +12,20 @@ async fn main() -> Result<()> {
     match before.and_then(|run| run.published) {
         Some(diary) => {
             let diary: Diary = dacapo::decode(&diary)?;
-            println!("This journey was begun before:");
+            say("This journey was begun before:\n");
             for (done, line) in diary.done.iter().enumerate() {
-                println!("step {:>2} of {}  {line}", done + 1, diary.of);
+                say(&format!("step {:>2} of {}  {line}\n", done + 1, diary.of));
             }
-            println!("going on with step {} of {}", diary.next().number, diary.of);
+            say(&format!("going on with step {} of {}\n", diary.next().number, diary.of));
         }
-        None => println!("A new journey. Kill it when you like, and run it again."),
+        None => say("A new journey. Kill it when you like, and run it again.\n"),
     }
 
     let app = store.serve((journey, find_train, hold_seat, pay, collect_ticket)).await?;
     let stations = ["Lisboa", "Madrid", "Barcelona", "Lyon", "Zürich"].map(String::from).to_vec();
     // The id makes it one journey, whichever process asks: one that is open already is the one we mean.
     let run = app.start(journey, stations).id("journey").id_conflict(Conflict::UseExisting).await?;
-    println!("{}", run.result().await?);
+    say(&format!("{}\n", run.result().await?));
     app.shutdown().await;
     Ok(())
 }

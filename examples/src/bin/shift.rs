@@ -51,7 +51,8 @@ async fn shift(ctx: Ctx, work: String, file: String) -> Result<String, Failure> 
     match work.as_str() {
         "brief" => ctx.call(brief, file).await,
         "polite" => ctx.call(polite, file).await,
-        "zombie" => ctx.call(deaf, file).start_to_close(millis(50)).retry(Retry::exponential().attempts(1)).await,
+        // On a busy machine an attempt may be over before it has begun, and then it is no zombie.
+        "zombie" => ctx.call(deaf, file).start_to_close(millis(50)).retry(Retry::exponential().attempts(0)).await,
         _ => ctx.call(deaf, file).await,
     }
 }

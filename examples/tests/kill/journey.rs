@@ -2,6 +2,10 @@
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use dacapo_engine::{Reader, RunId};
+use dacapo_sqlite::SqliteStore;
 
 fn start(file: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_journey")).arg(file).stdout(Stdio::piped()).spawn().unwrap()
@@ -39,4 +43,28 @@ going on with step 3 of 13
 step  3 of 13  looking for a train Barcelona - Lyon ... done
 step  4 of 13  looking for a train Lyon - Zürich ...";
     assert_eq!(said, expected);
+}
+
+/// `journey | head -1`: `println!` panicked, so did every attempt, and the journey failed for good.
+#[test]
+fn a_journey_goes_on_when_nobody_reads_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("journey.db").to_str().unwrap().to_owned();
+    let mut journey = start(&file);
+    drop(journey.stdout.take());
+    let turns = || {
+        let reader = Reader::new(Arc::new(SqliteStore::open_read_only(&file).ok()?));
+        reader.describe(&RunId::of("journey")).ok().map(|run| (run.turns, run.pending))
+    };
+    let retried = loop {
+        assert_eq!(journey.try_wait().unwrap(), None, "it goes on");
+        match turns() {
+            Some((1, pending)) if pending.iter().any(|activity| activity.attempt > 1) => break true,
+            Some((2.., _)) => break false,
+            _ => std::thread::yield_now(),
+        }
+    };
+    journey.kill().unwrap();
+    journey.wait().unwrap();
+    assert!(!retried, "its first step has failed");
 }

@@ -48,7 +48,9 @@ pub enum TranscriptError {
 impl TurnRecord {
     /// The compact form, for stores.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+        // Most turns fit: growing from nothing would copy them several times.
+        let mut bytes = Vec::with_capacity(512);
+        bytes.push(VERSION);
         encode(self, &mut bytes);
         seal(bytes)
     }

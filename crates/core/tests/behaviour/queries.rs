@@ -169,7 +169,7 @@ fn a_query_may_read_what_the_ctx_knows() {
          query look",
         expect![[r#"
             turn 0  [] state key = value
-            answer Some(value) Some(1) 5s
+            answer Some(value) Some(1) 1970-01-01T00:00:05Z
         "#]],
     );
 }

@@ -117,9 +117,9 @@ fn a_refused_turn_leaves_no_later_time_behind() {
             turn 0
             no turn
               rejected 1: no bad words
-            answer 5s
+            answer 1970-01-01T00:00:05Z
             turn 1
-            answer 6s
+            answer 1970-01-01T00:00:06Z
         "#]],
     );
 }

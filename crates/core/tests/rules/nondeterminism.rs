@@ -20,14 +20,14 @@ fn a_missing_command_is_nondeterminism() {
         "start\nresolve A",
         only_a,
         expect![[r#"
-        failed: nondeterminism: a recorded command is missing
-          --> turn 0, command 1
-           |
-           | recorded: activity B #1, activity(1), unit [], at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
-           | new:      nothing
-           |
-           = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
-    "#]],
+            failed: nondeterminism: a recorded command is missing
+              --> turn 0, command 1
+               |
+               | recorded: activity B #1, activity(1), unit [], at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
+               | new:      nothing
+               |
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+        "#]],
     );
 }
 
@@ -55,7 +55,7 @@ fn an_early_return_does_not_hide_recorded_work() {
                |
                | command: recorded "activity", new "complete"
                |
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
         "#]],
     );
 }
@@ -81,7 +81,7 @@ fn an_extra_command_is_nondeterminism() {
                | recorded: nothing, by build kit
                | new:      activity C #2, activity(2), unit [], at crates/core/tests/rules/nondeterminism.rs:69:13
                |
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
         "#]],
     );
 }
@@ -127,7 +127,7 @@ fn a_reordered_command_is_nondeterminism() {
                |
                | activity: recorded "A", new "B"
                |
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
         "#]],
     );
     async fn task_and_timer(ctx: Ctx, _: Payload) -> Done {
@@ -151,7 +151,7 @@ fn a_reordered_command_is_nondeterminism() {
                |
                | command: recorded "activity", new "timer"
                |
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
         "#]],
     );
 }
@@ -178,8 +178,8 @@ fn a_changed_command_is_nondeterminism() {
                |
                | input: recorded [five], new [six]
                |
-               = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
+               = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were; if it lost one, keep it until the runs that recorded it are closed
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
         "#]],
     );
 }
@@ -306,7 +306,7 @@ fn a_report_numbers_operations_in_the_run_and_among_their_kind() {
                |
                | command: recorded "timer", new "activity"
                |
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
+               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or begin it again from here with `reset(1, …)`, which keeps the turns before
         "#]],
     );
 }

@@ -79,16 +79,16 @@ fn a_patch_that_was_not_deprecated_cannot_be_removed() {
         "start",
         after,
         expect![[r#"
-        failed: nondeterminism: a command differs from what was recorded
-          --> turn 0, command 0
-           |
-           | recorded: patch faster, unit [], at crates/core/tests/rules/patches.rs:11:23, by build kit
-           | new:      activity new #0, activity(0), unit [], at crates/core/tests/rules/patches.rs:25:9
-           |
-           | command: recorded "patch", new "activity"
-           |
-           = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or reset the run to an earlier turn
-    "#]],
+            failed: nondeterminism: a command differs from what was recorded
+              --> turn 0, command 0
+               |
+               | recorded: patch faster, unit [], at crates/core/tests/rules/patches.rs:11:23, by build kit
+               | new:      activity new #0, activity(0), unit [], at crates/core/tests/rules/patches.rs:25:9
+               |
+               | command: recorded "patch", new "activity"
+               |
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+        "#]],
     );
 }
 

@@ -18,10 +18,10 @@ fn the_time_of_the_turn_holds_from_its_first_instruction_and_never_goes_back() {
          at 20s: resolve #1
          at 30s: resolve #2",
         expect![[r#"
-            turn 0  [] activity 10s
-            turn 1  [] activity 25s
-            turn 2  [] activity 25s
-            turn 3  [] complete 30s
+            turn 0  [] activity 1970-01-01T00:00:10Z
+            turn 1  [] activity 1970-01-01T00:00:25Z
+            turn 2  [] activity 1970-01-01T00:00:25Z
+            turn 3  [] complete 1970-01-01T00:00:30Z
         "#]],
     );
 }

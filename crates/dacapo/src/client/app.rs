@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use dacapo_core::{Cancelled, Failure, Name};
-use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, force_exit_after};
+use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, Unplayable, force_exit_after};
 use dacapo_worker::{Effective, Health};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::client::runs::blocking;
+use crate::client::signals::Requests;
 use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
 use crate::{WorkflowFn, WorkflowType, encode};
 
@@ -120,6 +122,17 @@ impl App {
         &self.inner.runs
     }
 
+    /// Plays every open run of the served queues again, without changing anything, and gives those that cannot be played.
+    /// Runs at rest are played when something wakes them, so this is how to see at once what a deploy has done to them.
+    /// `progress` is told now and then how many were played.
+    pub async fn check_open_runs(
+        &self,
+        mut progress: impl FnMut(u64) + Send + 'static,
+    ) -> crate::Result<Vec<Unplayable>> {
+        let engine = self.engine().clone();
+        Ok(blocking(move || engine.check_open_runs(&mut progress)).await??)
+    }
+
     /// The settings that hold, and who said so. None if somebody else set the engine up, as the test kit does.
     pub fn settings(&self) -> Option<&Effective> {
         self.inner.settings.as_ref()
@@ -161,16 +174,23 @@ impl App {
     }
 
     /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even
-    /// that takes longer than the force-exit timeout, the process ends with exit code 1. It also shuts down, and gives an
-    /// error, when too much code that was asked to stop runs on (`max_zombie_count`).
+    /// that takes longer than the force-exit timeout, or it is asked once more, the process ends with exit code 1. It says once
+    /// what it waits for. Attempts that were cut off are no error: they are in the report, and the next process tries them
+    /// again; but tokio's runtime does not end before a blocking thread does, so a `main` that returns may wait for one
+    /// until the force-exit timeout. To end at once, call `std::process::exit`. It also shuts down, and gives an
+    /// error, when too much code that was asked to stop runs on (`max_zombie_count`); and it gives one when the store is not as
+    /// it was left.
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
-        let asked = asked_to_end().map_err(|error| Error::System(format!("signals cannot be heard: {error}")))?;
-        let (mut asked, mut doomed) = (pin!(asked), pin!(self.engine().doomed()));
+        let system = |error| Error::System(format!("signals cannot be heard: {error}"));
+        let mut requests = Requests::new().map_err(system)?;
+        let mut doomed = pin!(self.engine().doomed());
         let doomed = poll_fn(|cx| match doomed.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),
-            Poll::Pending => asked.as_mut().poll(cx).map(|()| None),
+            Poll::Pending => requests.poll(cx).map(|()| None),
         });
-        match doomed.await {
+        let doomed = doomed.await;
+        requests.end_at_the_next();
+        match doomed {
             Some(why) => {
                 self.shutdown().await;
                 Err(Error::Zombies(why.to_string()))
@@ -178,25 +198,12 @@ impl App {
             None => {
                 let settings = self.inner.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
                 force_exit_after(settings.force_exit_timeout, "it was asked to end");
-                Ok(self.shutdown().await)
+                self.engine().tell_what_ends();
+                let report = self.shutdown().await;
+                report.store.clone().map_or(Ok(report), |error| Err(error.into()))
             }
         }
     }
-}
-
-/// Waits until somebody asks the process to end. Signals are heard from the call on.
-fn asked_to_end() -> std::io::Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(poll_fn(move |cx| {
-            let asked = terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready();
-            if asked { Poll::Ready(()) } else { Poll::Pending }
-        }))
-    }
-    #[cfg(not(unix))]
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }
 
 impl Inner {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::OwnPolicy;
-use dacapo_engine::{Cache, Engine, Options, Reader, Threads};
+use dacapo_engine::{Cache, Engine, Options, Reader, Threads, Unplayable};
 use dacapo_store::{MemoryStore, Store};
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
+use crate::client::runs::blocking;
 use crate::client::url::Place;
 use crate::client::{App, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Register};
@@ -180,28 +181,8 @@ impl Dacapo {
         if self.read_only {
             return Err(dacapo_engine::EngineError::ReadOnly.into());
         }
-        let effective = self.effective()?;
-        let catalog = Catalog::of(items)?;
-        let AppValues {
-            force_exit_timeout,
-            cache_size,
-            payload_limit,
-            mail_limit,
-            completions_per_turn,
-            retention,
-            turn_threads,
-        } = effective.app;
-        self.options = Options {
-            registry: catalog.registry,
-            pins: catalog.pins.into_iter().collect(),
-            queues: effective.queues.clone(),
-            cache: Cache::AtMost(cache_size),
-            payload_limit,
-            mail_limit,
-            completions_per_turn,
-            retention: (!retention.is_zero()).then_some(retention),
-            ..self.options
-        };
+        let effective = self.set_up(items)?;
+        let AppValues { force_exit_timeout, turn_threads, .. } = effective.app;
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let threads = if turn_threads == 0 { processors + 1 } else { turn_threads };
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
@@ -211,6 +192,38 @@ impl Dacapo {
         let engine = opened.map_err(|error| Error::System(error.to_string()))??;
         host.watch(&engine).map_err(system)?;
         Ok(App::new(engine, host, self.runs, effective))
+    }
+
+    /// Plays every open run of the served queues again with these workflows, without serving them and without changing
+    /// anything, and gives those that cannot be played: what a deploy of this program would park. Works beside the process
+    /// that serves them. `progress` is told now and then how many were played.
+    pub async fn check_open_runs<P>(
+        mut self,
+        items: impl Register<P>,
+        mut progress: impl FnMut(u64) + Send + 'static,
+    ) -> Result<Vec<Unplayable>> {
+        self.set_up(items)?;
+        let (reader, options) = (Reader::new(self.store), self.options);
+        Ok(blocking(move || reader.check_open_runs(&options, &mut progress)).await??)
+    }
+
+    /// Takes the settings that hold, and what is served, into the options of the engine.
+    fn set_up<P>(&mut self, items: impl Register<P>) -> Result<Effective> {
+        let effective = self.effective()?;
+        let catalog = Catalog::of(items)?;
+        let AppValues { cache_size, payload_limit, mail_limit, completions_per_turn, retention, .. } = effective.app;
+        self.options = Options {
+            registry: catalog.registry,
+            pins: catalog.pins.into_iter().collect(),
+            queues: effective.queues.clone(),
+            cache: Cache::AtMost(cache_size),
+            payload_limit,
+            mail_limit,
+            completions_per_turn,
+            retention: (!retention.is_zero()).then_some(retention),
+            ..std::mem::take(&mut self.options)
+        };
+        Ok(effective)
     }
 }
 

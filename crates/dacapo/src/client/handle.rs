@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
 use dacapo_engine::{Description, RunId};
+use dacapo_store::Status;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -64,12 +65,30 @@ impl<O> Handle<O> {
     }
 
     /// Waits until the run is closed, and gives its result. A run that goes on as another is followed. A run that ended in
-    /// any other way is an [`Error::Run`].
+    /// any other way is an [`Error::Run`]. A run that is parked is open, and keeps this waiting until it goes on and ends:
+    /// see [`Handle::result_or_stuck`].
     pub async fn result(&self) -> Result<O>
     where
         O: DeserializeOwned,
     {
         let (status, result) = self.app.engine().result(&self.run).await?;
+        self.decoded(status, result)
+    }
+
+    /// The same for those who would rather know: it also ends when the run is parked, or is already, with
+    /// [`EngineError::Stuck`](crate::EngineError::Stuck), which says why. The run stays open.
+    pub async fn result_or_stuck(&self) -> Result<O>
+    where
+        O: DeserializeOwned,
+    {
+        let (status, result) = self.app.engine().result_or_stuck(&self.run).await?;
+        self.decoded(status, result)
+    }
+
+    fn decoded(&self, status: Status, result: std::result::Result<Payload, Failure>) -> Result<O>
+    where
+        O: DeserializeOwned,
+    {
         match result {
             Ok(result) => decode(&result).map_err(Error::value),
             Err(failure) => {

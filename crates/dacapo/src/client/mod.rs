@@ -8,6 +8,7 @@ mod filter;
 mod handle;
 mod into_name;
 mod runs;
+mod signals;
 mod start;
 mod update;
 mod url;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use dacapo_core::Transcript;
-use dacapo_engine::{Description, EngineError, Flaw, Reader, RunId};
+use dacapo_engine::{Description, EngineError, Flaw, Reader, RunId, StuckCause};
 use dacapo_store::RunNo;
 
 use crate::client::{Error, Filter, IntoName, Result, archive};
@@ -28,7 +28,7 @@ pub struct Page {
 const PAGE: usize = 500;
 
 /// Does this on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Error::System(error.to_string()))
 }
 
@@ -86,6 +86,12 @@ impl Runs {
     pub async fn verify(&self, mut progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Flaw>> {
         let reader = self.reader.clone();
         Ok(blocking(move || reader.verify(&mut progress)).await??)
+    }
+
+    /// The causes for which runs are stuck, those of most runs first: a bad deploy that parks a thousand runs is one.
+    pub async fn stuck_causes(&self) -> Result<Vec<StuckCause>> {
+        let reader = self.reader.clone();
+        Ok(blocking(move || reader.stuck_causes()).await??)
     }
 
     /// How many runs match.

@@ -52,6 +52,8 @@ fn opening() -> Vec<Row> {
             Dacapo::open(&url).await.unwrap().serve(sample).await.unwrap().shutdown().await;
             Dacapo::open(&format!("{url}?mode=ro")).await.unwrap().serve(sample).await
         }),
+        row!("Dacapo::check_open_runs", "one workflow twice", "sample", _s =>
+            Dacapo::open("memory:").await.unwrap().check_open_runs((sample, sample), |_| ()).await),
         row!("Dacapo::max_concurrent_activities", "none", "max_concurrent_activities", _s =>
             Dacapo::open("memory:").await.unwrap().max_concurrent_activities(0).serve(sample).await),
         row!("Dacapo::completions_per_turn", "none", "completions_per_turn", _s =>
@@ -190,6 +192,7 @@ fn talking() -> Vec<Row> {
         row!("Handle::reset", "a turn that is not there", "turn 1 up to 1", s => s.open.reset(9, "").await),
         row!("Handle::reset", "nobody", "no run of", s => s.nobody.reset(1, "").await),
         row!("Handle::result", "nobody", "no run of", s => s.nobody.result().await),
+        row!("Handle::result_or_stuck", "nobody", "no run of", s => s.nobody.result_or_stuck().await),
         row!("Handle::result", "another type", "is no", s => s.app.handle_of::<String>("closed").result().await),
         row!("Handle::with_run_id", "another run", "with run id \"x\"", s => s.open.clone().with_run_id("x").describe().await),
         row!("Handle::describe", "nobody", "no run of", s => s.nobody.describe().await),
@@ -225,6 +228,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("App::runs_in_memory", "takes nothing"),
     ("App::turn_threads", "takes nothing"),
     ("Runs::verify", "whoever is told of the progress cannot be wrong"),
+    ("App::check_open_runs", "whoever is told of the progress cannot be wrong"),
     ("App::settings", "takes nothing"),
     ("App::health", "takes nothing"),
     ("App::evict_idle", "takes nothing"),
@@ -246,6 +250,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Filter::workflow_id", "an id that nobody has matches nobody"),
     ("Filter::started_from", "any moment will do"),
     ("Filter::started_before", "any moment will do"),
+    ("Runs::stuck_causes", "takes nothing"),
     ("Runs::count", "what matches nobody is counted as 0"),
 ];
 

@@ -17,7 +17,7 @@ const PUT: Update<u64, u64> = Update::new("put");
 
 /// What this comes to. Whoever waits for it in vain has found something.
 async fn soon<F: IntoFuture>(what: &str, future: F) -> F::Output {
-    let ended = tokio::time::timeout(Duration::from_secs(10), future.into_future()).await;
+    let ended = tokio::time::timeout(Duration::from_secs(120), future.into_future()).await;
     ended.unwrap_or_else(|_| panic!("{what} hangs"))
 }
 

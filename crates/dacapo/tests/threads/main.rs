@@ -6,5 +6,7 @@ mod deploys;
 mod hammer;
 mod handing_on;
 mod hostile;
+mod rehearsal;
 mod sending;
 mod sharing;
+mod stuck;

@@ -7,7 +7,7 @@ use dacapo_engine::{EngineError, NewStart, Options, RunId, ShutdownReport};
 use dacapo_testkit::Stage;
 use dacapo_worker::ActivityCtx;
 
-use crate::kit::{Gate, Serve, World, completed, describe, options, payload, secs, status, text};
+use crate::kit::{Gate, Serve, World, completed, describe, every_second, options, payload, secs, status, text};
 
 const GRACE: Duration = Duration::from_secs(10);
 const FORCE: Duration = Duration::from_secs(5);
@@ -123,4 +123,128 @@ fn an_engine_with_nothing_to_do_stops_at_once() {
     let stage = stage.restart();
     stage.start("one", "a", "").unwrap();
     assert!(status(&stage, "a").is_open());
+}
+
+/// A local activity, and a result that comes before it.
+fn with_local(gate: &Gate, paid: &Gate, world: &World) -> Options {
+    let (gate, paid, world, noted) = (gate.clone(), paid.clone(), world.clone(), world.clone());
+    options()
+        .workflow("pays", |ctx: Ctx, input: Payload| async move {
+            let paid = ctx.activity("pay", input).await?;
+            let local = ctx.local_activity("local", paid).await?;
+            Ok(payload(format!("{} and shipped", text(&local))))
+        })
+        .waiting("pay", move |ctx: ActivityCtx, _| {
+            noted.note(format!("pay {}", ctx.info().attempt));
+            paid.pass()
+        })
+        .waiting("local", move |ctx: ActivityCtx, _| {
+            world.note(format!("local {}", ctx.info().attempt));
+            let pass = gate.pass();
+            async move {
+                let mut pass = std::pin::pin!(pass);
+                std::future::poll_fn(move |cx| match ctx.cancellation() {
+                    Some(asked) => std::task::Poll::Ready(Err(asked.into())),
+                    None => pass.as_mut().poll(cx),
+                })
+                .await
+            }
+        })
+}
+
+/// S3-35, S3-46: a local activity that is asked to stop by a shutdown does not fail its run.
+#[test]
+fn local_work_that_is_asked_to_stop_is_done_by_the_next_process() {
+    let (gate, paid, world) = (Gate::default(), Gate::default(), World::default());
+    let stage = Stage::new(with_local(&gate, &paid, &world));
+    stage.start("pays", "a", "").unwrap();
+    paid.open(Ok(payload("paid")));
+    stage.settle();
+    assert_eq!(world.notes(), ["pay 1", "local 1"]);
+    let mut report = Box::pin(stage.engine().shut_down());
+    let report = after(&stage, &mut report, secs(10)).expect("it stopped when it was asked to");
+    assert_eq!((report.took, report.asked_to_stop), (GRACE, 1));
+    gate.open(Ok(payload("packed")));
+    let stage = stage.restart();
+    assert_eq!(stage.result("a"), completed("packed and shipped"));
+    assert_eq!(world.notes(), ["pay 1", "local 1", "local 1"], "what was paid is not paid again");
+}
+
+/// S3-35, S3-46: a result whose turn asks for local work only is recorded before the process ends.
+#[test]
+fn a_result_that_leads_to_local_work_is_recorded_by_a_process_that_shuts_down() {
+    let (gate, paid, world) = (Gate::default(), Gate::default(), World::default());
+    let stage = Stage::new(with_local(&gate, &paid, &world));
+    stage.start("pays", "a", "").unwrap();
+    stage.settle();
+    let mut report = Box::pin(stage.engine().shut_down());
+    assert_eq!(after(&stage, &mut report, secs(1)), None);
+    paid.open(Ok(payload("paid")));
+    assert!(after(&stage, &mut report, Duration::from_millis(1)).is_some(), "nothing runs any more");
+    gate.open(Ok(payload("packed")));
+    let stage = stage.restart();
+    assert_eq!(stage.result("a"), completed("packed and shipped"));
+    assert_eq!(world.notes(), ["pay 1", "local 1"], "what was paid is not paid again");
+}
+
+/// Whoever waits for a shutdown is told of its end, also when the engine is stopped meanwhile.
+#[test]
+fn a_shutdown_that_is_overtaken_by_a_stop_ends() {
+    let stage = Stage::new(gated(&Gate::default(), &World::default(), true));
+    stage.start("one", "a", "").unwrap();
+    stage.settle();
+    let mut report = Box::pin(stage.engine().shut_down());
+    assert_eq!(after(&stage, &mut report, secs(3)), None);
+    stage.engine().stop();
+    assert_eq!(stage.try_wait(&mut report).map(|report| report.took), Some(secs(3)));
+}
+
+/// What an attempt reported last is there for the next process, however it was held back.
+#[test]
+fn the_last_report_of_an_attempt_that_is_asked_to_stop_is_stored() {
+    let serve = || {
+        options().workflow("one", |ctx: Ctx, _| async move { ctx.activity("work", "").await }).waiting(
+            "work",
+            |ctx: ActivityCtx, _| {
+                let mut looks = 0;
+                std::future::poll_fn(move |_| {
+                    if let Some(details) = &ctx.info().details {
+                        return std::task::Poll::Ready(Ok(details.clone()));
+                    }
+                    looks += 1;
+                    match ctx.heartbeat_payload(if looks == 1 { "first" } else { "last" }) {
+                        Ok(()) => std::task::Poll::Pending,
+                        Err(asked) => std::task::Poll::Ready(Err(asked.into())),
+                    }
+                })
+            },
+        )
+    };
+    let stage = Stage::new(serve());
+    stage.start("one", "a", "").unwrap();
+    stage.advance(secs(1));
+    let mut report = Box::pin(stage.engine().shut_down());
+    assert!(after(&stage, &mut report, secs(10)).is_some());
+    let stage = stage.restart();
+    assert_eq!(stage.result("a"), completed("last"));
+}
+
+/// A failure that came last is counted, although the process ends with it.
+#[test]
+fn the_last_failure_of_a_drain_is_noted() {
+    let gate = Gate::default();
+    let passes = gate.clone();
+    let options = options()
+        .workflow("one", |ctx: Ctx, _| async move { ctx.activity("work", "").retry(every_second(3)).await })
+        .waiting("work", move |_, _| passes.pass());
+    let stage = Stage::new(options);
+    stage.start("one", "a", "").unwrap();
+    stage.settle();
+    let mut report = Box::pin(stage.engine().shut_down());
+    gate.open(Err(dacapo_core::Failure::application("no luck")));
+    assert!(after(&stage, &mut report, Duration::from_millis(1)).is_some());
+    gate.shut();
+    let stage = stage.restart();
+    let pending = &describe(&stage, "a").pending[0];
+    assert_eq!((pending.attempt, pending.last_failure.as_ref().unwrap().message.as_str()), (2, "no luck"));
 }

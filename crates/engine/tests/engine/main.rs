@@ -2,6 +2,7 @@
 
 mod activities;
 mod cancelling;
+mod causes;
 mod children;
 mod continuing;
 mod crashes;

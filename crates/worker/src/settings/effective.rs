@@ -129,7 +129,7 @@ impl Effective {
                 (&environment.all_queues, from_environment),
             ];
             let raw = effective(Some(queue), QUEUE, &voices, &mut rows);
-            errors.extend(disorder(queue, &raw));
+            errors.extend(disorder(queue, &raw, app["force_exit_timeout"]));
             queues.insert(queue.clone(), QueueValues::read(|name| raw[name]));
         }
         match errors.is_empty() {
@@ -177,7 +177,12 @@ fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>
 
 fn unknown(by: String, name: &str) -> SettingError {
     let nearest = names::nearest(name, all_settings().map(|setting| setting.name));
-    SettingError::Unknown { by, nearest: nearest.map(str::to_owned) }
+    // As it is to be written where it was read.
+    let written = |nearest: &str| match by.strip_suffix(name).filter(|variable| variable.starts_with(PREFIX)) {
+        Some(variable) => format!("{variable}{}", nearest.to_ascii_uppercase()),
+        None => nearest.to_owned(),
+    };
+    SettingError::Unknown { nearest: nearest.map(written), by }
 }
 
 impl Environment {
@@ -276,15 +281,21 @@ fn effective(
 }
 
 /// Settings of a queue that cannot both be meant.
-fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>) -> Vec<SettingError> {
-    let pairs = [("zombie_retry_interval", "zombie_retry_max_delay"), ("zombie_grace_period", "zombie_give_up_after")];
-    let wrong = pairs.into_iter().filter(|(lesser, greater)| raw[lesser] > raw[greater]);
-    let error = |(lesser, greater): (&'static str, &'static str)| SettingError::Disordered {
+fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>, force_exit: u64) -> Vec<SettingError> {
+    let of = |name: &'static str| (name, raw[name]);
+    let shutdown = raw["shutdown_grace_period"].saturating_add(raw["shutdown_force_timeout"]);
+    let pairs = [
+        (of("zombie_retry_interval"), of("zombie_retry_max_delay")),
+        (of("zombie_grace_period"), of("zombie_give_up_after")),
+        (("shutdown_grace_period + shutdown_force_timeout", shutdown), ("force_exit_timeout", force_exit)),
+    ];
+    let wrong = pairs.into_iter().filter(|((_, lesser), (_, greater))| lesser > greater);
+    let error = |((lesser, lesser_value), (greater, greater_value))| SettingError::Disordered {
         queue: queue.to_string(),
         lesser,
-        lesser_value: value::written(raw[lesser], Unit::Time),
+        lesser_value: value::written(lesser_value, Unit::Time),
         greater,
-        greater_value: value::written(raw[greater], Unit::Time),
+        greater_value: value::written(greater_value, Unit::Time),
     };
     wrong.map(error).collect()
 }

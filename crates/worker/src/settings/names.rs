@@ -7,7 +7,8 @@ use super::value::Reading;
 pub(super) const PREFIX: &str = "DACAPO_";
 
 /// Variables of this repository's own tests and tools, which are no settings.
-pub(super) const TOOLS: &[&str] = &["DACAPO_KILLS", "DACAPO_KILL_SEED", "DACAPO_PROGRAMS", "DACAPO_WRITE_GOLDEN"];
+pub(super) const TOOLS: &[&str] =
+    &["DACAPO_KILLS", "DACAPO_KILL_SEED", "DACAPO_PROGRAMS", "DACAPO_SOAK_SECONDS", "DACAPO_WRITE_GOLDEN"];
 
 /// The setting of a name, however it is spelled: `force_exit_timeout`, `FORCE_EXIT_TIMEOUT`, `forceExitTimeout`, and for
 /// times also with `_ms` or `Ms` at the end, which makes the value a bare number of milliseconds.

@@ -163,7 +163,7 @@ macro_rules! settings {
 }
 
 settings! { Application, APPLICATION, AppValues, AppSettings;
-    /// After a shutdown has begun, how long until the process ends with exit code 1, finished or not.
+    /// After a signal, or too many zombies, how long until the process ends with exit code 1 if it has not ended by itself.
     force_exit_timeout: Duration, Time, 60 * S, MS, YEAR, None;
     /// How many runs stay in memory between their turns.
     cache_size: usize, Count, 10_000, 1, 100 * MANY, Some("every turn is played from the beginning");

@@ -74,7 +74,7 @@ fn code_goes_before_the_environment_and_that_before_the_default() {
         ("DACAPO_MAX_ZOMBIE_COUNT", "3"),
         ("DACAPO_QUEUE_ORDERS_EU_MAX_ZOMBIE_COUNT", "4"),
         ("DACAPO_QUEUE_ORDERS_EU_MAX_CONCURRENT_ACTIVITIES", "1_000"),
-        ("DACAPO_FORCE_EXIT_TIMEOUT", " 2s "),
+        ("DACAPO_FORCE_EXIT_TIMEOUT", " 20s "),
         ("DACAPO_CACHE_SIZE", "7"),
         ("PATH", "/bin"),
         ("DACAPO_KILLS", "200"),
@@ -88,7 +88,7 @@ fn code_goes_before_the_environment_and_that_before_the_default() {
     let (orders, mail) = (&effective.queues["orders-eu"], &effective.queues["mail"]);
     assert_eq!((orders.max_zombie_count, mail.max_zombie_count), (4, 3));
     assert_eq!((orders.max_concurrent_activities, mail.max_concurrent_activities), (5, 200));
-    assert_eq!((effective.app.cache_size, effective.app.force_exit_timeout), (0, Duration::from_secs(2)));
+    assert_eq!((effective.app.cache_size, effective.app.force_exit_timeout), (0, Duration::from_secs(20)));
     assert_eq!(origin(&effective, "cache_size"), Origin::Code);
     assert_eq!(origin(&effective, "force_exit_timeout"), Origin::Environment("DACAPO_FORCE_EXIT_TIMEOUT".into()));
     assert_eq!(origin(&effective, "mail_limit"), Origin::Default);
@@ -174,9 +174,9 @@ fn all_errors_are_said_at_once() {
         ]);
     let expected = expect![[r#"
         DACAPO_COLOUR is no setting; docs/settings.md has them all [setting-unknown]
-        DACAPO_MAX_ZOMBIES_COUNT is no setting (did you mean max_zombie_count?); docs/settings.md has them all [setting-unknown]
+        DACAPO_MAX_ZOMBIES_COUNT is no setting (did you mean DACAPO_MAX_ZOMBIE_COUNT?); docs/settings.md has them all [setting-unknown]
         DACAPO_QUEUE_ORDERS_CACHE_SIZE is set for queue "orders", but there is one for the whole application: set it there [setting-not-of-a-queue]
-        DACAPO_QUEUE_ORDERS_MAX_ZOMBY_COUNT is no setting (did you mean max_zombie_count?); docs/settings.md has them all [setting-unknown]
+        DACAPO_QUEUE_ORDERS_MAX_ZOMBY_COUNT is no setting (did you mean DACAPO_QUEUE_ORDERS_MAX_ZOMBIE_COUNT?); docs/settings.md has them all [setting-unknown]
         DACAPO_QUEUE_ORDER_MAX_ZOMBIE_COUNT is for a queue that is not served here (did you mean orders?); serve the queue or unset the variable [setting-queue-unknown]
         max_concurrent_workflows of queue "orders" = 0 is out of range: allowed are 1 to 1000000 [setting-out-of-range]
         queue "orders": zombie_grace_period = 10s must not be more than zombie_give_up_after = 5s [setting-disorder]"#]];
@@ -201,7 +201,7 @@ fn no_two_errors_share_a_code_or_a_text() {
         environment("DACAPO_ZOMBIE_GRACE_PERIOD_MS", "10s"),
         environment("DACAPO_PAYLOAD_LIMIT", "2MB"),
         environment("DACAPO_PAYLOAD_LIMIT", "2GiB"),
-        environment("DACAPO_FORCE_EXIT_TIMEOUT", "1s").environment([("DACAPO_FORCE_EXIT_TIMEOUT_MS", "2")]),
+        environment("DACAPO_FORCE_EXIT_TIMEOUT", "30s").environment([("DACAPO_FORCE_EXIT_TIMEOUT_MS", "20000")]),
         environment("DACAPO_ZOMBIE_RETRY_MAX_DELAY", "200ms"),
     ]
     .iter()
@@ -242,4 +242,20 @@ fn zero_is_allowed_where_it_means_something() {
     assert_eq!(zero("workflowDeadlockTimeoutMs").unwrap().workflow_deadlock_timeout, Duration::ZERO);
     assert_eq!(zero("zombie_retry_interval").unwrap_err().0[0].code(), "setting-out-of-range");
     assert_eq!(zero("max_concurrent_activities").unwrap_err().0[0].code(), "setting-out-of-range");
+}
+
+/// C-22: a process that would be ended by force while its work may still go on is a mistake, and not a setting.
+#[test]
+fn a_forced_end_must_leave_time_for_a_shutdown() {
+    let with = |force_exit, grace, force| {
+        let [force_exit, grace, force] = [force_exit, grace, force].map(Duration::from_secs);
+        let queue = QueueSettings::new("orders").shutdown_grace_period(grace).shutdown_force_timeout(force);
+        AppSettings::new().force_exit_timeout(force_exit).queue(queue).effective()
+    };
+    assert!(with(15, 10, 5).is_ok());
+    assert_eq!(
+        with(14, 10, 5).unwrap_err().to_string(),
+        "queue \"orders\": shutdown_grace_period + shutdown_force_timeout = 15s must not be more than force_exit_timeout = 14s \
+         [setting-disorder]"
+    );
 }

@@ -28,7 +28,7 @@ value, its unit, and where it came from (`default`, `environment` with the varia
 
 const FOOT: &str = "
 `zombie_retry_interval` must not be more than `zombie_retry_max_delay`, nor `zombie_grace_period` more than
-`zombie_give_up_after`.
+`zombie_give_up_after`, nor `shutdown_grace_period` and `shutdown_force_timeout` together more than `force_exit_timeout`.
 ";
 
 fn section(page: &mut String, title: &str, scope: Scope) {

@@ -140,8 +140,8 @@ fn health_names_everyone_who_does_not_stop() {
     assert_eq!((health.zombies, health.leaked, health.terminating, health.entities.len()), (1, 0, 1, 2));
     expect![[r#"
         1 zombies (0 leaked), 1 terminating
-        Zombie since 1000s: activity album/run/a1 (resize) of queue "photos", interrupted 2 times, deep in a loop
-        Terminating since 1005s: activity album/run/a2 (resize) of queue "photos", interrupted 2 times, deep in a loop"#]]
+        Zombie since 1970-01-01T00:16:40Z: activity album/run/a1 (resize) of queue "photos", interrupted 2 times, deep in a loop
+        Terminating since 1970-01-01T00:16:45Z: activity album/run/a2 (resize) of queue "photos", interrupted 2 times, deep in a loop"#]]
     .assert_eq(&health.to_string());
 }
 

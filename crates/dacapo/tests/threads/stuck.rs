@@ -1,0 +1,54 @@
+//! Waiting for a run that cannot go on.
+
+use dacapo::prelude::*;
+use dacapo::{Dacapo, EngineError, Error};
+
+const GO: Signal<()> = Signal::new("go");
+
+#[activity]
+async fn forgotten() -> Result<(), Failure> {
+    Ok(())
+}
+
+#[workflow]
+async fn panics(ctx: Ctx) -> Result<(), Failure> {
+    ctx.signal(GO).await?;
+    panic!("not today")
+}
+
+#[workflow]
+async fn waits_for_nobody(ctx: Ctx) -> Result<(), Failure> {
+    ctx.call(forgotten, ()).await
+}
+
+#[workflow]
+async fn is_well(_ctx: Ctx) -> Result<u8, Failure> {
+    Ok(7)
+}
+
+fn reason<T>(ended: dacapo::Result<T>) -> String {
+    match ended {
+        Err(Error::Engine(EngineError::Stuck(reason))) => reason,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it cannot have ended"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_may_be_told_that_the_run_is_parked() {
+    let app = Dacapo::open("memory:").await.unwrap().serve((panics, waits_for_nobody, is_well)).await.unwrap();
+    let run = app.start(panics, ()).await.unwrap();
+    let (waits, of_wait) = (run.clone(), run.clone());
+    let patient = tokio::spawn(async move { waits.result().await });
+    let impatient = tokio::spawn(async move { of_wait.result_or_stuck().await });
+    run.signal(GO, ()).await.unwrap();
+    assert!(reason(impatient.await.unwrap()).contains("not today"));
+    assert!(reason(run.result_or_stuck().await).contains("not today"), "it is parked already");
+    assert!(!patient.is_finished());
+    run.terminate("").await.unwrap();
+    assert!(matches!(patient.await.unwrap(), Err(Error::Run { .. })));
+    assert!(matches!(run.result_or_stuck().await, Err(Error::Run { .. })));
+    let run = app.start(waits_for_nobody, ()).await.unwrap();
+    assert!(reason(run.result_or_stuck().await).contains("\"forgotten\" is not served here"));
+    assert_eq!(app.start(is_well, ()).await.unwrap().result_or_stuck().await.unwrap(), 7);
+}
