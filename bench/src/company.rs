@@ -163,7 +163,9 @@ pub(crate) async fn run(party: Party, folder: &Path) -> Result<()> {
             *seconds += began.elapsed().as_secs_f64();
             *usage = *usage + (Usage::now() - before);
             turns.extend(TURNS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain(..));
+            // Bad code returns now, so that the next company does not have it too.
             RELEASED.store(true, Ordering::Relaxed);
+            *BAD_UNTIL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
             app.stop().await;
         }
     }

@@ -281,6 +281,7 @@ impl Inner {
     pub(crate) fn retire(self: &Arc<Self>, live: &Arc<Live>) {
         live.lock().stage = Stage::Idle;
         self.leave(live);
+        self.drained();
     }
 
     /// Takes an entry that holds nothing out of memory, unless something came for it meanwhile. It may even be played by
