@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use dacapo_core::TurnRecord;
 use dacapo_store::{ImportWrite, RunRow, StoreError, Write};
 
+use crate::records::each_row;
 use crate::{Engine, EngineError, Reader, RunId};
 
 impl Reader {
@@ -15,7 +16,7 @@ impl Reader {
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
     ) -> Result<RunRow, EngineError> {
         let row = self.row(of)?;
-        self.store().turns(row.no, 0, show)?;
+        each_row(self.store(), row.no, show)?;
         Ok(row)
     }
 }
@@ -104,7 +105,7 @@ impl Reader {
     fn flaws_of(&self, row: &RunRow) -> Result<Vec<Flaw>, StoreError> {
         let mut wrong = Vec::new();
         let mut next = 0;
-        self.store().turns(row.no, 0, &mut |number, bytes| {
+        each_row(self.store(), row.no, &mut |number, bytes| {
             match TurnRecord::from_bytes(bytes) {
                 Err(error) => wrong.push(format!("turn {number} cannot be read: {error}")),
                 Ok(record) if record.number != number => {

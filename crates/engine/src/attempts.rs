@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp, TurnRecord,
+    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp,
 };
 use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip, QueueValues};
@@ -14,6 +14,7 @@ use crate::desk::{Attempting, Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
 use crate::quarantine::{MOST_STRIKES, words_on_quarantine};
+use crate::records::record;
 use crate::retry::pause_after;
 use crate::timers::{AlarmNo, Due};
 use crate::translate::encode;
@@ -430,8 +431,7 @@ impl Inner {
     fn read_task(&self, row: &TaskRow) -> Result<Option<Task>, StoreError> {
         let Some(run) = self.store.run(row.run)? else { return Ok(None) };
         let Ok(about) = About::of(&run) else { return Ok(None) };
-        let records = self.records(row.run, row.turn, 1)?;
-        let record = records.first().and_then(|(_, bytes)| TurnRecord::from_bytes(bytes).ok());
+        let record = record(&*self.store, row.run, row.turn)?;
         let command = record.as_ref().and_then(|record| record.commands.get(row.position as usize));
         let Some((dacapo_core::CommandKind::Activity(command), record)) =
             command.map(|command| &command.kind).zip(record.as_ref())

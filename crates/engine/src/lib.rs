@@ -35,6 +35,7 @@ mod picks;
 mod play;
 mod player;
 mod quarantine;
+mod records;
 mod rehearsal;
 mod reset;
 mod retention;

@@ -3,16 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Job, Run, Timestamp, TurnRecord};
+use dacapo_core::{Activation, Completion, Job, Run, Timestamp};
 use dacapo_store::{MailNo, RunNo, RunRow, Store, StoreError};
 
 use crate::Options;
 use crate::book::Book;
 use crate::inner::Inner;
 use crate::live::{About, Body, Live};
-
-/// How many records are read at a time: others may read in between.
-const CHUNK: usize = 256;
+use crate::records::{Unreadable, each_record};
 
 pub(crate) enum Loaded {
     /// It can go on.
@@ -97,10 +95,6 @@ impl Inner {
             live.has_player(player).then_some(played)
         })
     }
-
-    pub(crate) fn records(&self, run: RunNo, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        read_records(&*self.store, run, from, most)
-    }
 }
 
 /// Plays a recorded turn of a run. None if somebody else has it by now.
@@ -130,42 +124,19 @@ pub(crate) fn replay(
         Err(error) => return Ok(Replayed::Stuck(error.to_string())),
     };
     let mut book = Book::default();
-    loop {
-        let records = read_records(store, row.no, book.next_turn, CHUNK)?;
-        let last = records.len() < CHUNK;
-        for (number, bytes) in records {
-            let record = match TurnRecord::from_bytes(&bytes) {
-                Ok(record) if record.number == number => record,
-                Ok(record) => {
-                    return Ok(Replayed::Stuck(format!("turn {number} is recorded as turn {}", record.number)));
-                }
-                Err(error) => return Ok(Replayed::Stuck(format!("turn {number}: {error}"))),
-            };
-            book.enter(&record, bytes.len());
-            match play(&about, &mut run, Activation::Turn(record.into_turn())) {
-                Some(Completion::Turn(_)) => {}
-                None => return Ok(Replayed::Lost),
-                Some(Completion::Failed(error)) => return Ok(Replayed::Stuck(error.to_string())),
-                Some(other) => unreachable!("a turn was answered with {other:?}"),
-            }
-        }
-        if last {
-            return Ok(Replayed::Ready(Box::new(Body { about, run, book, held: Vec::new(), player })));
-        }
+    let shown = each_record(store, row.no, |record, bytes| {
+        book.enter(&record, bytes);
+        ControlFlow::Break(match play(&about, &mut run, Activation::Turn(record.into_turn())) {
+            Some(Completion::Turn(_)) => return ControlFlow::Continue(()),
+            None => Replayed::Lost,
+            Some(Completion::Failed(error)) => Replayed::Stuck(error.to_string()),
+            Some(other) => unreachable!("a turn was answered with {other:?}"),
+        })
+    });
+    match shown {
+        Ok(None) => Ok(Replayed::Ready(Box::new(Body { about, run, book, held: Vec::new(), player }))),
+        Ok(Some(stopped)) => Ok(stopped),
+        Err(Unreadable::Record(reason)) => Ok(Replayed::Stuck(reason)),
+        Err(Unreadable::Store(error)) => Err(error),
     }
-}
-
-/// Reads at most so many records of a run.
-pub(crate) fn read_records(
-    store: &dyn Store,
-    run: RunNo,
-    from: u64,
-    most: usize,
-) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-    let mut records = Vec::new();
-    store.turns(run, from, &mut |number, bytes| {
-        records.push((number, bytes.to_vec()));
-        if records.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
-    Ok(records)
 }

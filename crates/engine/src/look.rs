@@ -1,16 +1,17 @@
 //! Looking at runs: what the store says of them, without a worker and without their code.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
+use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript};
 use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::cause::cause_of;
 use crate::desk::{ActivityState, PendingActivity};
 use crate::inner::outcome_of;
-use crate::load::read_records;
 use crate::quarantine::MOST_STRIKES;
+use crate::records::{each_record, record};
 use crate::{Engine, EngineError};
 
 /// Which run.
@@ -115,9 +116,7 @@ impl Reader {
     }
 
     fn pending(&self, run: &Description, task: &TaskRow) -> Result<Option<PendingActivity>, EngineError> {
-        let records = read_records(&*self.store, run.run, task.turn, 1)?;
-        let record = records.first().and_then(|(_, bytes)| TurnRecord::from_bytes(bytes).ok());
-        let Some(record) = record else { return Ok(None) };
+        let Some(record) = record(&*self.store, run.run, task.turn)? else { return Ok(None) };
         let command = record.commands.get(task.position as usize).map(|command| &command.kind);
         let Some(dacapo_core::CommandKind::Activity(command)) = command else { return Ok(None) };
         let (state, next_attempt) = match task.outside {
@@ -181,18 +180,12 @@ impl Reader {
     pub fn history(&self, of: &RunId) -> Result<Transcript, EngineError> {
         let row = self.row(of)?;
         let mut transcript = Transcript::new(row.workflow.clone(), pins(&row)?);
-        let mut failed = None;
-        self.store.turns(row.no, 0, &mut |number, bytes| match TurnRecord::from_bytes(bytes) {
-            Ok(record) => {
-                transcript.turns.push(record);
-                std::ops::ControlFlow::Continue(())
-            }
-            Err(error) => {
-                failed = Some(StoreError::Corrupt(format!("turn {number} of run {}: {error}", row.run_id)));
-                std::ops::ControlFlow::Break(())
-            }
-        })?;
-        failed.map_or(Ok(transcript), |error| Err(error.into()))
+        let read = each_record(&*self.store, row.no, |record, _| {
+            transcript.turns.push(record);
+            ControlFlow::<()>::Continue(())
+        });
+        read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+        Ok(transcript)
     }
 }
 

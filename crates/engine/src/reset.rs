@@ -1,9 +1,10 @@
 //! Reset: a run begins again from an earlier turn, as a new run that keeps the turns before it.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, FailureKind, Job, Seq, Timestamp, TurnRecord};
+use dacapo_core::{Failure, FailureKind, Job, Seq, Timestamp};
 use dacapo_store::{
     NewMail, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
@@ -13,6 +14,7 @@ use crate::book::{Book, Open};
 use crate::inner::Inner;
 use crate::live::{About, Live};
 use crate::new_run::{new_run, run_timers, seed_of};
+use crate::records::each_record;
 use crate::translate::{activity_timers, encode};
 use crate::{Engine, EngineError, RunId, StartedAs};
 
@@ -103,20 +105,16 @@ impl Inner {
         let now = self.host.now();
         let mut book = Book::default();
         let mut later = Vec::new();
-        let mut turn = 0;
-        loop {
-            let records = self.records(row.no, turn, 256)?;
-            let Some((last, _)) = records.last() else { break };
-            turn = last + 1;
-            for (number, bytes) in &records {
-                let record = TurnRecord::from_bytes(bytes)
-                    .map_err(|error| StoreError::Corrupt(format!("turn {number} of run {}: {error}", row.run_id)))?;
-                match *number < keep {
-                    true => book.enter(&record, bytes.len()),
-                    false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&book, job))),
-                }
+        let mut turns = 0;
+        let read = each_record(&*self.store, row.no, |record, bytes| {
+            turns = record.number + 1;
+            match record.number < keep {
+                true => book.enter(&record, bytes),
+                false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&book, job))),
             }
-        }
+            ControlFlow::<()>::Continue(())
+        });
+        read.map_err(|unreadable| unreadable.of(&row.run_id))?;
         // Mail that waits goes over with the write; a result among it is known as well.
         let waiting = self.store.unseen(row.no)?.into_iter().filter_map(|mail| minicbor::decode(&mail.job).ok());
         let waiting: Vec<Job> = waiting.filter(|job| comes_again(&book, job)).collect();
@@ -153,7 +151,7 @@ impl Inner {
         }
         let words = format!("reset to turn {keep} as run {run_id}: {reason}");
         let failure = Box::new(Failure::new(FailureKind::Reset, words));
-        Ok(ResetWrite { from: row.no, turns: turn, keep, new, at: now, tasks, mail, children, failure })
+        Ok(ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure })
     }
 }
 

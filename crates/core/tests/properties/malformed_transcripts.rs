@@ -82,7 +82,7 @@ fn a_transcript_with_any_bit_flipped_is_an_error() {
 fn a_transcript_followed_by_anything_is_an_error() {
     let (_, transcript) = recordings().remove(0);
     let mut bytes = transcript.to_bytes();
-    let body = bytes.len() - 8;
+    let body = bytes.len() - 4;
     bytes.push(0);
     assert_eq!(Transcript::from_bytes(&bytes), Err(TranscriptError::Damaged));
     bytes.truncate(body);
@@ -98,7 +98,7 @@ fn forged_transcripts_are_read_or_refused_and_never_panic() {
     let (mut read, mut refused) = (0, 0);
     for (workflow, transcript) in recordings() {
         let bytes = transcript.to_bytes();
-        let body = &bytes[..bytes.len() - 8];
+        let body = &bytes[..bytes.len() - 4];
         for _ in 0..300 {
             let mut forged = body.to_vec();
             for _ in 0..1 + rng.below(3) {
@@ -126,7 +126,7 @@ fn forged_transcripts_are_read_or_refused_and_never_panic() {
 fn a_forged_cut_at_any_byte_is_malformed() {
     let (workflow, transcript) = recordings().remove(1);
     let bytes = transcript.to_bytes();
-    for length in 5..bytes.len() - 8 {
+    for length in 5..bytes.len() - 4 {
         assert!(!survives(&workflow, &sealed(bytes[..length].to_vec())), "cut at {length}");
     }
 }
@@ -160,7 +160,7 @@ fn deep_nesting_and_huge_lengths_are_errors() {
     for major in [0x5b, 0x7b, 0x9b, 0xbb] {
         for (_, transcript) in recordings().into_iter().take(3) {
             let bytes = transcript.to_bytes();
-            let body = &bytes[..bytes.len() - 8];
+            let body = &bytes[..bytes.len() - 4];
             for place in 5..body.len() {
                 let mut forged = body[..place].to_vec();
                 forged.push(major);
@@ -269,7 +269,7 @@ fn a_duration_beyond_all_durations_is_an_error() {
     let backoff = dacapo_core::Resolution::Backoff { attempt: 2, pause, first_scheduled: None };
     transcript.turns[0].jobs = vec![dacapo_core::Job::Resolve { seq: dacapo_core::Seq(0), resolution: backoff }];
     let mut bytes = transcript.to_bytes();
-    bytes.truncate(bytes.len() - 8);
+    bytes.truncate(bytes.len() - 4);
     let nanos = [0x1a, 0x3b, 0x9a, 0xc9, 0xff];
     let place = bytes.windows(5).position(|window| window == nanos).expect("the nanoseconds are in there");
     bytes[place + 1..place + 5].fill(0xff);

@@ -1,0 +1,259 @@
+//! The records of a run, read in chunks ahead of whoever plays them.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
+
+use dacapo_core::TurnRecord;
+use dacapo_store::{RunNo, StoreError, Turns};
+
+/// So many records are read at a time, or fewer where they are large: others may read in between, and of a long history
+/// only three chunks are ever in memory.
+const CHUNK: usize = 256;
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Records that cannot be had.
+pub(crate) enum Unreadable {
+    Store(StoreError),
+    /// There is one, and it makes no sense.
+    Record(String),
+}
+
+impl Unreadable {
+    /// For somebody who cannot do without them.
+    pub(crate) fn of(self, run_id: &str) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Record(reason) => StoreError::Corrupt(format!("{reason}, of run {run_id}")),
+        }
+    }
+}
+
+/// Shows all records of a run with their lengths in bytes, in order, until told to stop.
+pub(crate) fn each_record<S>(
+    store: &(impl Turns + Sync + ?Sized),
+    run: RunNo,
+    mut show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
+) -> Result<Option<S>, Unreadable> {
+    let mut stopped = None;
+    let read = each_row(store, run, &mut |number, bytes| {
+        let shown = decode(number, bytes).map(|record| show(record, bytes.len()));
+        match shown {
+            Ok(ControlFlow::Continue(())) => return ControlFlow::Continue(()),
+            Ok(ControlFlow::Break(reason)) => stopped = Some(Ok(reason)),
+            Err(reason) => stopped = Some(Err(Unreadable::Record(reason))),
+        }
+        ControlFlow::Break(())
+    });
+    read.map_err(Unreadable::Store)?;
+    stopped.transpose()
+}
+
+fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, String> {
+    match TurnRecord::from_bytes(bytes) {
+        Ok(record) if record.number == number => Ok(record),
+        Ok(record) => Err(format!("turn {number} is recorded as turn {}", record.number)),
+        Err(error) => Err(format!("turn {number}: {error}")),
+    }
+}
+
+/// The record of one turn, if it is there and makes sense.
+pub(crate) fn record(store: &(impl Turns + ?Sized), run: RunNo, turn: u64) -> Result<Option<TurnRecord>, StoreError> {
+    let mut found = None;
+    store.turns(run, turn, &mut |number, bytes| {
+        found = decode(number, bytes).ok().filter(|_| number == turn);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// Shows all records of a run as they are stored, in order, until told to stop. While one chunk is looked at, a thread
+/// reads the next. (It does not decode them: what one thread allocates and another frees costs more than is won.)
+pub(crate) fn each_row(
+    store: &(impl Turns + Sync + ?Sized),
+    run: RunNo,
+    show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    let first = Chunk::read(store, run, 0)?;
+    if first.next.is_none() {
+        let _ = first.show(show);
+        return Ok(());
+    }
+    thread::scope(|scope| {
+        let (ahead, chunks) = mpsc::sync_channel(1);
+        let reader = thread::Builder::new().name("dacapo-records".to_owned());
+        let from = first.next;
+        // Where no thread can be had, the chunks are read here, one by one.
+        let _ = reader.spawn_scoped(scope, move || read_ahead(store, run, from, &ahead));
+        let mut chunk = first;
+        loop {
+            match (chunk.show(show), chunk.next) {
+                (ControlFlow::Continue(()), Some(next)) => {
+                    chunk = chunks.recv().unwrap_or_else(|_| Chunk::read(store, run, next))?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    })
+}
+
+/// Reads to the end, or until nobody wants more.
+fn read_ahead(
+    store: &(impl Turns + ?Sized),
+    run: RunNo,
+    mut from: Option<u64>,
+    ahead: &SyncSender<Result<Chunk, StoreError>>,
+) {
+    while let Some(turn) = from {
+        let chunk = Chunk::read(store, run, turn);
+        from = chunk.as_ref().ok().and_then(|chunk| chunk.next);
+        if ahead.send(chunk).is_err() {
+            return;
+        }
+    }
+}
+
+/// Some records as they are stored.
+struct Chunk {
+    /// All of them, one after the other.
+    bytes: Vec<u8>,
+    /// The number of each, and where it ends.
+    ends: Vec<(u64, usize)>,
+    /// The turn after them, if there may be more.
+    next: Option<u64>,
+}
+
+impl Chunk {
+    fn read(store: &(impl Turns + ?Sized), run: RunNo, from: u64) -> Result<Self, StoreError> {
+        let (mut bytes, mut ends, mut is_full) = (Vec::new(), Vec::new(), false);
+        store.turns(run, from, &mut |number, record| {
+            bytes.extend_from_slice(record);
+            ends.push((number, bytes.len()));
+            is_full = ends.len() == CHUNK || bytes.len() >= CHUNK_BYTES;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        let next = ends.last().filter(|_| is_full).map(|(last, _)| last + 1);
+        Ok(Self { bytes, ends, next })
+    }
+
+    fn show(&self, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut begin = 0;
+        self.ends.iter().try_for_each(|(number, end)| {
+            let record = &self.bytes[begin..*end];
+            begin = *end;
+            show(*number, record)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A store of one run.
+    #[derive(Default)]
+    struct History {
+        records: Vec<Vec<u8>>,
+        /// The most that were shown at a time.
+        most: AtomicUsize,
+        fails_at: Option<u64>,
+    }
+
+    impl Turns for History {
+        fn turns(
+            &self,
+            _: RunNo,
+            from: u64,
+            show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+        ) -> Result<(), StoreError> {
+            for (shown, (number, record)) in (1..).zip((0..).zip(&self.records).skip(from as usize)) {
+                if self.fails_at == Some(number) {
+                    return Err(StoreError::Unavailable("gone".to_owned()));
+                }
+                self.most.fetch_max(shown, Ordering::Relaxed);
+                if show(number, record).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn history(turns: u64) -> History {
+        let record = |number| TurnRecord {
+            number,
+            now: Default::default(),
+            history: Default::default(),
+            jobs: Vec::new(),
+            commands: Vec::new(),
+            choices: None,
+            build: "test".into(),
+        };
+        History { records: (0..turns).map(|number| record(number).to_bytes()).collect(), ..History::default() }
+    }
+
+    fn numbers(history: &History) -> (Vec<u64>, Result<Option<()>, Unreadable>) {
+        let mut numbers = Vec::new();
+        let read = each_record(history, RunNo(1), |record, _| {
+            numbers.push(record.number);
+            ControlFlow::Continue(())
+        });
+        (numbers, read)
+    }
+
+    #[test]
+    fn a_history_of_any_length_is_read_in_order_and_never_whole() {
+        for turns in [0, 1, 255, 256, 257, 2_000] {
+            let history = history(turns);
+            let (numbers, read) = numbers(&history);
+            assert!(read.is_ok());
+            assert_eq!(numbers, (0..turns).collect::<Vec<_>>());
+            assert!(history.most.into_inner() <= CHUNK);
+        }
+    }
+
+    #[test]
+    fn of_large_records_fewer_are_read_at_a_time() {
+        let history = History { records: vec![vec![7; 600_000]; 20], ..History::default() };
+        let mut seen = 0;
+        each_row(&history, RunNo(1), &mut |_, _| {
+            seen += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!((seen, history.most.into_inner()), (20, 2));
+    }
+
+    #[test]
+    fn what_comes_before_a_record_that_makes_no_sense_is_shown() {
+        let mut history = history(1_000);
+        history.records[700] = vec![1, 2, 3];
+        let (shown, read) = numbers(&history);
+        assert_eq!(shown, (0..700).collect::<Vec<_>>());
+        assert!(matches!(read, Err(Unreadable::Record(reason)) if reason.starts_with("turn 700: ")));
+        history.records[700] = history.records[699].clone();
+        let (_, read) = numbers(&history);
+        assert!(matches!(read, Err(Unreadable::Record(reason)) if reason == "turn 700 is recorded as turn 699"));
+    }
+
+    #[test]
+    fn a_store_that_fails_on_the_way_is_an_error() {
+        let history = History { fails_at: Some(900), ..history(1_000) };
+        let (shown, read) = numbers(&history);
+        assert!(matches!(read, Err(Unreadable::Store(StoreError::Unavailable(_)))));
+        assert!(shown.len() <= 900);
+    }
+
+    #[test]
+    fn whoever_has_seen_enough_says_so() {
+        let mut seen = 0;
+        let stopped = each_record(&history(5_000), RunNo(1), |record, _| {
+            seen += 1;
+            if record.number == 400 { ControlFlow::Break("enough") } else { ControlFlow::Continue(()) }
+        });
+        assert!(matches!(stopped, Ok(Some("enough"))));
+        assert_eq!(seen, 401);
+    }
+}
