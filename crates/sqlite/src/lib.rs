@@ -5,6 +5,7 @@
 
 mod batch;
 mod lease;
+mod numbers;
 mod read;
 mod running;
 mod schema;

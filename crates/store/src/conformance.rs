@@ -19,8 +19,8 @@ use crate::{
 
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
-    a_closed_run_of_another_store_is_added_as_it_is, an_open_run_cannot_be_deleted,
-    the_parent_of_a_run_may_be_deleted_before_it,
+    a_closed_run_of_another_store_is_added_as_it_is, a_number_is_given_once_whatever_is_deleted,
+    an_open_run_cannot_be_deleted, the_parent_of_a_run_may_be_deleted_before_it,
 };
 pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
 pub use reset::{
@@ -71,6 +71,7 @@ macro_rules! conformance_tests {
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
             an_open_run_cannot_be_deleted
+            a_number_is_given_once_whatever_is_deleted
             the_parent_of_a_run_may_be_deleted_before_it
         }
     };
@@ -126,6 +127,11 @@ fn start_with_effects(store: &dyn Store, new: NewRun) -> Result<(StartedRun, Tur
         Written::Started { run, effects } => Ok((run, *effects)),
         other => panic!("a start was answered with {other:?}"),
     }
+}
+
+/// The first activity of a turn.
+fn task() -> NewTask {
+    NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 }
 }
 
 /// A run that this node owns.
@@ -228,7 +234,7 @@ pub fn a_node_that_has_lost_its_run_cannot_commit(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     commit(store, turn(run, 0)).unwrap();
     own(store, run, FIRST, Epoch(2)).unwrap();
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = task();
     let slow = TurnWrite { tasks: vec![task], timers: vec![(at(5), TimerKind::Sleep(Seq(1)))], ..turn(run, 1) };
     assert_eq!(refused(commit(store, slow)), Refused::Fenced { turns: 1, epoch: Epoch(2) });
     assert_eq!((store.tasks_of(run).unwrap(), store.next_due().unwrap()), (Vec::new(), None));
@@ -238,7 +244,7 @@ pub fn a_node_that_has_lost_its_run_cannot_commit(store: &dyn Store) {
 
 pub fn a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = task();
     let first = TurnWrite { tasks: vec![task], ..turn(run, 0) };
     commit(store, first.clone()).unwrap();
     assert_eq!(commit(store, first).unwrap().run, run);
@@ -387,7 +393,7 @@ pub fn a_run_with_unseen_mail_cannot_close(store: &dyn Store) {
 
 pub fn a_closed_run_takes_nothing_more(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = task();
     commit(store, TurnWrite { tasks: vec![task], ..turn(run, 0) }).unwrap();
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run, status: Status::Terminated, at: at(50), failure }).unwrap();

@@ -344,8 +344,8 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn has_unseen_mail(&mut self, run: RunNo, except: &[MailNo]) -> Result<bool> {
-        Ok(self.mail.values().any(|mail| mail.run == run && mail.taken.is_none() && !except.contains(&mail.no)))
+    fn count_unseen(&mut self, run: RunNo) -> Result<usize> {
+        Ok(self.mail.values().filter(|mail| mail.run == run && mail.taken.is_none()).count())
     }
 
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {

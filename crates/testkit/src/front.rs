@@ -16,9 +16,9 @@ pub trait Front: Send + Sync {
     /// Does the write, or does something else about it.
     fn submit(&self, store: &dyn Store, write: Write, done: Done);
 
-    /// What is shown of a record.
-    fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
-        Cow::Borrowed(record)
+    /// What is shown of the record of a turn. None if there is no such turn, and none after it.
+    fn show<'a>(&self, _: u64, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        Some(Cow::Borrowed(record))
     }
 
     /// Who notes what is under way.
@@ -126,7 +126,10 @@ impl<F: Front> Turns for Fronted<F> {
         from: u64,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store()?.turns(run, from, &mut |number, record| show(number, &self.front.show(record)))
+        self.store()?.turns(run, from, &mut |number, record| match self.front.show(number, record) {
+            Some(record) => show(number, &record),
+            None => ControlFlow::Break(()),
+        })
     }
 }
 
