@@ -6,7 +6,7 @@ use dacapo_core::{
     Failure, FailureKind, Headers, Inspection, Job, Name, Outcome, Payload, Query, Resolution, RetryState, Seq, Signal,
     Update,
 };
-use dacapo_store::{NewMail, Posted, Refused, RunFilter, RunNo, RunRow, Status, StoreError, Write, Written};
+use dacapo_store::{NewMail, Posted, Refused, RunNo, RunRow, Status, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::answered::{Answered, update_key};
@@ -30,7 +30,7 @@ impl Engine {
                 let key: Name = format!("signal:{request}").into();
                 self.post(to, key, true, job).await.map(drop)
             }
-            None => self.post(to, format!("signal:{}", self.inner.host.run_id()).into(), false, job).await.map(drop),
+            None => self.post(to, format!("once:{}", self.inner.host.run_id()).into(), false, job).await.map(drop),
         }
     }
 
@@ -273,26 +273,13 @@ impl Engine {
         if row.status.is_open() && row.run_id == row.first_run_id {
             return Ok(None);
         }
-        let runs = RunFilter { workflow_id: Some(row.workflow_id.clone()), ..RunFilter::default() };
-        let mut before = None;
-        loop {
-            let page = self.inner.store.list(&runs, before, CHAIN_PAGE)?;
-            for run in &page {
-                if run.first_run_id != row.first_run_id {
-                    continue;
-                }
-                if !run.status.is_open() && self.inner.store.mail(run.no, key)?.is_some() {
-                    return Ok(Some(run.clone()));
-                }
-                if run.run_id == run.first_run_id {
-                    return Ok(None);
-                }
-            }
-            match page.last() {
-                Some(last) if page.len() == CHAIN_PAGE => before = Some(last.no),
-                _ => return Ok(None),
+        // The last first: an update that was handed on is answered there.
+        for run in self.inner.store.asked(&row.first_run_id, key)?.into_iter().rev() {
+            if let Some(run) = self.inner.store.run(run)?.filter(|run| !run.status.is_open()) {
+                return Ok(Some(run));
             }
         }
+        Ok(None)
     }
 
     async fn post_to(&self, row: &RunRow, key: Name, job: Job) -> Result<Posted, EngineError> {
@@ -326,9 +313,6 @@ impl Inner {
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
     }
 }
-
-/// How many runs of a chain are looked at together.
-const CHAIN_PAGE: usize = 100;
 
 fn open(row: RunRow) -> Result<RunRow, EngineError> {
     match row.status.is_open() {

@@ -3,6 +3,10 @@ CREATE TABLE garbage (
     run INTEGER PRIMARY KEY
 ) STRICT;
 ALTER TABLE tasks ADD COLUMN outside INTEGER;
+ALTER TABLE mail ADD COLUMN chain TEXT;
+UPDATE mail SET chain = (SELECT first_run_id FROM runs WHERE runs.no = mail.run)
+    WHERE key LIKE 'signal:%' OR key LIKE 'update:%';
+CREATE INDEX mail_chain ON mail (chain, key) WHERE chain IS NOT NULL;
 CREATE TABLE numbers (
     next INTEGER NOT NULL
 ) STRICT;

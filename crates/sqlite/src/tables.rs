@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
     AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Rows, RunNo, RunRow, Status, StoreError,
-    Stuck, TaskNo, TimerKind,
+    Stuck, TaskNo, TimerKind, is_request,
 };
 
 use crate::numbers::Numbers;
@@ -269,7 +269,13 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>> {
-        let sql = "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken) VALUES (?, ?, ?, ?, ?, ?)";
+        let sql = match is_request(&mail.key) {
+            true => {
+                "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken, chain) \
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, first_run_id FROM runs WHERE no = ?2"
+            }
+            false => "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken) VALUES (?, ?, ?, ?, ?, ?)",
+        };
         let taken = taken.map(|turn| turn as i64);
         let no = self.new_no()?;
         let added = self.execute(sql, params![no, run.0, mail.key.as_str(), moment(mail.sent), mail.job, taken])?;

@@ -22,7 +22,10 @@ pub use delete::{
     a_closed_run_of_another_store_is_added_as_it_is, a_number_is_given_once_whatever_is_deleted,
     an_open_run_cannot_be_deleted, the_parent_of_a_run_may_be_deleted_before_it,
 };
-pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
+pub use mail::{
+    a_request_is_known_to_the_whole_chain, mail_is_settled_without_a_turn, mail_is_taken_once,
+    mail_that_ends_a_task_is_in_with_the_task_s_end,
+};
 pub use reset::{
     a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
     a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept, a_run_that_moved_on_is_not_reset_as_planned,
@@ -48,6 +51,7 @@ macro_rules! conformance_tests {
             mail_of_one_key_is_kept_once_until_a_turn_takes_it
             mail_that_ends_a_task_is_in_with_the_task_s_end
             mail_is_settled_without_a_turn
+            a_request_is_known_to_the_whole_chain
             a_run_with_unseen_mail_cannot_close
             a_closed_run_takes_nothing_more
             a_parent_is_told_of_its_child

@@ -134,6 +134,10 @@ impl<F: Front> Turns for Fronted<F> {
 }
 
 impl<F: Front> Mail for Fronted<F> {
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>, StoreError> {
+        self.store()?.asked(chain, request)
+    }
+
     fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
         self.store()?.unseen(run)
     }
