@@ -199,6 +199,11 @@ impl Tasks for SqliteStore {
         self.rows(&sql, &values, task_row)
     }
 
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        let sql = format!("SELECT {TASK} FROM tasks WHERE no = ?");
+        Ok(self.rows(&sql, &[no.0.into()], task_row)?.pop())
+    }
+
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
         self.rows(&format!("SELECT {TASK} FROM tasks WHERE run = ? ORDER BY no"), &[run.0.into()], task_row)
     }

@@ -69,6 +69,14 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             rows.set_stuck(*run, stuck.as_ref())?;
             Ok(Written::Done)
         }
+        Write::Strike { run, strikes, stuck } => {
+            let row = rows.run(*run)?.ok_or(Refused::NoSuchRun)?;
+            rows.set_strikes(*run, *strikes)?;
+            if row.status.is_open() {
+                rows.set_stuck(*run, stuck.as_ref())?;
+            }
+            Ok(Written::Done)
+        }
         Write::Close { run, status, at, failure } => {
             let row = open_run(rows, *run)?;
             let mut written = TurnWritten { run: *run, ..TurnWritten::default() };
@@ -220,7 +228,7 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
                     });
                 }
             }
-            if !rows.advance(*run, write.turn, write.epoch)? {
+            if !rows.advance(*run, write.turn, write.epoch, write.strikes)? {
                 return lost(rows, *run, write);
             }
             *run

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{MailRow, RunNo, RunRow, Running, Status, StoreError, TaskRow, TimerRow, Writes};
+use crate::{MailRow, RunNo, RunRow, Running, Status, StoreError, TaskNo, TaskRow, TimerRow, Writes};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -67,6 +67,8 @@ pub trait Mail {
 pub trait Tasks {
     /// The tasks of these queues, by their numbers, above this one.
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
+    /// A task by its number.
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>>;
     /// The tasks of a run.
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>>;
 }

@@ -55,6 +55,15 @@ pub enum Write {
         /// Why, and when it is tried again. None: it goes on.
         stuck: Option<Stuck>,
     },
+    /// Note how often the process of a run, open or closed, has died while its code was played.
+    Strike {
+        /// Which.
+        run: RunNo,
+        /// How often; 0 if nothing is held against it any more.
+        strikes: u32,
+        /// Why it does not go on, if it is open and does not. None: it goes on.
+        stuck: Option<Stuck>,
+    },
     /// End a run from outside.
     Close {
         /// Which.
@@ -106,6 +115,8 @@ pub struct TurnWrite {
     pub turn: u64,
     /// When it was played.
     pub at: Timestamp,
+    /// What is still held against the run: work of its own runs on, whose process died before.
+    pub strikes: u32,
     /// Its record, encoded.
     pub record: Vec<u8>,
     /// Tasks it makes.
