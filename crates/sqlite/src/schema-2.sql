@@ -4,3 +4,4 @@ CREATE TABLE garbage (
 ) STRICT;
 ALTER TABLE tasks ADD COLUMN outside INTEGER;
 ALTER TABLE runs ADD COLUMN strikes INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_struck ON runs (strikes) WHERE strikes > 0;

@@ -153,7 +153,7 @@ impl Rows for Tables<'_> {
         self.execute(sql, row).map(drop)
     }
 
-    fn set_strikes(&mut self, run: RunNo, strikes: u32) -> Result<()> {
+    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
         self.execute("UPDATE runs SET strikes = ? WHERE no = ?", params![strikes, run.0]).map(drop)
     }
 
@@ -240,6 +240,10 @@ impl Rows for Tables<'_> {
 
     fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
         self.execute("DELETE FROM tasks WHERE run = ?", [run.0]).map(drop)
+    }
+
+    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()> {
+        self.execute("UPDATE tasks SET strikes = ? WHERE no = ?", params![strikes, task.0]).map(drop)
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {

@@ -14,8 +14,8 @@ use dacapo_core::{
 
 use crate::{
     AttemptWrite, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused,
-    RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf,
-    TurnWrite, TurnWritten, Write, Written,
+    RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Strikes, Stuck, TaskNo, TaskRow, TimerKind,
+    TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use delete::{
@@ -30,7 +30,10 @@ pub use reset::{
     children_of_a_run_that_is_reset_are_kept_or_released, mail_that_waits_goes_to_the_run_that_takes_its_place,
     the_same_request_resets_once,
 };
-pub use strikes::{strikes_of_a_run_end_with_its_next_turn, what_is_held_against_a_run_outlives_its_end};
+pub use strikes::{
+    strikes_of_a_run_end_with_its_next_turn, tasks_and_runs_are_struck_together,
+    what_is_held_against_a_run_outlives_its_end,
+};
 
 /// One test for each rule of the suite, over a store that the expression makes.
 #[macro_export]
@@ -71,6 +74,7 @@ macro_rules! conformance_tests {
             a_stuck_run_goes_on_with_its_next_turn
             strikes_of_a_run_end_with_its_next_turn
             what_is_held_against_a_run_outlives_its_end
+            tasks_and_runs_are_struck_together
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is

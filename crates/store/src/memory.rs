@@ -205,7 +205,7 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn set_strikes(&mut self, run: RunNo, strikes: u32) -> Result<()> {
+    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
         if let Some(row) = self.runs.get_mut(&run) {
             row.strikes = strikes;
         }
@@ -284,6 +284,13 @@ impl Rows for Tables {
 
     fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
         self.tasks.retain(|_, task| task.run != run);
+        Ok(())
+    }
+
+    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()> {
+        if let Some(row) = self.tasks.get_mut(&task) {
+            row.strikes = strikes;
+        }
         Ok(())
     }
 
@@ -381,6 +388,14 @@ impl Runs for MemoryStore {
         let tables = self.tables();
         let rows = tables.runs.values().rev().filter(|row| before.is_none_or(|before| row.no < before));
         Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+    }
+
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
+        let tables = self.tables();
+        let struck = tables.runs.values().filter(|row| row.strikes > 0 && row.status.is_open());
+        let mut struck: Vec<_> = struck.map(|row| (row.strikes, row.no)).collect();
+        struck.sort();
+        Ok(struck)
     }
 
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {

@@ -39,6 +39,8 @@ pub trait Runs {
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>>;
     /// Runs that match, newest first, before this number: the number of the last row is the next page's.
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
+    /// Open runs against which something is held, and how much, the least first.
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>>;
     /// Runs that closed before this moment, those that closed first first.
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>>;
     /// Whether anything is left of runs that were deleted.

@@ -42,7 +42,7 @@ pub trait Rows {
     /// Says why a run does not go on, or that it does.
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()>;
     /// Says how often its process died while the code of a run was played.
-    fn set_strikes(&mut self, run: RunNo, strikes: u32) -> Result<()>;
+    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()>;
     /// Removes a run, its attributes and its tasks, and notes that its turns and mail are to go.
     fn delete_run(&mut self, run: RunNo) -> Result<()>;
     /// Removes so many turns and pieces of mail, at most, of runs that were deleted. Says whether there may be more.
@@ -69,6 +69,8 @@ pub trait Rows {
     fn delete_task_of(&mut self, run: RunNo, seq: Seq) -> Result<()>;
     /// Removes all tasks of a run.
     fn delete_tasks(&mut self, run: RunNo) -> Result<()>;
+    /// Says how often its process died while a task was tried.
+    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()>;
     /// Notes an attempt. Says whether the task was there.
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
 

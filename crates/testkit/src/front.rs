@@ -80,6 +80,10 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.list(filter, before, limit)
     }
 
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>, StoreError> {
+        self.store()?.struck()
+    }
+
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>, StoreError> {
         self.store()?.closed_before(moment, limit)
     }

@@ -1,0 +1,154 @@
+//! Trials: of all runs whose process died while their code was played, one is played at a time, those that are least suspect
+//! first. Those that merely ran beside the one that killed it clear themselves.
+//!
+//! ```text
+//!            it is loaded                 nothing is held against it: a turn is committed
+//!   Waits ──────────────────▶ Tried ──┬─────────────────────────────────────────────────▶ free
+//!     ▲                               │
+//!     └───────────────────────────────┘ it rests, is parked or gone: the next one is tried
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_store::{RunNo, Strikes, Write};
+
+use crate::inner::Inner;
+use crate::live::{Live, Stage};
+use crate::timers::{AlarmNo, Due};
+
+/// What has run for so long did not kill the process, and need not keep others waiting. The note of what is under way goes by
+/// the same time.
+const LONGEST: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(crate) struct Trials {
+    /// Those that wait, with what is held against them.
+    waiting: BTreeSet<(u32, RunNo)>,
+    /// The one that is played now, or next.
+    tried: Option<RunNo>,
+    /// When its trial ends at the latest.
+    alarm: Option<AlarmNo>,
+    /// Starts whose first turn was under way when the process died, and of which no store knows.
+    starts: BTreeSet<u64>,
+}
+
+enum Admitted {
+    /// Nothing is held against it.
+    Free,
+    Tried,
+    Waits,
+}
+
+impl Trials {
+    /// Runs against which something is held, and starts that the store does not know.
+    pub(crate) fn expect(&mut self, runs: BTreeSet<(u32, RunNo)>, starts: BTreeSet<u64>) {
+        (self.waiting, self.starts) = (runs, starts);
+        self.tried = self.next();
+    }
+
+    /// The run that is played now, or next.
+    pub(crate) fn tried(&self) -> Option<RunNo> {
+        self.tried
+    }
+
+    /// Whether the first turn of this start was under way when the process died. Says so once.
+    pub(crate) fn suspects(&mut self, start: u64) -> bool {
+        self.starts.remove(&start)
+    }
+
+    fn next(&mut self) -> Option<RunNo> {
+        self.waiting.pop_first().map(|(_, run)| run)
+    }
+
+    fn admit(&mut self, run: RunNo, strikes: u32) -> Admitted {
+        match self.tried {
+            Some(tried) if tried == run => Admitted::Tried,
+            _ if strikes == 0 => Admitted::Free,
+            Some(_) => {
+                self.waiting.insert((strikes, run));
+                Admitted::Waits
+            }
+            None => {
+                self.tried = Some(run);
+                Admitted::Tried
+            }
+        }
+    }
+
+    /// The trial of a run is over. Gives the run whose trial begins, and the alarm that is not needed; none if there was no
+    /// trial.
+    fn over(&mut self, run: RunNo) -> Option<(Option<RunNo>, Option<AlarmNo>)> {
+        self.tried.take_if(|tried| *tried == run)?;
+        self.tried = self.next();
+        Some((self.tried, self.alarm.take()))
+    }
+}
+
+impl Inner {
+    /// Whether a run against which this much is held can be played now. If not, it is at rest from here on, and is played
+    /// when its time has come.
+    pub(crate) fn admit(self: &Arc<Self>, live: &Live, strikes: u32) -> bool {
+        // Under the lock of the run: whoever calls it finds it at rest.
+        let mut state = live.lock();
+        let mut trials = self.trials();
+        match trials.admit(live.no, strikes) {
+            Admitted::Free => true,
+            Admitted::Tried => {
+                state.on_trial = Some(strikes);
+                if trials.alarm.is_none() {
+                    trials.alarm = Some(self.own_timer(self.host.now().after(LONGEST), Due::Acquit(live.no)));
+                }
+                true
+            }
+            Admitted::Waits => {
+                state.stage = Stage::Parked;
+                false
+            }
+        }
+    }
+
+    /// A run is not played any more, or nothing is held against it: the next one is tried.
+    pub(crate) fn end_trial(self: &Arc<Self>, live: &Live) {
+        let over = self.trials().over(live.no);
+        let Some((next, alarm)) = over else { return };
+        live.lock().on_trial = None;
+        self.cancel_alarms(alarm.as_slice());
+        if let Some(next) = next {
+            self.poke(next);
+        }
+    }
+
+    /// What a turn of this run leaves held against it: local work that is under way may still kill the process.
+    pub(crate) fn held_against(&self, live: &Live) -> u32 {
+        let strikes = live.lock().on_trial.unwrap_or(0);
+        if strikes > 0 && self.locals().is_at_work(live.no) { strikes } else { 0 }
+    }
+
+    /// An attempt of local work has failed and is made again later: it has not killed the process.
+    pub(crate) fn local_ended(self: &Arc<Self>, run: RunNo) {
+        let Some(live) = self.runs().get(run) else { return };
+        let state = live.lock();
+        // Whoever plays it now sees to it.
+        let at_rest = state.on_trial.is_some() && state.stage == Stage::Idle;
+        drop(state);
+        if at_rest && !self.locals().is_at_work(run) {
+            self.acquit(run);
+        }
+    }
+
+    /// Nothing is held against a run that is on trial any more, though no turn of it says so.
+    pub(crate) fn acquit(self: &Arc<Self>, run: RunNo) {
+        let Some(live) = self.runs().get(run) else { return };
+        if live.lock().on_trial.is_none() {
+            return;
+        }
+        self.end_trial(&live);
+        let write = move |this: &Arc<Self>| {
+            let row = this.store.run(run).ok().flatten()?;
+            Some(Write::Strike(vec![Strikes::Run { run, strikes: 0, stuck: row.stuck }]))
+        };
+        self.write_later(write, |_, _| {});
+    }
+}
