@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::Timestamp;
-use dacapo_store::{NewMail, RunRow, StoreError, Stuck, Write, Written};
+use dacapo_store::{NewMail, RunNo, RunRow, StoreError, Stuck, Write, Written};
 
 use crate::EngineError;
 use crate::cause::cause_of;
@@ -13,7 +13,7 @@ use crate::inner::Inner;
 use crate::live::{Arrival, Ask, Body, Live, Stage};
 use crate::load::Loaded;
 use crate::loud;
-use crate::quarantine::words_on_run;
+use crate::quarantine::{is_quarantined, words_on_run};
 use crate::timers::Due;
 use crate::translate::encode;
 
@@ -70,7 +70,20 @@ impl Inner {
         let asks = self.set_aside(live, Timestamp(u64::MAX));
         self.waits().stuck(live.no, &reason);
         asks.into_iter().for_each(|(_, ask)| ask.refuse(EngineError::Stuck(reason.clone())));
+        // Somebody may have released it between the look and now.
+        if self.store.run(live.no).is_ok_and(|row| row.is_some_and(|row| !is_quarantined(&row))) {
+            self.let_go(live.no);
+        }
         self.drained();
+    }
+
+    /// A run that was quarantined is played again.
+    pub(crate) fn let_go(self: &Arc<Self>, run: RunNo) {
+        self.with_live(run, |state| {
+            state.unstick();
+            state.parked_until = Timestamp::default();
+        });
+        self.poke(run);
     }
 
     /// The code of the player that was given up on runs on. Another play would most likely be stuck as well, and cost one

@@ -17,6 +17,7 @@ use crate::attempts::attempt_write;
 use crate::desk::Task;
 use crate::inner::Inner;
 use crate::loud;
+use crate::start::start_no;
 use crate::{Engine, EngineError, RunId};
 
 /// What was under way at so many deaths of its process is tried or played no more.
@@ -68,11 +69,7 @@ impl Engine {
         let strikes = if was_held { 0 } else { row.strikes };
         self.inner.write(Write::Strike(vec![Strikes::Run { run: row.no, strikes, stuck: None }])).await?;
         if was_held && row.status.is_open() {
-            self.inner.with_live(row.no, |state| {
-                state.unstick();
-                state.parked_until = Default::default();
-            });
-            self.inner.poke(row.no);
+            self.inner.let_go(row.no);
         }
         self.inner.mark_held(row.no);
         self.inner.dispatch();
@@ -135,8 +132,13 @@ impl Inner {
         for row in quarantined.iter().filter(|row| row.status.is_open()) {
             loud::about_run(&row.workflow_id, &row.run_id, &words_on_run(row));
         }
-        let suspects = self.store.struck()?.into_iter().filter(|(strikes, _)| *strikes < MOST_STRIKES);
-        self.trials().expect(suspects.collect(), starts);
+        let mut suspects: BTreeSet<_> = self.store.struck()?.into_iter().collect();
+        for (_, run) in &suspects {
+            // Whoever starts it again, with the same request, must not have its first turn played beside it.
+            starts.extend(self.store.run(*run)?.map(|row| start_no(&row.workflow_id)));
+        }
+        suspects.retain(|(strikes, _)| *strikes < MOST_STRIKES);
+        self.trials().expect(suspects, starts);
         Ok(true)
     }
 

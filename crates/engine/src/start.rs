@@ -336,7 +336,7 @@ impl Inner {
 
     /// Starts a run without its first turn.
     fn start_alone(self: &Arc<Self>, new: NewRun, why: Alone, answer: Answer) {
-        let workflow_id = new.workflow_id.clone();
+        let (workflow_id, start) = (new.workflow_id.clone(), start_no(&new.workflow_id));
         self.submit(Write::Start(Box::new(new)), move |this, result| match result {
             Ok(Written::Started { run: started, effects }) => {
                 this.effects(&effects);
@@ -346,6 +346,7 @@ impl Inner {
                     _ if !fresh => {}
                     Alone::Later => this.started(&started),
                     Alone::Struck => {
+                        this.trials().has_started(start);
                         let strike = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);
                         this.write_later(move |_| Some(strike), move |this, _| this.started(&started));
                     }
@@ -370,15 +371,15 @@ impl Inner {
 enum Alone {
     /// That comes later.
     Later,
-    /// It was under way when the process died, before anybody knew of the run. Now it is known first, with that held against
-    /// it, and then played as any other.
+    /// It may kill the process: it was under way when the last one died, before anybody knew of the run. Now the run is known
+    /// first, with that held against it, and then played as any other; or it is there already.
     Struck,
     /// It could not be played: why, and who may still be at it.
     Stuck(String, Weak<Mutex<Play>>),
 }
 
 /// The number by which it is noted that the first turn of a run is played.
-fn start_no(workflow_id: &str) -> u64 {
+pub(crate) fn start_no(workflow_id: &str) -> u64 {
     seed_of(workflow_id)
 }
 

@@ -30,7 +30,8 @@ pub(crate) struct Trials {
     tried: Option<RunNo>,
     /// When its trial ends at the latest.
     alarm: Option<AlarmNo>,
-    /// Starts whose first turn was under way when the process died, and of which no store knows.
+    /// Starts whose first turn may kill the process: it was under way when the last one died and no store knows of the run,
+    /// or something is held against the run that has the id.
     starts: BTreeSet<u64>,
 }
 
@@ -42,7 +43,7 @@ enum Admitted {
 }
 
 impl Trials {
-    /// Runs against which something is held, and starts that the store does not know.
+    /// Runs against which something is held and that can be played, and starts whose first turn may kill the process.
     pub(crate) fn expect(&mut self, runs: BTreeSet<(u32, RunNo)>, starts: BTreeSet<u64>) {
         (self.waiting, self.starts) = (runs, starts);
         self.tried = self.next();
@@ -53,9 +54,14 @@ impl Trials {
         self.tried
     }
 
-    /// Whether the first turn of this start was under way when the process died. Says so once.
-    pub(crate) fn suspects(&mut self, start: u64) -> bool {
-        self.starts.remove(&start)
+    /// Whether the first turn of this start may kill the process.
+    pub(crate) fn suspects(&self, start: u64) -> bool {
+        self.starts.contains(&start)
+    }
+
+    /// Such a start has become a run, and it is the run that is suspect.
+    pub(crate) fn has_started(&mut self, start: u64) {
+        self.starts.remove(&start);
     }
 
     fn next(&mut self) -> Option<RunNo> {

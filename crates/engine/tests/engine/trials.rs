@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{Ctx, Failure};
-use dacapo_engine::{EngineError, Options, RunId, WaitFor};
+use dacapo_engine::{EngineError, NewStart, Options, RunId, WaitFor};
 use dacapo_store::{Doing, RunFilter, Status};
 use dacapo_testkit::{Fronted, Stage};
 
@@ -51,10 +51,20 @@ fn release(stage: &Stage, id: &'static str) -> Result<(), EngineError> {
     stage.wait(stage.engine().release(&RunId::of(id)))
 }
 
+fn new_start() -> NewStart {
+    NewStart {
+        workflow: "two".into(),
+        workflow_id: "a".into(),
+        request: Some("order".into()),
+        input: vec![payload("")],
+        ..NewStart::default()
+    }
+}
+
 /// A stage on which the process of a run died three times, while nothing came for it.
 fn quarantined(store: &Arc<Fronted<Haunted>>, options: Options) -> Stage {
     let mut stage = Stage::over(store.clone(), options);
-    stage.start("two", "a", "").unwrap();
+    stage.wait(stage.engine().start(new_start())).unwrap();
     stage.settle();
     for died in 1..=3 {
         store.dies_while(&[run(&stage, "a")]);
@@ -222,7 +232,8 @@ fn a_run_that_killed_its_process_three_times_is_quarantined_and_says_so() {
         assert_eq!(rows(&stage, "a").2, 2, "what was sent is kept");
         stage = stage.restart();
     }
-    assert_eq!(store.log(), [] as [&str; 0], "nothing of it is played");
+    assert!(!stage.wait(stage.engine().start(new_start())).unwrap().fresh);
+    assert_eq!(store.log(), [] as [&str; 0], "nothing of it is played, also when it is started again");
     stage.start("two", "b", "").unwrap();
     signal(&stage, "b", "go", "");
     signal(&stage, "b", "go", "end");
