@@ -315,7 +315,9 @@ impl Inner {
         query: Query,
     ) -> Result<dacapo_core::Payload, EngineError> {
         let about = body.about.clone();
-        match self.activate(live, body.player, &about, &mut body.run, Activation::Query(vec![query])) {
+        let answered = self.activate(live, body.player, &about, &mut body.run, Activation::Query(vec![query]));
+        self.has_answered(live.no);
+        match answered {
             Some(Completion::Query(mut answers)) => match answers.pop() {
                 Some(Answer { result: Ok(payload), .. }) => Ok(payload),
                 Some(Answer { result: Err(failure), .. }) => Err(EngineError::QueryFailed(Box::new(failure))),

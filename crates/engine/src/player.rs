@@ -53,7 +53,10 @@ impl Inner {
         activation: Activation,
     ) -> Option<Completion> {
         let watching = self.watch_player(live, player, about, run);
-        let noted = self.note(Doing::Run(live.no));
+        let noted = self.note(match activation {
+            Activation::Query(_) => Doing::Answer(live.no),
+            _ => Doing::Run(live.no),
+        });
         let completion = self.play_one(about, run, activation);
         drop((noted, watching));
         live.has_player(player).then_some(completion)

@@ -109,21 +109,24 @@ impl Inner {
     pub(crate) fn strike(self: &Arc<Self>) -> Result<bool, StoreError> {
         let left: BTreeSet<Doing> = self.store.left().into_iter().collect();
         let (mut strikes, mut quarantined, mut starts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut runs, mut answering) = (BTreeSet::new(), BTreeSet::new());
         for doing in left {
             match doing {
                 Doing::Attempt(task) => {
                     let row = self.store.task(task)?;
                     strikes.extend(row.map(|row| Strikes::Task { task, strikes: row.strikes + 1 }));
                 }
-                Doing::Run(run) => {
-                    let Some(mut row) = self.store.run(run)? else { continue };
-                    row.strikes += 1;
-                    strikes.push(self.strike_run(&row));
-                    quarantined.extend(Some(row).filter(is_quarantined));
-                }
+                Doing::Run(run) => _ = runs.insert(run),
+                Doing::Answer(run) => _ = (runs.insert(run), answering.insert(run)),
                 Doing::Start(start) => _ = starts.insert(start),
                 _ => {}
             }
+        }
+        for run in runs {
+            let Some(mut row) = self.store.run(run)? else { continue };
+            row.strikes += 1;
+            strikes.push(self.strike_run(&row));
+            quarantined.extend(Some(row).filter(is_quarantined));
         }
         if !strikes.is_empty() && !self.write_now(Write::Strike(strikes))? {
             return Ok(false);
@@ -138,7 +141,7 @@ impl Inner {
             starts.extend(self.store.run(*run)?.map(|row| start_no(&row.workflow_id)));
         }
         suspects.retain(|(strikes, _)| *strikes < MOST_STRIKES);
-        self.trials().expect(suspects, starts);
+        self.trials().expect(suspects, starts, answering);
         Ok(true)
     }
 

@@ -8,7 +8,7 @@
 //!     └───────────────────────────────┘ it rests, is parked or gone: the next one is tried
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use dacapo_store::{RunNo, Strikes, Write};
 
 use crate::inner::Inner;
 use crate::live::{Live, Stage};
+use crate::quarantine::is_quarantined;
 use crate::timers::{AlarmNo, Due};
 
 /// What has run for so long did not kill the process, and need not keep others waiting. The note of what is under way goes by
@@ -33,6 +34,9 @@ pub(crate) struct Trials {
     /// Starts whose first turn may kill the process: it was under way when the last one died and no store knows of the run,
     /// or something is held against the run that has the id.
     starts: BTreeSet<u64>,
+    /// Runs that were giving an answer when the process died, and whether they have given one since. Their turns say nothing of
+    /// that.
+    answering: BTreeMap<RunNo, bool>,
 }
 
 enum Admitted {
@@ -44,8 +48,10 @@ enum Admitted {
 
 impl Trials {
     /// Runs against which something is held and that can be played, and starts whose first turn may kill the process.
-    pub(crate) fn expect(&mut self, runs: BTreeSet<(u32, RunNo)>, starts: BTreeSet<u64>) {
+    /// Some of the runs were giving an answer when the process died.
+    pub(crate) fn expect(&mut self, runs: BTreeSet<(u32, RunNo)>, starts: BTreeSet<u64>, answering: BTreeSet<RunNo>) {
         (self.waiting, self.starts) = (runs, starts);
+        self.answering = answering.into_iter().map(|run| (run, false)).collect();
         self.tried = self.next();
     }
 
@@ -126,10 +132,21 @@ impl Inner {
         }
     }
 
-    /// What a turn of this run leaves held against it: local work that is under way may still kill the process.
+    /// What a turn of this run leaves held against it: local work that is under way, or the next answer, may still kill the
+    /// process.
     pub(crate) fn held_against(&self, live: &Live) -> u32 {
         let strikes = live.lock().on_trial.unwrap_or(0);
-        if strikes > 0 && self.locals().is_at_work(live.no) { strikes } else { 0 }
+        let may_kill = || self.locals().is_at_work(live.no) || self.trials().answering.contains_key(&live.no);
+        if strikes > 0 && may_kill() { strikes } else { 0 }
+    }
+
+    /// A run has given an answer. It may have others to give, of which one killed the process: it is innocent if the process
+    /// lives on for a while.
+    pub(crate) fn has_answered(&self, run: RunNo) {
+        let is_first = self.trials().answering.get_mut(&run).is_some_and(|answered| !std::mem::replace(answered, true));
+        if is_first {
+            self.own_timer(self.host.now().after(LONGEST), Due::Acquit(run));
+        }
     }
 
     /// An attempt of local work has failed and is made again later: it has not killed the process.
@@ -146,13 +163,16 @@ impl Inner {
 
     /// Nothing is held against a run that is on trial any more, though no turn of it says so.
     pub(crate) fn acquit(self: &Arc<Self>, run: RunNo) {
-        let Some(live) = self.runs().get(run) else { return };
-        if live.lock().on_trial.is_none() {
+        let was_answering = self.trials().answering.remove(&run).is_some();
+        let live = self.runs().get(run).filter(|live| live.lock().on_trial.is_some());
+        if !was_answering && live.is_none() {
             return;
         }
-        self.end_trial(&live);
+        if let Some(live) = live {
+            self.end_trial(&live);
+        }
         let write = move |this: &Arc<Self>| {
-            let row = this.store.run(run).ok().flatten()?;
+            let row = this.store.run(run).ok().flatten().filter(|row| !is_quarantined(row))?;
             Some(Write::Strike(vec![Strikes::Run { run, strikes: 0, stuck: row.stuck }]))
         };
         self.write_later(write, |_, _| {});

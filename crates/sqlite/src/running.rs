@@ -22,6 +22,7 @@ const SIZE: usize = 16;
 const ATTEMPT: u8 = 1;
 const RUN: u8 = 2;
 const START: u8 = 3;
+const ANSWER: u8 = 4;
 /// What began so many seconds before the process died is not to be blamed: what kills a process does so soon, and a process
 /// that is killed from outside takes along what has run for long.
 const SUSPECT_FOR: u64 = 60;
@@ -168,6 +169,7 @@ fn bytes_of(doing: Doing, began: u64) -> [u8; SIZE] {
     let (kind, number) = match doing {
         Doing::Attempt(task) => (ATTEMPT, task.0),
         Doing::Run(run) => (RUN, run.0),
+        Doing::Answer(run) => (ANSWER, run.0),
         Doing::Start(start) => (START, start.cast_signed()),
         // A note that nobody reads.
         _ => (0, 0),
@@ -186,6 +188,7 @@ fn read(bytes: &[u8; SIZE], last_seen: u64) -> Option<Doing> {
     let doing = match kind {
         ATTEMPT => Doing::Attempt(TaskNo(number)),
         RUN => Doing::Run(RunNo(number)),
+        ANSWER => Doing::Answer(RunNo(number)),
         START => Doing::Start(number.cast_unsigned()),
         _ => return None,
     };
@@ -244,7 +247,7 @@ mod tests {
     #[test]
     fn what_was_under_way_when_a_process_died_is_told_until_it_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let [a, b, c] = [Doing::Attempt(TaskNo(1)), Doing::Run(RunNo(2)), Doing::Start(u64::MAX)];
+        let [a, b, c] = [Doing::Answer(RunNo(1)), Doing::Run(RunNo(2)), Doing::Start(u64::MAX)];
         let store = open(folder.path());
         assert_eq!(store.left(), []);
         let first = store.began(a).unwrap();

@@ -12,8 +12,10 @@ use crate::{RunNo, TaskNo};
 pub enum Doing {
     /// An attempt of this task.
     Attempt(TaskNo),
-    /// Code of this run: its turns, its answers, its local work.
+    /// Code of this run: its turns, its local work.
     Run(RunNo),
+    /// An answer of this run to a question.
+    Answer(RunNo),
     /// The first turn of a run that no store knows yet, by a number that its workflow id always comes to.
     Start(u64),
 }

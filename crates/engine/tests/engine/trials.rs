@@ -86,10 +86,15 @@ fn whatever_plays_code_of_a_run_is_noted_until_it_is_over() {
     stage.settle();
     assert_eq!(store.noted().0[1..], [a]);
     assert_eq!(query(&stage, "a", "how").unwrap(), "well");
-    assert_eq!(store.noted().0[2..], [a]);
+    let Doing::Run(no) = a else { unreachable!() };
+    assert_eq!(store.noted().0[2..], [Doing::Answer(no)]);
     let stage = stage.restart();
     assert_eq!(query(&stage, "a", "how").unwrap(), "well");
-    assert_eq!(store.noted().0[3..], [a, a], "one for all turns that are played again, one for the answer");
+    assert_eq!(
+        store.noted().0[3..],
+        [a, Doing::Answer(no)],
+        "one for all turns that are played again, one for the answer"
+    );
     assert_eq!(store.noted().1, 5, "all of it is over");
     stage.start("home", "b", "b").unwrap();
     stage.settle();
@@ -159,6 +164,35 @@ fn a_turn_clears_its_run_and_a_replay_or_an_answer_does_not() {
     stage.settle();
     assert_eq!(["a", "b"].map(|id| strikes(&stage, id)), [0, 1]);
     assert_eq!(store.log().iter().filter(|line| line.starts_with("run ")).count(), 0, "no write is made for that");
+}
+
+/// It may be busy, and its turns say nothing of the question that kills the process.
+#[test]
+fn a_turn_clears_nothing_that_an_answer_brought() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let mut stage = Stage::over(store.clone(), serve(&world, &gate));
+    stage.start("two", "a", "").unwrap();
+    stage.start("two", "b", "").unwrap();
+    stage.settle();
+    let [a, b] = ["a", "b"].map(|id| Doing::Answer(describe(&stage, id).run));
+    store.dies_while(&[a, b, run(&stage, "a")]);
+    stage = stage.restart();
+    for id in ["a", "b"] {
+        signal(&stage, id, "go", "");
+        stage.settle();
+        assert_eq!((describe(&stage, id).turns, strikes(&stage, id)), (2, 1), "one for each death");
+        assert_eq!(query(&stage, id, "how").unwrap(), "well");
+    }
+    // One of them has another question, that nobody asked yet.
+    store.dies_while(&[a]);
+    stage = stage.restart();
+    stage.settle();
+    assert_eq!(["a", "b"].map(|id| strikes(&stage, id)), [2, 1]);
+    assert_eq!(query(&stage, "a", "how").unwrap(), "well");
+    stage.advance(secs(60));
+    assert_eq!(strikes(&stage, "a"), 0, "the process lives on");
+    signal(&stage, "b", "go", "end");
+    assert_eq!((stage.result("b"), strikes(&stage, "b")), (completed("end"), 0), "this process saw no answer of it");
 }
 
 /// Local work that kills the process may take its time, while turns of its run are committed.
