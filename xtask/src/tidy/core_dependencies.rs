@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_core_names_exactly_the_list() {
-        let manifest = "[dependencies]\nbytes.workspace = true\nminicbor.workspace = true\nserde.workspace = true
+        let manifest = "[dependencies]\nbytes.workspace = true\ncrc32fast.workspace = true\nminicbor.workspace = true\nserde.workspace = true
 serde_json.workspace = true\nsmallvec.workspace = true\nlog.workspace = true\n[dev-dependencies]\ntokio = \"1\"\n";
         let expected = [
             "crates/core/Cargo.toml:1: `log` is not on the core's list",
