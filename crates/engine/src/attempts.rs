@@ -6,7 +6,7 @@ use std::time::Duration;
 use dacapo_core::{
     ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp,
 };
-use dacapo_store::{AttemptWrite, Doing, RunNo, StoreError, Stuck, TaskRow, Write};
+use dacapo_store::{AttemptWrite, Doing, RunNo, Store, StoreError, Stuck, TaskRow, Write};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip, QueueValues};
 
 use crate::checks::fitting;
@@ -14,7 +14,7 @@ use crate::desk::{Attempting, Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{About, Arrival};
 use crate::quarantine::{MOST_STRIKES, words_on_quarantine};
-use crate::records::record;
+use crate::records::LastRecord;
 use crate::retry::pause_after;
 use crate::timers::{AlarmNo, Due};
 use crate::translate::encode;
@@ -293,7 +293,7 @@ impl Inner {
     ) -> Result<bool, StoreError> {
         let rows = self.store.tasks_of(run)?;
         let Some(row) = rows.iter().find(|row| row.seq == seq && !self.serves(&row.queue)) else { return Ok(false) };
-        let Some(task) = self.read_task(row)? else { return Ok(false) };
+        let Some(task) = self.read_task(row, &mut Origins::default())? else { return Ok(false) };
         self.end_task_late(run, task, kind);
         Ok(true)
     }
@@ -405,8 +405,8 @@ impl Inner {
     }
 
     /// Takes over a task that an earlier process left.
-    pub(crate) fn adopt(self: &Arc<Self>, row: &TaskRow) -> Result<(), StoreError> {
-        let Some(task) = self.read_task(row)? else { return Ok(()) };
+    pub(crate) fn adopt(self: &Arc<Self>, row: &TaskRow, origins: &mut Origins) -> Result<(), StoreError> {
+        let Some(task) = self.read_task(row, origins)? else { return Ok(()) };
         let (run, seq) = (row.run, row.seq);
         match task.state {
             TaskState::Waiting { until } => {
@@ -430,13 +430,12 @@ impl Inner {
     }
 
     /// Reads what a stored task is from the turn that asked for it.
-    fn read_task(&self, row: &TaskRow) -> Result<Option<Task>, StoreError> {
-        let Some(run) = self.store.run(row.run)? else { return Ok(None) };
-        let Ok(about) = About::of(&run) else { return Ok(None) };
-        let record = record(&*self.store, row.run, row.turn)?;
-        let command = record.as_ref().and_then(|record| record.commands.get(row.position as usize));
+    fn read_task(&self, row: &TaskRow, origins: &mut Origins) -> Result<Option<Task>, StoreError> {
+        let Some(about) = origins.about(&*self.store, row.run)? else { return Ok(None) };
+        let record = origins.record.get(&*self.store, row.run, row.turn)?;
+        let command = record.and_then(|record| record.commands.get(row.position as usize));
         let Some((dacapo_core::CommandKind::Activity(command), record)) =
-            command.map(|command| &command.kind).zip(record.as_ref())
+            command.map(|command| &command.kind).zip(record)
         else {
             tracing::error!(run = %row.run, task = ?row.no, "the command behind a task cannot be read");
             return Ok(None);
@@ -451,7 +450,7 @@ impl Inner {
         };
         Ok(Some(Task {
             no: row.no,
-            about: Arc::new(about),
+            about,
             command: Arc::new((**command).clone()),
             scheduled: record.now,
             priority: row.priority,
@@ -462,6 +461,24 @@ impl Inner {
             cancelled: None,
             strikes: row.strikes,
         }))
+    }
+}
+
+/// Where tasks come from, as they are read one after the other: those of a run mostly follow each other.
+#[derive(Default)]
+pub(crate) struct Origins {
+    about: Option<(RunNo, Arc<About>)>,
+    record: LastRecord,
+}
+
+impl Origins {
+    fn about(&mut self, store: &dyn Store, run: RunNo) -> Result<Option<Arc<About>>, StoreError> {
+        if let Some((_, about)) = self.about.as_ref().filter(|(of, _)| *of == run) {
+            return Ok(Some(about.clone()));
+        }
+        let about = store.run(run)?.and_then(|row| About::of(&row).ok()).map(Arc::new);
+        self.about = about.clone().map(|about| (run, about));
+        Ok(about)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dacapo_core::Timestamp;
 use dacapo_store::{RunFilter, Store, StoreError};
 
+use crate::attempts::Origins;
 use crate::host::Host;
 use crate::inner::Inner;
 use crate::start::check_name;
@@ -69,10 +70,10 @@ impl Inner {
         }
         self.refill();
         let queues: Vec<_> = self.options.queues.keys().cloned().collect();
-        let mut above = 0;
+        let (mut above, mut origins) = (0, Origins::default());
         loop {
             let rows = self.store.tasks(&queues, above, PAGE)?;
-            rows.iter().try_for_each(|row| self.adopt(row))?;
+            rows.iter().try_for_each(|row| self.adopt(row, &mut origins))?;
             match rows.last() {
                 Some(last) if rows.len() == PAGE => above = last.no.0,
                 _ => break,

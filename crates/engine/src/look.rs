@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript};
+use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
 use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::cause::cause_of;
 use crate::desk::{ActivityState, PendingActivity};
 use crate::inner::outcome_of;
 use crate::quarantine::MOST_STRIKES;
-use crate::records::{each_record, record};
+use crate::records::{LastRecord, each_record};
 use crate::{Engine, EngineError};
 
 /// Which run.
@@ -108,38 +108,13 @@ impl Reader {
         let row = self.row(of)?;
         let mut description = describe(row)?;
         if description.status.is_open() {
+            let mut records = LastRecord::default();
             for task in self.store.tasks_of(description.run)? {
-                description.pending.extend(self.pending(&description, &task)?);
+                let record = records.get(&*self.store, description.run, task.turn)?;
+                description.pending.extend(record.and_then(|record| pending(record, &task)));
             }
         }
         Ok(description)
-    }
-
-    fn pending(&self, run: &Description, task: &TaskRow) -> Result<Option<PendingActivity>, EngineError> {
-        let Some(record) = record(&*self.store, run.run, task.turn)? else { return Ok(None) };
-        let command = record.commands.get(task.position as usize).map(|command| &command.kind);
-        let Some(dacapo_core::CommandKind::Activity(command)) = command else { return Ok(None) };
-        let (state, next_attempt) = match task.outside {
-            Some(_) => (ActivityState::Outside, None),
-            None if task.strikes >= MOST_STRIKES => (ActivityState::Quarantined, None),
-            None => (ActivityState::Pending, Some(task.ready)),
-        };
-        Ok(Some(PendingActivity {
-            seq: task.seq,
-            id: command.id.to_string().into(),
-            activity: command.activity.clone(),
-            queue: task.queue.clone(),
-            state,
-            attempt: task.attempt,
-            attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
-            priority: task.priority,
-            scheduled: record.now,
-            started: task.outside,
-            next_attempt,
-            last_heartbeat: None,
-            details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
-            last_failure: task.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
-        }))
     }
 
     /// Runs that match, newest first, before this number: the number of the last is where the next page begins.
@@ -228,5 +203,32 @@ fn describe(row: RunRow) -> Result<Description, EngineError> {
         memo,
         result: result.map(|outcome: Outcome| outcome.into()),
         pending: Vec::new(),
+    })
+}
+
+/// A pending activity, as the turn that scheduled it and its task tell it.
+fn pending(record: &TurnRecord, task: &TaskRow) -> Option<PendingActivity> {
+    let command = record.commands.get(task.position as usize).map(|command| &command.kind);
+    let Some(dacapo_core::CommandKind::Activity(command)) = command else { return None };
+    let (state, next_attempt) = match task.outside {
+        Some(_) => (ActivityState::Outside, None),
+        None if task.strikes >= MOST_STRIKES => (ActivityState::Quarantined, None),
+        None => (ActivityState::Pending, Some(task.ready)),
+    };
+    Some(PendingActivity {
+        seq: task.seq,
+        id: command.id.to_string().into(),
+        activity: command.activity.clone(),
+        queue: task.queue.clone(),
+        state,
+        attempt: task.attempt,
+        attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
+        priority: task.priority,
+        scheduled: record.now,
+        started: task.outside,
+        next_attempt,
+        last_heartbeat: None,
+        details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        last_failure: task.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
     })
 }

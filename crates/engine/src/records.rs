@@ -57,8 +57,31 @@ fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, String> {
     }
 }
 
-/// The record of one turn, if it is there and makes sense.
-pub(crate) fn record(store: &(impl Turns + ?Sized), run: RunNo, turn: u64) -> Result<Option<TurnRecord>, StoreError> {
+/// The record that was read last. The tasks of a turn are looked at one after the other, and there may be thousands of
+/// them in one record.
+#[derive(Default)]
+pub(crate) struct LastRecord {
+    of: Option<(RunNo, u64)>,
+    record: Option<TurnRecord>,
+}
+
+impl LastRecord {
+    /// The record of this turn, if it is there and makes sense.
+    pub(crate) fn get(
+        &mut self,
+        store: &(impl Turns + ?Sized),
+        run: RunNo,
+        turn: u64,
+    ) -> Result<Option<&TurnRecord>, StoreError> {
+        if self.of != Some((run, turn)) {
+            self.record = record(store, run, turn)?;
+            self.of = Some((run, turn));
+        }
+        Ok(self.record.as_ref())
+    }
+}
+
+fn record(store: &(impl Turns + ?Sized), run: RunNo, turn: u64) -> Result<Option<TurnRecord>, StoreError> {
     let mut found = None;
     store.turns(run, turn, &mut |number, bytes| {
         found = decode(number, bytes).ok().filter(|_| number == turn);
@@ -158,6 +181,8 @@ mod tests {
         records: Vec<Vec<u8>>,
         /// The most that were shown at a time.
         most: AtomicUsize,
+        /// How many were shown.
+        shown: AtomicUsize,
         fails_at: Option<u64>,
     }
 
@@ -173,6 +198,7 @@ mod tests {
                     return Err(StoreError::Unavailable("gone".to_owned()));
                 }
                 self.most.fetch_max(shown, Ordering::Relaxed);
+                self.shown.fetch_add(1, Ordering::Relaxed);
                 if show(number, record).is_break() {
                     break;
                 }
@@ -244,6 +270,18 @@ mod tests {
         let (shown, read) = numbers(&history);
         assert!(matches!(read, Err(Unreadable::Store(StoreError::Unavailable(_)))));
         assert!(shown.len() <= 900);
+    }
+
+    #[test]
+    fn a_record_is_read_once_for_all_that_is_in_it() {
+        let mut history = history(10);
+        history.records[7] = vec![1, 2, 3];
+        let mut last = LastRecord::default();
+        let mut read = |turn| last.get(&history, RunNo(1), turn).unwrap().map(|record| record.number);
+        assert_eq!([4, 4, 5, 7, 10].map(&mut read), [Some(4), Some(4), Some(5), None, None]);
+        let before = history.shown.load(Ordering::Relaxed);
+        assert_eq!([9, 9, 9].map(&mut read), [Some(9); 3]);
+        assert_eq!(history.shown.load(Ordering::Relaxed), before + 1);
     }
 
     #[test]

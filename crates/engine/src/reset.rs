@@ -10,6 +10,7 @@ use dacapo_store::{
 };
 use tokio::sync::oneshot;
 
+use crate::attempts::Origins;
 use crate::book::{Book, Open};
 use crate::inner::Inner;
 use crate::live::{About, Live};
@@ -94,7 +95,8 @@ impl Inner {
         let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
         self.set_timers(&rows, &[]);
         let adopted = self.store.tasks_of(run).and_then(|tasks| {
-            tasks.iter().filter(|task| self.serves(&task.queue)).try_for_each(|task| self.adopt(task))
+            let mut origins = Origins::default();
+            tasks.iter().filter(|task| self.serves(&task.queue)).try_for_each(|task| self.adopt(task, &mut origins))
         });
         if let Err(error) = adopted {
             self.halt(error.into());
