@@ -69,6 +69,10 @@ impl Inner {
             self.desk().unserved(run, seq);
             return self.say_unserved(run, &task);
         };
+        let input = match self.input_of(run, &task) {
+            Ok(input) => input,
+            Err(error) => return self.halt(error.into()),
+        };
         let this = Arc::downgrade(self);
         let heartbeats = {
             let this = this.clone();
@@ -80,7 +84,7 @@ impl Inner {
         };
         let ctx = ActivityCtx::new(info(&task, now), Arc::new(heartbeats));
         let seen = ctx.clone();
-        let attempt = Attempt::new(activity, ctx, task.command.input.clone(), move |result| {
+        let attempt = Attempt::new(activity, ctx, input, move |result| {
             let Some(this) = this.upgrade() else { return };
             match seen.is_left_to_others(&result) {
                 true => this.attempt_left(run, seq, number),
@@ -452,6 +456,8 @@ impl Inner {
             no: row.no,
             about,
             command: Arc::new((**command).clone()),
+            has_input: true,
+            origin: (row.turn, row.position),
             scheduled: record.now,
             priority: row.priority,
             attempt: row.attempt,

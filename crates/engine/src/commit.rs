@@ -121,7 +121,9 @@ impl Inner {
             if !self.serves(queue) {
                 continue;
             }
-            let Some(Open::Activity { scheduled, .. }) = body.book.open.get(&command.seq) else { continue };
+            let Some(Open::Activity { scheduled, turn, position, .. }) = body.book.open.get(&command.seq) else {
+                continue;
+            };
             let task = Task {
                 no: *no,
                 about: body.about.clone(),
@@ -133,6 +135,8 @@ impl Inner {
                 state: TaskState::Ready,
                 cancelled: None,
                 strikes: 0,
+                has_input: true,
+                origin: (*turn, *position),
                 command,
             };
             desk.add(live.no, task);

@@ -21,6 +21,7 @@ use dacapo_core::{Failure, Name, OperationId, Payload, ScheduleActivity, Seq, Ti
 use dacapo_store::{RunNo, TaskNo};
 use dacapo_worker::{Grip, Level, meter};
 
+use crate::inputs::Inputs;
 use crate::live::About;
 use crate::timers::AlarmNo;
 
@@ -30,6 +31,10 @@ pub(crate) struct Task {
     pub(crate) no: TaskNo,
     pub(crate) about: Arc<About>,
     pub(crate) command: Arc<ScheduleActivity>,
+    /// Whether the command still has its input; otherwise it is where it came from.
+    pub(crate) has_input: bool,
+    /// The turn that scheduled it, and the place in it.
+    pub(crate) origin: (u64, u32),
     pub(crate) scheduled: Timestamp,
     pub(crate) priority: i32,
     /// The attempt that runs, or that comes next, from 1.
@@ -122,6 +127,7 @@ pub(crate) struct Desk {
     of_run: HashMap<RunNo, BTreeSet<Seq>>,
     /// Which task an activity id means.
     ids: HashMap<(RunNo, OperationId), Seq>,
+    inputs: Inputs,
     lanes: Vec<Lane>,
     /// Tasks that can be tried and whose process died while they were. Those that merely ran beside the one that killed
     /// it clear themselves: of all of them one is tried at a time, those that are least suspect first.
@@ -178,7 +184,8 @@ impl Desk {
         }
     }
 
-    pub(crate) fn add(&mut self, run: RunNo, task: Task) {
+    pub(crate) fn add(&mut self, run: RunNo, mut task: Task) {
+        self.inputs.add(&mut task);
         let key = (run, task.command.seq);
         match task.state {
             TaskState::Ready => self.enlist(key, &task),
@@ -251,6 +258,7 @@ impl Desk {
     pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
         let task = self.tasks.remove(&(run, seq))?;
         self.ids.remove(&(run, task.command.id));
+        self.inputs.remove(&task);
         self.clear((run, seq));
         self.struck.remove(&(task.strikes, task.no));
         self.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));

@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
+use crate::records::LastRecord;
 use crate::runs::Runs;
 use crate::timers::{AlarmNo, Due, Timers};
 use crate::trials::Trials;
@@ -31,6 +32,8 @@ pub(crate) struct Inner {
     workers: BTreeMap<Name, Arc<Worker>>,
     runs: Mutex<Runs>,
     desk: Mutex<Desk>,
+    /// Where the input of an activity was last read again.
+    pub(crate) origins: Mutex<LastRecord>,
     locals: Mutex<Locals>,
     timers: Mutex<Timers>,
     waits: Mutex<Waits>,
@@ -67,6 +70,7 @@ impl Inner {
             desk: Mutex::new(Desk::new(
                 options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_activities)),
             )),
+            origins: Mutex::default(),
             locals: Mutex::default(),
             timers: Mutex::default(),
             waits: Mutex::default(),

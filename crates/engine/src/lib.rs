@@ -22,6 +22,7 @@ mod engine;
 mod error;
 mod host;
 mod inner;
+mod inputs;
 mod live;
 mod load;
 mod locals;

@@ -1,11 +1,11 @@
 //! Limits: payloads that are too large, mailboxes that are full, attempts that wait for a place.
 
-use dacapo_core::{Ctx, Payload};
+use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId};
 use dacapo_testkit::Stage;
 
 use crate::kit::{
-    Gate, Serve, completed, describe, options, over_every_cache_and_restart, payload, signal, stuck, text,
+    Gate, Serve, completed, describe, every_second, options, over_every_cache_and_restart, payload, signal, stuck, text,
 };
 
 fn waiting_for_go(first: &'static str) -> Options {
@@ -146,4 +146,33 @@ fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
     gate.open(Ok("".into()));
     assert_eq!(stage.result("a"), completed("true"), "each has its result, in order");
     assert_eq!(stage.attempts().made, 250);
+}
+
+/// More input than is kept in memory for pending activities is read again where it was recorded, in the process that
+/// scheduled them and in the next.
+#[test]
+fn activities_get_their_inputs_however_much_there_is_of_them() {
+    const MEGABYTE: usize = 1 << 20;
+    for restarts in [false, true] {
+        let options = options()
+            .workflow("wide", |ctx: Ctx, _| async move {
+                let input = |number| payload(format!("{number:02} {}", "x".repeat(MEGABYTE)));
+                let call = |number| ctx.activity("head", input(number)).retry(every_second(0));
+                let calls: Vec<_> = (0..40).map(call).collect();
+                let mut heads = Vec::new();
+                for call in calls {
+                    heads.push(call.await?);
+                }
+                Ok(payload(heads.iter().map(text).collect::<Vec<_>>().join(" ")))
+            })
+            .activity("head", |ctx, input| match ctx.info().attempt {
+                1 => Err(Failure::application("not yet")),
+                _ => Ok(payload(&text(&input)[..2])),
+            });
+        let stage = Stage::new(options);
+        stage.start("wide", "a", "").unwrap();
+        let stage = if restarts { stage.restart() } else { stage };
+        let expected: Vec<String> = (0..40).map(|number| format!("{number:02}")).collect();
+        assert_eq!(stage.result("a"), completed(&expected.join(" ")));
+    }
 }
