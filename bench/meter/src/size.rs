@@ -11,7 +11,7 @@ pub struct Size {
     pub chains: (u32, u32),
     /// W2: workflows at once, and activities in each.
     pub fans: (u32, u32),
-    /// W3 and W4 of Dacapo: chains that are run before anything is measured.
+    /// W3 and W4: chains that are run before anything is measured; fewer of them by rivals.
     pub warm_up: u32,
     /// W3: activities of the short run and of the long one.
     pub steps: (u32, u32),

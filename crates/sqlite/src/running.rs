@@ -1,5 +1,6 @@
-//! The note of what is under way: a file beside the database, of slots that are written in place. The system keeps what was
-//! written when the process dies, which is all that is asked of it; nothing is ever flushed.
+//! The note of what is under way: a file beside the database, of slots that are written in place, in memory that is shared
+//! with the file. The system keeps what was written when the process dies, which is all that is asked of it; nothing is
+//! ever flushed.
 //!
 //! When the file was changed last is when its process was last known to live. While something is under way and nothing is
 //! written, a small thread sees to that, so that the next process can tell what had just begun from what had run for long.
@@ -12,6 +13,8 @@ use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
 use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo};
+
+use dacapo_sys::Slots;
 
 use crate::SqliteStore;
 
@@ -32,6 +35,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 pub(crate) struct RunningFile {
     path: PathBuf,
     file: File,
+    slots: Slots,
     state: Mutex<State>,
 }
 
@@ -64,18 +68,13 @@ impl RunningFile {
         let last_seen = seconds(file.metadata().ok()?.modified().ok()?);
         let mut bytes = Vec::new();
         Read::by_ref(&mut file).take((SLOTS * SIZE) as u64).read_to_end(&mut bytes).ok()?;
-        let (slots, _) = bytes.as_chunks::<SIZE>();
-        let left = slots.iter().filter_map(|bytes| read(bytes, last_seen)).collect();
+        let (noted, _) = bytes.as_chunks::<SIZE>();
+        let left = noted.iter().filter_map(|bytes| read(bytes, last_seen)).collect();
+        let left_slots = noted.iter().rposition(|bytes| *bytes != [0; SIZE]).map_or(0, |last| last + 1);
+        let slots = Slots::map(&mut file, SLOTS).ok()?;
         // What comes now is noted behind what was left: nothing of that is lost before it is forgotten.
-        let state = State {
-            left,
-            left_slots: slots.len(),
-            free: Vec::new(),
-            used: slots.len(),
-            watcher: None,
-            is_closed: false,
-        };
-        Some(Arc::new(Self { path, file, state: Mutex::new(state) }))
+        let state = State { left, left_slots, free: Vec::new(), used: left_slots, watcher: None, is_closed: false };
+        Some(Arc::new(Self { path, file, slots, state: Mutex::new(state) }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -108,12 +107,12 @@ impl RunningFile {
             state.watcher = self.give_signs_of_life();
         }
         drop(state);
-        write_at(&self.file, &bytes_of(doing, seconds(SystemTime::now())), (slot * SIZE) as u64);
+        self.slots.set(slot, bytes_of(doing, seconds(SystemTime::now())));
         Some(Slot(slot))
     }
 
     fn end(&self, slot: Slot) {
-        write_at(&self.file, &[0; SIZE], (slot.0 * SIZE) as u64);
+        self.slots.clear(slot.0);
         self.lock().free.push(slot.0);
     }
 
@@ -121,10 +120,8 @@ impl RunningFile {
         let mut state = self.lock();
         state.left.clear();
         let slots = std::mem::take(&mut state.left_slots);
-        if slots > 0 {
-            write_at(&self.file, &vec![0; slots * SIZE], 0);
-            state.free.extend(0..slots);
-        }
+        (0..slots).for_each(|slot| self.slots.clear(slot));
+        state.free.extend(0..slots);
     }
 
     /// Starts the thread that gives signs of life. Without one, long work has no alibi.
@@ -198,15 +195,6 @@ fn read(bytes: &[u8; SIZE], last_seen: u64) -> Option<Doing> {
 fn seconds(moment: SystemTime) -> u64 {
     moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
-
-/// A note that cannot be made is left out.
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], at: u64) {
-    let _ = std::os::unix::fs::FileExt::write_all_at(file, bytes, at);
-}
-
-#[cfg(not(unix))]
-fn write_at(_: &File, _: &[u8], _: u64) {}
 
 impl Running for SqliteStore {
     fn began(&self, doing: Doing) -> Option<Slot> {

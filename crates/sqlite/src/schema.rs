@@ -71,7 +71,7 @@ pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreEr
         true => connect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, None),
         false => {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-            connect_with(path, flags, dacapo_vfs::install())
+            connect_with(path, flags, dacapo_sys::log::install())
         }
     }
 }

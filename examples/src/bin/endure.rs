@@ -20,6 +20,10 @@ async fn main() -> Result<()> {
     let [file, acks, account, life] = &args[..] else { anyhow::bail!("endure FILE ACKS ACCOUNT LIFE|drain") };
     let store = Dacapo::open(&format!("sqlite:{file}")).await?.cache_size(10).retention(secs(3));
     let app = serve(store).await?;
+    // It is killed from outside, which nothing that it does is to blame for.
+    for run in app.runs().list(&Filter::stuck(), 10_000).await?.runs {
+        let _ = app.handle_raw(run.workflow_id).release().await;
+    }
     // Whoever sent a signal may have been killed before.
     let mut page = app.runs().list(&Filter::open().workflow("waits"), 10_000).await?;
     for run in page.runs.drain(..) {

@@ -19,7 +19,7 @@ impl Place {
 
     /// A connection through the layer, with a log.
     fn through(&self) -> Connection {
-        let layer = dacapo_vfs::install().expect("SQLite takes it");
+        let layer = dacapo_sys::log::install().expect("SQLite takes it");
         let connection = Connection::open_with_flags_and_vfs(self.path(), OpenFlags::default(), layer).unwrap();
         let script = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
             CREATE TABLE IF NOT EXISTS t (no INTEGER PRIMARY KEY, x BLOB)";
