@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
+use crate::retention::Sweeping;
 use crate::runs::Runs;
 use crate::timers::{AlarmNo, Due, Timers};
 use crate::waits::Waits;
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) said: Mutex<Said>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
+    pub(crate) sweeping: Sweeping,
     /// Notes that are on their way to the store.
     pub(crate) unwritten: AtomicUsize,
     /// Why the engine shuts down by itself, once it does.
@@ -74,6 +76,7 @@ impl Inner {
             stopped: Mutex::new(meter::STOPPED.level(&[])),
             said: Mutex::default(),
             alarms: Mutex::default(),
+            sweeping: Sweeping::default(),
             unwritten: AtomicUsize::new(0),
             doomed: tokio::sync::watch::Sender::default(),
             options,

@@ -4,12 +4,14 @@
 //! process, so the next one owns everything at once. Other processes may open the same file for reading.
 
 mod batch;
+mod ground;
 mod lease;
 mod read;
 mod running;
 mod schema;
 mod tables;
 mod trouble;
+mod tuning;
 mod upkeep;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +24,9 @@ use batch::FileBatch;
 use lease::{Lease, Place};
 use running::RunningFile;
 use trouble::naming;
+
+pub use ground::Ground;
+pub use tuning::Tuning;
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -42,8 +47,13 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens a file for serving, and makes it if it is not there. Only one process may.
     pub fn open(path: &str) -> Result<Self, StoreError> {
+        Self::open_tuned(path, &Tuning::default())
+    }
+
+    /// The same, with a log that is kept short in another way.
+    pub fn open_tuned(path: &str, tuning: &Tuning) -> Result<Self, StoreError> {
         let lease = Lease::take(path)?;
-        match Self::connect(path, &lease) {
+        match Self::connect(path, &lease, tuning) {
             Ok((batch, reader)) => Ok(Self {
                 group: Some(Group::new(batch, GROUP)),
                 reader: Mutex::new(reader),
@@ -58,11 +68,12 @@ impl SqliteStore {
         }
     }
 
-    fn connect(path: &str, lease: &Lease) -> Result<(FileBatch, Connection), StoreError> {
+    fn connect(path: &str, lease: &Lease, tuning: &Tuning) -> Result<(FileBatch, Connection), StoreError> {
         let writer = schema::connect(path, false)?;
         // Before anything is written.
         let place = Place::of(path, lease)?;
         schema::prepare(&writer)?;
+        schema::tune(&writer, tuning)?;
         let reader = schema::connect(path, true)?;
         Ok((FileBatch::new(writer, Some(place)), reader))
     }

@@ -1,8 +1,10 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
 mod delete;
+mod import;
 mod mail;
 mod reset;
+mod retention;
 
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -12,7 +14,7 @@ use dacapo_core::{
 };
 
 use crate::{
-    AttemptWrite, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused,
+    AttemptWrite, Belongings, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused,
     RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf,
     TurnWrite, TurnWritten, Write, Written,
 };
@@ -22,6 +24,9 @@ pub use delete::{
     a_closed_run_of_another_store_is_added_as_it_is, an_open_run_cannot_be_deleted,
     the_parent_of_a_run_may_be_deleted_before_it,
 };
+pub use import::{
+    runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
+};
 pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
 pub use reset::{
     a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
@@ -29,6 +34,8 @@ pub use reset::{
     children_of_a_run_that_is_reset_are_kept_or_released, mail_that_waits_goes_to_the_run_that_takes_its_place,
     the_same_request_resets_once,
 };
+
+pub use retention::{a_step_takes_small_runs_together_and_large_records_apart, runs_that_closed_too_long_ago_go_together};
 
 /// One test for each rule of the suite, over a store that the expression makes.
 #[macro_export]
@@ -70,6 +77,10 @@ macro_rules! conformance_tests {
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
+            runs_of_another_store_stand_in_the_order_of_their_starts
+            what_belongs_to_a_run_goes_with_it_to_another_store
+            a_step_takes_small_runs_together_and_large_records_apart
+            runs_that_closed_too_long_ago_go_together
             an_open_run_cannot_be_deleted
             the_parent_of_a_run_may_be_deleted_before_it
         }
