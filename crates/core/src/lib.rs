@@ -64,7 +64,7 @@ pub use run::{
     Aside, Body, Inspection, Order, OwnPolicy, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS,
     UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, is_playing,
 };
-pub use seq::{OperationId, Ordinal, Seq};
+pub use seq::{NotAnId, OperationId, Ordinal, Seq};
 pub use time::Timestamp;
 pub use transcript::{ReplayFailed, Transcript, TranscriptDifference, TranscriptError, TurnRecord};
 pub use unit_id::{BadUnitId, Seg, UnitId};

@@ -1,9 +1,11 @@
 //! The numbers of a run: seqs, operation ids, ordinals.
 
 use std::fmt;
+use std::str::FromStr;
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
 
 use crate::rng::{derive, mix};
 
@@ -71,10 +73,22 @@ impl Serialize for OperationId {
 
 impl<'de> Deserialize<'de> for OperationId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Text that is no operation's id.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is no UUID")]
+pub struct NotAnId(String);
+
+impl FromStr for OperationId {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
         let digits: String = text.chars().filter(|c| *c != '-').collect();
         let number = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32);
-        let number = number.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no UUID")))?;
+        let number = number.ok_or_else(|| NotAnId(text.to_owned()))?;
         Ok(Self { high: (number >> 64) as u64, low: number as u64 })
     }
 }

@@ -92,7 +92,8 @@ async fn the_last_run_of_a_workflow_id_is_the_last_elsewhere() {
         for url in ["memory:", "sqlite:"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.db");
-            let other = serve(&if url == "memory:" { url.to_owned() } else { format!("{url}{}", path.display()) }).await;
+            let other =
+                serve(&if url == "memory:" { url.to_owned() } else { format!("{url}{}", path.display()) }).await;
             assert_eq!(import(&other, file.clone()).await.unwrap().runs, 3);
             assert_eq!(other.handle(counts, "same").result().await.unwrap(), 3);
             other.start(counts, 4).id("same").await.unwrap().result().await.unwrap();
@@ -120,7 +121,11 @@ async fn answers_requests_and_attributes_go_along() {
 
     let other = serve("memory:").await;
     assert_eq!(import(&other, file.clone()).await.unwrap().runs, 1);
-    assert_eq!(other.handle(answers, "a").update(HIT, 4).id("u").await.unwrap(), 8, "it is known, though the run is closed");
+    assert_eq!(
+        other.handle(answers, "a").update(HIT, 4).id("u").await.unwrap(),
+        8,
+        "it is known, though the run is closed"
+    );
     assert!(!start(&other).await.unwrap().is_new(), "the same request is the same start");
     assert_eq!(runs_of(&exported(&other).await), runs_of(&file));
 }
@@ -194,7 +199,8 @@ async fn a_file_that_was_cut_changes_nothing() {
         assert!(refused.contains(words), "{lines_kept}: {refused}");
     }
     let runs = runs_of(&file);
-    let one_left_out = file_of(2, &runs).replace(&file_of(1, &runs[..1]).lines().skip(1).collect::<Vec<_>>().join("\n"), "");
+    let one_left_out =
+        file_of(2, &runs).replace(&file_of(1, &runs[..1]).lines().skip(1).collect::<Vec<_>>().join("\n"), "");
     let refused = import(&other, one_left_out.replace("\n\n", "\n")).await.unwrap_err().to_string();
     assert!(refused.contains("has 1 runs, and was written with 2"), "{refused}");
     let refused = import(&other, format!("{file}{}\n", lines[1])).await.unwrap_err().to_string();

@@ -11,12 +11,7 @@ use crate::{Engine, EngineError, Reader};
 
 impl Reader {
     /// Runs that match as the store keeps them, oldest first, after this number.
-    pub fn oldest(
-        &self,
-        filter: &RunFilter,
-        after: Option<RunNo>,
-        limit: usize,
-    ) -> Result<Vec<RunRow>, EngineError> {
+    pub fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, EngineError> {
         Ok(self.store().oldest(filter, after, limit)?)
     }
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, Name, Payload, ScheduleActivity, Seq, Timestamp};
+use dacapo_core::{Failure, Name, OperationId, Payload, ScheduleActivity, Seq, Timestamp};
 use dacapo_store::{RunNo, TaskNo};
 use dacapo_worker::{Grip, Level, meter};
 
@@ -120,6 +120,8 @@ pub(crate) struct Desk {
     tasks: HashMap<Key, Task>,
     /// Tasks of each run.
     of_run: HashMap<RunNo, BTreeSet<Seq>>,
+    /// Which task an activity id means.
+    ids: HashMap<(RunNo, OperationId), Seq>,
     lanes: Vec<Lane>,
     /// Tasks that can be tried and whose process died while they were. Those that merely ran beside the one that killed
     /// it clear themselves: of all of them one is tried at a time, those that are least suspect first.
@@ -184,6 +186,7 @@ impl Desk {
             _ => {}
         }
         self.of_run.entry(run).or_default().insert(key.1);
+        self.ids.insert((run, task.command.id), key.1);
         self.tasks.insert(key, task);
     }
 
@@ -211,9 +214,8 @@ impl Desk {
 
     /// The task of an activity by its id.
     pub(crate) fn find(&self, run: RunNo, activity_id: &str) -> Option<&Task> {
-        let seqs = self.of_run.get(&run)?;
-        let tasks = seqs.iter().filter_map(|seq| self.tasks.get(&(run, *seq)));
-        tasks.into_iter().find(|task| task.command.id.to_string() == activity_id)
+        let seq = self.ids.get(&(run, activity_id.parse().ok()?))?;
+        self.get(run, *seq)
     }
 
     /// A task that runs this very attempt.
@@ -248,6 +250,7 @@ impl Desk {
     /// Takes a task off the desk.
     pub(crate) fn remove(&mut self, run: RunNo, seq: Seq) -> Option<Task> {
         let task = self.tasks.remove(&(run, seq))?;
+        self.ids.remove(&(run, task.command.id));
         self.clear((run, seq));
         self.struck.remove(&(task.strikes, task.no));
         self.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));

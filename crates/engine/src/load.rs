@@ -134,9 +134,21 @@ pub(crate) fn replay(
         })
     });
     match shown {
+        Ok(None) if book.next_turn < row.turns => Ok(Replayed::Stuck(too_few(store, row, book.next_turn)?)),
         Ok(None) => Ok(Replayed::Ready(Box::new(Body { about, run, book, held: Vec::new(), player }))),
         Ok(Some(stopped)) => Ok(stopped),
         Err(Unreadable::Record(reason)) => Ok(Replayed::Stuck(reason)),
         Err(Unreadable::Store(error)) => Err(error),
     }
+}
+
+/// Why a run has fewer turns than it says.
+fn too_few(store: &dyn Store, row: &RunRow, found: u64) -> Result<String, StoreError> {
+    Ok(match store.run(row.no)? {
+        None => "it was deleted".to_owned(),
+        Some(_) => format!(
+            "it has {} turns, and only {found} of them are there: the store is damaged. Restore it from a backup",
+            row.turns
+        ),
+    })
 }

@@ -122,7 +122,9 @@ impl Inner {
             this.submit(Write::Sweep { most: STEP }, move |this, result| {
                 let now = this.host.now();
                 match result {
-                    Ok(Written::Swept { more: true }) if this.sweeping.is_behind.load(Ordering::Relaxed) => this.sweep(),
+                    Ok(Written::Swept { more: true }) if this.sweeping.is_behind.load(Ordering::Relaxed) => {
+                        this.sweep()
+                    }
                     Ok(Written::Swept { more: true }) => drop(this.own_timer(now.after(now.since(began)), Due::Sweep)),
                     Ok(_) => {
                         this.sweeping.is_on.store(false, Ordering::SeqCst);

@@ -7,7 +7,7 @@ use dacapo_core::{
     Failure, FailureKind, Headers, Inspection, Job, Name, Outcome, Payload, Query, Resolution, RetryState, Seq, Signal,
     Update,
 };
-use dacapo_store::{NewMail, Posted, Refused, RunFilter, RunNo, RunRow, Status, StoreError, Write, Written};
+use dacapo_store::{NewMail, Posted, Refused, RunNo, RunRow, Status, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::answered::{Answered, update_key};
@@ -32,7 +32,7 @@ impl Engine {
                 let key: Name = format!("signal:{request}").into();
                 self.post(to, key, true, job).await.map(drop)
             }
-            None => self.post(to, format!("signal:{}", self.inner.host.run_id()).into(), false, job).await.map(drop),
+            None => self.post(to, format!("once:{}", self.inner.host.run_id()).into(), false, job).await.map(drop),
         }
     }
 
@@ -223,8 +223,9 @@ impl Engine {
             if !seen.insert(row.no) {
                 return Err(EngineError::Circle { workflow_id: row.workflow_id, run_id: row.run_id });
             }
-            // A long chain is not walked in one go: others have a turn, and whoever waits can give up.
-            tokio::task::yield_now().await;
+            if seen.len().is_multiple_of(AT_A_STRETCH) {
+                tokio::task::yield_now().await;
+            }
             row = self.row(&RunId { workflow_id: row.workflow_id.clone(), run_id: Some(next) })?;
         }
     }
@@ -276,26 +277,13 @@ impl Engine {
         if row.status.is_open() && row.run_id == row.first_run_id {
             return Ok(None);
         }
-        let runs = RunFilter { workflow_id: Some(row.workflow_id.clone()), ..RunFilter::default() };
-        let mut before = None;
-        loop {
-            let page = self.inner.store.list(&runs, before, CHAIN_PAGE)?;
-            for run in &page {
-                if run.first_run_id != row.first_run_id {
-                    continue;
-                }
-                if !run.status.is_open() && self.inner.store.mail(run.no, key)?.is_some() {
-                    return Ok(Some(run.clone()));
-                }
-                if run.run_id == run.first_run_id {
-                    return Ok(None);
-                }
-            }
-            match page.last() {
-                Some(last) if page.len() == CHAIN_PAGE => before = Some(last.no),
-                _ => return Ok(None),
+        // The last first: an update that was handed on is answered there.
+        for run in self.inner.store.asked(&row.first_run_id, key)?.into_iter().rev() {
+            if let Some(run) = self.inner.store.run(run)?.filter(|run| !run.status.is_open()) {
+                return Ok(Some(run));
             }
         }
+        Ok(None)
     }
 
     async fn post_to(&self, row: &RunRow, key: Name, job: Job) -> Result<Posted, EngineError> {
@@ -330,8 +318,8 @@ impl Inner {
     }
 }
 
-/// How many runs of a chain are looked at together.
-const CHAIN_PAGE: usize = 100;
+/// A long chain is not walked in one go: after so many runs others have a turn, and whoever waits can give up.
+const AT_A_STRETCH: usize = 1_000;
 
 fn open(row: RunRow) -> Result<RunRow, EngineError> {
     match row.status.is_open() {

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use dacapo_store::{Batch, StoreError, Write, Written, apply};
 
 use crate::lease::Place;
+use crate::numbers::Numbers;
 use crate::tables::Tables;
 use crate::trouble::trouble;
 
@@ -14,19 +15,21 @@ pub(crate) struct FileBatch {
     connection: Connection,
     /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
     broken: Option<StoreError>,
+    numbers: Numbers,
     /// None where no file is served.
     place: Option<Place>,
 }
 
 impl FileBatch {
     pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
-        Self { connection, broken: None, place }
+        Self { connection, broken: None, numbers: Numbers::default(), place }
     }
 
     /// Applies all writes in one transaction. An error is that of the whole group.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
-        let mut tables = Tables(&self.connection);
+        let mut numbers = self.numbers;
+        let mut tables = Tables(&self.connection, &mut numbers);
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             match apply(&mut tables, write) {
@@ -38,7 +41,10 @@ impl FileBatch {
             }
         }
         match self.connection.execute_batch("COMMIT").map_err(trouble) {
-            Ok(()) => Ok(answers),
+            Ok(()) => {
+                self.numbers = numbers;
+                Ok(answers)
+            }
             Err(full @ StoreError::Full(_)) => {
                 self.roll_back();
                 Err(full)

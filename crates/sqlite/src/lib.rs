@@ -6,6 +6,7 @@
 mod batch;
 mod ground;
 mod lease;
+mod numbers;
 mod read;
 mod running;
 mod schema;

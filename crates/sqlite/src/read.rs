@@ -7,8 +7,8 @@ use rusqlite::{Row, params, params_from_iter};
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Belongings, Mail, MailNo, MailRow, NodeNo, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerKind,
-    TimerRow, Timers, Turns,
+    Belongings, Mail, MailNo, MailRow, NodeNo, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks,
+    TimerKind, TimerRow, Timers, Turns,
 };
 
 use crate::SqliteStore;
@@ -20,6 +20,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 const TASK: &str =
     "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details, outside";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
+const ASKED: &str = "SELECT run FROM mail WHERE chain = ? AND key = ? ORDER BY run";
 const MAIL: &str = "no, run, key, sent, job, taken, outcome";
 
 impl SqliteStore {
@@ -184,6 +185,11 @@ impl Mail for SqliteStore {
         Ok(self.rows(&sql, &[run.0.into(), key.to_owned().into()], mail_row)?.pop())
     }
 
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
+        let (chain, request) = (chain.to_owned().into(), request.to_owned().into());
+        self.rows(ASKED, &[chain, request], |row| row.get(0).map(RunNo).map_err(trouble))
+    }
+
     fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>> {
         let sql = "SELECT DISTINCT mail.run FROM mail JOIN runs ON runs.no = mail.run \
              WHERE mail.taken IS NULL AND runs.status = 0 ORDER BY mail.run LIMIT ?";
@@ -287,6 +293,15 @@ mod tests {
         let sql = format!("EXPLAIN QUERY PLAN {CLOSED_BEFORE}");
         let plan: String = connection.query_row(&sql, [1, 1], |row| row.get(3)).unwrap();
         assert_eq!(plan, "SEARCH runs USING COVERING INDEX runs_closed (closed<?)");
+    }
+
+    #[test]
+    fn a_request_is_found_without_looking_at_the_runs_of_its_chain() {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::schema::prepare(&connection).unwrap();
+        let sql = format!("EXPLAIN QUERY PLAN {ASKED}");
+        let plan: String = connection.query_row(&sql, ["run-1", "update:1"], |row| row.get(3)).unwrap();
+        assert_eq!(plan, "SEARCH mail USING INDEX mail_chain (chain=? AND key=?)");
     }
 
     #[test]

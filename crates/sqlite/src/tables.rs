@@ -6,15 +6,16 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
     AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
-    StoreError, Stuck, TaskNo, TimerKind,
+    StoreError, Stuck, TaskNo, TimerKind, is_request,
 };
 
+use crate::numbers::Numbers;
 use crate::trouble::{corrupt, trouble};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A connection, within a transaction that its owner began.
-pub(crate) struct Tables<'c>(pub(crate) &'c Connection);
+/// A connection, within a transaction that its owner began, and numbers for new rows.
+pub(crate) struct Tables<'c>(pub(crate) &'c Connection, pub(crate) &'c mut Numbers);
 
 /// The columns of a run, in the order in which [`run_row`] reads them.
 pub(crate) const RUN: &str = "no, run_id, workflow_id, workflow, queue, status, started, closed, turns, owner, epoch, pins, \
@@ -32,9 +33,8 @@ impl Tables<'_> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
     }
 
-    fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
-        self.execute(sql, params)?;
-        Ok(self.0.last_insert_rowid())
+    fn new_no(&mut self) -> Result<i64> {
+        self.1.take(self.0)
     }
 
     /// Removes turns of a deleted run. Says whether they are all gone.
@@ -85,10 +85,12 @@ impl Rows for Tables<'_> {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let first = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
         let parent = new.parent.as_ref();
-        let no = self.insert(
-            "INSERT INTO runs (run_id, workflow_id, workflow, queue, status, started, turns, owner, epoch, pins, parent, \
-             parent_seq, parent_close, first_run_id, request, memo) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        let no = self.new_no()?;
+        self.execute(
+            "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, turns, owner, epoch, pins, parent, \
+             parent_seq, parent_close, first_run_id, request, memo) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
+                no,
                 new.run_id.as_str(),
                 new.workflow_id.as_str(),
                 new.workflow.as_str(),
@@ -110,11 +112,12 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
-        let no = self.insert(
+        let no = no.map_or_else(|| self.new_no(), |no| Ok(no.0))?;
+        self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, closed, turns, epoch, pins, \
              first_run_id, request, memo, published, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
             params![
-                no.map(|no| no.0),
+                no,
                 run.run_id.as_str(),
                 run.workflow_id.as_str(),
                 run.workflow.as_str(),
@@ -266,11 +269,15 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo> {
-        let sql = "INSERT INTO tasks (run, seq, queue, ready, priority, turn, position, attempt, strikes) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, 1, 0)";
+        let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, strikes) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0)";
         let (queue, ready) = (task.queue.as_str(), moment(task.ready));
-        let row = params![run.0, task.seq.0 as i64, queue, ready, task.priority, turn as i64, task.position];
-        self.insert(sql, row).map(TaskNo)
+        let no = self.new_no()?;
+        self.execute(
+            sql,
+            params![no, run.0, task.seq.0 as i64, queue, ready, task.priority, turn as i64, task.position],
+        )?;
+        Ok(TaskNo(no))
     }
 
     fn delete_task(&mut self, task: TaskNo) -> Result<bool> {
@@ -308,10 +315,17 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>> {
-        let sql = "INSERT OR IGNORE INTO mail (run, key, sent, job, taken) VALUES (?, ?, ?, ?, ?)";
+        let sql = match is_request(&mail.key) {
+            true => {
+                "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken, chain) \
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, first_run_id FROM runs WHERE no = ?2"
+            }
+            false => "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken) VALUES (?, ?, ?, ?, ?, ?)",
+        };
         let taken = taken.map(|turn| turn as i64);
-        let added = self.execute(sql, params![run.0, mail.key.as_str(), moment(mail.sent), mail.job, taken])?;
-        Ok((added == 1).then(|| MailNo(self.0.last_insert_rowid())))
+        let no = self.new_no()?;
+        let added = self.execute(sql, params![no, run.0, mail.key.as_str(), moment(mail.sent), mail.job, taken])?;
+        Ok((added == 1).then_some(MailNo(no)))
     }
 
     fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
@@ -337,16 +351,9 @@ impl Rows for Tables<'_> {
         self.execute("UPDATE mail SET taken = ? WHERE no = ?", params![turn as i64, mail.0]).map(drop)
     }
 
-    fn has_unseen_mail(&mut self, run: RunNo, except: &[MailNo]) -> Result<bool> {
-        let mut statement =
-            self.0.prepare_cached("SELECT no FROM mail WHERE run = ? AND taken IS NULL").map_err(trouble)?;
-        let mut rows = statement.query([run.0]).map_err(trouble)?;
-        while let Some(row) = rows.next().map_err(trouble)? {
-            if !except.contains(&MailNo(row.get(0).map_err(trouble)?)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn count_unseen(&mut self, run: RunNo) -> Result<usize> {
+        let count = self.number("SELECT count(*) FROM mail WHERE run = ? AND taken IS NULL", [run.0])?;
+        Ok(count.unwrap_or_default() as usize)
     }
 
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {

@@ -4,11 +4,11 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
-use dacapo_core::{IdReuse, Name, Seq, Timestamp};
+use dacapo_core::{Failure, FailureKind, IdReuse, Name, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, Mail, NewRun, NewTask, RunFilter, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite, Turns, Upkeep,
-    Write, Writes, Written,
+    Conflict, Mail, NewRun, NewTask, RunFilter, RunNo, Runs, Status, StoreError, Tasks, TurnOf, TurnWrite, Turns,
+    Upkeep, Write, Writes, Written,
 };
 use tempfile::TempDir;
 
@@ -38,11 +38,14 @@ fn new_run(number: usize) -> NewRun {
     }
 }
 
-fn start(store: &SqliteStore, number: usize) -> Result<Written, StoreError> {
+fn write(store: &SqliteStore, write: Write) -> Result<Written, StoreError> {
     let (told, answer) = mpsc::channel();
-    let write = Write::Start(Box::new(new_run(number)));
     store.submit(write, Box::new(move |written| told.send(written).unwrap()));
     answer.recv().unwrap()
+}
+
+fn start(store: &SqliteStore, number: usize) -> Result<Written, StoreError> {
+    write(store, Write::Start(Box::new(new_run(number))))
 }
 
 fn refusal(opened: Result<SqliteStore, StoreError>) -> StoreError {
@@ -82,6 +85,24 @@ fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
 }
 
 /// Writes of many threads share transactions, and one that is refused does not concern the others.
+#[test]
+fn a_number_is_given_once_over_all_processes() {
+    let (_folder, path) = folder();
+    let mut last = RunNo(0);
+    for number in 0..3 {
+        let store = SqliteStore::open(&path).unwrap();
+        let Written::Started { run, .. } = start(&store, number).unwrap() else { panic!("it was started") };
+        assert!(run.run > last, "{} after {last}", run.run);
+        last = run.run;
+        let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+        write(&store, Write::Close { run: last, status: Status::Terminated, at: Timestamp(1), failure }).unwrap();
+        write(&store, Write::Delete { run: last }).unwrap();
+        write(&store, Write::Sweep { most: 100 }).unwrap();
+        // As a process that dies does.
+        drop(store);
+    }
+}
+
 #[test]
 fn writes_of_many_threads_are_all_answered_and_refused_alone() {
     let (_folder, path) = folder();

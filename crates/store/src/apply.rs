@@ -204,9 +204,6 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
     let mut written = TurnWritten::default();
     let run = match &write.run {
         TurnOf::Run(run) => {
-            if write.close.is_some() && rows.has_unseen_mail(*run, &write.taken)? {
-                return Err(Refused::UnseenMail.into());
-            }
             for mail in &write.taken {
                 if !rows.is_unseen(*mail)? {
                     // This very turn may have taken it, if the acknowledgement was lost.
@@ -215,6 +212,10 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
                         error => error,
                     });
                 }
+            }
+            // All that it takes is unseen: if there is more, somebody wrote to it meanwhile.
+            if write.close.is_some() && rows.count_unseen(*run)? > write.taken.len() {
+                return Err(Refused::UnseenMail.into());
             }
             if !rows.advance(*run, write.turn, write.epoch)? {
                 return lost(rows, *run, write);

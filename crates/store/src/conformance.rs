@@ -14,20 +14,23 @@ use dacapo_core::{
 };
 
 use crate::{
-    AttemptWrite, Belongings, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused,
-    RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow, TurnOf,
-    TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, Belongings, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent,
+    Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow,
+    TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
-    a_closed_run_of_another_store_is_added_as_it_is, an_open_run_cannot_be_deleted,
-    the_parent_of_a_run_may_be_deleted_before_it,
+    a_closed_run_of_another_store_is_added_as_it_is, a_number_is_given_once_whatever_is_deleted,
+    an_open_run_cannot_be_deleted, the_parent_of_a_run_may_be_deleted_before_it,
 };
 pub use import::{
     runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
 };
-pub use mail::{mail_is_settled_without_a_turn, mail_is_taken_once, mail_that_ends_a_task_is_in_with_the_task_s_end};
+pub use mail::{
+    a_request_is_known_to_the_whole_chain, mail_is_settled_without_a_turn, mail_is_taken_once,
+    mail_that_ends_a_task_is_in_with_the_task_s_end,
+};
 pub use reset::{
     a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
     a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept, a_run_that_moved_on_is_not_reset_as_planned,
@@ -35,7 +38,9 @@ pub use reset::{
     the_same_request_resets_once,
 };
 
-pub use retention::{a_step_takes_small_runs_together_and_large_records_apart, runs_that_closed_too_long_ago_go_together};
+pub use retention::{
+    a_step_takes_small_runs_together_and_large_records_apart, runs_that_closed_too_long_ago_go_together,
+};
 
 /// One test for each rule of the suite, over a store that the expression makes.
 #[macro_export]
@@ -55,6 +60,7 @@ macro_rules! conformance_tests {
             mail_of_one_key_is_kept_once_until_a_turn_takes_it
             mail_that_ends_a_task_is_in_with_the_task_s_end
             mail_is_settled_without_a_turn
+            a_request_is_known_to_the_whole_chain
             a_run_with_unseen_mail_cannot_close
             a_closed_run_takes_nothing_more
             a_parent_is_told_of_its_child
@@ -82,6 +88,7 @@ macro_rules! conformance_tests {
             a_step_takes_small_runs_together_and_large_records_apart
             runs_that_closed_too_long_ago_go_together
             an_open_run_cannot_be_deleted
+            a_number_is_given_once_whatever_is_deleted
             the_parent_of_a_run_may_be_deleted_before_it
         }
     };
@@ -137,6 +144,11 @@ fn start_with_effects(store: &dyn Store, new: NewRun) -> Result<(StartedRun, Tur
         Written::Started { run, effects } => Ok((run, *effects)),
         other => panic!("a start was answered with {other:?}"),
     }
+}
+
+/// The first activity of a turn.
+fn task() -> NewTask {
+    NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 }
 }
 
 /// A run that this node owns.
@@ -239,7 +251,7 @@ pub fn a_node_that_has_lost_its_run_cannot_commit(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     commit(store, turn(run, 0)).unwrap();
     own(store, run, FIRST, Epoch(2)).unwrap();
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = task();
     let slow = TurnWrite { tasks: vec![task], timers: vec![(at(5), TimerKind::Sleep(Seq(1)))], ..turn(run, 1) };
     assert_eq!(refused(commit(store, slow)), Refused::Fenced { turns: 1, epoch: Epoch(2) });
     assert_eq!((store.tasks_of(run).unwrap(), store.next_due().unwrap()), (Vec::new(), None));
@@ -249,7 +261,7 @@ pub fn a_node_that_has_lost_its_run_cannot_commit(store: &dyn Store) {
 
 pub fn a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = task();
     let first = TurnWrite { tasks: vec![task], ..turn(run, 0) };
     commit(store, first.clone()).unwrap();
     assert_eq!(commit(store, first).unwrap().run, run);
@@ -398,7 +410,7 @@ pub fn a_run_with_unseen_mail_cannot_close(store: &dyn Store) {
 
 pub fn a_closed_run_takes_nothing_more(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = task();
     commit(store, TurnWrite { tasks: vec![task], ..turn(run, 0) }).unwrap();
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run, status: Status::Terminated, at: at(50), failure }).unwrap();

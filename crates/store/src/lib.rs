@@ -30,7 +30,7 @@ mod write;
 pub use apply::apply;
 pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
-pub use mail::{MailRow, NewMail};
+pub use mail::{MailRow, NewMail, is_request};
 pub use memory::MemoryStore;
 pub use number::{Epoch, MailNo, NodeNo, RunNo, TaskNo};
 pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns, Upkeep};

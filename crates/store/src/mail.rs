@@ -15,6 +15,11 @@ pub struct NewMail {
     pub job: Vec<u8>,
 }
 
+/// Whether mail of this key is somebody's request, who may send it again when the run that took it has gone on as another.
+pub fn is_request(key: &str) -> bool {
+    key.starts_with("signal:") || key.starts_with("update:")
+}
+
 /// Mail as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRow {

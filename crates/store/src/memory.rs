@@ -9,9 +9,9 @@ use dacapo_core::{Name, ParentClose, Timestamp};
 
 use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
-    AttemptWrite, Belongings, Doing, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo, RunRow,
-    Running, Runs, Slot, Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep,
-    Write, Writes, apply,
+    AttemptWrite, Belongings, Doing, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo,
+    RunRow, Running, Runs, Slot, Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns,
+    Upkeep, Write, Writes, apply, is_request,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -355,8 +355,8 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn has_unseen_mail(&mut self, run: RunNo, except: &[MailNo]) -> Result<bool> {
-        Ok(self.mail.values().any(|mail| mail.run == run && mail.taken.is_none() && !except.contains(&mail.no)))
+    fn count_unseen(&mut self, run: RunNo) -> Result<usize> {
+        Ok(self.mail.values().filter(|mail| mail.run == run && mail.taken.is_none()).count())
     }
 
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {
@@ -468,6 +468,15 @@ impl Mail for MemoryStore {
         let tables = self.tables();
         let no = tables.keys.get(&(run, Name::from(key.to_owned())));
         Ok(no.and_then(|no| tables.mail.get(no)).cloned())
+    }
+
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let of_chain = |run: &RunNo| tables.runs.get(run).is_some_and(|row| row.first_run_id == chain);
+        let mail = tables.mail.values().filter(|mail| is_request(&mail.key) && mail.key == request);
+        let mut runs: Vec<RunNo> = mail.map(|mail| mail.run).filter(of_chain).collect();
+        runs.sort();
+        Ok(runs)
     }
 
     fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>> {

@@ -1,4 +1,5 @@
-//! The numbers a store gives: rising, so that tables grow at their end.
+//! The numbers a store gives: rising, so that tables grow at their end, and each given once, also when what had it is deleted:
+//! somebody may still hold it.
 
 use std::fmt;
 

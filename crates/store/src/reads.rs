@@ -63,6 +63,8 @@ pub trait Mail {
     fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>>;
     /// The mail of this key.
     fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>>;
+    /// The runs of a chain, by the run id of its first, that have the request of this key, in the order of their numbers.
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>>;
     /// Runs that have mail that no turn has taken.
     fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>>;
 }

@@ -93,8 +93,8 @@ pub trait Rows {
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()>;
     /// Marks mail as taken by a turn.
     fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()>;
-    /// Whether the run has mail that was not taken, other than this.
-    fn has_unseen_mail(&mut self, run: RunNo, except: &[MailNo]) -> Result<bool>;
+    /// How much mail of a run no turn has taken.
+    fn count_unseen(&mut self, run: RunNo) -> Result<usize>;
     /// Notes what came of mail.
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()>;
 }

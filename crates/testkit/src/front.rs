@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskRow, Tasks,
-    TimerRow, Timers, Turns, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskRow,
+    Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
 
 /// What stands between an engine and its store.
@@ -16,9 +16,9 @@ pub trait Front: Send + Sync {
     /// Does the write, or does something else about it.
     fn submit(&self, store: &dyn Store, write: Write, done: Done);
 
-    /// What is shown of a record.
-    fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
-        Cow::Borrowed(record)
+    /// What is shown of the record of a turn. None if there is no such turn, and none after it.
+    fn show<'a>(&self, _: u64, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        Some(Cow::Borrowed(record))
     }
 
     /// Who notes what is under way.
@@ -134,11 +134,18 @@ impl<F: Front> Turns for Fronted<F> {
         from: u64,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store()?.turns(run, from, &mut |number, record| show(number, &self.front.show(record)))
+        self.store()?.turns(run, from, &mut |number, record| match self.front.show(number, record) {
+            Some(record) => show(number, &record),
+            None => ControlFlow::Break(()),
+        })
     }
 }
 
 impl<F: Front> Mail for Fronted<F> {
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>, StoreError> {
+        self.store()?.asked(chain, request)
+    }
+
     fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
         self.store()?.unseen(run)
     }

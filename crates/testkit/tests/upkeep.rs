@@ -109,7 +109,9 @@ fn a_run_is_deleted_whole_wherever_it_crashes() {
             assert!(answer.is_ok() || matches!(answer, Err(EngineError::NotFound { .. })));
             assert_eq!((status(stage, "a"), status(stage, "b")), (None, Some(Status::Completed)));
             // Nobody reuses the number of a run, so what it left would be found under it.
-            assert!((1..10).map(RunNo).all(|no| stage.store().run(no).unwrap().is_some() || records(stage, no).is_empty()));
+            assert!(
+                (1..10).map(RunNo).all(|no| stage.store().run(no).unwrap().is_some() || records(stage, no).is_empty())
+            );
             assert!(!stage.store().has_remains().unwrap());
         },
     );
@@ -124,7 +126,9 @@ fn runs_that_are_too_old_go_wherever_it_crashes() {
         |stage| {
             stage.advance(2 * old);
             assert_eq!((status(stage, "a"), status(stage, "b")), (None, None));
-            assert!((1..10).map(RunNo).all(|no| stage.store().run(no).unwrap().is_some() || records(stage, no).is_empty()));
+            assert!(
+                (1..10).map(RunNo).all(|no| stage.store().run(no).unwrap().is_some() || records(stage, no).is_empty())
+            );
             assert!(!stage.store().has_remains().unwrap());
         },
     );

@@ -39,16 +39,31 @@ pub struct Imported {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
-    File { kind: String, version: u32 },
+    File {
+        kind: String,
+        version: u32,
+    },
     Run(Box<Run>),
-    Attribute { name: String, value: String },
+    Attribute {
+        name: String,
+        value: String,
+    },
     Mail(Mail),
-    Turn { number: u64, record: String },
-    End { run_id: String },
+    Turn {
+        number: u64,
+        record: String,
+    },
+    End {
+        run_id: String,
+    },
     /// The run was deleted while it was written: what stands here of it is not whole.
-    Gone { run_id: String },
+    Gone {
+        run_id: String,
+    },
     /// The file is whole.
-    Complete { runs: u64 },
+    Complete {
+        runs: u64,
+    },
 }
 
 /// A run, without its turns. Bytes are written in base64.
@@ -243,7 +258,10 @@ impl<R: BufRead + Seek> Runs<R> {
             }
         }
         if let Some(run_id) = circle(&nexts) {
-            return Err(bad(runs.line, format_args!("run {run_id} goes on as others that go on as it, without an end")));
+            return Err(bad(
+                runs.line,
+                format_args!("run {run_id} goes on as others that go on as it, without an end"),
+            ));
         }
         runs.from.seek(std::io::SeekFrom::Start(begin)).map_err(trouble)?;
         Self::new(runs.from)
@@ -284,7 +302,10 @@ impl<R: BufRead> Runs<R> {
                 }
                 Some(Line::Complete { runs }) if runs == self.runs => return self.end(),
                 Some(Line::Complete { runs }) => {
-                    return Err(bad(self.line, format_args!("the file has {} runs, and was written with {runs}", self.runs)));
+                    return Err(bad(
+                        self.line,
+                        format_args!("the file has {} runs, and was written with {runs}", self.runs),
+                    ));
                 }
                 None if self.version == FIRST_VERSION => return Ok(None),
                 None => return Err(bad(self.line, "the file was cut: its last line is missing")),

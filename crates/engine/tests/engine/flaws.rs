@@ -21,11 +21,11 @@ impl Front for Meddling {
         store.submit(write, done);
     }
 
-    fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
+    fn show<'a>(&self, _: u64, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         for write in self.writes.lock().unwrap().drain(..) {
             dacapo_store::Writes::submit(&*self.store, write, Box::new(|written| drop(written.unwrap())));
         }
-        Cow::Borrowed(record)
+        Some(Cow::Borrowed(record))
     }
 }
 
@@ -40,8 +40,13 @@ fn turn(row: &RunRow, close: bool) -> Write {
         choices: None,
         build: "test".into(),
     };
-    let closing =
-        dacapo_store::Closing { status: Status::Completed, result: vec![1], to_parent: None, next: None, carried: Vec::new() };
+    let closing = dacapo_store::Closing {
+        status: Status::Completed,
+        result: vec![1],
+        to_parent: None,
+        next: None,
+        carried: Vec::new(),
+    };
     Write::Turn(Box::new(TurnWrite {
         run: TurnOf::Run(row.no),
         node: NodeNo(1),
@@ -72,9 +77,7 @@ fn what_happens_during_the_look_is_no_flaw() {
     let meanwhile: [(&str, Writes); 3] = [
         ("it plays on", |row| vec![turn(row, false)]),
         ("it closes", |row| vec![turn(row, true)]),
-        ("it is deleted", |row| {
-            vec![turn(row, true), Write::Delete { run: row.no }, Write::Sweep { most: 100 }]
-        }),
+        ("it is deleted", |row| vec![turn(row, true), Write::Delete { run: row.no }, Write::Sweep { most: 100 }]),
     ];
     for (what, writes) in meanwhile {
         let store = Arc::new(MemoryStore::new());

@@ -155,8 +155,7 @@ fn runs_that_are_deleted_by_hand_are_swept_up_together() {
         let stage = Stage::over(store, serve());
         let ids: Vec<String> = (0..50).map(|number| format!("run-{number}")).collect();
         for id in &ids {
-            let new =
-                NewStart { workflow: "short".into(), workflow_id: id.clone().into(), ..NewStart::default() };
+            let new = NewStart { workflow: "short".into(), workflow_id: id.clone().into(), ..NewStart::default() };
             stage.wait(stage.engine().start(new)).unwrap();
         }
         stage.settle();

@@ -22,6 +22,8 @@ struct Fragile {
     trouble: Mutex<Trouble>,
     /// What the store shows of records, instead of what it holds.
     garbled: Mutex<Option<Vec<u8>>>,
+    /// From this turn on it shows nothing.
+    cut: Mutex<Option<u64>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -37,8 +39,8 @@ enum Trouble {
 
 impl Fragile {
     fn new(trouble: Trouble) -> Arc<Fronted<Self>> {
-        let (writes, garbled) = (AtomicU64::new(0), Mutex::default());
-        Fronted::new(Arc::new(MemoryStore::new()), Self { writes, trouble: Mutex::new(trouble), garbled })
+        let (writes, garbled, cut) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
+        Fronted::new(Arc::new(MemoryStore::new()), Self { writes, trouble: Mutex::new(trouble), garbled, cut })
     }
 
     fn is(&self, trouble: Trouble) {
@@ -62,8 +64,9 @@ impl Front for Fragile {
         }
     }
 
-    fn show<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
-        self.garbled.lock().unwrap().clone().map_or(Cow::Borrowed(record), Cow::Owned)
+    fn show<'a>(&self, number: u64, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        let is_there = self.cut.lock().unwrap().is_none_or(|cut| number < cut);
+        is_there.then(|| self.garbled.lock().unwrap().clone().map_or(Cow::Borrowed(record), Cow::Owned))
     }
 }
 
@@ -180,6 +183,27 @@ fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
     let stage = recorder.during(|| stage.restart());
     stage.settle();
     assert_eq!(recorder.show(&["dacapo_stopped"]), "");
+}
+
+/// What is missing at the end of a history must not look like a run that is at an earlier point.
+#[test]
+fn a_history_that_was_cut_parks_its_run_and_answers_nothing() {
+    let store = Fragile::new(Trouble::None);
+    let stage = Stage::over(store.clone(), serving(&World::default()));
+    begin(&stage);
+    stage.advance(secs(20));
+    let turns = stage.store().find("a", None).unwrap().unwrap().turns;
+    *store.cut.lock().unwrap() = Some(turns - 1);
+    let stage = stage.restart();
+    signal(&stage, "a", "go", "3");
+    stage.settle();
+    let said = format!(
+        "it has {turns} turns, and only {} of them are there: the store is damaged. Restore it from a backup",
+        turns - 1
+    );
+    assert_eq!(stuck(&stage, "a").0, said);
+    *store.cut.lock().unwrap() = None;
+    assert_eq!(stage.result("a"), completed("1 2 3 4"));
 }
 
 /// S4-13

@@ -3,7 +3,13 @@
 use super::*;
 
 /// A closed run with so many turns, and mail.
-pub(super) fn closed(store: &dyn Store, workflow_id: &'static str, run_id: &'static str, turns: u64, when: Timestamp) -> RunNo {
+pub(super) fn closed(
+    store: &dyn Store,
+    workflow_id: &'static str,
+    run_id: &'static str,
+    turns: u64,
+    when: Timestamp,
+) -> RunNo {
     let started = owned(store, workflow_id, run_id);
     let run = started.run;
     for number in 0..turns {
@@ -55,6 +61,23 @@ pub fn a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step(store
     write(store, Write::Delete { run: requested }).unwrap();
     while sweep(store, 100) {}
     assert!(start(store, new).unwrap().fresh, "a request is forgotten with the run it started");
+}
+
+pub fn a_number_is_given_once_whatever_is_deleted(store: &dyn Store) {
+    let mut last = (RunNo(0), TaskNo(0), MailNo(0));
+    for run_id in ["run-1", "run-2", "run-3"] {
+        let started = owned(store, "order-1", run_id);
+        let mail = started.mail.expect("its start waits");
+        let tasks = vec![task()];
+        let planned = commit(store, TurnWrite { tasks, taken: vec![mail], ..turn(started.run, 0) }).unwrap().tasks;
+        let now = (started.run, planned[0], mail);
+        assert!(now.0 > last.0 && now.1 > last.1 && now.2 > last.2, "{now:?} after {last:?}");
+        last = now;
+        let close = closing(Status::Completed);
+        commit(store, TurnWrite { ended_tasks: planned, close, ..turn(started.run, 1) }).unwrap();
+        write(store, Write::Delete { run: started.run }).unwrap();
+        while sweep(store, 100) {}
+    }
 }
 
 pub fn a_closed_run_of_another_store_is_added_as_it_is(store: &dyn Store) {

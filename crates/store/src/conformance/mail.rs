@@ -52,6 +52,28 @@ pub fn mail_is_settled_without_a_turn(store: &dyn Store) {
     assert_eq!(refused(settle(run, FIRST)), Refused::Closed(Status::Completed));
 }
 
+pub fn a_request_is_known_to_the_whole_chain(store: &dyn Store) {
+    let first = owned(store, "order-1", "run-1");
+    let other = owned(store, "order-2", "run-9").run;
+    let post = |run, key| match write(store, Write::Post { run, mail: mail(key), ended: None }).unwrap() {
+        Written::Posted(posted) => posted.no,
+        other => panic!("mail was answered with {other:?}"),
+    };
+    let posted = [post(first.run, "signal:a"), post(first.run, "update:b"), post(first.run, "once:c")];
+    post(other, "signal:a");
+    let next = Some(Box::new(NewRun { first_run_id: "run-1".into(), ..new_run("order-1", "run-2") }));
+    let carried = vec![mail("update:b")];
+    let close = Some(Closing { status: Status::ContinuedAsNew, result: Vec::new(), to_parent: None, next, carried });
+    let taken = first.mail.into_iter().chain(posted).collect();
+    let second = commit(store, TurnWrite { taken, close, ..turn(first.run, 0) }).unwrap().started[0].run;
+    assert_eq!(store.asked("run-1", "signal:a").unwrap(), [first.run]);
+    assert_eq!(store.asked("run-1", "update:b").unwrap(), [first.run, second]);
+    assert_eq!(store.asked("run-9", "signal:a").unwrap(), [other]);
+    for (chain, request) in [("run-1", "once:c"), ("run-1", "signal:x"), ("run-2", "update:b"), ("run-9", "update:b")] {
+        assert_eq!(store.asked(chain, request).unwrap(), [], "{request} in the chain of {chain}");
+    }
+}
+
 pub fn mail_is_taken_once(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let taken: Vec<_> = started.mail.into_iter().collect();
