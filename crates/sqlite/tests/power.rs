@@ -9,7 +9,8 @@ use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault, Kind};
 use dacapo_sqlite::{SqliteStore, Tuning};
 use dacapo_store::{
-    Conflict, Epoch, NewRun, NodeNo, RunNo, Runs, StoreError, TurnOf, TurnWrite, Turns, Write, Writes, Written,
+    Belongings, Closing, Conflict, Epoch, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
+    TurnWrite, Turns, Write, Writes, Written,
 };
 
 const RUNS: u64 = 4;
@@ -217,6 +218,72 @@ fn a_log_that_is_moved_into_the_file_while_work_goes_on_survives_a_power_loss_to
     };
     assert!(main_flushes(MOVING) >= main_flushes(SMALL) + 4, "it is moved between commits");
     assert_eq!(cut_everywhere(MOVING, 3, None), [""; 0]);
+}
+
+/// A disk with a store of one closed run of three turns.
+fn with_closed_run() -> (Disk, SqliteStore, RunRow) {
+    let disk = Disk::new();
+    let store = SMALL.open(&disk).unwrap();
+    let mut of = TurnOf::New(Box::new(new_run(0)));
+    for number in 0..TURNS {
+        let Write::Turn(mut play) = turn(of.clone(), number, record(0, number, 600)) else { panic!("it is a turn") };
+        let result = Vec::new();
+        let closing = Closing { status: Status::Completed, result, to_parent: None, next: None, carried: Vec::new() };
+        play.close = (number + 1 == TURNS).then_some(closing);
+        let Ok(Written::Turn(written)) = write(&store, Write::Turn(play)) else { panic!("nothing goes wrong yet") };
+        of = TurnOf::Run(written.run);
+    }
+    let row = store.find("order-0", None).unwrap().unwrap();
+    (disk, store, row)
+}
+
+/// Deletes the run, sweeps it up in two steps, and imports it again under another name.
+fn upkeep(row: &RunRow) -> [Write; 4] {
+    let run = RunRow { run_id: "elsewhere".into(), workflow_id: "elsewhere".into(), ..row.clone() };
+    let turns = (0..TURNS).map(|number| record(0, number, 600)).collect();
+    let import = ImportWrite { run, turns, belongings: Belongings::default() };
+    let sweep = Write::Sweep { most: 2 };
+    [Write::Delete { run: row.no }, sweep.clone(), sweep, Write::Import(Box::new(import))]
+}
+
+/// All that there is of both.
+fn state(store: &SqliteStore, run: RunNo) -> String {
+    let turns_of = |run: RunNo| {
+        let mut turns = Vec::new();
+        let show = &mut |turn: u64, bytes: &[u8]| {
+            turns.push((turn, bytes == record(0, turn, 600)));
+            ControlFlow::Continue(())
+        };
+        store.turns(run, 0, show).unwrap();
+        turns
+    };
+    let imported = store.find("elsewhere", None).unwrap().map(|row| turns_of(row.no));
+    let is_there = store.run(run).unwrap().is_some();
+    format!("{is_there} {:?} {} {imported:?}", turns_of(run), store.has_remains().unwrap())
+}
+
+#[test]
+fn deletions_and_imports_are_whole_wherever_the_power_fails() {
+    let (disk, store, row) = with_closed_run();
+    let before = disk.counts().changes;
+    let mut states = vec![state(&store, row.no)];
+    for step in upkeep(&row) {
+        write(&store, step).unwrap();
+        states.push(state(&store, row.no));
+    }
+    for change in before..disk.counts().changes {
+        for luck in [0, change + 1] {
+            let (disk, store, row) = with_closed_run();
+            disk.fail_from(change, u64::MAX, Fault::PowerLoss);
+            let done = upkeep(&row).into_iter().take_while(|step| write(&store, step.clone()).is_ok()).count();
+            drop(store);
+            disk.restore(luck);
+            let found = state(&SMALL.open(&disk).unwrap(), row.no);
+            // One more may have been on its way.
+            let expected = &states[done..states.len().min(done + 2)];
+            assert!(expected.contains(&found), "change {change}, luck {luck}: {found}, and not {expected:#?}");
+        }
+    }
 }
 
 /// Without the flush of the log a commit that was acknowledged is lost: the sweep above would see it.
