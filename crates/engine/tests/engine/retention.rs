@@ -1,13 +1,13 @@
 //! How long closed runs are kept, at exact times, and deleting.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dacapo_core::Ctx;
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{MemoryStore, Refused, RunFilter, Store};
-use dacapo_testkit::Stage;
+use dacapo_store::{Done, MemoryStore, Refused, RunFilter, Store, Write};
+use dacapo_testkit::{Front, Fronted, Stage};
 
 use crate::kit::{Serve, completed, describe, options, payload, secs, signal, status};
 
@@ -142,7 +142,8 @@ fn many_runs_that_are_too_old_go_with_few_writes() {
         }
         stage.settle();
         let before = stage.moments();
-        stage.advance(secs(4_000));
+        // One look at what has become too old.
+        stage.advance(secs(3_661));
         assert_eq!((all(&stage), stage.store().has_remains().unwrap()), (0, false));
         assert!(stage.moments() - before <= 2 * 20, "{} moments", stage.moments() - before);
     });
@@ -170,4 +171,43 @@ fn runs_that_are_deleted_by_hand_are_swept_up_together() {
         let writes = (stage.moments() - before) / 2;
         assert!((51..60).contains(&writes), "fifty deletions and {} steps", writes - 50);
     });
+}
+
+/// Answers the first step of a sweep when it is told to.
+#[derive(Default)]
+struct Slow(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
+
+impl Front for Slow {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+        let mut held = self.0.lock().unwrap();
+        match write {
+            Write::Sweep { .. } if held.is_empty() => {
+                let (told, answer) = std::sync::mpsc::channel();
+                store.submit(write, Box::new(move |written| told.send(written).unwrap()));
+                held.push(Box::new(move || done(answer.recv().unwrap())));
+            }
+            write => store.submit(write, done),
+        }
+    }
+}
+
+#[test]
+fn what_is_deleted_while_a_step_is_under_way_is_swept_up_too() {
+    let store = Fronted::new(Arc::new(MemoryStore::new()), Slow::default());
+    let stage = Stage::over(store.clone(), serve());
+    for id in ["a", "b"] {
+        stage.start("short", id, "").unwrap();
+    }
+    stage.settle();
+    for id in ["a", "b"] {
+        stage.wait(stage.engine().delete(&RunId::of(id))).unwrap();
+        stage.settle();
+    }
+    assert!(stage.store().has_remains().unwrap(), "the step that is under way has not seen the second");
+    let answer = store.0.lock().unwrap().pop().unwrap();
+    // Others are not held.
+    store.0.lock().unwrap().push(Box::new(|| {}));
+    answer();
+    stage.advance(secs(1));
+    assert!(!stage.store().has_remains().unwrap());
 }
