@@ -138,6 +138,7 @@ impl BareCommit {
             epoch: Default::default(),
             turn: self.turn,
             at: Timestamp(self.turn),
+            strikes: 0,
             record: self.record.clone(),
             tasks: vec![next],
             ended_tasks: vec![self.task],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dacapo_core::{
     ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, Seq, TimeoutKind, Timestamp,
 };
-use dacapo_store::{AttemptWrite, RunNo, StoreError, Stuck, TaskRow, Write};
+use dacapo_store::{AttemptWrite, Doing, RunNo, StoreError, Stuck, TaskRow, Write};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip, QueueValues};
 
 use crate::checks::fitting;
@@ -96,7 +96,7 @@ impl Inner {
                 if let Some(reason) = cancelled {
                     grip.cancel(&reason);
                 }
-                self.note_running(task.no, &grip);
+                self.note_running(Doing::Attempt(task.no), &grip);
                 self.host.attempt(attempt);
             }
             // Whoever took it off the desk did not know of this attempt yet.
@@ -420,9 +420,11 @@ impl Inner {
                 attempting.alarms = alarms;
                 self.desk().add(run, Task { state: TaskState::Outside(attempting), ..task });
             }
-            TaskState::Ready | TaskState::Running(_) | TaskState::Unserved | TaskState::Quarantined => {
-                self.desk().add(run, task);
+            TaskState::Quarantined => {
+                self.desk().add(run, task.clone());
+                self.say_quarantined(run, &task)?;
             }
+            TaskState::Ready | TaskState::Running(_) | TaskState::Unserved => self.desk().add(run, task),
         }
         Ok(())
     }

@@ -83,6 +83,7 @@ impl Inner {
             Due::Report { run, seq, attempt } => self.report_due(run, seq, attempt),
             Due::Begin(run) => self.poke(run),
             Due::Retry(run) => self.retry(run),
+            Due::Acquit(run) => self.acquit(run),
             Due::AskToStop(queue) => self.ask_to_stop(&queue),
             Due::CutOff(queue) => self.cut_off(&queue),
             Due::StopWaiting => self.drained(),

@@ -9,13 +9,15 @@ use crate::book::Open;
 use crate::desk::{Task, TaskState};
 use crate::inner::Inner;
 use crate::live::{Arrival, Body, Live, Stage};
-use crate::runs::holds_nothing;
+use crate::runs::may_leave;
 use crate::translate::{After, Plan};
 use crate::waits::UpdateStage;
 
 /// A turn's part that is done after its commit, with what the write alone knew.
 pub(crate) struct Follow {
     pub(crate) after: After,
+    /// What is still held against the run.
+    pub(crate) strikes: u32,
     pub(crate) timers: Vec<TimerRow>,
     pub(crate) ended_timers: Vec<TimerRow>,
 }
@@ -24,6 +26,8 @@ impl Inner {
     /// Commits the turns of a run that are not committed, in order.
     pub(crate) fn commit(self: &Arc<Self>, live: Arc<Live>, mut body: Box<Body>) {
         let mut plans = std::mem::take(&mut body.held);
+        let strikes = self.held_against(&live);
+        plans.iter_mut().for_each(|plan| plan.write.strikes = strikes);
         let Some(last) = plans.pop() else { return self.rest(&live, Some(body)) };
         // A turn that was held back asks for nothing that others could see. If it is refused, so is the last.
         let trouble: Arc<Mutex<Option<StoreError>>> = Arc::default();
@@ -39,6 +43,7 @@ impl Inner {
         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run: live.no, kind: *kind };
         let follow = Follow {
             after,
+            strikes,
             timers: write.timers.iter().map(row).collect(),
             ended_timers: write.ended_timers.iter().map(row).collect(),
         };
@@ -64,6 +69,9 @@ impl Inner {
         state.uncommitted.clear();
         state.unstick();
         drop(state);
+        if follow.strikes == 0 {
+            self.end_trial(&live);
+        }
         let closed = follow.after.closed.clone();
         self.follow(&live, &mut body, follow, &written);
         if live.lock().gone {
@@ -105,7 +113,7 @@ impl Inner {
     }
 
     fn follow(self: &Arc<Self>, live: &Live, body: &mut Body, follow: Follow, written: &TurnWritten) {
-        let Follow { after, timers, ended_timers } = follow;
+        let Follow { after, timers, ended_timers, .. } = follow;
         self.set_timers(&timers, &ended_timers);
         let mut desk = self.desk();
         for (no, command) in written.tasks.iter().zip(after.tasks) {
@@ -248,7 +256,16 @@ impl Inner {
 
     /// Puts a run at rest; it goes on at once if more came, and leaves memory if the cache says so.
     pub(crate) fn rest(self: &Arc<Self>, live: &Arc<Live>, body: Option<Box<Body>>) {
-        let keeps = body.as_ref().is_some_and(|body| !body.held.is_empty()) || self.runs().keeps();
+        let holds = body.as_ref().is_some_and(|body| !body.held.is_empty());
+        let is_tried = live.lock().on_trial.is_some();
+        // Where something is still held against it: whoever plays it next has to find that out.
+        let keeps = match is_tried {
+            true => holds || self.locals().is_at_work(live.no),
+            false => holds || self.runs().keeps(),
+        };
+        if !is_tried || !keeps {
+            self.end_trial(live);
+        }
         let (body, dropped) = if keeps { (body, None) } else { (None, body) };
         let mut state = live.lock();
         state.stage = Stage::Idle;
@@ -279,6 +296,7 @@ impl Inner {
 
     /// Whoever played a run is done with it, and it has nothing to keep in memory.
     pub(crate) fn retire(self: &Arc<Self>, live: &Arc<Live>) {
+        self.end_trial(live);
         live.lock().stage = Stage::Idle;
         self.leave(live);
         self.drained();
@@ -297,7 +315,7 @@ impl Inner {
             return self.wake(live, &mut state);
         }
         // It may have been played meanwhile and have a body again; that goes with it.
-        if holds_nothing(&state) {
+        if may_leave(&state) {
             state.gone = true;
             runs.remove(live.no);
         }

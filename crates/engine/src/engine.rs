@@ -62,18 +62,17 @@ impl Engine {
 impl Inner {
     /// All that can wake a run is a row of mail, timers or tasks, or a run that is stuck.
     fn take_over(self: &Arc<Self>) -> Result<(), StoreError> {
+        if !self.strike()? {
+            // The process dies this very moment, and nothing follows any more.
+            self.halt(EngineError::ShutDown);
+            return Ok(());
+        }
         self.refill();
         let queues: Vec<_> = self.options.queues.keys().cloned().collect();
-        let left = self.left();
         let mut above = 0;
         loop {
-            let mut rows = self.store.tasks(&queues, above, PAGE)?;
-            for row in &mut rows {
-                match left.contains(&row.no) {
-                    true => self.adopt_struck(row)?,
-                    false => self.adopt(row)?,
-                }
-            }
+            let rows = self.store.tasks(&queues, above, PAGE)?;
+            rows.iter().try_for_each(|row| self.adopt(row))?;
             match rows.last() {
                 Some(last) if rows.len() == PAGE => above = last.no.0,
                 _ => break,
@@ -95,6 +94,10 @@ impl Inner {
                 Some(last) if rows.len() == PAGE => before = Some(last.no),
                 _ => break,
             }
+        }
+        let tried = self.trials().tried();
+        if let Some(run) = tried {
+            self.poke(run);
         }
         self.begin_retention()?;
         // What is due is due at once.

@@ -20,6 +20,7 @@ use crate::loud;
 use crate::retention::Sweeping;
 use crate::runs::Runs;
 use crate::timers::{AlarmNo, Due, Timers};
+use crate::trials::Trials;
 use crate::waits::Waits;
 use crate::{EngineError, Options};
 
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     locals: Mutex<Locals>,
     timers: Mutex<Timers>,
     waits: Mutex<Waits>,
+    trials: Mutex<Trials>,
     /// Set once the engine can do nothing more.
     halted: Mutex<Option<EngineError>>,
     drain: Mutex<Option<Drain>>,
@@ -70,6 +72,7 @@ impl Inner {
             locals: Mutex::default(),
             timers: Mutex::default(),
             waits: Mutex::default(),
+            trials: Mutex::default(),
             halted: Mutex::default(),
             drain: Mutex::default(),
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
@@ -101,6 +104,10 @@ impl Inner {
 
     pub(crate) fn waits(&self) -> MutexGuard<'_, Waits> {
         lock(&self.waits)
+    }
+
+    pub(crate) fn trials(&self) -> MutexGuard<'_, Trials> {
+        lock(&self.trials)
     }
 
     pub(crate) fn drain(&self) -> MutexGuard<'_, Option<Drain>> {
@@ -377,6 +384,7 @@ impl Inner {
         if let Some(body) = body {
             self.later(move |_| drop(body));
         }
+        self.end_trial(&live);
     }
 
     pub(crate) fn own_timer(&self, at: Timestamp, due: Due) -> AlarmNo {

@@ -48,6 +48,7 @@ mod threads;
 mod timers;
 mod traces;
 mod translate;
+mod trials;
 mod waits;
 mod zombies;
 

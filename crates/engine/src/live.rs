@@ -167,6 +167,8 @@ pub(crate) struct LiveState {
     pub(crate) strikes: u32,
     /// Counts it among those, until it goes on.
     pub(crate) stuck: Option<Level>,
+    /// What is held against it, while it is on trial.
+    pub(crate) on_trial: Option<u32>,
     /// Until when it is not tried again.
     pub(crate) parked_until: Timestamp,
     /// Mail that was read when the run was loaded: if its sender's call brings it as well, it is the same mail.

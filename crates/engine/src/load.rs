@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use dacapo_core::{Activation, Completion, Job, Run, Timestamp};
-use dacapo_store::{MailNo, RunNo, RunRow, Store, StoreError};
+use dacapo_store::{Doing, MailNo, RunNo, RunRow, Store, StoreError};
 
 use crate::Options;
 use crate::book::Book;
 use crate::inner::Inner;
 use crate::live::{About, Body, Live};
+use crate::quarantine::is_quarantined;
 use crate::records::{Unreadable, each_record};
 
 pub(crate) enum Loaded {
@@ -25,6 +26,10 @@ pub(crate) enum Loaded {
     Missing,
     /// It cannot be played: why, and what to do.
     Stuck(String),
+    /// Its process died too often while it was played.
+    Quarantined(Box<RunRow>),
+    /// Its process died while it was played, and others are tried before it. It is at rest.
+    Waits,
     /// It was taken from this player, who took too long.
     Lost,
 }
@@ -48,6 +53,12 @@ impl Inner {
         }
         if row.turns == 0 && row.started > self.host.now() {
             return Ok(Loaded::NotYet(row.started));
+        }
+        if is_quarantined(&row) {
+            return Ok(Loaded::Quarantined(Box::new(row)));
+        }
+        if !self.admit(live, row.strikes) {
+            return Ok(Loaded::Waits);
         }
         let body = match self.replay(live, player, &row)? {
             Replayed::Ready(body) => body,
@@ -86,7 +97,8 @@ impl Inner {
         if row.turns > 0 {
             meters.replays.increment(1);
         }
-        // One watch over all of them: each turn has its own time.
+        // One note and one watch for all of them: each turn has its own time.
+        let _noted = if row.turns > 0 { self.note(Doing::Run(live.no)) } else { None };
         let mut watching = None;
         replay(&*self.store, &self.options, player, row, &mut |about, run, turn| {
             meters.replayed_turns.increment(1);

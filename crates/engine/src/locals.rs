@@ -9,7 +9,7 @@ use dacapo_core::{
     ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, Resolution, Retry, RetryState, ScheduleLocalActivity,
     ScheduleRun, Seq, TimeoutKind, Timeouts, Timestamp,
 };
-use dacapo_store::RunNo;
+use dacapo_store::{Doing, RunNo};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, Grip};
 
 use crate::book::Open;
@@ -54,6 +54,12 @@ impl Locals {
     /// Whether anything runs now.
     pub(crate) fn is_busy(&self) -> bool {
         self.running.values().any(|(_, grip)| grip.is_some())
+    }
+
+    /// Whether an attempt for this run is under way.
+    pub(crate) fn is_at_work(&self, run: RunNo) -> bool {
+        let is_tried = |grip: &Option<Grip>| grip.as_ref().is_some_and(|grip| !grip.is_given_up());
+        self.running.iter().any(|((of, _), (_, grip))| *of == run && is_tried(grip))
     }
 
     /// This attempt is over.
@@ -213,7 +219,9 @@ impl Inner {
             },
         };
         let attempt = attempt.counted_by(self.worker(&body.about.queue).meters());
-        self.locals().running.insert((run, seq), (work.attempt, Some(attempt.grip())));
+        let grip = attempt.grip();
+        self.note_running(Doing::Run(run), &grip);
+        self.locals().running.insert((run, seq), (work.attempt, Some(grip)));
         self.watch_local(run, &work, now);
         self.host.attempt(attempt);
     }
@@ -292,6 +300,7 @@ impl Inner {
         let attempt = work.attempt + 1;
         self.locals().running.insert((run, work.seq), (attempt, None));
         self.own_timer(at, Due::Local { run, seq: work.seq, attempt });
+        self.local_ended(run);
         self.drained();
     }
 

@@ -1,16 +1,19 @@
 //! Parking: a run that cannot be played stays open, says why, and is tried again with growing pauses.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_store::{NewMail, StoreError, Stuck, Write, Written};
+use dacapo_core::Timestamp;
+use dacapo_store::{NewMail, RunNo, RunRow, StoreError, Stuck, Write, Written};
 
 use crate::EngineError;
 use crate::cause::cause_of;
 use crate::inner::Inner;
-use crate::live::{Arrival, Body, Live, Stage};
+use crate::live::{Arrival, Ask, Body, Live, Stage};
 use crate::load::Loaded;
 use crate::loud;
+use crate::quarantine::{is_quarantined, words_on_run};
 use crate::timers::Due;
 use crate::translate::encode;
 
@@ -24,13 +27,29 @@ impl Inner {
         let meters = self.worker_of(&live).unwrap_or_else(|| self.first_worker()).meters().clone();
         meters.parked.increment(1);
         let mut state = live.lock();
+        state.strikes += 1;
+        let attempts = state.strikes;
+        drop(state);
+        let retry = now.after(pause(attempts));
+        let asks = self.set_aside(&live, retry);
+        self.own_timer(retry, Due::Retry(live.no));
+        let told = EngineError::Stuck(reason.clone());
+        let (this, run, why) = (self.clone(), live.no, reason.clone());
+        self.write_stuck(&live, Stuck { reason, since: now, attempts, retry }, move || {
+            this.waits().stuck(run, &why);
+            asks.into_iter().for_each(|(_, ask)| ask.refuse(told.clone()));
+        });
+        self.drained();
+    }
+
+    /// Puts a run aside until then, and gives those who asked it something. What came for it is kept.
+    fn set_aside(self: &Arc<Self>, live: &Arc<Live>, until: Timestamp) -> VecDeque<(u64, Ask)> {
+        let meters = self.worker_of(live).unwrap_or_else(|| self.first_worker()).meters().clone();
+        let mut state = live.lock();
         state.stage = Stage::Parked;
         state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
         state.body = None;
-        state.strikes += 1;
-        let attempts = state.strikes;
-        let retry = now.after(pause(attempts));
-        state.parked_until = retry;
+        state.parked_until = until;
         let asks = std::mem::take(&mut state.asks);
         // What local work came to is nobody's: the run is played again, and so is that work.
         state.inbox.retain(|arrival| !matches!(arrival, Arrival::Local { .. }));
@@ -40,15 +59,31 @@ impl Inner {
         state.came = state.taken + state.inbox.len() as u64;
         drop(state);
         self.give_up_locals(live.no, "the run is parked");
-        self.keep_results(&live, results);
-        self.own_timer(retry, Due::Retry(live.no));
-        let told = EngineError::Stuck(reason.clone());
-        let (this, run, why) = (self.clone(), live.no, reason.clone());
-        self.write_stuck(&live, Stuck { reason, since: now, attempts, retry }, move || {
-            this.waits().stuck(run, &why);
-            asks.into_iter().for_each(|(_, ask)| ask.refuse(told.clone()));
-        });
+        self.keep_results(live, results);
+        self.end_trial(live);
+        asks
+    }
+
+    /// A run that is quarantined is not played before somebody releases it, and whoever asks it something is told why.
+    pub(crate) fn hold(self: &Arc<Self>, live: &Arc<Live>, row: &RunRow) {
+        let reason = words_on_run(row);
+        let asks = self.set_aside(live, Timestamp(u64::MAX));
+        self.waits().stuck(live.no, &reason);
+        asks.into_iter().for_each(|(_, ask)| ask.refuse(EngineError::Stuck(reason.clone())));
+        // Somebody may have released it between the look and now.
+        if self.store.run(live.no).is_ok_and(|row| row.is_some_and(|row| !is_quarantined(&row))) {
+            self.let_go(live.no);
+        }
         self.drained();
+    }
+
+    /// A run that was quarantined is played again.
+    pub(crate) fn let_go(self: &Arc<Self>, run: RunNo) {
+        self.with_live(run, |state| {
+            state.unstick();
+            state.parked_until = Timestamp::default();
+        });
+        self.poke(run);
     }
 
     /// The code of the player that was given up on runs on. Another play would most likely be stuck as well, and cost one
@@ -63,6 +98,7 @@ impl Inner {
         for (_, ask) in asks {
             ask.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
         }
+        self.end_trial(live);
         self.own_timer(retry, Due::Retry(live.no));
         self.drained();
     }
@@ -79,10 +115,13 @@ impl Inner {
                 row.and_then(|row| row.stuck).map_or_else(String::new, |stuck| stuck.reason)
             }
             Ok(Loaded::Stuck(reason)) => reason,
+            Ok(Loaded::Quarantined(row)) => return self.hold(live, &row),
+            Ok(Loaded::Waits) => return self.drained(),
             Ok(Loaded::Lost) => return,
             Ok(Loaded::NotYet(_) | Loaded::Elsewhere | Loaded::Missing) => String::new(),
             Err(error) => error.to_string(),
         };
+        self.end_trial(live);
         let mut state = live.lock();
         state.stage = Stage::Parked;
         let asks = std::mem::take(&mut state.asks);
@@ -165,6 +204,7 @@ impl Inner {
             "the store cannot be written, and the turn of {} is played again: {error}",
             live.no
         ));
+        self.end_trial(&live);
         let mut state = live.lock();
         state.put_back(arrivals);
         state.stage = Stage::Parked;

@@ -16,6 +16,7 @@ use crate::inner::Inner;
 use crate::live::{Arrival, Ask, Body, Live, Stage};
 use crate::load::{Loaded, Replayed};
 use crate::loud;
+use crate::quarantine::{is_quarantined, words_on_run};
 use crate::timers::Due;
 use crate::translate::{Plan, Scene};
 
@@ -66,14 +67,17 @@ impl Inner {
             // The closure is spent: only a run that was played again from the beginning has it once more.
             other => {
                 drop(other);
-                self.play_loaded(live, player, redo);
+                // Until it is loaded: it may have to wait.
+                live.lock().redo.extend(redo);
+                self.play_loaded(live, player);
             }
         }
     }
 
-    fn play_loaded(self: &Arc<Self>, live: Arc<Live>, player: u64, redo: Vec<(Seq, u32)>) {
+    fn play_loaded(self: &Arc<Self>, live: Arc<Live>, player: u64) {
         match self.load(&live, player) {
             Ok(Loaded::Ready(mut body)) => {
+                let redo = std::mem::take(&mut live.lock().redo);
                 self.redo(&live, &mut body, redo);
                 self.resume(&live, &mut body);
                 self.play_body(live, body);
@@ -95,6 +99,8 @@ impl Inner {
             }
             Ok(Loaded::Missing) => self.forget(live.no),
             Ok(Loaded::Stuck(reason)) => self.park(live, reason),
+            Ok(Loaded::Quarantined(row)) => self.hold(&live, &row),
+            Ok(Loaded::Waits) => self.drained(),
             Err(error) => self.retry_later(live, Vec::new(), &error),
         }
     }
@@ -239,13 +245,21 @@ impl Inner {
 
     /// A closed run answers, and leaves memory again.
     pub(crate) fn answer_closed(self: &Arc<Self>, live: &Arc<Live>, player: u64, row: &dacapo_store::RunRow) {
+        let is_asked = !live.lock().asks.is_empty();
+        if is_asked && !is_quarantined(row) && !self.admit(live, row.strikes) {
+            return self.drained();
+        }
         let mut state = live.lock();
         let asks = std::mem::take(&mut state.asks);
         let late = std::mem::take(&mut state.inbox);
         drop(state);
         self.forget_late(live.no, late.into_iter().collect());
         if !asks.is_empty() {
-            let body = match self.replay(live, player, row) {
+            let replayed = match is_quarantined(row) {
+                true => Ok(Replayed::Stuck(words_on_run(row))),
+                false => self.replay(live, player, row),
+            };
+            let body = match replayed {
                 Ok(Replayed::Ready(body)) => Ok(body),
                 Ok(Replayed::Stuck(reason)) => Err(EngineError::Stuck(reason)),
                 Ok(Replayed::Lost) => Err(EngineError::Stuck(TOO_LONG.to_owned())),
@@ -301,7 +315,9 @@ impl Inner {
         query: Query,
     ) -> Result<dacapo_core::Payload, EngineError> {
         let about = body.about.clone();
-        match self.activate(live, body.player, &about, &mut body.run, Activation::Query(vec![query])) {
+        let answered = self.activate(live, body.player, &about, &mut body.run, Activation::Query(vec![query]));
+        self.has_answered(live.no);
+        match answered {
             Some(Completion::Query(mut answers)) => match answers.pop() {
                 Some(Answer { result: Ok(payload), .. }) => Ok(payload),
                 Some(Answer { result: Err(failure), .. }) => Err(EngineError::QueryFailed(Box::new(failure))),

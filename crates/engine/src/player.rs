@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use dacapo_core::{Activation, Completion, Run};
+use dacapo_store::Doing;
 use dacapo_worker::{Deadlock, Entity, StuckTurn, TerminationId, WatchedTurn, Worker};
 
 use crate::inner::{Inner, lock};
@@ -52,8 +53,12 @@ impl Inner {
         activation: Activation,
     ) -> Option<Completion> {
         let watching = self.watch_player(live, player, about, run);
+        let noted = self.note(match activation {
+            Activation::Query(_) => Doing::Answer(live.no),
+            _ => Doing::Run(live.no),
+        });
         let completion = self.play_one(about, run, activation);
-        drop(watching);
+        drop((noted, watching));
         live.has_player(player).then_some(completion)
     }
 

@@ -1,23 +1,26 @@
-//! Quarantine: an activity that kills its process (an abort, a stack overflow, no memory left) must not do so for ever.
+//! Quarantine: code that kills its process (an abort, a stack overflow, no memory left) must not do so for ever.
 //!
-//! What is under way is noted beside the store, without a commit ([`dacapo_store::Running`]). The next process finds what its
-//! predecessor was doing when it died, and gives each of those tasks a strike. Most of them merely ran beside the one that
-//! did it: of all that have strikes one is tried at a time (`Desk`), and an attempt that ends in any way clears its
-//! task. What has [`MOST_STRIKES`] is not tried any more, and says so, until somebody releases it.
+//! What is under way is noted beside the store, without a commit ([`dacapo_store::Running`]): attempts of activities, and code
+//! of runs, which is turns, answers and local work. The next process finds what its predecessor was doing when it died, and
+//! gives each of those tasks and runs a strike, before it does anything else. Most of them merely ran beside the one that did
+//! it: of all tasks that have strikes one is tried at a time (`Desk`), of all runs one is played at a time (`Trials`); an
+//! attempt that ends in any way clears its task, and a committed turn its run. What has [`MOST_STRIKES`] is not tried or
+//! played any more, and says so, until somebody releases it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
-use dacapo_store::{AttemptWrite, Doing, StoreError, TaskNo, TaskRow, Write};
+use dacapo_store::{Doing, RunNo, RunRow, Slot, Store, StoreError, Strikes, Stuck, Write};
 use dacapo_worker::Grip;
 
 use crate::attempts::attempt_write;
 use crate::desk::Task;
 use crate::inner::Inner;
 use crate::loud;
+use crate::start::start_no;
 use crate::{Engine, EngineError, RunId};
 
-/// A task whose process died so often while it was tried is tried no more.
+/// What was under way at so many deaths of its process is tried or played no more.
 pub(crate) const MOST_STRIKES: u32 = 3;
 
 pub(crate) fn words_on_quarantine(task: &Task) -> String {
@@ -29,13 +32,33 @@ pub(crate) fn words_on_quarantine(task: &Task) -> String {
     )
 }
 
+/// Whether a run is not played any more.
+pub(crate) const fn is_quarantined(row: &RunRow) -> bool {
+    row.strikes >= MOST_STRIKES
+}
+
+pub(crate) fn words_on_run(row: &RunRow) -> String {
+    let or_else = if row.status.is_open() { "; or reset it, or terminate it" } else { "" };
+    format!(
+        "the run of workflow {:?} is quarantined: the process died {} times while its code was played (a turn, an answer or \
+         local work), so it is not played any more. See how the process died, mend the workflow, and release the run \
+         (`Handle::release`){or_else}",
+        row.workflow, row.strikes
+    )
+}
+
 impl Engine {
-    /// Has the quarantined activities of a run tried again, as if they had never killed a process. It is durable when this
-    /// answers.
+    /// Has a quarantined run played again, and its quarantined activities tried again, as if they had never killed a process.
+    /// It is durable when this answers.
     pub async fn release(&self, of: &RunId) -> Result<(), EngineError> {
-        let row = self.open_row(of)?;
+        let row = self.row(of)?;
+        let was_held = is_quarantined(&row);
+        if !was_held {
+            self.open_row(of)?;
+        }
+        // Both are durable before either begins.
         let released = self.inner.desk().release(row.no);
-        if released.is_empty() {
+        if !was_held && released.is_empty() {
             let words = format!("nothing of the run of workflow id {:?} is quarantined", row.workflow_id);
             return Err(EngineError::BadInput(words));
         }
@@ -43,52 +66,107 @@ impl Engine {
             let now = self.inner.host.now();
             self.inner.write(Write::Attempt(Box::new(attempt_write(task, now)))).await?;
         }
-        self.inner.write(Write::Park { run: row.no, epoch: row.epoch, stuck: None }).await?;
+        let strikes = if was_held { 0 } else { row.strikes };
+        self.inner.write(Write::Strike(vec![Strikes::Run { run: row.no, strikes, stuck: None }])).await?;
+        if was_held && row.status.is_open() {
+            self.inner.let_go(row.no);
+        }
         self.inner.mark_held(row.no);
         self.inner.dispatch();
         Ok(())
     }
 }
 
+/// Something that is noted as under way, until this is dropped.
+pub(crate) struct Noted {
+    store: Arc<dyn Store>,
+    slot: Slot,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.store.ended(self.slot);
+    }
+}
+
 impl Inner {
-    /// The tasks that were tried when the process before this one died.
-    pub(crate) fn left(&self) -> BTreeSet<TaskNo> {
-        let tasks = self.store.left().into_iter().filter_map(|doing| match doing {
-            Doing::Attempt(task) => Some(task),
-            _ => None,
-        });
-        tasks.collect()
+    /// Notes that this is under way.
+    pub(crate) fn note(&self, doing: Doing) -> Option<Noted> {
+        let slot = self.store.began(doing)?;
+        Some(Noted { store: self.store.clone(), slot })
     }
 
-    /// Has it noted that an attempt is under way, until nothing of its code runs.
-    pub(crate) fn note_running(&self, task: TaskNo, grip: &Grip) {
-        if let Some(slot) = self.store.began(Doing::Attempt(task)) {
-            let store = self.store.clone();
-            grip.on_end(move || store.ended(slot));
+    /// Notes that an attempt is under way, until nothing of its code runs.
+    pub(crate) fn note_running(&self, doing: Doing, grip: &Grip) {
+        if let Some(noted) = self.note(doing) {
+            grip.on_end(move || drop(noted));
         }
     }
 
-    /// Takes over a task that was tried when the process before this one died.
-    pub(crate) fn adopt_struck(self: &Arc<Self>, row: &mut TaskRow) -> Result<(), StoreError> {
-        row.strikes += 1;
-        let write = AttemptWrite {
-            task: row.no,
-            attempt: row.attempt,
-            ready: row.ready,
-            holder: row.holder,
-            strikes: row.strikes,
-            outside: row.outside,
-            failure: row.failure.clone(),
-            details: row.details.clone(),
+    /// Holds it against whatever was under way when the process before this one died. That is durable when this returns, and
+    /// nothing was tried or played yet; only then is the note forgotten, so that a process which dies meanwhile leaves it to
+    /// the next. False if the store does not answer any more.
+    pub(crate) fn strike(self: &Arc<Self>) -> Result<bool, StoreError> {
+        let left: BTreeSet<Doing> = self.store.left().into_iter().collect();
+        let (mut strikes, mut quarantined, mut starts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut runs, mut answering) = (BTreeSet::new(), BTreeSet::new());
+        for doing in left {
+            match doing {
+                Doing::Attempt(task) => {
+                    let row = self.store.task(task)?;
+                    strikes.extend(row.map(|row| Strikes::Task { task, strikes: row.strikes + 1 }));
+                }
+                Doing::Run(run) => _ = runs.insert(run),
+                Doing::Answer(run) => _ = (runs.insert(run), answering.insert(run)),
+                Doing::Start(start) => _ = starts.insert(start),
+                _ => {}
+            }
+        }
+        for run in runs {
+            let Some(mut row) = self.store.run(run)? else { continue };
+            row.strikes += 1;
+            strikes.push(self.strike_run(&row));
+            quarantined.extend(Some(row).filter(is_quarantined));
+        }
+        if !strikes.is_empty() && !self.write_now(Write::Strike(strikes))? {
+            return Ok(false);
+        }
+        self.store.forget_left();
+        for row in quarantined.iter().filter(|row| row.status.is_open()) {
+            loud::about_run(&row.workflow_id, &row.run_id, &words_on_run(row));
+        }
+        let mut suspects: BTreeSet<_> = self.store.struck()?.into_iter().collect();
+        for (_, run) in &suspects {
+            // Whoever starts it again, with the same request, must not have its first turn played beside it.
+            starts.extend(self.store.run(*run)?.map(|row| start_no(&row.workflow_id)));
+        }
+        suspects.retain(|(strikes, _)| *strikes < MOST_STRIKES);
+        self.trials().expect(suspects, starts, answering);
+        Ok(true)
+    }
+
+    fn strike_run(&self, row: &RunRow) -> Strikes {
+        let now = self.host.now();
+        let stuck = match is_quarantined(row) {
+            true => Some(Stuck { reason: words_on_run(row), since: now, attempts: 1, retry: now }),
+            false => row.stuck.clone(),
         };
-        // Before it is tried again: nothing else is written while a store is taken over, so this is done at once.
-        self.submit(Write::Attempt(Box::new(write)), |_, _| {});
-        self.adopt(row)?;
-        let quarantined = self.desk().get(row.run, row.seq).filter(|_| row.strikes >= MOST_STRIKES).cloned();
-        if let Some(task) = quarantined {
-            let reason = words_on_quarantine(&task);
+        Strikes::Run { run: row.no, strikes: row.strikes, stuck }
+    }
+
+    /// Writes this, and waits for it. False if the store does not answer.
+    fn write_now(self: &Arc<Self>, write: Write) -> Result<bool, StoreError> {
+        let (tell, told) = mpsc::channel();
+        self.submit(write, move |_, result| drop(tell.send(result)));
+        told.recv().map_or(Ok(false), |answer| answer.map(|_| true))
+    }
+
+    /// An activity is not tried any more. The run says so; it is said loud once.
+    pub(crate) fn say_quarantined(self: &Arc<Self>, run: RunNo, task: &Task) -> Result<(), StoreError> {
+        if self.store.run(run)?.is_some_and(|row| row.stuck.is_none()) {
+            let reason = words_on_quarantine(task);
             loud::about_run(&task.about.workflow_id, &task.about.run_id, &reason);
-            self.mark_waiting(row.run, &task, reason);
+            self.mark_waiting(run, task, reason);
         }
         Ok(())
     }

@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 
 use dacapo_core::Name;
-use dacapo_store::{RunFilter, RunNo, RunRow, Status, StoreError};
+use dacapo_store::{Doing, RunFilter, RunNo, RunRow, Status, StoreError};
 use dacapo_worker::{Deadlock, DeadlockWatch};
 
 use crate::load::{Replayed, replay};
 use crate::look::Reader;
+use crate::quarantine::{is_quarantined, words_on_run};
 use crate::{Engine, EngineError, Options, traces};
 
 /// A run that the code at hand cannot play.
@@ -135,6 +136,10 @@ impl Player {
 impl Stage {
     /// Why the run cannot be played, if it cannot.
     fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Verdict)>) -> Result<Option<String>, StoreError> {
+        if is_quarantined(row) {
+            return Ok(Some(words_on_run(row)));
+        }
+        let noted = self.reader.store().began(Doing::Run(row.no));
         let limit = self.options.queues.get(&row.queue).map(|queue| queue.workflow_deadlock_timeout);
         let limit = limit.filter(|limit| !limit.is_zero());
         let replayed = replay(self.reader.store(), &self.options, 0, row, &mut |about, run, turn| {
@@ -142,8 +147,11 @@ impl Stage {
             let give_up = move |deadlock: Deadlock| drop(tell.send((no, Verdict::Deadlock(deadlock.reason))));
             let _watched = limit.map(|limit| self.watch.begin(run.watch(), limit, Box::new(give_up)));
             Some(traces::play(about, run, turn))
-        })?;
-        Ok(match replayed {
+        });
+        if let Some(slot) = noted {
+            self.reader.store().ended(slot);
+        }
+        Ok(match replayed? {
             Replayed::Stuck(reason) => Some(reason),
             Replayed::Ready(_) | Replayed::Lost => None,
         })

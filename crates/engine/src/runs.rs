@@ -94,7 +94,7 @@ impl Runs {
         let oldest: Vec<RunNo> = self.by_age.values().take(LOOKED_AT).copied().collect();
         let at_rest = |live: &Arc<Live>| {
             let mut state = live.lock();
-            let at_rest = state.stage == Stage::Idle && !state.has_work() && holds_nothing(&state);
+            let at_rest = state.stage == Stage::Idle && !state.has_work() && may_leave(&state);
             state.gone |= at_rest;
             at_rest
         };
@@ -115,6 +115,11 @@ impl Runs {
     pub(crate) fn len(&self) -> usize {
         self.map.len()
     }
+}
+
+/// One that is on trial is waited for by the next.
+pub(crate) fn may_leave(state: &LiveState) -> bool {
+    holds_nothing(state) && state.on_trial.is_none()
 }
 
 pub(crate) fn holds_nothing(state: &LiveState) -> bool {

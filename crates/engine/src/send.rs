@@ -15,6 +15,7 @@ use crate::archive::next_run;
 use crate::desk::Task;
 use crate::inner::{Inner, outcome_of};
 use crate::live::Ask;
+use crate::quarantine::{is_quarantined, words_on_run};
 use crate::start::check_name;
 use crate::translate::encode;
 use crate::waits::{UpdateStage, WaitFor};
@@ -66,6 +67,9 @@ impl Engine {
                 && let Some(stage) = self.known_stage(posted.run, &id, wait)?
             {
                 return stage;
+            }
+            if is_quarantined(&row) {
+                return Err(EngineError::UpdateWaits(words_on_run(&row)));
             }
             return answered.await.unwrap_or(Err(EngineError::ShutDown));
         }

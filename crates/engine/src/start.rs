@@ -7,7 +7,8 @@ use dacapo_core::{
     Start, Terms, Timestamp, Turn, TurnRecord,
 };
 use dacapo_store::{
-    Conflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten, Write, Written,
+    Conflict, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, Strikes, TimerRow, TurnOf, TurnWritten,
+    Write, Written,
 };
 use dacapo_worker::Deadlock;
 use std::collections::BTreeMap;
@@ -181,7 +182,11 @@ impl Inner {
         }
         let now = self.host.now();
         if start.started > now || !self.serves(&start.queue) {
-            return self.start_alone(new, None, answer);
+            return self.start_alone(new, Alone::Later, answer);
+        }
+        let is_suspect = self.trials().suspects(start_no(&new.workflow_id));
+        if is_suspect {
+            return self.start_alone(new, Alone::Struck, answer);
         }
         // Whoever comes first answers: the turn, or the watch that gives up on it.
         let answer = Arc::new(Mutex::new(Some(answer)));
@@ -190,7 +195,7 @@ impl Inner {
         match turn {
             Ok((body, plan)) => self.start_with_turn(new, body, plan, answer),
             // It is started all the same: it is open, and says why it does not go on.
-            Err(reason) => self.start_alone(new, Some((reason, Weak::new())), answer),
+            Err(reason) => self.start_alone(new, Alone::Stuck(reason, Weak::new()), answer),
         }
     }
 
@@ -220,12 +225,13 @@ impl Inner {
         let give_up = move |this: &Arc<Self>, deadlock: Deadlock, play| {
             let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(answer) = answer {
-                this.later(move |this| this.start_alone(stuck, Some((deadlock.reason, play)), answer));
+                this.later(move |this| this.start_alone(stuck, Alone::Stuck(deadlock.reason, play), answer));
             }
         };
         let watching = self.watch_over(&about, &run, give_up);
+        let noted = self.note(Doing::Start(start_no(&new.workflow_id)));
         let played = self.play_one(&about, &mut run, Activation::Turn(turn.clone()));
-        drop(watching);
+        drop((noted, watching));
         let done = match played {
             Completion::Turn(done) => done,
             Completion::Failed(error) => return Err(error.to_string()),
@@ -269,6 +275,7 @@ impl Inner {
                 let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                 let follow = Follow {
                     after,
+                    strikes: 0,
                     timers: timers.iter().chain(&turn_timers).map(row).collect(),
                     ended_timers: ended.iter().map(row).collect(),
                 };
@@ -279,7 +286,7 @@ impl Inner {
             // The same start was made before, or is to be: it is the store that says which run stands for it.
             Err(StoreError::Refused(Refused::InUse { conflict: Conflict::UseExisting, .. })) => {
                 drop(body);
-                this.later(move |this| this.start_alone(fallback, None, answer));
+                this.later(move |this| this.start_alone(fallback, Alone::Later, answer));
             }
             Err(error) => {
                 drop(body);
@@ -327,19 +334,23 @@ impl Inner {
         }
     }
 
-    /// Starts a run whose first turn comes later, or could not be played.
-    fn start_alone(self: &Arc<Self>, new: NewRun, stuck: Option<(String, Weak<Mutex<Play>>)>, answer: Answer) {
-        let workflow_id = new.workflow_id.clone();
+    /// Starts a run without its first turn.
+    fn start_alone(self: &Arc<Self>, new: NewRun, why: Alone, answer: Answer) {
+        let (workflow_id, start) = (new.workflow_id.clone(), start_no(&new.workflow_id));
         self.submit(Write::Start(Box::new(new)), move |this, result| match result {
             Ok(Written::Started { run: started, effects }) => {
                 this.effects(&effects);
                 let StartedRun { run, run_id, fresh, .. } = started.clone();
                 let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh }));
-                if fresh && stuck.is_none() {
-                    this.started(&started);
-                }
-                if let (true, Some((reason, play))) = (fresh, stuck) {
-                    this.later(move |this| {
+                match why {
+                    _ if !fresh => {}
+                    Alone::Later => this.started(&started),
+                    Alone::Struck => {
+                        this.trials().has_started(start);
+                        let strike = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);
+                        this.write_later(move |_| Some(strike), move |this, _| this.started(&started));
+                    }
+                    Alone::Stuck(reason, play) => this.later(move |this| {
                         let (live, is_ours, _) = this.claim(run);
                         let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
                         this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
@@ -347,13 +358,29 @@ impl Inner {
                             live.lock().lost_player = play;
                             this.park(live, reason);
                         }
-                    });
+                    }),
                 }
             }
             Ok(other) => unreachable!("a start was answered with {other:?}"),
             Err(error) => drop(answer.send(Err(error.into()))),
         });
     }
+}
+
+/// Why a run is started without its first turn.
+enum Alone {
+    /// That comes later.
+    Later,
+    /// It may kill the process: it was under way when the last one died, before anybody knew of the run. Now the run is known
+    /// first, with that held against it, and then played as any other; or it is there already.
+    Struck,
+    /// It could not be played: why, and who may still be at it.
+    Stuck(String, Weak<Mutex<Play>>),
+}
+
+/// The number by which it is noted that the first turn of a run is played.
+pub(crate) fn start_no(workflow_id: &str) -> u64 {
+    seed_of(workflow_id)
 }
 
 /// Names are for people and for indexes: neither empty nor endless, and printable.

@@ -25,6 +25,8 @@ pub(crate) enum Due {
     Begin(RunNo),
     /// A run that could not be played is tried again.
     Retry(RunNo),
+    /// A run that is on trial has been played for so long that it killed nobody.
+    Acquit(RunNo),
     /// Turns that were held back are committed.
     Flush(RunNo),
     /// Attempts of a queue are asked to stop, because the engine shuts down.

@@ -77,6 +77,7 @@ impl Scene<'_> {
             epoch: self.about.epoch,
             turn: record.number,
             at: record.now,
+            strikes: 0,
             record: bytes,
             tasks: Vec::new(),
             ended_tasks: Vec::new(),

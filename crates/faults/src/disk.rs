@@ -71,6 +71,9 @@ pub struct Counts {
     pub bytes: u64,
 }
 
+/// So much reaches a disk together: of a larger write a part may.
+const SECTOR: usize = 4096;
+
 /// All disks of the process.
 static DISKS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
@@ -250,8 +253,15 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) fn write(&self, path: &Path, at: usize, bytes: &[u8]) -> Result<(), Refusal> {
-        self.change(path, Change::Write { at, bytes: bytes.to_vec() })
+    /// Writes as much as it can, sector by sector, each of which is a change of its own. Says how much, if that is not all.
+    pub(crate) fn write(&self, path: &Path, at: usize, bytes: &[u8]) -> Result<(), (usize, Refusal)> {
+        let mut done = 0;
+        for sector in bytes.chunks(SECTOR) {
+            let change = Change::Write { at: at + done, bytes: sector.to_vec() };
+            self.change(path, change).map_err(|refusal| (done, refusal))?;
+            done += sector.len();
+        }
+        Ok(())
     }
 
     pub(crate) fn truncate(&self, path: &Path, size: usize) -> Result<(), Refusal> {

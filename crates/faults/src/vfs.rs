@@ -200,10 +200,15 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, am
     // SAFETY: an open file, and so many bytes from there on.
     let (handle, bytes) =
         unsafe { (handle(file), std::slice::from_raw_parts(from.cast::<u8>(), amount.max(0) as usize)) };
-    match ask(handle, ffi::SQLITE_IOERR_WRITE, |disk, path| disk.write(path, at as usize, bytes)) {
-        Ok(()) => pass_on!(file, xWrite, from, amount, at),
-        Err(told) => told,
-    }
+    let mut written = amount;
+    let told = ask(handle, ffi::SQLITE_IOERR_WRITE, |disk, path| {
+        disk.write(path, at as usize, bytes).map_err(|(done, refusal)| {
+            written = done as c_int;
+            refusal
+        })
+    });
+    let passed = pass_on!(file, xWrite, from, written, at);
+    told.map_or_else(|told| told, |()| passed)
 }
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {

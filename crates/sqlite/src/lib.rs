@@ -15,7 +15,7 @@ mod trouble;
 mod tuning;
 mod upkeep;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
@@ -42,7 +42,7 @@ pub struct SqliteStore {
     /// Held for as long as this process serves the file.
     lease: Mutex<Option<Lease>>,
     /// None when the file is open for reading only, or when nothing can be noted.
-    running: Option<RunningFile>,
+    running: Option<Arc<RunningFile>>,
 }
 
 impl SqliteStore {

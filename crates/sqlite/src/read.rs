@@ -19,6 +19,8 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 const TASK: &str =
     "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details, outside";
+/// Of closed runs that something is held against there are few, but of open runs there are very many.
+const STRUCK: &str = "SELECT strikes, no FROM runs WHERE strikes > 0 AND +status = 0 ORDER BY strikes, no";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
 const ASKED: &str = "SELECT run FROM mail WHERE chain = ? AND key = ? ORDER BY run";
 const MAIL: &str = "no, run, key, sent, job, taken, outcome";
@@ -122,6 +124,13 @@ impl Runs for SqliteStore {
         })?;
         let mail = self.rows(&format!("SELECT {MAIL} FROM mail WHERE run = ? ORDER BY no"), no, mail_row)?;
         Ok(Belongings { request: requests.into_iter().flatten().next(), attributes, mail })
+    }
+
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
+        self.rows(STRUCK, &[], |row| {
+            let read = || Ok((row.get(0)?, RunNo(row.get(1)?)));
+            read().map_err(trouble)
+        })
     }
 
     fn closed_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
@@ -229,6 +238,11 @@ impl Tasks for SqliteStore {
         self.rows(&sql, &values, task_row)
     }
 
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        let sql = format!("SELECT {TASK} FROM tasks WHERE no = ?");
+        Ok(self.rows(&sql, &[no.0.into()], task_row)?.pop())
+    }
+
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
         self.rows(&format!("SELECT {TASK} FROM tasks WHERE run = ? ORDER BY no"), &[run.0.into()], task_row)
     }
@@ -302,6 +316,14 @@ mod tests {
         let sql = format!("EXPLAIN QUERY PLAN {ASKED}");
         let plan: String = connection.query_row(&sql, ["run-1", "update:1"], |row| row.get(3)).unwrap();
         assert_eq!(plan, "SEARCH mail USING INDEX mail_chain (chain=? AND key=?)");
+    }
+
+    #[test]
+    fn runs_against_which_something_is_held_are_found_without_looking_at_others() {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::schema::prepare(&connection).unwrap();
+        let plan: String = connection.query_row(&format!("EXPLAIN QUERY PLAN {STRUCK}"), [], |row| row.get(3)).unwrap();
+        assert_eq!(plan, "SEARCH runs USING INDEX runs_struck (strikes>?)");
     }
 
     #[test]

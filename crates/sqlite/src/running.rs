@@ -1,13 +1,17 @@
 //! The note of what is under way: a file beside the database, of slots that are written in place. The system keeps what was
 //! written when the process dies, which is all that is asked of it; nothing is ever flushed.
+//!
+//! When the file was changed last is when its process was last known to live. While something is under way and nothing is
+//! written, a small thread sees to that, so that the next process can tell what had just begun from what had run for long.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, SystemTime};
 
-use dacapo_store::{Doing, Running, Slot, TaskNo};
+use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo};
 
 use crate::SqliteStore;
 
@@ -16,9 +20,14 @@ const SLOTS: usize = 1024;
 /// A kind with the second at which it began, and a number.
 const SIZE: usize = 16;
 const ATTEMPT: u8 = 1;
-/// What began so many seconds before the next process opens the file is not to be blamed: what kills a process does so
-/// soon, and a process that is killed from outside takes along what has run for long.
+const RUN: u8 = 2;
+const START: u8 = 3;
+const ANSWER: u8 = 4;
+/// What began so many seconds before the process died is not to be blamed: what kills a process does so soon, and a process
+/// that is killed from outside takes along what has run for long.
 const SUSPECT_FOR: u64 = 60;
+/// How often a process that has something under way says that it lives.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 
 pub(crate) struct RunningFile {
     path: PathBuf,
@@ -28,25 +37,45 @@ pub(crate) struct RunningFile {
 
 struct State {
     left: Vec<Doing>,
+    /// The first slots are those that the last process left; they are free when they are forgotten.
+    left_slots: usize,
     free: Vec<usize>,
     /// How many slots were ever used.
     used: usize,
+    /// Who gives signs of life, while there is something under way.
+    watcher: Option<Thread>,
+    is_closed: bool,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.used - self.left_slots == self.free.len()
+    }
 }
 
 impl RunningFile {
     /// The note beside this file, with what the last process left in it. None if there can be none.
-    pub(crate) fn open(database: &str) -> Option<Self> {
+    pub(crate) fn open(database: &str) -> Option<Arc<Self>> {
         let real = std::fs::canonicalize(database).ok()?;
         let mut path = real.into_os_string();
         path.push("-running");
         let path = PathBuf::from(path);
         let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).ok()?;
+        let last_seen = seconds(file.metadata().ok()?.modified().ok()?);
         let mut bytes = Vec::new();
         Read::by_ref(&mut file).take((SLOTS * SIZE) as u64).read_to_end(&mut bytes).ok()?;
-        file.set_len(0).ok()?;
-        let now = seconds();
-        let left = bytes.as_chunks::<SIZE>().0.iter().filter_map(|bytes| read(bytes, now)).collect();
-        Some(Self { path, file, state: Mutex::new(State { left, free: Vec::new(), used: 0 }) })
+        let (slots, _) = bytes.as_chunks::<SIZE>();
+        let left = slots.iter().filter_map(|bytes| read(bytes, last_seen)).collect();
+        // What comes now is noted behind what was left: nothing of that is lost before it is forgotten.
+        let state = State {
+            left,
+            left_slots: slots.len(),
+            free: Vec::new(),
+            used: slots.len(),
+            watcher: None,
+            is_closed: false,
+        };
+        Some(Arc::new(Self { path, file, state: Mutex::new(state) }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -55,10 +84,17 @@ impl RunningFile {
 
     /// Whatever runs on was asked to stop, and is not to be blamed for what happens now.
     pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let watcher = state.watcher.take();
+        drop(state);
+        if let Some(watcher) = watcher {
+            watcher.unpark();
+        }
         let _ = std::fs::remove_file(&self.path);
     }
 
-    fn begin(&self, doing: Doing) -> Option<Slot> {
+    fn begin(self: &Arc<Self>, doing: Doing) -> Option<Slot> {
         let mut state = self.lock();
         let slot = match state.free.pop() {
             Some(slot) => slot,
@@ -68,8 +104,11 @@ impl RunningFile {
             }
             None => return None,
         };
+        if state.watcher.is_none() && !state.is_closed {
+            state.watcher = self.give_signs_of_life();
+        }
         drop(state);
-        write_at(&self.file, &bytes_of(doing), (slot * SIZE) as u64);
+        write_at(&self.file, &bytes_of(doing, seconds(SystemTime::now())), (slot * SIZE) as u64);
         Some(Slot(slot))
     }
 
@@ -77,34 +116,87 @@ impl RunningFile {
         write_at(&self.file, &[0; SIZE], (slot.0 * SIZE) as u64);
         self.lock().free.push(slot.0);
     }
+
+    fn forget_left(&self) {
+        let mut state = self.lock();
+        state.left.clear();
+        let slots = std::mem::take(&mut state.left_slots);
+        if slots > 0 {
+            write_at(&self.file, &vec![0; slots * SIZE], 0);
+            state.free.extend(0..slots);
+        }
+    }
+
+    /// Starts the thread that gives signs of life. Without one, long work has no alibi.
+    fn give_signs_of_life(self: &Arc<Self>) -> Option<Thread> {
+        let file = Arc::downgrade(self);
+        // It sleeps first: most of what begins is over in no time, and must not cost a thread each.
+        let watch = move || {
+            loop {
+                std::thread::park_timeout(SIGN_OF_LIFE);
+                if !file.upgrade().is_some_and(|file| file.live_on()) {
+                    return;
+                }
+            }
+        };
+        let started = std::thread::Builder::new().name("dacapo-running".to_owned()).spawn(watch);
+        started.ok().map(|thread| thread.thread().clone())
+    }
+
+    /// Notes that the process lives, and says whether that is worth noting again. A process that does nothing has no thread
+    /// for this, and the next thing that begins starts one.
+    fn live_on(&self) -> bool {
+        let mut state = self.lock();
+        if state.is_closed || state.is_idle() {
+            state.watcher = None;
+            return false;
+        }
+        drop(state);
+        let _ = self.file.set_modified(SystemTime::now());
+        true
+    }
 }
 
-fn bytes_of(doing: Doing) -> [u8; SIZE] {
+impl Drop for RunningFile {
+    fn drop(&mut self) {
+        if let Some(watcher) = self.lock().watcher.take() {
+            watcher.unpark();
+        }
+    }
+}
+
+fn bytes_of(doing: Doing, began: u64) -> [u8; SIZE] {
     let (kind, number) = match doing {
         Doing::Attempt(task) => (ATTEMPT, task.0),
+        Doing::Run(run) => (RUN, run.0),
+        Doing::Answer(run) => (ANSWER, run.0),
+        Doing::Start(start) => (START, start.cast_signed()),
         // A note that nobody reads.
         _ => (0, 0),
     };
     let mut bytes = [0; SIZE];
-    bytes[..8].copy_from_slice(&(seconds() << 8 | u64::from(kind)).to_be_bytes());
+    bytes[..8].copy_from_slice(&(began << 8 | u64::from(kind)).to_be_bytes());
     bytes[8..].copy_from_slice(&number.to_be_bytes());
     bytes
 }
 
-fn read(bytes: &[u8; SIZE], now: u64) -> Option<Doing> {
+/// What a slot says, if it is to be blamed for the death of a process that was last seen alive then.
+fn read(bytes: &[u8; SIZE], last_seen: u64) -> Option<Doing> {
     let (head, number) = bytes.split_first_chunk::<8>()?;
-    let head = u64::from_be_bytes(*head);
+    let (head, number) = (u64::from_be_bytes(*head), i64::from_be_bytes(*number.first_chunk()?));
     let (began, kind) = (head >> 8, head as u8);
-    match kind {
-        ATTEMPT if now.saturating_sub(began) <= SUSPECT_FOR => {
-            Some(Doing::Attempt(TaskNo(i64::from_be_bytes(*number.first_chunk()?))))
-        }
-        _ => None,
-    }
+    let doing = match kind {
+        ATTEMPT => Doing::Attempt(TaskNo(number)),
+        RUN => Doing::Run(RunNo(number)),
+        ANSWER => Doing::Answer(RunNo(number)),
+        START => Doing::Start(number.cast_unsigned()),
+        _ => return None,
+    };
+    (last_seen.saturating_sub(began) <= SUSPECT_FOR).then_some(doing)
 }
 
-fn seconds() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+fn seconds(moment: SystemTime) -> u64 {
+    moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// A note that cannot be made is left out.
@@ -128,7 +220,13 @@ impl Running for SqliteStore {
     }
 
     fn left(&self) -> Vec<Doing> {
-        self.running.as_ref().map(|running| std::mem::take(&mut running.lock().left)).unwrap_or_default()
+        self.running.as_ref().map(|running| running.lock().left.clone()).unwrap_or_default()
+    }
+
+    fn forget_left(&self) {
+        if let Some(running) = &self.running {
+            running.forget_left();
+        }
     }
 }
 
@@ -138,23 +236,18 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_has_run_for_long_is_not_to_be_blamed() {
-        let doing = Doing::Attempt(TaskNo(7));
-        let (bytes, now) = (bytes_of(doing), seconds());
-        assert_eq!(read(&bytes, now + 10), Some(doing));
-        assert_eq!(read(&bytes, now + 1_000), None);
-        assert_eq!(read(&[0; SIZE], now), None);
-    }
-
     fn open(folder: &Path) -> SqliteStore {
         SqliteStore::open(folder.join("x.db").to_str().unwrap()).unwrap()
     }
 
+    fn note(folder: &Path) -> PathBuf {
+        folder.join("x.db-running")
+    }
+
     #[test]
-    fn what_was_under_way_when_a_process_died_is_told_to_the_next_one_once() {
+    fn what_was_under_way_when_a_process_died_is_told_until_it_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let [a, b, c] = [1, 2, 3].map(|no| Doing::Attempt(TaskNo(no)));
+        let [a, b, c] = [Doing::Answer(RunNo(1)), Doing::Run(RunNo(2)), Doing::Start(u64::MAX)];
         let store = open(folder.path());
         assert_eq!(store.left(), []);
         let first = store.began(a).unwrap();
@@ -163,17 +256,75 @@ mod tests {
         assert_eq!(store.began(c), Some(first), "a slot is used again");
         // As a process that dies does: nothing is closed.
         drop(store);
+        // This one dies before anything follows from the note, with something of its own under way.
         let store = open(folder.path());
         assert_eq!(store.left(), [c, b]);
-        assert_eq!(store.left(), [], "it is told once");
+        store.began(a).unwrap();
         drop(store);
         let store = open(folder.path());
+        assert_eq!(store.left(), [c, b, a], "nothing is lost");
+        store.forget_left();
         assert_eq!(store.left(), []);
-        store.began(a);
+        assert_eq!(store.began(b), Some(Slot(2)), "what was left makes room");
+        drop(store);
+        let store = open(folder.path());
+        assert_eq!(store.left(), [b]);
         dacapo_store::Writes::close(&store).unwrap();
-        assert!(!folder.path().join("x.db-running").exists(), "a store that is closed leaves nothing");
+        assert!(!note(folder.path()).exists(), "a store that is closed leaves nothing");
         drop(store);
         assert_eq!(open(folder.path()).left(), []);
+    }
+
+    /// The next process may come much later: what counts is when the last one was seen alive.
+    #[test]
+    fn what_began_long_before_the_death_is_not_to_be_blamed_whenever_the_next_process_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()));
+        let began = 1_000_000;
+        let [a, b] = [1, 2].map(|no| Doing::Attempt(TaskNo(no)));
+        for (last_seen, blamed) in [(began + 20, vec![a, b]), (began + 60, vec![a, b]), (began + 80, vec![b])] {
+            std::fs::write(note(folder.path()), [bytes_of(a, began), bytes_of(b, began + 30)].concat()).unwrap();
+            let file = OpenOptions::new().write(true).open(note(folder.path())).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(last_seen)).unwrap();
+            assert_eq!(open(folder.path()).left(), blamed, "seen alive at {last_seen}");
+        }
+    }
+
+    #[test]
+    fn a_process_gives_signs_of_life_for_as_long_as_something_is_under_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let running = store.running.clone().unwrap();
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let changed = || std::fs::metadata(note(folder.path())).unwrap().modified().unwrap();
+        assert!(!running.live_on(), "nothing is under way");
+        let slot = store.began(Doing::Run(RunNo(1))).unwrap();
+        assert!(running.lock().watcher.is_some());
+        running.file.set_modified(long_ago).unwrap();
+        assert!(running.live_on());
+        assert!(changed() > long_ago);
+        store.ended(slot);
+        running.file.set_modified(long_ago).unwrap();
+        assert!(!running.live_on());
+        assert!(running.lock().watcher.is_none(), "a process that does nothing has no thread for it");
+        assert_eq!(changed(), long_ago);
+        store.began(Doing::Run(RunNo(2))).unwrap();
+        assert!(running.lock().watcher.is_some(), "until something begins again");
+        dacapo_store::Writes::close(&store).unwrap();
+        assert!(!running.live_on(), "what runs on was asked to stop");
+    }
+
+    #[test]
+    fn the_thread_that_gives_signs_of_life_ends_with_its_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        store.began(Doing::Run(RunNo(1))).unwrap();
+        let running = Arc::downgrade(store.running.as_ref().unwrap());
+        drop(store);
+        // The thread holds it for a moment, at most.
+        while running.upgrade().is_some() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]
@@ -190,7 +341,7 @@ mod tests {
     fn a_note_that_is_damaged_blames_nobody() {
         let folder = tempfile::tempdir().unwrap();
         drop(open(folder.path()));
-        std::fs::write(folder.path().join("x.db-running"), b"something else entirely").unwrap();
+        std::fs::write(note(folder.path()), b"something else entirely").unwrap();
         assert_eq!(open(folder.path()).left(), []);
     }
 }

@@ -3,6 +3,8 @@ CREATE TABLE garbage (
     run INTEGER PRIMARY KEY
 ) STRICT;
 ALTER TABLE tasks ADD COLUMN outside INTEGER;
+ALTER TABLE runs ADD COLUMN strikes INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_struck ON runs (strikes) WHERE strikes > 0;
 ALTER TABLE mail ADD COLUMN chain TEXT;
 UPDATE mail SET chain = (SELECT first_run_id FROM runs WHERE runs.no = mail.run)
     WHERE key LIKE 'signal:%' OR key LIKE 'update:%';

@@ -1,6 +1,8 @@
 //! The tables, and how a file becomes ours. Tables grow at their end: rows have rising numbers, and nothing is clustered
 //! by the id of a run.
 
+use std::ffi::CStr;
+
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -73,15 +75,22 @@ fn recognise(connection: &Connection) -> Result<i64, StoreError> {
 
 /// Opens a connection, and changes nothing.
 pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreError> {
-    let flags = match read_only {
-        true => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-    };
-    connect_with(path, flags)
+    match read_only {
+        true => connect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, None),
+        false => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+            connect_with(path, flags, dacapo_vfs::install())
+        }
+    }
 }
 
-fn connect_with(path: &str, flags: OpenFlags) -> Result<Connection, StoreError> {
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(trouble)?;
+fn connect_with(path: &str, flags: OpenFlags, layer: Option<&CStr>) -> Result<Connection, StoreError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match layer {
+        Some(layer) => Connection::open_with_flags_and_vfs(path, flags, layer),
+        None => Connection::open_with_flags(path, flags),
+    };
+    let connection = connection.map_err(trouble)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A store that is dropped and not closed leaves the file as a process that died would: nothing is moved around then.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(trouble)?;
@@ -110,7 +119,7 @@ fn connect_at_rest(path: &str, why: &str) -> Result<Connection, StoreError> {
     }
     let name = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let connection = connect_with(&format!("file:{name}?immutable=1"), flags)?;
+    let connection = connect_with(&format!("file:{name}?immutable=1"), flags, None)?;
     check(&connection)?;
     Ok(connection)
 }

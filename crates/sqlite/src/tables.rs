@@ -20,7 +20,7 @@ pub(crate) struct Tables<'c>(pub(crate) &'c Connection, pub(crate) &'c mut Numbe
 /// The columns of a run, in the order in which [`run_row`] reads them.
 pub(crate) const RUN: &str = "no, run_id, workflow_id, workflow, queue, status, started, closed, turns, owner, epoch, pins, \
      parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
-     published, result";
+     published, result, strikes";
 
 /// What a step of a sweep may still remove.
 struct Left {
@@ -175,10 +175,10 @@ impl Rows for Tables<'_> {
         self.execute("UPDATE runs SET parent = ?, parent_seq = -1 WHERE no = ?", params![parent.0, child.0]).map(drop)
     }
 
-    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool> {
-        let sql = "UPDATE runs SET turns = ?1 + 1, stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, \
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool> {
+        let sql = "UPDATE runs SET turns = ?1 + 1, strikes = ?4, stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, \
              stuck_retry = NULL WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
-        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0])? == 1)
+        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0, strikes])? == 1)
     }
 
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool> {
@@ -206,6 +206,10 @@ impl Rows for Tables<'_> {
             run.0,
         ];
         self.execute(sql, row).map(drop)
+    }
+
+    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
+        self.execute("UPDATE runs SET strikes = ? WHERE no = ?", params![strikes, run.0]).map(drop)
     }
 
     fn delete_run(&mut self, run: RunNo) -> Result<()> {
@@ -290,6 +294,10 @@ impl Rows for Tables<'_> {
 
     fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
         self.execute("DELETE FROM tasks WHERE run = ?", [run.0]).map(drop)
+    }
+
+    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()> {
+        self.execute("UPDATE tasks SET strikes = ? WHERE no = ?", params![strikes, task.0]).map(drop)
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
@@ -393,7 +401,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
     let (started, closed) = (time(row.get(6)?), row.get::<_, Option<i64>>(7)?.map(time));
     let (turns, owner, epoch) = (row.get::<_, i64>(8)? as u64, row.get::<_, Option<i64>>(9)?, Epoch(row.get(10)?));
     let (pins, first_run_id) = (row.get(11)?, name(row, 15)?);
-    let (memo, published, result) = (row.get(20)?, row.get(21)?, row.get(22)?);
+    let (memo, published, result, strikes) = (row.get(20)?, row.get(21)?, row.get(22)?, row.get(23)?);
     Ok((|| {
         Ok(RunRow {
             no,
@@ -411,6 +419,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
             parent: parent.transpose()?,
             first_run_id,
             stuck,
+            strikes,
             memo,
             published,
             result,

@@ -351,6 +351,7 @@ fn turn_of(run: RunNo, turn: u64) -> TurnWrite {
         epoch: Default::default(),
         turn,
         at: Timestamp::default(),
+        strikes: 0,
         record: vec![1],
         tasks: Vec::new(),
         ended_tasks: Vec::new(),

@@ -70,6 +70,7 @@ fn turn(of: TurnOf, turn: u64, record: Vec<u8>) -> Write {
         epoch: Epoch::default(),
         turn,
         at: Timestamp::from_millis(turn),
+        strikes: 0,
         record,
         tasks: Vec::new(),
         ended_tasks: Vec::new(),

@@ -10,7 +10,7 @@ use crate::reset::reset;
 use crate::rows::Rows;
 use crate::{
     AttemptWrite, Closing, Conflict, Epoch, NewMail, NewRun, Parent, Posted, Refused, RunNo, RunRow, Send, StartedRun,
-    Status, StoreError, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    Status, StoreError, Strikes, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -70,6 +70,7 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             rows.set_stuck(*run, stuck.as_ref())?;
             Ok(Written::Done)
         }
+        Write::Strike(all) => all.iter().try_for_each(|strikes| strike(rows, strikes)).map(|()| Written::Done),
         Write::Close { run, status, at, failure } => {
             let row = open_run(rows, *run)?;
             let mut written = TurnWritten { run: *run, ..TurnWritten::default() };
@@ -217,7 +218,7 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
             if write.close.is_some() && rows.count_unseen(*run)? > write.taken.len() {
                 return Err(Refused::UnseenMail.into());
             }
-            if !rows.advance(*run, write.turn, write.epoch)? {
+            if !rows.advance(*run, write.turn, write.epoch, write.strikes)? {
                 return lost(rows, *run, write);
             }
             *run
@@ -478,6 +479,17 @@ pub(crate) fn release_children(
         }
     }
     Ok(())
+}
+
+fn strike(rows: &mut impl Rows, strikes: &Strikes) -> Result<()> {
+    match strikes {
+        Strikes::Task { task, strikes } => rows.strike_task(*task, *strikes),
+        Strikes::Run { run, strikes, stuck } => {
+            let Some(row) = rows.run(*run)? else { return Ok(()) };
+            rows.strike_run(*run, *strikes)?;
+            if row.status.is_open() { rows.set_stuck(*run, stuck.as_ref()) } else { Ok(()) }
+        }
+    }
 }
 
 fn note_attempt(rows: &mut impl Rows, attempt: &AttemptWrite) -> Result<Written> {

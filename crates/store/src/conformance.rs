@@ -5,6 +5,7 @@ mod import;
 mod mail;
 mod reset;
 mod retention;
+mod strikes;
 
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -15,8 +16,8 @@ use dacapo_core::{
 
 use crate::{
     AttemptWrite, Belongings, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent,
-    Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck, TaskNo, TimerKind, TimerRow,
-    TurnOf, TurnWrite, TurnWritten, Write, Written,
+    Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Strikes, Stuck, TaskNo, TaskRow,
+    TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use delete::{
@@ -36,6 +37,10 @@ pub use reset::{
     a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept, a_run_that_moved_on_is_not_reset_as_planned,
     children_of_a_run_that_is_reset_are_kept_or_released, mail_that_waits_goes_to_the_run_that_takes_its_place,
     the_same_request_resets_once,
+};
+pub use strikes::{
+    strikes_of_a_run_end_with_its_next_turn, tasks_and_runs_are_struck_together,
+    what_is_held_against_a_run_outlives_its_end,
 };
 
 pub use retention::{
@@ -80,6 +85,9 @@ macro_rules! conformance_tests {
             a_stuck_run_says_why
             what_is_left_of_a_closed_run_can_be_removed
             a_stuck_run_goes_on_with_its_next_turn
+            strikes_of_a_run_end_with_its_next_turn
+            what_is_held_against_a_run_outlives_its_end
+            tasks_and_runs_are_struck_together
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
@@ -169,6 +177,7 @@ fn turn(run: RunNo, number: u64) -> TurnWrite {
         epoch: FIRST,
         turn: number,
         at: at(10 + number),
+        strikes: 0,
         record: vec![number as u8],
         tasks: Vec::new(),
         ended_tasks: Vec::new(),
@@ -528,6 +537,7 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
     };
     write(store, Write::Attempt(Box::new(attempt.clone()))).unwrap();
     let row = store.tasks_of(run).unwrap().remove(0);
+    assert_eq!(store.task(row.no).unwrap().as_ref(), Some(&row));
     assert_eq!((row.attempt, row.ready, row.holder, row.strikes), (2, at(9), Some(NODE), 1));
     assert_eq!((row.failure, row.details), (Some(vec![4]), Some(vec![5])));
     assert_eq!(row.outside, Some(at(8)), "somebody outside completes it");
@@ -537,6 +547,7 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
     assert_eq!((row.attempt, row.outside), (3, None), "the next attempt is to be made");
     commit(store, TurnWrite { ended_tasks: vec![written.tasks[0]], ..turn(run, 1) }).unwrap();
     assert_eq!(store.tasks_of(run).unwrap().len(), 1);
+    assert_eq!(store.task(written.tasks[0]).unwrap(), None);
     let gone = AttemptWrite { task: TaskNo(written.tasks[0].0), ..attempt };
     assert_eq!(refused(write(store, Write::Attempt(Box::new(gone)))), Refused::NoSuchTask);
 }

@@ -81,6 +81,7 @@ impl Rows for Tables {
             parent: new.parent.clone(),
             first_run_id,
             stuck: None,
+            strikes: 0,
             memo: new.memo.clone(),
             published: None,
             result: None,
@@ -98,7 +99,8 @@ impl Rows for Tables {
         if let Some(request) = request {
             self.requests.insert(request.clone(), no);
         }
-        self.runs.insert(no, RunRow { no, owner: None, epoch: Epoch::default(), parent: None, ..run.clone() });
+        let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, strikes: 0, ..run.clone() };
+        self.runs.insert(no, row);
         Ok(no)
     }
 
@@ -134,12 +136,12 @@ impl Rows for Tables {
         Ok(self.runs.values().filter_map(child).collect())
     }
 
-    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool> {
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool> {
         let Some(row) = self.runs.get_mut(&run) else { return Ok(false) };
         let passes = row.status.is_open() && row.epoch == epoch && row.turns == turn;
         if passes {
             row.turns += 1;
-            row.stuck = None;
+            (row.stuck, row.strikes) = (None, strikes);
         }
         Ok(passes)
     }
@@ -210,6 +212,13 @@ impl Rows for Tables {
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()> {
         if let Some(row) = self.runs.get_mut(&run) {
             row.stuck = stuck.cloned();
+        }
+        Ok(())
+    }
+
+    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
+        if let Some(row) = self.runs.get_mut(&run) {
+            row.strikes = strikes;
         }
         Ok(())
     }
@@ -286,6 +295,13 @@ impl Rows for Tables {
 
     fn delete_tasks(&mut self, run: RunNo) -> Result<()> {
         self.tasks.retain(|_, task| task.run != run);
+        Ok(())
+    }
+
+    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()> {
+        if let Some(row) = self.tasks.get_mut(&task) {
+            row.strikes = strikes;
+        }
         Ok(())
     }
 
@@ -402,6 +418,14 @@ impl Runs for MemoryStore {
         })
     }
 
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
+        let tables = self.tables();
+        let struck = tables.runs.values().filter(|row| row.strikes > 0 && row.status.is_open());
+        let mut struck: Vec<_> = struck.map(|row| (row.strikes, row.no)).collect();
+        struck.sort();
+        Ok(struck)
+    }
+
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
         let tables = self.tables();
         let closed = tables.runs.values().filter_map(|row| Some((row.closed?, row.no)));
@@ -430,6 +454,8 @@ impl Running for MemoryStore {
     fn left(&self) -> Vec<Doing> {
         Vec::new()
     }
+
+    fn forget_left(&self) {}
 }
 
 impl Upkeep for MemoryStore {
@@ -496,6 +522,10 @@ impl Tasks for MemoryStore {
         let tables = self.tables();
         let rows = tables.tasks.values().filter(|task| task.no.0 > above && queues.contains(&task.queue));
         Ok(rows.take(limit).cloned().collect())
+    }
+
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        Ok(self.tables().tasks.get(&no).cloned())
     }
 
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{Belongings, MailRow, RunNo, RunRow, Running, Status, StoreError, TaskRow, TimerRow, Writes};
+use crate::{Belongings, MailRow, RunNo, RunRow, Running, Status, StoreError, TaskNo, TaskRow, TimerRow, Writes};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -43,6 +43,8 @@ pub trait Runs {
     fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
     /// What a run has beside its row and its turns.
     fn belongings(&self, run: RunNo) -> Result<Belongings>;
+    /// Open runs against which something is held, and how much, the least first.
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>>;
     /// Runs that closed before this moment, those that closed first first.
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>>;
     /// Whether anything is left of runs that were deleted.
@@ -73,6 +75,8 @@ pub trait Mail {
 pub trait Tasks {
     /// The tasks of these queues, by their numbers, above this one.
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
+    /// A task by its number.
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>>;
     /// The tasks of a run.
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>>;
 }

@@ -36,8 +36,8 @@ pub trait Rows {
     /// Makes a child that of the run its parent went on as, which awaits nothing of it.
     fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()>;
     /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was. A run that was stuck
-    /// goes on with it.
-    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch) -> Result<bool>;
+    /// goes on with it, and this much is held against it from then on.
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool>;
     /// Sets owner and epoch, if the run is open and has the epoch it was seen with. Says whether it had.
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool>;
     /// Makes a run the child of another: the operation and what was agreed stay the same.
@@ -46,6 +46,8 @@ pub trait Rows {
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()>;
     /// Says why a run does not go on, or that it does.
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()>;
+    /// Says how often its process died while the code of a run was played.
+    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()>;
     /// Removes a run, its attributes and its tasks, and notes that its turns and mail are to go.
     fn delete_run(&mut self, run: RunNo) -> Result<()>;
     /// Removes so many turns and pieces of mail, at most, of runs that were deleted, and of large ones no more than
@@ -73,6 +75,8 @@ pub trait Rows {
     fn delete_task_of(&mut self, run: RunNo, seq: Seq) -> Result<()>;
     /// Removes all tasks of a run.
     fn delete_tasks(&mut self, run: RunNo) -> Result<()>;
+    /// Says how often its process died while a task was tried.
+    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()>;
     /// Notes an attempt. Says whether the task was there.
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
 

@@ -96,6 +96,8 @@ pub struct RunRow {
     pub first_run_id: Name,
     /// Why it does not go on, if it cannot.
     pub stuck: Option<Stuck>,
+    /// How often its process died while its code was played, since a turn was last committed.
+    pub strikes: u32,
     /// Notes for people, encoded.
     pub memo: Vec<u8>,
     /// The snapshot it published last.

@@ -56,6 +56,8 @@ pub enum Write {
         /// Why, and when it is tried again. None: it goes on.
         stuck: Option<Stuck>,
     },
+    /// Note what is held against tasks and runs. Those that are gone are left out.
+    Strike(Vec<Strikes>),
     /// End a run from outside.
     Close {
         /// Which.
@@ -114,6 +116,8 @@ pub struct TurnWrite {
     pub turn: u64,
     /// When it was played.
     pub at: Timestamp,
+    /// What is still held against the run: work of its own runs on, whose process died before.
+    pub strikes: u32,
     /// Its record, encoded.
     pub record: Vec<u8>,
     /// Tasks it makes.
@@ -237,6 +241,27 @@ pub struct AttemptWrite {
     pub failure: Option<Vec<u8>>,
     /// What it reported of its progress, encoded.
     pub details: Option<Vec<u8>>,
+}
+
+/// How often the process died while a task was tried, or code of a run was played; 0 if nothing is held against it any more.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Strikes {
+    /// While a task was tried.
+    Task {
+        /// Which.
+        task: TaskNo,
+        /// How often.
+        strikes: u32,
+    },
+    /// While code of a run, open or closed, was played.
+    Run {
+        /// Which.
+        run: RunNo,
+        /// How often.
+        strikes: u32,
+        /// Why it does not go on, if it is open and does not. None: it goes on.
+        stuck: Option<Stuck>,
+    },
 }
 
 /// What a write came to.

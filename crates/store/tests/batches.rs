@@ -49,6 +49,7 @@ fn batch(run: RunNo, tasks: u64, record: &'static str) -> Write {
         epoch: Epoch::default(),
         turn: 0,
         at: Timestamp::from_millis(1),
+        strikes: 0,
         record: record.as_bytes().to_vec(),
         tasks: (0..tasks).map(task).collect(),
         ended_tasks: Vec::new(),

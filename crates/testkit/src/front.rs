@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskRow,
-    Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskNo,
+    TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
 
 /// What stands between an engine and its store.
@@ -88,6 +88,10 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.belongings(run)
     }
 
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>, StoreError> {
+        self.store()?.struck()
+    }
+
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>, StoreError> {
         self.store()?.closed_before(moment, limit)
     }
@@ -114,6 +118,12 @@ impl<F: Front> Running for Fronted<F> {
 
     fn left(&self) -> Vec<Doing> {
         self.store().map(|store| self.front.running(&*store).left()).unwrap_or_default()
+    }
+
+    fn forget_left(&self) {
+        if let Ok(store) = self.store() {
+            self.front.running(&*store).forget_left();
+        }
     }
 }
 
@@ -162,6 +172,10 @@ impl<F: Front> Mail for Fronted<F> {
 impl<F: Front> Tasks for Fronted<F> {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         self.store()?.tasks(queues, above, limit)
+    }
+
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>, StoreError> {
+        self.store()?.task(no)
     }
 
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>, StoreError> {

@@ -4,41 +4,104 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// One life of the program on this folder.
-fn live(folder: &TempDir, words: &[&str]) -> Output {
-    let file = folder.path().join("hazard.db");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hazard"));
-    command.arg(file).args(words).output().unwrap()
+/// A file on which a run does harm in one way, life after life.
+struct Hazard {
+    folder: TempDir,
+    way: &'static str,
 }
 
-/// An activity that aborts takes its process with it three times; then it is quarantined, and the process stays up. All that
-/// is healthy is done, whatever ran beside it, and what is released is tried again.
+impl Hazard {
+    fn new(way: &'static str) -> Self {
+        Self { folder: TempDir::new().unwrap(), way }
+    }
+
+    fn live(&self) -> Output {
+        self.command().output().unwrap()
+    }
+
+    /// A life with code that does no harm any more.
+    fn live_mended(&self) -> Output {
+        self.command().env("HAZARD_MENDED", "1").output().unwrap()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hazard"));
+        command.arg(self.folder.path().join("hazard.db")).arg(self.way);
+        command
+    }
+
+    /// Lives until one does not die, and gives that one and how many died before.
+    fn outlive(&self) -> (Output, usize) {
+        for deaths in 0..10 {
+            let life = self.live();
+            if life.status.success() {
+                return (life, deaths);
+            }
+            assert_eq!(life.status.code(), None, "{}: {}", self.way, text(&life.stderr));
+        }
+        panic!("{}: it is never quarantined", self.way);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// It takes its process with it three times; then it is quarantined, and the process stays up. All that is healthy is done,
+/// whatever ran beside it, and what is released goes on with better code.
+#[track_caller]
+fn assert_quarantined(way: &'static str, words: &[&str]) {
+    let hazard = Hazard::new(way);
+    let (survivor, deaths) = hazard.outlive();
+    let said = text(&survivor.stdout);
+    assert_eq!(deaths, 3, "{way}: {said}");
+    assert!(said.contains("all that is healthy is done"), "{way}: {said}");
+    assert!(said.contains("died 3 times") && said.contains("Handle::release"), "{way}: {said}");
+    assert!(said.contains("stuck: [\"deadly\"]"), "{way}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{way}: {word:?} is not in {said}");
+    }
+    let complaint = text(&survivor.stderr);
+    assert_eq!(complaint.matches("is quarantined").count(), 1, "{way}: {complaint}");
+
+    let again = hazard.live();
+    assert!(again.status.success(), "{way}: the next process finds it quarantined: {}", text(&again.stderr));
+    assert_eq!(text(&again.stderr), "", "{way}: it is said loud once");
+    let mended = hazard.live_mended();
+    let said = text(&mended.stdout);
+    assert!(said.ends_with("no harm done\n"), "{way}: {said}{}", text(&mended.stderr));
+    assert_eq!(hazard.live_mended().status.code(), Some(1), "{way}: there is nothing more to release");
+}
+
 #[test]
 fn an_activity_that_kills_its_process_is_quarantined_after_three_deaths() {
-    let folder = TempDir::new().unwrap();
-    let mut deaths = 0;
-    let survivor = loop {
-        let life = live(&folder, &[]);
-        if life.status.success() {
-            break life;
-        }
-        assert_eq!(life.status.code(), None, "{}", String::from_utf8_lossy(&life.stderr));
-        deaths += 1;
-        assert!(deaths < 10, "it is never quarantined");
-    };
-    assert_eq!(deaths, 3);
-    let said = String::from_utf8(survivor.stdout).unwrap();
-    assert!(said.contains("all that is healthy is done"), "{said}");
-    assert!(said.contains("quarantined: it is not tried until it is released"), "{said}");
-    assert!(said.contains("died 3 times"), "{said}");
-    let complaint = String::from_utf8(survivor.stderr).unwrap();
-    assert_eq!(complaint.matches("is quarantined").count(), 1, "{complaint}");
+    assert_quarantined("activity", &["activity \"explode\"", "quarantined: it is not tried until it is released"]);
+}
 
-    let again = live(&folder, &[]);
-    assert!(again.status.success(), "the next process finds it quarantined");
-    assert_eq!(String::from_utf8(again.stderr).unwrap(), "", "it is said loud once");
-    let mended = live(&folder, &["mended"]);
-    let said = String::from_utf8(mended.stdout).unwrap();
-    assert!(said.ends_with("no harm done\n"), "{said}{}", String::from_utf8_lossy(&mended.stderr));
-    assert!(live(&folder, &["mended"]).status.code() == Some(1), "there is nothing more to release");
+#[test]
+fn a_turn_that_kills_its_process_is_quarantined_after_three_deaths() {
+    assert_quarantined("turn", &["workflow \"deadly\""]);
+}
+
+#[test]
+fn a_turn_that_overflows_its_stack_is_quarantined_after_three_deaths() {
+    assert_quarantined("overflow", &["workflow \"deadly\""]);
+}
+
+/// Nothing of it is stored when it kills its process for the first time; its caller starts it again and again.
+#[test]
+fn a_first_turn_that_kills_its_process_is_quarantined_after_three_deaths() {
+    assert_quarantined("first-turn", &["workflow \"deadly\""]);
+}
+
+#[test]
+fn local_work_that_kills_its_process_is_quarantined_after_three_deaths() {
+    assert_quarantined("local-activity", &["workflow \"deadly\""]);
+    assert_quarantined("closure", &["workflow \"deadly\""]);
+}
+
+#[test]
+fn an_answer_that_kills_its_process_is_quarantined_after_three_deaths() {
+    assert_quarantined("query", &["it is not asked: ", "workflow \"deadly\""]);
+    assert_quarantined("busy-query", &["it is not asked: ", "workflow \"deadly\""]);
 }

@@ -174,6 +174,7 @@ impl Run {
             parent: None,
             first_run_id: self.first_run_id.into(),
             stuck: None,
+            strikes: 0,
             memo: from_text(line, &self.memo)?,
             published: bytes(self.published)?,
             result: bytes(self.result)?,

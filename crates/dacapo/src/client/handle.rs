@@ -185,8 +185,8 @@ impl<O> Handle<O> {
         Ok(self.app.engine().complete_activity(&self.run, activity_id.into_name(), Err(failure.into())).await?)
     }
 
-    /// Has the quarantined activities of the run tried again: those that were not tried any more because their process died
-    /// too often meanwhile. [`Handle::describe`] shows them.
+    /// Has the run played again, if it is quarantined, and its quarantined activities tried again: what was not played or tried
+    /// any more because the process died too often meanwhile. [`Handle::describe`] shows it. Durable when this answers.
     pub async fn release(&self) -> Result<()> {
         Ok(self.app.engine().release(&self.run).await?)
     }

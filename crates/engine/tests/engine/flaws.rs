@@ -66,6 +66,7 @@ fn turn(row: &RunRow, close: bool) -> Write {
         attributes: Vec::new(),
         memo: None,
         published: None,
+        strikes: 0,
         close: close.then_some(closing),
     }))
 }

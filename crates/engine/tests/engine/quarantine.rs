@@ -1,65 +1,16 @@
-//! Activities whose process died while they were tried.
+//! Activities whose process died while they were tried. Runs are in `trials.rs`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId};
-use dacapo_store::{Doing, Done, MemoryStore, Running, Slot, Store, TaskNo, Write};
-use dacapo_testkit::{Front, Fronted, Stage};
+use dacapo_store::Doing;
+use dacapo_testkit::{Fronted, Stage};
 
+use crate::haunted::Haunted;
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, every_second, options, payload, rows, secs, stuck, text,
 };
-
-/// A store that says what a process was doing when it died, as the test has it.
-#[derive(Default)]
-struct Haunted {
-    left: Mutex<Vec<Doing>>,
-    /// What was begun, and what of that has ended.
-    noted: Mutex<(Vec<Doing>, Vec<Slot>)>,
-}
-
-impl Haunted {
-    fn new() -> Arc<Fronted<Self>> {
-        Fronted::new(Arc::new(MemoryStore::new()), Self::default())
-    }
-
-    /// The process dies while these are tried.
-    fn dies_while(&self, tasks: &[TaskNo]) {
-        *self.left.lock().unwrap() = tasks.iter().copied().map(Doing::Attempt).collect();
-    }
-
-    fn noted(&self) -> (Vec<Doing>, usize) {
-        let noted = self.noted.lock().unwrap();
-        (noted.0.clone(), noted.1.len())
-    }
-}
-
-impl Front for Haunted {
-    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
-        store.submit(write, done);
-    }
-
-    fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn Running {
-        self
-    }
-}
-
-impl Running for Haunted {
-    fn began(&self, doing: Doing) -> Option<Slot> {
-        let mut noted = self.noted.lock().unwrap();
-        noted.0.push(doing);
-        Some(Slot(noted.0.len() - 1))
-    }
-
-    fn ended(&self, slot: Slot) {
-        self.noted.lock().unwrap().1.push(slot);
-    }
-
-    fn left(&self) -> Vec<Doing> {
-        std::mem::take(&mut self.left.lock().unwrap())
-    }
-}
 
 /// An activity that notes its input when it begins, and ends when the gate is open.
 fn work(world: &World, gate: &Gate) -> Options {
@@ -72,8 +23,8 @@ fn work(world: &World, gate: &Gate) -> Options {
         })
 }
 
-fn task(stage: &Stage, id: &'static str) -> TaskNo {
-    stage.store().tasks_of(describe(stage, id).run).unwrap()[0].no
+fn task(stage: &Stage, id: &'static str) -> Doing {
+    Doing::Attempt(stage.store().tasks_of(describe(stage, id).run).unwrap()[0].no)
 }
 
 fn strikes(stage: &Stage, id: &'static str) -> u32 {
@@ -90,10 +41,12 @@ fn what_is_tried_is_noted_until_its_code_has_ended() {
     let stage = Stage::over(store.clone(), work(&world, &gate));
     stage.start("one", "a", "a").unwrap();
     stage.settle();
-    assert_eq!(store.noted(), (vec![Doing::Attempt(task(&stage, "a"))], 0));
+    let (begun, ended) = store.noted();
+    assert_eq!((begun.last(), ended), (Some(&task(&stage, "a")), begun.len() - 1));
     gate.open(Ok(payload("done")));
     assert_eq!(stage.result("a"), completed("done"));
-    assert_eq!(store.noted().1, 1);
+    let (begun, ended) = store.noted();
+    assert_eq!(begun.len(), ended);
 }
 
 /// Of those that ran when the process died one is tried at a time, beside all others; what ends is innocent.

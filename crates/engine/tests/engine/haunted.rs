@@ -1,0 +1,78 @@
+//! A store that says what a process was doing when it died, as the test has it.
+
+use std::sync::{Arc, Mutex};
+
+use dacapo_store::{Doing, Done, MemoryStore, Running, Slot, Store, Strikes, Write};
+use dacapo_testkit::{Front, Fronted};
+
+#[derive(Default)]
+pub(crate) struct Haunted {
+    left: Mutex<Vec<Doing>>,
+    /// What was begun, and what of that has ended.
+    noted: Mutex<(Vec<Doing>, Vec<Slot>)>,
+    /// What followed from what was left, and what began, in order.
+    log: Mutex<Vec<String>>,
+}
+
+impl Haunted {
+    pub(crate) fn new() -> Arc<Fronted<Self>> {
+        Fronted::new(Arc::new(MemoryStore::new()), Self::default())
+    }
+
+    /// The process dies while these are under way.
+    pub(crate) fn dies_while(&self, doing: &[Doing]) {
+        *self.left.lock().unwrap() = doing.to_vec();
+    }
+
+    /// What was begun so far, and how much of it has ended.
+    pub(crate) fn noted(&self) -> (Vec<Doing>, usize) {
+        let noted = self.noted.lock().unwrap();
+        (noted.0.clone(), noted.1.len())
+    }
+
+    /// What happened since this was asked last: strikes that were written, what was left and is forgotten, what began.
+    pub(crate) fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().unwrap())
+    }
+}
+
+impl Front for Haunted {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+        if let Write::Strike(all) = &write {
+            let strikes = all.iter().map(|strikes| match strikes {
+                Strikes::Task { strikes, .. } => format!("task {strikes}"),
+                Strikes::Run { strikes, .. } => format!("run {strikes}"),
+            });
+            self.log.lock().unwrap().extend(strikes);
+        }
+        store.submit(write, done);
+    }
+
+    fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn Running {
+        self
+    }
+}
+
+impl Running for Haunted {
+    fn began(&self, doing: Doing) -> Option<Slot> {
+        let mut noted = self.noted.lock().unwrap();
+        noted.0.push(doing);
+        self.log.lock().unwrap().push(format!("{doing:?}"));
+        Some(Slot(noted.0.len() - 1))
+    }
+
+    fn ended(&self, slot: Slot) {
+        self.noted.lock().unwrap().1.push(slot);
+    }
+
+    fn left(&self) -> Vec<Doing> {
+        self.left.lock().unwrap().clone()
+    }
+
+    fn forget_left(&self) {
+        let left = std::mem::take(&mut *self.left.lock().unwrap());
+        if !left.is_empty() {
+            self.log.lock().unwrap().push("forgotten".to_owned());
+        }
+    }
+}
