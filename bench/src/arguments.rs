@@ -10,6 +10,7 @@ pub(crate) const HELP: &str = "\
 dacapo-bench [--quick] [--only w1,w2,…] [--dir FOLDER]   run workloads, one line of JSON for each measurement
 dacapo-bench company [--quick] [--dir FOLDER]            turns of healthy runs, alone and in bad company
 dacapo-bench growth [--quick] [--dir FOLDER]             what each item costs as things grow
+dacapo-bench retention [--quick] [--dir FOLDER]          full load, with and without retention beside it
 dacapo-bench plot FILE…                                  the lines of `growth` as a picture (SVG)
 dacapo-bench table FILE…                                 such lines as a table, with bars and ratios
 
@@ -24,6 +25,8 @@ pub(crate) enum Task {
     Company(Arguments),
     /// What each item costs as things grow.
     Growth(Arguments),
+    /// Full load, with and without retention.
+    Retention(Arguments),
     Table(Vec<PathBuf>),
     Plot(Vec<PathBuf>),
     /// For W6, which starts this program again: serve a file, do nothing, and say what that took.
@@ -66,6 +69,7 @@ impl Task {
             ["help" | "--help" | "-h", ..] => Self::Help,
             ["company", options @ ..] => Self::Company(Arguments::parse(options)?),
             ["growth", options @ ..] => Self::Growth(Arguments::parse(options)?),
+            ["retention", options @ ..] => Self::Retention(Arguments::parse(options)?),
             ["table", files @ ..] => Self::Table(files.iter().map(PathBuf::from).collect()),
             ["plot", files @ ..] => Self::Plot(files.iter().map(PathBuf::from).collect()),
             ["idle", file, millis] => {

@@ -17,6 +17,7 @@ mod plot;
 mod programs;
 mod prototype;
 mod replay;
+mod retention;
 mod sleepers;
 mod table;
 
@@ -35,6 +36,10 @@ async fn main() -> Result<()> {
         Task::Company(arguments) => {
             let party = if arguments.is_quick() { company::Party::QUICK } else { company::Party::FULL };
             company::run(party, arguments.fresh_folder()?.path()).await?;
+        }
+        Task::Retention(arguments) => {
+            let load = if arguments.is_quick() { retention::Load::QUICK } else { retention::Load::FULL };
+            retention::run(load, arguments.fresh_folder()?.path()).await?;
         }
         Task::Growth(arguments) => growth::run(arguments.is_quick(), arguments.fresh_folder()?.path()).await?,
     }

@@ -1,6 +1,6 @@
 //! The life of a file: copies of it, histories that move, and a look at everything.
 
-use std::io::BufReader;
+use std::io::Cursor;
 
 use dacapo::prelude::*;
 use dacapo::{Filter, Imported};
@@ -103,14 +103,15 @@ async fn a_backup_is_whole_although_runs_go_on_meanwhile() {
 
 #[tokio::test]
 async fn histories_move_to_another_store_and_can_be_asked_there() {
-    let (place, mut file) = (Place::new(), Vec::new());
+    let place = Place::new();
     let app = place.serve("a.db").await;
     fill(&app).await;
-    assert_eq!(app.runs().export(&Filter::all(), &mut file).await.unwrap(), 6);
+    let (runs, file) = app.runs().export(&Filter::all(), Vec::new()).await.unwrap();
+    assert_eq!(runs, 6);
 
     let other = Dacapo::open("memory:").await.unwrap().serve((counts, waits, step)).await.unwrap();
     other.start(waits, ()).id("closed-3").await.unwrap();
-    let imported = other.import(BufReader::new(&*file)).await.unwrap();
+    let imported = other.import(Cursor::new(file.clone())).await.unwrap();
     assert_eq!((imported.runs, imported.known.len(), imported.open.len()), (5, 0, 1));
     assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 6);
     let (there, here) =
@@ -120,36 +121,35 @@ async fn histories_move_to_another_store_and_can_be_asked_there() {
     assert_eq!(other.handle(counts, "closed-4").result().await.unwrap(), 4);
     let open = other.handle(waits, "closed-3").describe().await.unwrap();
     assert_eq!(open.status, Status::Open, "an open run is not hidden by an old one of its id");
-    let again = other.import(BufReader::new(&*file)).await.unwrap();
+    let again = other.import(Cursor::new(file)).await.unwrap();
     assert_eq!((again.runs, again.known.len(), again.open.len()), (0, 5, 1));
     assert_eq!(other.runs().verify(|_| {}).await.unwrap(), []);
 
     let only = Filter::all().workflow_id("closed-2");
-    let mut one = Vec::new();
-    assert_eq!(app.runs().export(&only, &mut one).await.unwrap(), 1);
+    let (runs, one) = app.runs().export(&only, Vec::new()).await.unwrap();
+    assert_eq!(runs, 1);
     let fresh = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
-    assert_eq!(fresh.import(BufReader::new(&*one)).await.unwrap(), Imported { runs: 1, ..Imported::default() });
+    assert_eq!(fresh.import(Cursor::new(one)).await.unwrap(), Imported { runs: 1, ..Imported::default() });
 }
 
 #[tokio::test]
 async fn a_file_of_histories_that_is_none_or_damaged_is_refused_by_line() {
     let app = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
     app.start(counts, 2).id("a").await.unwrap().result().await.unwrap();
-    let mut file = Vec::new();
-    app.runs().export(&Filter::all(), &mut file).await.unwrap();
+    let (_, file) = app.runs().export(&Filter::all(), Vec::new()).await.unwrap();
     let text = String::from_utf8(file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let other = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
     for (damaged, words) in [
         ("hello".to_owned(), "line 1"),
         (text.replace("dacapo histories", "something else"), "no file of histories"),
-        (text.replace("\"version\":1", "\"version\":9"), "version 9"),
+        (text.replace("\"version\":2", "\"version\":9"), "version 9"),
         (lines[..3].join("\n"), "ends within a run"),
         ([&lines[..3], &lines[4..]].concat().join("\n"), "line 4"),
         (text.replacen("\"record\":\"", "\"record\":\"AAAA", 1), "turn 0"),
         (text.replace("\"status\":1", "\"status\":77"), "status 77"),
     ] {
-        let refused = other.import(BufReader::new(damaged.as_bytes())).await.unwrap_err().to_string();
+        let refused = other.import(Cursor::new(damaged)).await.unwrap_err().to_string();
         assert!(refused.contains(words), "{words}: {refused}");
         assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 0);
     }

@@ -1,23 +1,47 @@
 //! Histories on their way from one store to another.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use dacapo_core::TurnRecord;
-use dacapo_store::{ImportWrite, RunRow, StoreError, Write};
+use dacapo_core::{Name, Outcome, Payload, Pins, TurnRecord};
+use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, Status, StoreError, Write};
 
 use crate::records::each_row;
-use crate::{Engine, EngineError, Reader, RunId};
+use crate::{Engine, EngineError, Reader};
 
 impl Reader {
-    /// All that a store keeps of a run, to be shown elsewhere. The turns are shown one after the other.
-    pub fn archive(
+    /// Runs that match as the store keeps them, oldest first, after this number.
+    pub fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, EngineError> {
+        Ok(self.store().oldest(filter, after, limit)?)
+    }
+
+    /// All that a store keeps of a run beside its turns, as it is now; none if it was deleted.
+    pub fn archive(&self, run: RunNo) -> Result<Option<(RunRow, Belongings)>, EngineError> {
+        let Some(row) = self.store().run(run)? else { return Ok(None) };
+        Ok(Some((row, self.store().belongings(run)?)))
+    }
+
+    /// Shows the turns of a run that this row knows of, one after the other, until told to stop. No lock is held meanwhile.
+    /// Says whether they were all there: they are not if the run is deleted meanwhile.
+    pub fn archive_turns(
         &self,
-        of: &RunId,
+        row: &RunRow,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<RunRow, EngineError> {
-        let row = self.row(of)?;
-        each_row(self.store(), row.no, show)?;
-        Ok(row)
+    ) -> Result<bool, EngineError> {
+        let (mut next, mut is_stopped) = (0, row.turns == 0);
+        each_row(self.store(), row.no, &mut |number, record| {
+            if is_stopped || number != next {
+                return ControlFlow::Break(());
+            }
+            next += 1;
+            is_stopped = show(number, record).is_break() || next == row.turns;
+            if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        match is_stopped {
+            true => Ok(true),
+            false if self.store().run(row.no)?.is_none() => Ok(false),
+            false => Err(StoreError::Corrupt(format!("turn {next} of run {} is missing", row.run_id)).into()),
+        }
     }
 }
 
@@ -25,7 +49,7 @@ impl Engine {
     /// Adds a closed run that another store kept. It can be listed, described and asked, and is never played on.
     pub async fn import(&self, import: ImportWrite) -> Result<(), EngineError> {
         self.inner.check()?;
-        check(&import)?;
+        check_import(&import)?;
         let (tell, told) = tokio::sync::oneshot::channel();
         self.inner.later(move |this| {
             this.submit(Write::Import(Box::new(import)), move |_, result| {
@@ -36,10 +60,23 @@ impl Engine {
     }
 }
 
-fn check(import: &ImportWrite) -> Result<(), EngineError> {
-    let ImportWrite { run, turns } = import;
-    for (what, name) in [("a run id", &run.run_id), ("a workflow id", &run.workflow_id), ("a queue", &run.queue)] {
+/// Whether a run can be what it says.
+///
+/// # Errors
+/// [`EngineError::BadInput`], if it cannot.
+pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
+    let ImportWrite { run, turns, belongings } = import;
+    for (what, name) in [
+        ("a run id", &run.run_id),
+        ("a workflow id", &run.workflow_id),
+        ("a workflow", &run.workflow),
+        ("a queue", &run.queue),
+        ("the id of a first run", &run.first_run_id),
+    ] {
         crate::start::check_name(what, name)?;
+    }
+    for mail in &belongings.mail {
+        crate::start::check_name("the key of mail", &mail.key)?;
     }
     let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
     if run.turns != turns.len() as u64 {
@@ -52,78 +89,36 @@ fn check(import: &ImportWrite) -> Result<(), EngineError> {
             Err(error) => return Err(bad(format!("turn {number}: {error}"))),
         }
     }
-    minicbor::decode::<dacapo_core::Pins>(&run.pins).map_err(|error| bad(format!("its pins: {error}")))?;
-    if run.closed.is_none() && !run.status.is_open() {
-        return Err(bad("it is closed, and does not say since when".to_owned()));
+    minicbor::decode::<Pins>(&run.pins).map_err(|error| bad(format!("its pins: {error}")))?;
+    if !run.memo.is_empty() {
+        let memo = minicbor::decode::<BTreeMap<Name, Payload>>(&run.memo);
+        memo.map_err(|error| bad(format!("its memo: {error}")))?;
     }
-    Ok(())
-}
-
-/// Whatever is wrong in a store: with the store itself, or with what it says of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
-    /// The run, unless it is the store itself.
-    pub run: Option<RunId>,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl std::fmt::Display for Flaw {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.run {
-            Some(RunId { workflow_id, run_id }) => {
-                write!(f, "run {workflow_id:?} ({}): {}", run_id.as_deref().unwrap_or("?"), self.what)
-            }
-            None => write!(f, "the store: {}", self.what),
-        }
+    if run.status.is_open() {
+        return Ok(());
+    }
+    let (Some(_), Some(result)) = (run.closed, &run.result) else {
+        return Err(bad("it is closed, and does not say since when and with what result".to_owned()));
+    };
+    let outcome = minicbor::decode::<Outcome>(result).map_err(|error| bad(format!("its result: {error}")))?;
+    match next_run(run.status, &outcome) {
+        Some(next) if next == run.run_id => Err(bad("it goes on as itself".to_owned())),
+        Some(next) if next.is_empty() => Err(bad("it goes on as a run without an id".to_owned())),
+        _ => Ok(()),
     }
 }
 
-/// How many runs are looked at between two words on progress.
-const PAGE: usize = 500;
+/// The run that this one goes on as, by its result; none if it does not.
+pub fn next_of(run: &RunRow) -> Option<Name> {
+    next_run(run.status, &minicbor::decode(run.result.as_deref()?).ok()?)
+}
 
-impl Reader {
-    /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
-    /// readable. `progress` is told how many runs were looked at.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Flaw>, EngineError> {
-        let mut flaws: Vec<Flaw> = self.store().flaws()?.into_iter().map(|what| Flaw { run: None, what }).collect();
-        let (mut before, mut seen) = (None, 0);
-        loop {
-            let rows = self.store().list(&Default::default(), before, PAGE)?;
-            for row in &rows {
-                flaws.extend(self.flaws_of(row)?);
-            }
-            seen += rows.len() as u64;
-            progress(seen);
-            match rows.last() {
-                Some(last) if rows.len() == PAGE => before = Some(last.no),
-                _ => return Ok(flaws),
-            }
+/// The run that one with this end goes on as.
+pub(crate) fn next_run(status: Status, outcome: &Outcome) -> Option<Name> {
+    match (status, outcome) {
+        (Status::ContinuedAsNew, Outcome::Completed(next)) => {
+            Some(next.as_text().unwrap_or_default().trim_matches('"').to_owned().into())
         }
-    }
-
-    fn flaws_of(&self, row: &RunRow) -> Result<Vec<Flaw>, StoreError> {
-        let mut wrong = Vec::new();
-        let mut next = 0;
-        each_row(self.store(), row.no, &mut |number, bytes| {
-            match TurnRecord::from_bytes(bytes) {
-                Err(error) => wrong.push(format!("turn {number} cannot be read: {error}")),
-                Ok(record) if record.number != number => {
-                    wrong.push(format!("turn {number} is recorded as turn {}", record.number));
-                }
-                Ok(_) if number != next => wrong.push(format!("turn {number} follows where turn {next} should be")),
-                Ok(_) => {}
-            }
-            next = number + 1;
-            ControlFlow::Continue(())
-        })?;
-        if next != row.turns {
-            wrong.push(format!("it says that it has {} turns, and there are {next}", row.turns));
-        }
-        if row.status.is_open() != row.closed.is_none() || row.status.is_open() != row.result.is_none() {
-            wrong.push(format!("it is {}, and its end and result say otherwise", row.status));
-        }
-        let run = RunId { workflow_id: row.workflow_id.clone(), run_id: Some(row.run_id.clone()) };
-        Ok(wrong.into_iter().map(|what| Flaw { run: Some(run.clone()), what }).collect())
+        _ => None,
     }
 }

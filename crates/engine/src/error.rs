@@ -98,6 +98,17 @@ pub enum EngineError {
         /// The attempt that counts.
         current: u32,
     },
+    /// Runs that go on as each other, so that their chain has no end. No run becomes so by itself: such runs were imported.
+    #[error(
+        "the runs of workflow id {workflow_id:?} go on as each other in a circle, by way of run {run_id:?}: they come from a damaged \
+         file of histories. Delete them, and import a sound one"
+    )]
+    Circle {
+        /// The workflow id.
+        workflow_id: Name,
+        /// A run of the circle.
+        run_id: Name,
+    },
     /// The promise was resolved before.
     #[error("promise {0:?} was resolved before; the first resolution holds")]
     AlreadyResolved(Name),

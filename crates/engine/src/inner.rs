@@ -18,6 +18,7 @@ use crate::live::{Arrival, Ask, Live, LiveState, Stage};
 use crate::locals::Locals;
 use crate::loud;
 use crate::records::LastRecord;
+use crate::retention::Sweeping;
 use crate::runs::Runs;
 use crate::timers::{AlarmNo, Due, Timers};
 use crate::trials::Trials;
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     pub(crate) said: Mutex<Said>,
     /// When the clock will look at the zombies of each queue.
     pub(crate) alarms: Mutex<BTreeMap<Name, AlarmNo>>,
+    pub(crate) sweeping: Sweeping,
     /// Notes that are on their way to the store.
     pub(crate) unwritten: AtomicUsize,
     /// Why the engine shuts down by itself, once it does.
@@ -81,6 +83,7 @@ impl Inner {
             stopped: Mutex::new(meter::STOPPED.level(&[])),
             said: Mutex::default(),
             alarms: Mutex::default(),
+            sweeping: Sweeping::default(),
             unwritten: AtomicUsize::new(0),
             doomed: tokio::sync::watch::Sender::default(),
             options,

@@ -1,5 +1,6 @@
 //! What others send a run: signals, updates, requests to cancel, resolved promises; and the end from outside.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::{
@@ -10,6 +11,7 @@ use dacapo_store::{NewMail, Posted, Refused, RunNo, RunRow, Status, StoreError, 
 use tokio::sync::oneshot;
 
 use crate::answered::{Answered, update_key};
+use crate::archive::next_run;
 use crate::desk::Task;
 use crate::inner::{Inner, outcome_of};
 use crate::live::Ask;
@@ -215,18 +217,20 @@ impl Engine {
 
     async fn wait(&self, of: &RunId, or_stuck: bool) -> Result<(Status, Result<Payload, Failure>), EngineError> {
         let mut row = self.row(of)?;
+        let mut seen = BTreeSet::new();
         loop {
             let (status, outcome) = match row.status.is_open() {
                 false => (row.status, outcome_of(row.result.as_deref())),
                 true => self.end_of(&row, or_stuck).await?,
             };
-            match (status, outcome) {
-                (Status::ContinuedAsNew, Outcome::Completed(next)) => {
-                    let run_id: Name = next.as_text().unwrap_or_default().trim_matches('"').to_owned().into();
-                    row = self.row(&RunId { workflow_id: row.workflow_id.clone(), run_id: Some(run_id) })?;
-                }
-                (status, outcome) => return Ok((status, outcome.into())),
+            let Some(next) = next_run(status, &outcome) else { return Ok((status, outcome.into())) };
+            if !seen.insert(row.no) {
+                return Err(EngineError::Circle { workflow_id: row.workflow_id, run_id: row.run_id });
             }
+            if seen.len().is_multiple_of(AT_A_STRETCH) {
+                tokio::task::yield_now().await;
+            }
+            row = self.row(&RunId { workflow_id: row.workflow_id.clone(), run_id: Some(next) })?;
         }
     }
 
@@ -317,6 +321,9 @@ impl Inner {
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
     }
 }
+
+/// A long chain is not walked in one go: after so many runs others have a turn, and whoever waits can give up.
+const AT_A_STRETCH: usize = 1_000;
 
 fn open(row: RunRow) -> Result<RunRow, EngineError> {
     match row.status.is_open() {

@@ -127,6 +127,44 @@ impl Disk {
         self.0.lock().lies.push(kind);
     }
 
+    /// Flushes a file past SQLite, as a program does that has it open itself.
+    ///
+    /// # Errors
+    /// If the disk has failed.
+    pub fn flush(&self, path: &Path) -> std::io::Result<()> {
+        let mut state = self.0.lock();
+        Inner::admit(&mut state, true).map_err(told)?;
+        if let Some(file) = state.files.get_mut(path) {
+            file.flush();
+        }
+        Ok(())
+    }
+
+    /// Gives a file another name. After a power loss it has the old one, unless the folder was flushed.
+    ///
+    /// # Errors
+    /// If the disk has failed, or there is no such file.
+    pub fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        let mut state = self.0.lock();
+        Inner::admit(&mut state, false).map_err(told)?;
+        std::fs::rename(from, to)?;
+        let mut old = state.files.remove(from).unwrap_or_default();
+        old.rename(state.files.entry(to.to_owned()).or_default());
+        state.files.insert(from.to_owned(), old);
+        Ok(())
+    }
+
+    /// Flushes the folder: names are durable.
+    ///
+    /// # Errors
+    /// If the disk has failed.
+    pub fn flush_folder(&self) -> std::io::Result<()> {
+        let mut state = self.0.lock();
+        Inner::admit(&mut state, true).map_err(told)?;
+        state.files.values_mut().for_each(File::flush_name);
+        Ok(())
+    }
+
     /// Cuts the power: nothing more reaches the disk, and whoever tries is told so.
     pub fn cut(&self) {
         self.0.lock().has_power = false;
@@ -158,6 +196,10 @@ impl Disk {
         state.has_power = true;
         state.plan = None;
     }
+}
+
+fn told(refusal: Refusal) -> std::io::Error {
+    std::io::Error::other(format!("the disk says: {refusal:?}"))
 }
 
 /// Why a change is not made.

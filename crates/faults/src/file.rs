@@ -100,6 +100,15 @@ impl File {
         }
     }
 
+    /// Gives what it holds to another name.
+    pub(crate) fn rename(&mut self, to: &mut Self) {
+        let content = self.now.clone();
+        self.delete();
+        to.delete();
+        to.before.get_or_insert(None);
+        to.now = content;
+    }
+
     pub(crate) fn change(&mut self, change: Change) {
         self.now.get_or_insert_default().pending.push(change);
     }

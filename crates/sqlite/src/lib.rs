@@ -4,6 +4,7 @@
 //! process, so the next one owns everything at once. Other processes may open the same file for reading.
 
 mod batch;
+mod ground;
 mod lease;
 mod numbers;
 mod read;
@@ -11,6 +12,7 @@ mod running;
 mod schema;
 mod tables;
 mod trouble;
+mod tuning;
 mod upkeep;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +25,9 @@ use batch::FileBatch;
 use lease::{Lease, Place};
 use running::RunningFile;
 use trouble::naming;
+
+pub use ground::Ground;
+pub use tuning::Tuning;
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -43,8 +48,13 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens a file for serving, and makes it if it is not there. Only one process may.
     pub fn open(path: &str) -> Result<Self, StoreError> {
+        Self::open_tuned(path, &Tuning::default())
+    }
+
+    /// The same, with a log that is kept short in another way.
+    pub fn open_tuned(path: &str, tuning: &Tuning) -> Result<Self, StoreError> {
         let lease = Lease::take(path)?;
-        match Self::connect(path, &lease) {
+        match Self::connect(path, &lease, tuning) {
             Ok((batch, reader)) => Ok(Self {
                 group: Some(Group::new(batch, GROUP)),
                 reader: Mutex::new(reader),
@@ -59,11 +69,12 @@ impl SqliteStore {
         }
     }
 
-    fn connect(path: &str, lease: &Lease) -> Result<(FileBatch, Connection), StoreError> {
+    fn connect(path: &str, lease: &Lease, tuning: &Tuning) -> Result<(FileBatch, Connection), StoreError> {
         let writer = schema::connect(path, false)?;
         // Before anything is written.
         let place = Place::of(path, lease)?;
         schema::prepare(&writer)?;
+        schema::tune(&writer, tuning)?;
         let reader = schema::connect(path, true)?;
         Ok((FileBatch::new(writer, Some(place)), reader))
     }

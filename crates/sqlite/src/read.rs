@@ -7,8 +7,8 @@ use rusqlite::{Row, params, params_from_iter};
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Mail, MailNo, MailRow, NodeNo, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerKind,
-    TimerRow, Timers, Turns,
+    Belongings, Mail, MailNo, MailRow, NodeNo, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks,
+    TimerKind, TimerRow, Timers, Turns,
 };
 
 use crate::SqliteStore;
@@ -73,6 +73,11 @@ fn list_sql(filter: &RunFilter) -> (String, Vec<Value>) {
     (format!("SELECT {RUN} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?"), values)
 }
 
+fn oldest_sql(filter: &RunFilter) -> (String, Vec<Value>) {
+    let (condition, values) = condition(filter);
+    (format!("SELECT {RUN} FROM runs WHERE {condition} AND no > ? ORDER BY no LIMIT ?"), values)
+}
+
 fn count_sql(filter: &RunFilter) -> (String, Vec<Value>) {
     let (condition, values) = condition(filter);
     (format!("SELECT count(*) FROM runs WHERE {condition}"), values)
@@ -100,6 +105,25 @@ impl Runs for SqliteStore {
         values.push(before.map_or(i64::MAX, |before| before.0).into());
         values.push((limit as i64).into());
         self.rows(&sql, &values, run_row)
+    }
+
+    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let (sql, mut values) = oldest_sql(filter);
+        values.push(after.map_or(i64::MIN, |after| after.0).into());
+        values.push((limit as i64).into());
+        self.rows(&sql, &values, run_row)
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings> {
+        let no = &[run.0.into()];
+        let requests = self.rows("SELECT request FROM runs WHERE no = ?", no, |row| {
+            row.get::<_, Option<String>>(0).map(|request| request.map(Name::from)).map_err(trouble)
+        })?;
+        let attributes = self.rows("SELECT name, value FROM attributes WHERE run = ? ORDER BY name", no, |row| {
+            name(row, 0).and_then(|name| Ok((name, row.get(1)?))).map_err(trouble)
+        })?;
+        let mail = self.rows(&format!("SELECT {MAIL} FROM mail WHERE run = ? ORDER BY no"), no, mail_row)?;
+        Ok(Belongings { request: requests.into_iter().flatten().next(), attributes, mail })
     }
 
     fn struck(&self) -> Result<Vec<(u32, RunNo)>> {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use dacapo_store::StoreError;
 
+use crate::Tuning;
 use crate::trouble::trouble;
 
 /// "dcpo": marks a file as ours.
@@ -17,7 +18,7 @@ const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema
 
 /// How a file is written that is ours.
 const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
-    PRAGMA checkpoint_fullfsync = ON; PRAGMA wal_autocheckpoint = 4000; PRAGMA foreign_keys = OFF;";
+    PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = OFF;";
 
 /// Makes an empty file ours, brings an older one up to date, and refuses any other.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
@@ -35,6 +36,13 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
         connection.execute_batch(&script).map_err(trouble)?;
     }
     Ok(())
+}
+
+/// Keeps the log of a file short that is ours.
+pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), StoreError> {
+    let Tuning { checkpoint_pages, log_bytes } = tuning;
+    let script = format!("PRAGMA wal_autocheckpoint = {checkpoint_pages}; PRAGMA journal_size_limit = {log_bytes};");
+    connection.execute_batch(&script).map_err(trouble)
 }
 
 /// Refuses a file that is not ours or not up to date, and changes nothing.

@@ -1,11 +1,12 @@
 //! The primitives of a store on SQLite's tables.
 
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
-    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Rows, RunNo, RunRow, Status, StoreError,
-    Stuck, TaskNo, TimerKind, is_request,
+    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
+    StoreError, Stuck, TaskNo, TimerKind, is_request,
 };
 
 use crate::numbers::Numbers;
@@ -21,6 +22,12 @@ pub(crate) const RUN: &str = "no, run_id, workflow_id, workflow, queue, status, 
      parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
      published, result, strikes";
 
+/// What a step of a sweep may still remove.
+struct Left {
+    rows: usize,
+    bytes: usize,
+}
+
 impl Tables<'_> {
     fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
@@ -28,6 +35,44 @@ impl Tables<'_> {
 
     fn new_no(&mut self) -> Result<i64> {
         self.1.take(self.0)
+    }
+
+    /// Removes turns of a deleted run. Says whether they are all gone.
+    fn sweep_turns(&self, run: i64, left: &mut Left) -> Result<bool> {
+        let sql = "SELECT turn, length(record) FROM turns WHERE run = ? ORDER BY turn LIMIT ?";
+        let (last, is_all) = self.portion::<i64>(sql, run, left)?;
+        if let Some(last) = last {
+            self.execute("DELETE FROM turns WHERE run = ? AND turn <= ?", [run, last])?;
+        }
+        Ok(is_all)
+    }
+
+    /// The same for its mail.
+    fn sweep_mail(&self, run: i64, left: &mut Left) -> Result<bool> {
+        let sql = "SELECT key, length(job) + coalesce(length(outcome), 0) FROM mail WHERE run = ? ORDER BY key LIMIT ?";
+        let (last, is_all) = self.portion::<String>(sql, run, left)?;
+        if let Some(last) = last {
+            self.execute("DELETE FROM mail WHERE run = ? AND key <= ?", params![run, last])?;
+        }
+        Ok(is_all)
+    }
+
+    /// The last of the rows that can be removed now, and whether there are no more after it.
+    fn portion<K: FromSql>(&self, sql: &str, run: i64, left: &mut Left) -> Result<(Option<K>, bool)> {
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        // One more, to see whether there is one.
+        let mut rows = statement.query(params![run, left.rows as i64 + 1]).map_err(trouble)?;
+        let mut last = None;
+        while let Some(row) = rows.next().map_err(trouble)? {
+            if left.rows == 0 || left.bytes == 0 {
+                return Ok((last, false));
+            }
+            let (key, size): (K, i64) = row.try_into().map_err(trouble)?;
+            left.rows -= 1;
+            left.bytes = left.bytes.saturating_sub(size as usize);
+            last = Some(key);
+        }
+        Ok((last, true))
     }
 
     fn number(&self, sql: &str, params: impl Params) -> Result<Option<i64>> {
@@ -66,11 +111,11 @@ impl Rows for Tables<'_> {
         Ok(RunNo(no))
     }
 
-    fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo> {
-        let no = self.new_no()?;
+    fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
+        let no = no.map_or_else(|| self.new_no(), |no| Ok(no.0))?;
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, closed, turns, epoch, pins, \
-             first_run_id, memo, published, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
+             first_run_id, request, memo, published, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
             params![
                 no,
                 run.run_id.as_str(),
@@ -83,12 +128,18 @@ impl Rows for Tables<'_> {
                 run.turns as i64,
                 run.pins,
                 run.first_run_id.as_str(),
+                request.map(Name::as_str),
                 run.memo,
                 run.published,
                 run.result,
             ],
         )?;
         Ok(RunNo(no))
+    }
+
+    fn last_no(&mut self, from: RunNo, until: RunNo) -> Result<Option<RunNo>> {
+        let sql = "SELECT no FROM runs WHERE no >= ? AND no < ? ORDER BY no DESC LIMIT 1";
+        Ok(self.number(sql, [from.0, until.0])?.map(RunNo))
     }
 
     fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>> {
@@ -174,19 +225,14 @@ impl Rows for Tables<'_> {
     }
 
     fn sweep(&mut self, most: usize) -> Result<bool> {
-        let first = "SELECT run FROM garbage ORDER BY run LIMIT 1";
-        let Some(run) = self.number(first, [])? else { return Ok(false) };
-        let mut left = most;
-        for sql in [
-            "DELETE FROM turns WHERE no IN (SELECT no FROM turns WHERE run = ? ORDER BY turn LIMIT ?)",
-            "DELETE FROM mail WHERE no IN (SELECT no FROM mail WHERE run = ? LIMIT ?)",
-        ] {
-            left -= self.execute(sql, params![run, left as i64])?;
-        }
-        if left > 0 {
+        let mut left = Left { rows: most, bytes: SWEEP_BYTES };
+        while let Some(run) = self.number("SELECT run FROM garbage ORDER BY run LIMIT 1", [])? {
+            if !(self.sweep_turns(run, &mut left)? && self.sweep_mail(run, &mut left)?) {
+                return Ok(true);
+            }
             self.execute("DELETE FROM garbage WHERE run = ?", [run])?;
         }
-        Ok(self.number(first, [])?.is_some())
+        Ok(false)
     }
 
     fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()> {

@@ -1,18 +1,24 @@
 //! Looking after the file: copies of it, and whether it is sound. Both have a connection of their own, so that nobody waits.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
 
 use dacapo_store::{StoreError, Upkeep};
 
+use crate::ground::{FileSystem, Ground};
 use crate::trouble::trouble;
 use crate::{SqliteStore, schema};
 
 /// What SQLite says of a file in which nothing is wrong.
 const SOUND: &str = "ok";
 
-impl Upkeep for SqliteStore {
-    fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+impl SqliteStore {
+    /// A backup that is put onto this ground.
+    ///
+    /// # Errors
+    /// If it cannot be made. Then there is none.
+    pub fn back_up_on(&self, to: &Path, ground: &dyn Ground) -> Result<(), StoreError> {
         let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
         if to.exists() {
             let there = format!("{} is there already, and a backup replaces nothing", to.display());
@@ -25,15 +31,26 @@ impl Upkeep for SqliteStore {
         let _ = std::fs::remove_file(&part);
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
         let copied = schema::connect_to_read(&self.path)
-            .and_then(|reader| reader.execute("VACUUM INTO ?", [name]).map(drop).map_err(trouble))
-            .and_then(|()| File::open(&part).and_then(|file| file.sync_all()).map_err(failed))
-            .and_then(|()| std::fs::rename(&part, to).map_err(failed));
+            .and_then(|reader| copy(&reader, name).map_err(trouble))
+            .and_then(|()| ground.flush(&part).and_then(|()| ground.rename(&part, to)).map_err(failed));
         if copied.is_err() {
             let _ = std::fs::remove_file(&part);
             return copied;
         }
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+        ground.flush_folder(folder).map_err(failed)
+    }
+}
+
+/// The copy is flushed once, when it is whole, and not by SQLite.
+fn copy(reader: &Connection, to: &str) -> rusqlite::Result<()> {
+    reader.execute_batch("PRAGMA synchronous = OFF")?;
+    reader.execute("VACUUM INTO ?", [to]).map(drop)
+}
+
+impl Upkeep for SqliteStore {
+    fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        self.back_up_on(to, &FileSystem)
     }
 
     fn flaws(&self) -> Result<Vec<String>, StoreError> {

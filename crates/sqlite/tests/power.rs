@@ -7,13 +7,36 @@ use std::sync::mpsc;
 
 use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault, Kind};
-use dacapo_sqlite::SqliteStore;
+use dacapo_sqlite::{SqliteStore, Tuning};
 use dacapo_store::{
-    Conflict, Epoch, NewRun, NodeNo, RunNo, Runs, StoreError, TurnOf, TurnWrite, Turns, Write, Writes, Written,
+    Belongings, Closing, Conflict, Epoch, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
+    TurnWrite, Turns, Write, Writes, Written,
 };
 
 const RUNS: u64 = 4;
 const TURNS: u64 = 3;
+
+/// What is played.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// How large records are.
+    size: usize,
+    /// When the log is moved into the file while work goes on.
+    pages: u32,
+}
+
+/// All of its log is moved into the file at the end alone.
+const SMALL: Shape = Shape { size: 600, pages: 4_000 };
+const LARGE: Shape = Shape { size: 20_000, ..SMALL };
+/// The log is moved into the file again and again, between commits.
+const MOVING: Shape = Shape { pages: 8, ..SMALL };
+
+impl Shape {
+    fn open(self, disk: &Disk) -> Result<SqliteStore, StoreError> {
+        let tuning = Tuning { checkpoint_pages: self.pages, ..Tuning::default() };
+        SqliteStore::open_tuned(&disk.path("store.db"), &tuning)
+    }
+}
 
 fn new_run(number: u64) -> NewRun {
     NewRun {
@@ -80,12 +103,12 @@ struct Known {
 
 /// Two processes, one after the other, each of which plays turns of runs and closes the file in an orderly way. A write
 /// that fails is not tried again.
-fn play(disk: &Disk, size: usize) -> Known {
+fn play(disk: &Disk, shape: Shape) -> Known {
     let mut known = Known::default();
     for process in 0..2 {
-        match SqliteStore::open(&disk.path("store.db")) {
+        match shape.open(disk) {
             Ok(store) => {
-                play_one(&store, process, size, &mut known);
+                play_one(&store, process, shape.size, &mut known);
                 store.close().unwrap();
             }
             Err(error) => drop(known.error.get_or_insert(error)),
@@ -114,12 +137,12 @@ fn play_one(store: &SqliteStore, process: u64, size: usize, known: &mut Known) {
 }
 
 /// How a file and what is known of it disagree, if they do.
-fn disagreement(disk: &Disk, known: &Known, size: usize) -> Option<String> {
+fn disagreement(disk: &Disk, known: &Known, shape: Shape) -> Option<String> {
     let store = match SqliteStore::open(&disk.path("store.db")) {
         Ok(store) => store,
         Err(error) => return Some(format!("it does not open: {error}")),
     };
-    let found = checked(&store, known, size);
+    let found = checked(&store, known, shape.size);
     let sound: String = rusqlite::Connection::open(disk.path("store.db"))
         .and_then(|file| file.query_row("PRAGMA integrity_check", [], |row| row.get(0)))
         .unwrap_or_else(|error| error.to_string());
@@ -149,28 +172,28 @@ fn checked(store: &SqliteStore, known: &Known, size: usize) -> Result<(), String
 }
 
 /// How many changes a play makes to a disk on which nothing goes wrong.
-fn changes(size: usize) -> u64 {
+fn changes(shape: Shape) -> u64 {
     let disk = Disk::new();
-    let known = play(&disk, size);
+    let known = play(&disk, shape);
     assert_eq!((known.turns.len() as u64, &known.error), (2 * RUNS, &None));
-    assert_eq!(disagreement(&disk, &known, size), None);
+    assert_eq!(disagreement(&disk, &known, shape), None);
     disk.counts().changes
 }
 
 /// Plays once for every change with the power cut at it, and gives the plays after which the file and what is known of it
 /// disagree.
-fn cut_everywhere(size: usize, step: usize, lies: Option<Kind>) -> Vec<String> {
+fn cut_everywhere(shape: Shape, step: usize, lies: Option<Kind>) -> Vec<String> {
     let mut wrong = Vec::new();
-    for change in (0..changes(size)).step_by(step) {
+    for change in (0..changes(shape)).step_by(step) {
         for luck in [0, change + 1] {
             let disk = Disk::new();
             lies.into_iter().for_each(|kind| disk.lie_about(kind));
             disk.fail_from(change, u64::MAX, Fault::PowerLoss);
-            let known = play(&disk, size);
+            let known = play(&disk, shape);
             assert!(known.error.is_some() || !disk.has_power(), "the power was cut");
             disk.cut();
             disk.restore(luck);
-            let disagreement = disagreement(&disk, &known, size);
+            let disagreement = disagreement(&disk, &known, shape);
             wrong.extend(disagreement.map(|how| format!("change {change}, luck {luck}: {how}")));
         }
     }
@@ -179,24 +202,102 @@ fn cut_everywhere(size: usize, step: usize, lies: Option<Kind>) -> Vec<String> {
 
 #[test]
 fn what_was_acknowledged_survives_a_power_loss_at_every_change() {
-    assert_eq!(cut_everywhere(600, 1, None), [""; 0]);
+    assert_eq!(cut_everywhere(SMALL, 1, None), [""; 0]);
 }
 
 #[test]
 fn large_records_survive_a_power_loss_too() {
-    assert_eq!(cut_everywhere(20_000, 7, None), [""; 0]);
+    assert_eq!(cut_everywhere(LARGE, 7, None), [""; 0]);
+}
+
+#[test]
+fn a_log_that_is_moved_into_the_file_while_work_goes_on_survives_a_power_loss_too() {
+    let main_flushes = |shape| {
+        let disk = Disk::new();
+        play(&disk, shape);
+        disk.counts().main_flushes
+    };
+    assert!(main_flushes(MOVING) >= main_flushes(SMALL) + 4, "it is moved between commits");
+    assert_eq!(cut_everywhere(MOVING, 3, None), [""; 0]);
+}
+
+/// A disk with a store of one closed run of three turns.
+fn with_closed_run() -> (Disk, SqliteStore, RunRow) {
+    let disk = Disk::new();
+    let store = SMALL.open(&disk).unwrap();
+    let mut of = TurnOf::New(Box::new(new_run(0)));
+    for number in 0..TURNS {
+        let Write::Turn(mut play) = turn(of.clone(), number, record(0, number, 600)) else { panic!("it is a turn") };
+        let result = Vec::new();
+        let closing = Closing { status: Status::Completed, result, to_parent: None, next: None, carried: Vec::new() };
+        play.close = (number + 1 == TURNS).then_some(closing);
+        let Ok(Written::Turn(written)) = write(&store, Write::Turn(play)) else { panic!("nothing goes wrong yet") };
+        of = TurnOf::Run(written.run);
+    }
+    let row = store.find("order-0", None).unwrap().unwrap();
+    (disk, store, row)
+}
+
+/// Deletes the run, sweeps it up in two steps, and imports it again under another name.
+fn upkeep(row: &RunRow) -> [Write; 4] {
+    let run = RunRow { run_id: "elsewhere".into(), workflow_id: "elsewhere".into(), ..row.clone() };
+    let turns = (0..TURNS).map(|number| record(0, number, 600)).collect();
+    let import = ImportWrite { run, turns, belongings: Belongings::default() };
+    let sweep = Write::Sweep { most: 2 };
+    [Write::Delete { run: row.no }, sweep.clone(), sweep, Write::Import(Box::new(import))]
+}
+
+/// All that there is of both.
+fn state(store: &SqliteStore, run: RunNo) -> String {
+    let turns_of = |run: RunNo| {
+        let mut turns = Vec::new();
+        let show = &mut |turn: u64, bytes: &[u8]| {
+            turns.push((turn, bytes == record(0, turn, 600)));
+            ControlFlow::Continue(())
+        };
+        store.turns(run, 0, show).unwrap();
+        turns
+    };
+    let imported = store.find("elsewhere", None).unwrap().map(|row| turns_of(row.no));
+    let is_there = store.run(run).unwrap().is_some();
+    format!("{is_there} {:?} {} {imported:?}", turns_of(run), store.has_remains().unwrap())
+}
+
+#[test]
+fn deletions_and_imports_are_whole_wherever_the_power_fails() {
+    let (disk, store, row) = with_closed_run();
+    let before = disk.counts().changes;
+    let mut states = vec![state(&store, row.no)];
+    for step in upkeep(&row) {
+        write(&store, step).unwrap();
+        states.push(state(&store, row.no));
+    }
+    for change in before..disk.counts().changes {
+        for luck in [0, change + 1] {
+            let (disk, store, row) = with_closed_run();
+            disk.fail_from(change, u64::MAX, Fault::PowerLoss);
+            let done = upkeep(&row).into_iter().take_while(|step| write(&store, step.clone()).is_ok()).count();
+            drop(store);
+            disk.restore(luck);
+            let found = state(&SMALL.open(&disk).unwrap(), row.no);
+            // One more may have been on its way.
+            let expected = &states[done..states.len().min(done + 2)];
+            assert!(expected.contains(&found), "change {change}, luck {luck}: {found}, and not {expected:#?}");
+        }
+    }
 }
 
 /// Without the flush of the log a commit that was acknowledged is lost: the sweep above would see it.
 #[test]
 fn without_the_flush_of_the_log_commits_are_lost() {
-    assert_ne!(cut_everywhere(600, 5, Some(Kind::Log)), [""; 0]);
+    assert_ne!(cut_everywhere(SMALL, 5, Some(Kind::Log)), [""; 0]);
 }
 
 /// Without the flush of the file itself a log that was moved into it is lost: the sweep above would see it.
 #[test]
 fn without_the_flush_of_the_file_what_was_moved_into_it_is_lost() {
-    assert_ne!(cut_everywhere(600, 1, Some(Kind::Main)), [""; 0]);
+    assert_ne!(cut_everywhere(SMALL, 1, Some(Kind::Main)), [""; 0]);
+    assert_ne!(cut_everywhere(MOVING, 7, Some(Kind::Main)), [""; 0]);
 }
 
 /// A disk that is full for a while, from every change on: each write is whole or refused as such, and once there is room
@@ -204,16 +305,16 @@ fn without_the_flush_of_the_file_what_was_moved_into_it_is_lost() {
 #[test]
 fn a_disk_that_is_full_for_a_while_loses_nothing() {
     let mut refused = 0;
-    for change in 0..changes(600) {
+    for change in 0..changes(SMALL) {
         let disk = Disk::new();
         disk.fail_from(change, 9, Fault::Full);
-        let known = play(&disk, 600);
+        let known = play(&disk, SMALL);
         disk.mend();
         if let Some(error) = &known.error {
             refused += 1;
             assert!(matches!(error, StoreError::Full(_)), "change {change}: {error}");
         }
-        assert_eq!(disagreement(&disk, &known, 600), None, "change {change}");
+        assert_eq!(disagreement(&disk, &known, SMALL), None, "change {change}");
         let store = SqliteStore::open(&disk.path("store.db")).unwrap();
         let more = write(&store, turn(TurnOf::New(Box::new(new_run(99))), 0, vec![1]));
         assert!(more.is_ok(), "change {change}: {more:?}");
@@ -225,14 +326,14 @@ fn a_disk_that_is_full_for_a_while_loses_nothing() {
 /// outcome, and the next process finds all that was acknowledged.
 #[test]
 fn a_change_that_fails_stops_the_writer_and_loses_nothing() {
-    for change in 0..changes(600) {
+    for change in 0..changes(SMALL) {
         let disk = Disk::new();
         disk.fail_from(change, 1, Fault::Broken);
-        let known = play(&disk, 600);
+        let known = play(&disk, SMALL);
         if let Some(error) = &known.error {
             assert!(matches!(error, StoreError::Unavailable(_) | StoreError::Full(_)), "change {change}: {error}");
         }
-        assert_eq!(disagreement(&disk, &known, 600), None, "change {change}");
+        assert_eq!(disagreement(&disk, &known, SMALL), None, "change {change}");
     }
 }
 

@@ -5,6 +5,7 @@ use dacapo_core::{
     Timestamp, TurnRecord,
 };
 
+use crate::import::import;
 use crate::reset::reset;
 use crate::rows::Rows;
 use crate::{
@@ -85,20 +86,15 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             rows.delete_run(*run)?;
             Ok(Written::Done)
         }
-        Write::Import(import) => {
-            let row = &import.run;
-            if row.status.is_open() {
-                return Err(Refused::Open.into());
-            }
-            if rows.run_of_id(&row.run_id)?.is_some() {
-                return Err(Refused::Exists(row.run_id.clone()).into());
-            }
-            let run = rows.insert_closed(row)?;
-            for (turn, record) in (0..).zip(&import.turns) {
-                rows.insert_turn(run, turn, record)?;
+        Write::Expire { runs, before } => {
+            for run in runs {
+                if rows.run(*run)?.is_some_and(|row| row.closed.is_some_and(|closed| closed < *before)) {
+                    rows.delete_run(*run)?;
+                }
             }
             Ok(Written::Done)
         }
+        Write::Import(write) => import(rows, write),
         Write::Sweep { most } => Ok(Written::Swept { more: rows.sweep(*most)? }),
         Write::Own { run, seen, node, epoch } => {
             if rows.own(*run, *seen, *node, *epoch)? {

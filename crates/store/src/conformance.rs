@@ -1,8 +1,10 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
 mod delete;
+mod import;
 mod mail;
 mod reset;
+mod retention;
 mod strikes;
 
 use std::ops::ControlFlow;
@@ -13,15 +15,18 @@ use dacapo_core::{
 };
 
 use crate::{
-    AttemptWrite, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Refused,
-    RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Strikes, Stuck, TaskNo, TaskRow, TimerKind,
-    TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, Belongings, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent,
+    Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Strikes, Stuck, TaskNo, TaskRow,
+    TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
     a_closed_run_of_another_store_is_added_as_it_is, a_number_is_given_once_whatever_is_deleted,
     an_open_run_cannot_be_deleted, the_parent_of_a_run_may_be_deleted_before_it,
+};
+pub use import::{
+    runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
 };
 pub use mail::{
     a_request_is_known_to_the_whole_chain, mail_is_settled_without_a_turn, mail_is_taken_once,
@@ -36,6 +41,10 @@ pub use reset::{
 pub use strikes::{
     strikes_of_a_run_end_with_its_next_turn, tasks_and_runs_are_struck_together,
     what_is_held_against_a_run_outlives_its_end,
+};
+
+pub use retention::{
+    a_step_takes_small_runs_together_and_large_records_apart, runs_that_closed_too_long_ago_go_together,
 };
 
 /// One test for each rule of the suite, over a store that the expression makes.
@@ -82,6 +91,10 @@ macro_rules! conformance_tests {
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
+            runs_of_another_store_stand_in_the_order_of_their_starts
+            what_belongs_to_a_run_goes_with_it_to_another_store
+            a_step_takes_small_runs_together_and_large_records_apart
+            runs_that_closed_too_long_ago_go_together
             an_open_run_cannot_be_deleted
             a_number_is_given_once_whatever_is_deleted
             the_parent_of_a_run_may_be_deleted_before_it

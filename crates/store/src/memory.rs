@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{Name, ParentClose, Timestamp};
 
-use crate::rows::Rows;
+use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
-    AttemptWrite, Doing, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo, RunRow,
-    Running, Runs, Slot, Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns, Upkeep,
-    Write, Writes, apply, is_request,
+    AttemptWrite, Belongings, Doing, Epoch, Mail, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunFilter, RunNo,
+    RunRow, Running, Runs, Slot, Status, StoreError, Stuck, TaskNo, TaskRow, Tasks, TimerKind, TimerRow, Timers, Turns,
+    Upkeep, Write, Writes, apply, is_request,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -94,11 +94,18 @@ impl Rows for Tables {
         Ok(no)
     }
 
-    fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo> {
-        let no = RunNo(self.next());
+    fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
+        let no = no.unwrap_or_else(|| RunNo(self.next()));
+        if let Some(request) = request {
+            self.requests.insert(request.clone(), no);
+        }
         let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, strikes: 0, ..run.clone() };
         self.runs.insert(no, row);
         Ok(no)
+    }
+
+    fn last_no(&mut self, from: RunNo, until: RunNo) -> Result<Option<RunNo>> {
+        Ok(self.runs.range(from..until).next_back().map(|(no, _)| *no))
     }
 
     fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>> {
@@ -158,21 +165,25 @@ impl Rows for Tables {
     }
 
     fn sweep(&mut self, most: usize) -> Result<bool> {
-        let Some(run) = self.garbage.first().copied() else { return Ok(false) };
-        let turns = self.turns.range((run, 0)..=(run, u64::MAX)).map(|(key, _)| *key);
-        let turns: Vec<_> = turns.take(most).collect();
-        let keys = self.keys.iter().filter(|((of, _), _)| *of == run).map(|(key, no)| (key.clone(), *no));
-        let mail: Vec<_> = keys.take(most - turns.len()).collect();
-        let swept = turns.len() + mail.len();
-        turns.iter().for_each(|key| drop(self.turns.remove(key)));
-        for (key, no) in mail {
-            self.keys.remove(&key);
-            self.mail.remove(&no);
+        let (mut rows, mut bytes) = (0, 0);
+        while let Some(run) = self.garbage.first().copied() {
+            let turns = self.turns.range((run, 0)..=(run, u64::MAX)).next().map(|(key, _)| *key);
+            let mail = self.keys.range((run, Name::default())..).next().filter(|((of, _), _)| *of == run);
+            match (turns, mail.map(|(key, no)| (key.clone(), *no))) {
+                _ if rows >= most || bytes >= SWEEP_BYTES => return Ok(true),
+                (Some(turn), _) => bytes += self.turns.remove(&turn).map_or(0, |record| record.len()),
+                (None, Some((key, no))) => {
+                    self.keys.remove(&key);
+                    bytes += self.mail.remove(&no).map_or(0, |row| row.job.len());
+                }
+                (None, None) => {
+                    self.garbage.remove(&run);
+                    continue;
+                }
+            }
+            rows += 1;
         }
-        if swept < most {
-            self.garbage.remove(&run);
-        }
-        Ok(!self.garbage.is_empty())
+        Ok(false)
     }
 
     fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()> {
@@ -388,6 +399,23 @@ impl Runs for MemoryStore {
         let tables = self.tables();
         let rows = tables.runs.values().rev().filter(|row| before.is_none_or(|before| row.no < before));
         Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+    }
+
+    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let tables = self.tables();
+        let rows = tables.runs.values().filter(|row| after.is_none_or(|after| row.no > after));
+        Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings> {
+        let tables = self.tables();
+        let attributes = tables.attributes.iter().filter(|((of, _), _)| *of == run);
+        let mail = tables.mail.values().filter(|row| row.run == run);
+        Ok(Belongings {
+            request: tables.requests.iter().find(|(_, of)| **of == run).map(|(request, _)| request.clone()),
+            attributes: attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect(),
+            mail: mail.cloned().collect(),
+        })
     }
 
     fn struck(&self) -> Result<Vec<(u32, RunNo)>> {

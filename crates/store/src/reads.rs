@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{MailRow, RunNo, RunRow, Running, Status, StoreError, TaskNo, TaskRow, TimerRow, Writes};
+use crate::{Belongings, MailRow, RunNo, RunRow, Running, Status, StoreError, TaskNo, TaskRow, TimerRow, Writes};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -39,6 +39,10 @@ pub trait Runs {
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>>;
     /// Runs that match, newest first, before this number: the number of the last row is the next page's.
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
+    /// Runs that match, oldest first, after this number.
+    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
+    /// What a run has beside its row and its turns.
+    fn belongings(&self, run: RunNo) -> Result<Belongings>;
     /// Open runs against which something is held, and how much, the least first.
     fn struck(&self) -> Result<Vec<(u32, RunNo)>>;
     /// Runs that closed before this moment, those that closed first first.

@@ -10,12 +10,17 @@ use crate::{
 
 type Result<T> = std::result::Result<T, StoreError>;
 
+/// How many bytes one step of a sweep removes, or little more: whoever commits beside it waits for no more than that.
+pub const SWEEP_BYTES: usize = 1 << 20;
+
 /// A transaction on the tables of a store. An error here fails the whole group.
 pub trait Rows {
     /// Adds a run that has this many turns.
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo>;
-    /// Adds a closed run that another store kept. It is nobody's child here.
-    fn insert_closed(&mut self, run: &RunRow) -> Result<RunNo>;
+    /// Adds a closed run that another store kept, under this number or the next that is free. It is nobody's child here.
+    fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo>;
+    /// The last number of a run from this one on, and before that one.
+    fn last_no(&mut self, from: RunNo, until: RunNo) -> Result<Option<RunNo>>;
     /// The run of this run id.
     fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>>;
     /// A run.
@@ -45,7 +50,8 @@ pub trait Rows {
     fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()>;
     /// Removes a run, its attributes and its tasks, and notes that its turns and mail are to go.
     fn delete_run(&mut self, run: RunNo) -> Result<()>;
-    /// Removes so many turns and pieces of mail, at most, of runs that were deleted. Says whether there may be more.
+    /// Removes so many turns and pieces of mail, at most, of runs that were deleted, and of large ones no more than
+    /// [`SWEEP_BYTES`], but one in any case. Says whether there may be more.
     fn sweep(&mut self, most: usize) -> Result<bool>;
     /// Replaces a run's memo.
     fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()>;

@@ -2,7 +2,7 @@
 
 use dacapo_core::{IdReuse, Name, ParentClose, Seq, Timestamp};
 
-use crate::{Epoch, NodeNo, RunNo, Status, TimerKind};
+use crate::{Epoch, MailRow, NodeNo, RunNo, Status, TimerKind};
 
 /// A run to be started.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +104,17 @@ pub struct RunRow {
     pub published: Option<Vec<u8>>,
     /// What it came to, encoded.
     pub result: Option<Vec<u8>>,
+}
+
+/// What a store keeps of a run beside its row and its turns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Belongings {
+    /// The request that started it.
+    pub request: Option<Name>,
+    /// What it can be found by: names and encoded values.
+    pub attributes: Vec<(Name, Vec<u8>)>,
+    /// All mail it was ever sent, with the answers: what is sent again under its key is known by it.
+    pub mail: Vec<MailRow>,
 }
 
 /// Why a run does not go on, though it is open.

@@ -3,7 +3,8 @@
 use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
 
 use crate::{
-    Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo, TimerKind,
+    Belongings, Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo,
+    TimerKind,
 };
 
 /// One change, atomic by itself.
@@ -75,11 +76,18 @@ pub enum Write {
         /// Which.
         run: RunNo,
     },
+    /// Remove those of these runs that closed before a moment; others are left as they are.
+    Expire {
+        /// Which.
+        runs: Vec<RunNo>,
+        /// The moment.
+        before: Timestamp,
+    },
     /// Add a closed run that another store kept.
     Import(Box<ImportWrite>),
     /// Remove some of what is left of runs that were deleted.
     Sweep {
-        /// How many rows at most.
+        /// How many rows at most; fewer where they are large.
         most: usize,
     },
     /// Take a run into memory: from here on older epochs are refused.
@@ -210,6 +218,8 @@ pub struct ImportWrite {
     pub run: RunRow,
     /// Its turns, encoded, from the first on.
     pub turns: Vec<Vec<u8>>,
+    /// What it had beside them. A request that another run answers here is left out.
+    pub belongings: Belongings,
 }
 
 /// What became of an attempt that did not end its task.

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskNo, TaskRow,
-    Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskNo,
+    TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
 
 /// What stands between an engine and its store.
@@ -78,6 +78,14 @@ impl<F: Front> Runs for Fronted<F> {
 
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
         self.store()?.list(filter, before, limit)
+    }
+
+    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
+        self.store()?.oldest(filter, after, limit)
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings, StoreError> {
+        self.store()?.belongings(run)
     }
 
     fn struck(&self) -> Result<Vec<(u32, RunNo)>, StoreError> {

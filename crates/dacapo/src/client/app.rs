@@ -1,7 +1,7 @@
 //! A program that serves.
 
 use std::future::poll_fn;
-use std::io::BufRead;
+use std::io::{BufRead, Seek};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -106,15 +106,18 @@ impl App {
     }
 
     /// Takes the closed runs of a file that [`Runs::export`] wrote. They can be listed, described and asked from then on.
-    /// Runs that are here already are left as they are.
-    pub async fn import(&self, from: impl BufRead) -> crate::Result<Imported> {
+    /// Runs that are here already are left as they are. The file is read twice: one that is damaged or was cut changes
+    /// nothing. An error of the store on the way leaves those that were taken; taken again, they are known.
+    pub async fn import(&self, from: impl BufRead + Seek + Send + 'static) -> crate::Result<Imported> {
         let mut imported = Imported::default();
-        let mut runs = archive::Runs::new(from)?;
-        while let Some(run) = runs.next_run()? {
+        let mut runs = blocking(move || archive::Runs::checked(from)).await??;
+        loop {
+            let run;
+            (runs, run) = blocking(move || runs.next_run().map(|run| (runs, run))).await??;
+            let Some(run) = run else { return Ok(imported) };
             let run_id = run.run.run_id.to_string();
             archive::judge(&mut imported, run_id, self.engine().import(run).await)?;
         }
-        Ok(imported)
     }
 
     /// The runs, to look at.

@@ -74,12 +74,12 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().retention(days(1_000_000)).serve(sample).await),
         row!("App::import", "no file of histories", "line 1", _s => {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
-            app.import(&b"hello"[..]).await
+            app.import(std::io::Cursor::new("hello")).await
         }),
         row!("Runs::back_up", "a store in memory", "no backup", _s =>
             Dacapo::open("memory:").await.unwrap().runs().back_up("x").await),
         row!("Runs::export", "a writer that takes nothing", "cannot be written", _s =>
-            Dacapo::open("memory:").await.unwrap().runs().export(&Filter::all(), &mut &mut [0_u8; 3][..]).await),
+            Dacapo::open("memory:").await.unwrap().runs().export(&Filter::all(), std::io::Cursor::new([0_u8; 3])).await),
         row!("Handle::delete", "an open run", "is open", _s => {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
             app.start(sample, 1).await.unwrap().delete().await

@@ -8,6 +8,7 @@ mod continuing;
 mod crashes;
 mod draining;
 mod fences;
+mod flaws;
 mod from_outside;
 mod haunted;
 mod heartbeats;

@@ -3,7 +3,13 @@
 use super::*;
 
 /// A closed run with so many turns, and mail.
-fn closed(store: &dyn Store, workflow_id: &'static str, run_id: &'static str, turns: u64, when: Timestamp) -> RunNo {
+pub(super) fn closed(
+    store: &dyn Store,
+    workflow_id: &'static str,
+    run_id: &'static str,
+    turns: u64,
+    when: Timestamp,
+) -> RunNo {
     let started = owned(store, workflow_id, run_id);
     let run = started.run;
     for number in 0..turns {
@@ -15,7 +21,7 @@ fn closed(store: &dyn Store, workflow_id: &'static str, run_id: &'static str, tu
     run
 }
 
-fn sweep(store: &dyn Store, most: usize) -> bool {
+pub(super) fn sweep(store: &dyn Store, most: usize) -> bool {
     match write(store, Write::Sweep { most }).unwrap() {
         Written::Swept { more } => more,
         other => panic!("a sweep was answered with {other:?}"),
@@ -78,7 +84,10 @@ pub fn a_closed_run_of_another_store_is_added_as_it_is(store: &dyn Store) {
     let run = closed(store, "order-1", "run-1", 3, at(9));
     let row = store.run(run).unwrap().unwrap();
     let turns: Vec<_> = records(store, run).into_iter().map(|(_, record)| record).collect();
-    let import = |row: RunRow| write(store, Write::Import(Box::new(ImportWrite { run: row, turns: turns.clone() })));
+    let import = |run: RunRow| {
+        let import = ImportWrite { run, turns: turns.clone(), belongings: Belongings::default() };
+        write(store, Write::Import(Box::new(import)))
+    };
     assert_eq!(refused(import(row.clone())), Refused::Exists("run-1".into()));
     assert_eq!(refused(import(RunRow { status: Status::Open, ..row.clone() })), Refused::Open);
     write(store, Write::Delete { run }).unwrap();

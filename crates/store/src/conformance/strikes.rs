@@ -42,7 +42,11 @@ pub fn what_is_held_against_a_run_outlives_its_end(store: &dyn Store) {
     assert_eq!(held(store, run), (4, None), "a closed run need not go on");
     let exported = store.run(run).unwrap().unwrap();
     write(store, Write::Delete { run }).unwrap();
-    write(store, Write::Import(Box::new(ImportWrite { run: exported, turns: Vec::new() }))).unwrap();
+    write(
+        store,
+        Write::Import(Box::new(ImportWrite { run: exported, turns: Vec::new(), belongings: Belongings::default() })),
+    )
+    .unwrap();
     let imported = store.find("order-1", None).unwrap().unwrap();
     assert_eq!(imported.strikes, 0, "nothing is held against a run from elsewhere");
 }

@@ -1,0 +1,100 @@
+//! A look at everything while the store is served: what happens meanwhile is no flaw.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+
+use dacapo_core::{Ctx, Timestamp, TurnRecord};
+use dacapo_engine::Reader;
+use dacapo_store::{Done, MemoryStore, NodeNo, RunRow, Runs, Status, Store, TurnOf, TurnWrite, Write};
+use dacapo_testkit::{Front, Fronted, Stage};
+
+use crate::kit::{Serve, options, payload};
+
+/// Does these writes while the first record is looked at.
+struct Meddling {
+    store: Arc<MemoryStore>,
+    writes: Mutex<Vec<Write>>,
+}
+
+impl Front for Meddling {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+        store.submit(write, done);
+    }
+
+    fn show<'a>(&self, _: u64, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        for write in self.writes.lock().unwrap().drain(..) {
+            dacapo_store::Writes::submit(&*self.store, write, Box::new(|written| drop(written.unwrap())));
+        }
+        Some(Cow::Borrowed(record))
+    }
+}
+
+/// The next turn of a run, which ends it or not.
+fn turn(row: &RunRow, close: bool) -> Write {
+    let record = TurnRecord {
+        number: row.turns,
+        now: Timestamp::default(),
+        history: Default::default(),
+        jobs: Vec::new(),
+        commands: Vec::new(),
+        choices: None,
+        build: "test".into(),
+    };
+    let closing = dacapo_store::Closing {
+        status: Status::Completed,
+        result: vec![1],
+        to_parent: None,
+        next: None,
+        carried: Vec::new(),
+    };
+    Write::Turn(Box::new(TurnWrite {
+        run: TurnOf::Run(row.no),
+        node: NodeNo(1),
+        epoch: row.epoch,
+        turn: row.turns,
+        at: Timestamp::default(),
+        record: record.to_bytes(),
+        tasks: Vec::new(),
+        ended_tasks: Vec::new(),
+        ended_activities: Vec::new(),
+        timers: Vec::new(),
+        ended_timers: Vec::new(),
+        taken: Vec::new(),
+        outcomes: Vec::new(),
+        children: Vec::new(),
+        sends: Vec::new(),
+        attributes: Vec::new(),
+        memo: None,
+        published: None,
+        strikes: 0,
+        close: close.then_some(closing),
+    }))
+}
+
+/// The rows were read, and then their turns, which were more by then; or fewer, when the run was deleted.
+#[test]
+fn what_happens_during_the_look_is_no_flaw() {
+    type Writes = fn(&RunRow) -> Vec<Write>;
+    let meanwhile: [(&str, Writes); 3] = [
+        ("it plays on", |row| vec![turn(row, false)]),
+        ("it closes", |row| vec![turn(row, true)]),
+        ("it is deleted", |row| vec![turn(row, true), Write::Delete { run: row.no }, Write::Sweep { most: 100 }]),
+    ];
+    for (what, writes) in meanwhile {
+        let store = Arc::new(MemoryStore::new());
+        let waits = options().workflow("waits", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            Ok(payload("done"))
+        });
+        let stage = Stage::over(store.clone(), waits);
+        // Newer runs are looked at first.
+        stage.start("waits", "older", "").unwrap();
+        stage.start("waits", "newer", "").unwrap();
+        stage.settle();
+        let older = store.find("older", None).unwrap().unwrap();
+        let front = Meddling { store: store.clone(), writes: Mutex::new(writes(&older)) };
+        let reader = Reader::new(Fronted::new(store.clone(), front));
+        assert_eq!(reader.verify(&mut |_| {}).unwrap(), [], "{what}");
+        assert_ne!(store.run(older.no).unwrap().map(|row| row.turns), Some(older.turns), "{what}");
+    }
+}

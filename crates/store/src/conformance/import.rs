@@ -1,0 +1,93 @@
+//! Runs that come from another store.
+
+use super::delete::{closed, sweep};
+use super::*;
+use crate::MailRow;
+
+/// A run of another store that ran then.
+fn import(store: &dyn Store, like: &RunRow, run_id: &'static str, started: u64) {
+    let (run_id, started) = (Name::from(run_id), at(started));
+    let run = RunRow { first_run_id: run_id.clone(), run_id, started, turns: 0, ..like.clone() };
+    let import = ImportWrite { run, turns: Vec::new(), belongings: Belongings::default() };
+    write(store, Write::Import(Box::new(import))).unwrap();
+}
+
+fn last(store: &dyn Store) -> String {
+    store.find("order-1", None).unwrap().unwrap().run_id.to_string()
+}
+
+fn all(store: &dyn Store) -> Vec<String> {
+    let (mut after, mut found) = (None, Vec::new());
+    loop {
+        let page = store.oldest(&RunFilter::default(), after, 2).unwrap();
+        let Some(end) = page.last() else { return found };
+        after = Some(end.no);
+        found.extend(page.iter().map(|row| row.run_id.to_string()));
+    }
+}
+
+/// They came newest first, and the oldest was taken for the last.
+pub fn runs_of_another_store_stand_in_the_order_of_their_starts(store: &dyn Store) {
+    let local = closed(store, "order-1", "local", 1, at(9));
+    let row = store.run(local).unwrap().unwrap();
+    write(store, Write::Delete { run: local }).unwrap();
+    while sweep(store, 100) {}
+    for (run_id, started) in [("at-40", 40), ("at-20", 20), ("at-30", 30), ("at-10", 10), ("also-at-10", 10)] {
+        import(store, &row, run_id, started);
+        assert_eq!(last(store), "at-40", "{run_id}");
+    }
+    assert_eq!(all(store), ["at-10", "also-at-10", "at-20", "at-30", "at-40"]);
+    let newest = store.list(&RunFilter::default(), None, 9).unwrap();
+    assert_eq!(newest.iter().map(|row| row.run_id.to_string()).rev().collect::<Vec<_>>(), all(store));
+    import(store, &row, "at-50", 50);
+    assert_eq!(last(store), "at-50");
+    let local = start(store, NewRun { started: at(60), ..new_run("order-1", "at-60") }).unwrap().run;
+    assert_eq!(last(store), "at-60");
+    let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run: local, status: Status::Terminated, at: at(61), failure }).unwrap();
+    import(store, &row, "at-55", 55);
+    assert_eq!(last(store), "at-60", "a newer one of this store is not hidden");
+}
+
+pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
+    let new = NewRun {
+        request: Some("once".into()),
+        attributes: vec![("colour".into(), vec![1]), ("size".into(), vec![2])],
+        ..new_run("order-1", "run-1")
+    };
+    let run = start(store, new.clone()).unwrap().run;
+    own(store, run, Epoch::default(), FIRST).unwrap();
+    let mail = NewMail { key: "update:u".into(), sent: at(3), job: vec![5] };
+    write(store, Write::Post { run, mail, ended: None }).unwrap();
+    let taken = store.unseen(run).unwrap().iter().map(|mail| mail.no).collect();
+    let outcomes = vec![("update:u".into(), vec![6])];
+    commit(store, TurnWrite { taken, outcomes, close: closing(Status::Completed), ..turn(run, 0) }).unwrap();
+    let belongings = store.belongings(run).unwrap();
+    assert_eq!(belongings.request, new.request);
+    assert_eq!(belongings.attributes, new.attributes);
+    let keys: Vec<_> = belongings.mail.iter().map(|mail| (mail.key.as_str(), mail.outcome.clone())).collect();
+    assert_eq!(keys, [("start", None), ("update:u", Some(vec![6]))]);
+
+    let turns: Vec<_> = records(store, run).into_iter().map(|(_, record)| record).collect();
+    let row = store.run(run).unwrap().unwrap();
+    write(store, Write::Delete { run }).unwrap();
+    while sweep(store, 100) {}
+    let import = ImportWrite { run: row.clone(), turns: turns.clone(), belongings: belongings.clone() };
+    write(store, Write::Import(Box::new(import.clone()))).unwrap();
+    let there = store.find("order-1", None).unwrap().unwrap().no;
+    let found = store.belongings(there).unwrap();
+    let elsewhere = |mail: &MailRow| MailRow { no: MailNo(0), run: RunNo(0), ..mail.clone() };
+    assert_eq!((&found.request, &found.attributes), (&belongings.request, &belongings.attributes));
+    let (found, sent): (Vec<_>, Vec<_>) =
+        found.mail.iter().zip(&belongings.mail).map(|(a, b)| (elsewhere(a), elsewhere(b))).unzip();
+    assert_eq!((found.len(), found), (2, sent));
+    let again = start(store, new.clone()).unwrap();
+    assert_eq!((again.fresh, again.run), (false, there), "the same request is the same start");
+
+    // A request that another run answers here stays that run's.
+    let run = RunRow { run_id: "run-9".into(), ..row };
+    write(store, Write::Import(Box::new(ImportWrite { run, ..import }))).unwrap();
+    let other = store.find("order-1", Some("run-9")).unwrap().unwrap().no;
+    assert_eq!(store.belongings(other).unwrap().request, None);
+    assert_eq!(start(store, new).unwrap().run, there);
+}

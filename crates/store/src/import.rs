@@ -1,0 +1,59 @@
+//! Runs that come from another store: where they stand among those that are here.
+
+use dacapo_core::Timestamp;
+
+use crate::rows::Rows;
+use crate::{Belongings, ImportWrite, NewMail, Refused, RunNo, RunRow, StoreError, Written};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Runs that are looked for a free number together: numbers rise with nanoseconds, so these are as good as the same moment.
+const NEAR: i64 = 1_000;
+
+/// Adds a closed run. The run of a workflow id with the highest number counts as its last one. So whoever started later than
+/// all that are here gets the next number, and the others get numbers before all of them, in the order of their starts.
+pub(crate) fn import(rows: &mut impl Rows, write: &ImportWrite) -> Result<Written> {
+    let ImportWrite { run: row, turns, belongings } = write;
+    if row.status.is_open() {
+        return Err(Refused::Open.into());
+    }
+    if rows.run_of_id(&row.run_id)?.is_some() {
+        return Err(Refused::Exists(row.run_id.clone()).into());
+    }
+    let Belongings { request, attributes, mail } = belongings;
+    let request = match request {
+        Some(request) if rows.requested_run(request)?.is_none() => Some(request),
+        _ => None,
+    };
+    let no = if is_last(rows, row)? { None } else { Some(early_no(rows, row.started)?) };
+    let run = rows.insert_closed(row, request, no)?;
+    for (turn, record) in (0..).zip(turns) {
+        rows.insert_turn(run, turn, record)?;
+    }
+    for (name, value) in attributes {
+        rows.set_attribute(run, name, Some(value))?;
+    }
+    for mail in mail {
+        let new = NewMail { key: mail.key.clone(), sent: mail.sent, job: mail.job.clone() };
+        rows.insert_mail(run, &new, mail.taken)?;
+        if let Some(outcome) = &mail.outcome {
+            rows.set_outcome(run, &mail.key, outcome)?;
+        }
+    }
+    Ok(Written::Done)
+}
+
+fn is_last(rows: &mut impl Rows, row: &RunRow) -> Result<bool> {
+    let last = rows.last_run(&row.workflow_id)?.map(|no| rows.run(no)).transpose()?.flatten();
+    Ok(last.is_none_or(|last| last.started <= row.started))
+}
+
+/// A number below all that stores give by themselves, which rises with the moment.
+fn early_no(rows: &mut impl Rows, started: Timestamp) -> Result<RunNo> {
+    let started = i64::try_from(started.0).unwrap_or(i64::MAX);
+    let mut no = RunNo(started.min(i64::MAX / 2) - i64::MAX);
+    while let Some(taken) = rows.last_no(no, RunNo(no.0 + NEAR))? {
+        no = RunNo(taken.0 + 1);
+    }
+    Ok(no)
+}
