@@ -25,9 +25,14 @@ impl FileBatch {
         Self { connection, broken: None, numbers: Numbers::default(), place }
     }
 
+    /// Runs a statement that is kept, for all commits.
+    fn run(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(drop).map_err(trouble)
+    }
+
     /// Applies all writes in one transaction. An error is that of the whole group.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(trouble)?;
+        self.run("BEGIN IMMEDIATE")?;
         let mut numbers = self.numbers;
         let mut tables = Tables(&self.connection, &mut numbers);
         let mut answers = Vec::with_capacity(writes.len());
@@ -40,7 +45,7 @@ impl FileBatch {
                 answer => answers.push(answer),
             }
         }
-        match self.connection.execute_batch("COMMIT").map_err(trouble) {
+        match self.run("COMMIT") {
             Ok(()) => {
                 self.numbers = numbers;
                 Ok(answers)

@@ -94,6 +94,8 @@ fn connect_with(path: &str, flags: OpenFlags, layer: Option<&CStr>) -> Result<Co
     connection.set_prepared_statement_cache_capacity(64);
     // A store that is dropped and not closed leaves the file as a process that died would: nothing is moved around then.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(trouble)?;
+    // A plan that depends on what is looked for is made anew each time.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(trouble)?;
     connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(trouble)?;
     Ok(connection)
 }
