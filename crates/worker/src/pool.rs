@@ -8,8 +8,9 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dacapo_core::Name;
 
@@ -19,6 +20,8 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// When nothing was taken for so long although something waits, all threads are held.
 const HELD_UP: Duration = Duration::from_millis(20);
+/// What follows from a turn often comes at once, and to wake a thread takes about as long: so one of them waits for it awake.
+const STAYS_AWAKE: Duration = Duration::from_micros(50);
 /// How long a thread that is not needed stays.
 const LINGERS: Duration = Duration::from_secs(1);
 
@@ -30,6 +33,8 @@ pub struct TurnPool {
 struct Shared {
     state: Mutex<State>,
     came: Condvar,
+    /// Calls the thread that waits awake.
+    called: AtomicBool,
     /// Wakes the keeper, who sees to it that there are threads enough.
     waits: Condvar,
     /// How many threads there are when none is held.
@@ -48,6 +53,8 @@ struct State {
     serving: usize,
     abandoned: usize,
     keeper_sleeps: bool,
+    /// Whether a thread waits awake, and is not called yet.
+    awake: bool,
     closed: bool,
 }
 
@@ -129,6 +136,7 @@ impl Shared {
     /// The next piece of work; none once the pool is closed, or if the thread is one too many, and then it no longer counts.
     fn next(&self) -> Option<(usize, Work)> {
         let mut state = lock(&self.state);
+        let mut rested = false;
         loop {
             if state.closed {
                 state.serving -= 1;
@@ -136,6 +144,18 @@ impl Shared {
             }
             if let Some(work) = state.take() {
                 return Some(work);
+            }
+            if !rested && !state.awake {
+                (state.awake, rested) = (true, true);
+                self.called.store(false, Ordering::Relaxed);
+                drop(state);
+                let since = Instant::now();
+                while !self.called.load(Ordering::Acquire) && since.elapsed() < STAYS_AWAKE {
+                    std::hint::spin_loop();
+                }
+                state = lock(&self.state);
+                state.awake = false;
+                continue;
             }
             if state.serving <= self.few {
                 state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -233,11 +253,19 @@ impl TurnPool {
             serving: 0,
             abandoned: 0,
             keeper_sleeps: true,
+            awake: false,
             closed: false,
         };
-        let (came, waits) = (Condvar::new(), Condvar::new());
+        let (came, waits, called) = (Condvar::new(), Condvar::new(), AtomicBool::new(false));
         let pool = Self {
-            shared: Arc::new(Shared { state: Mutex::new(state), came, waits, few, most: places.saturating_add(few) }),
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                came,
+                called,
+                waits,
+                few,
+                most: places.saturating_add(few),
+            }),
         };
         (0..few).try_for_each(|_| pool.shared.start())?;
         let shared = pool.shared.clone();
@@ -256,8 +284,14 @@ impl TurnPool {
         let at = queue.and_then(|queue| state.lanes.iter().position(|lane| lane.queue.as_ref() == Some(queue)));
         state.lanes[at.unwrap_or(0)].change(|lane| lane.work.push_back((came, Box::new(work))));
         let wakes_keeper = std::mem::take(&mut state.keeper_sleeps);
+        let is_awake = std::mem::take(&mut state.awake);
+        if is_awake {
+            self.shared.called.store(true, Ordering::Release);
+        }
         drop(state);
-        self.shared.came.notify_one();
+        if !is_awake {
+            self.shared.came.notify_one();
+        }
         if wakes_keeper {
             self.shared.waits.notify_one();
         }
