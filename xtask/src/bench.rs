@@ -64,6 +64,16 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
     success(table.arg("table").args(&files), "the table")
 }
 
+/// Builds the bench of Dacapo itself.
+pub(crate) fn build(root: &Path) -> Result<()> {
+    OWN.build(root)
+}
+
+/// The bench of Dacapo itself.
+pub(crate) fn executable(root: &Path) -> PathBuf {
+    OWN.executable(root)
+}
+
 impl Options {
     fn parse(mut words: &[&str]) -> Result<Self> {
         let mut options = Self { own: false, quick: false, runs: 1 };

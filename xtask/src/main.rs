@@ -8,6 +8,7 @@ mod code;
 mod gate;
 mod markdown;
 mod mutants;
+mod profile;
 mod requirements;
 mod test_fn;
 mod tidy;
@@ -34,6 +35,7 @@ cargo xtask <command>
   bench --own             Dacapo alone
   bench --quick           a little of each, to see that it works
   bench --runs N          N times; the table shows the run in the middle
+  profile                 where the processor time of each workload goes (needs `perf`)
   help                    this page
 ";
 
@@ -65,6 +67,7 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["requirements"] => requirements::check(root),
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
+        ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
     }
