@@ -70,7 +70,8 @@ impl Inner {
             return self.say_unserved(run, &task);
         };
         let input = match self.input_of(run, &task) {
-            Ok(input) => input,
+            Ok(Some(input)) => input,
+            Ok(None) => return self.without_input(run, &task),
             Err(error) => return self.halt(error.into()),
         };
         let this = Arc::downgrade(self);

@@ -45,20 +45,37 @@ fn size(command: &ScheduleActivity) -> usize {
 }
 
 impl Inner {
-    /// The input of a task that is about to be tried.
-    pub(crate) fn input_of(&self, run: RunNo, task: &Task) -> Result<Vec<Payload>, StoreError> {
+    /// The input of a task that is about to be tried. None if it is gone.
+    pub(crate) fn input_of(&self, run: RunNo, task: &Task) -> Result<Option<Vec<Payload>>, StoreError> {
         if task.has_input {
-            return Ok(task.command.input.clone());
+            return Ok(Some(task.command.input.clone()));
         }
         let (turn, position) = task.origin;
         let mut records = lock(&self.origins);
         let record = records.get(&*self.store, run, turn)?;
-        match record.and_then(|record| record.commands.get(position as usize)).map(|command| &command.kind) {
-            Some(CommandKind::Activity(command)) => Ok(command.input.clone()),
-            _ => {
-                Err(StoreError::Corrupt(format!("turn {turn} of {run} does not say what {} is given", task.command.id)))
-            }
+        let command = record.and_then(|record| record.commands.get(position as usize)).map(|command| &command.kind);
+        Ok(match command {
+            Some(CommandKind::Activity(command)) => Some(command.input.clone()),
+            _ => None,
+        })
+    }
+
+    /// A task that cannot be tried because its input is gone: with its run, or the store is damaged.
+    pub(crate) fn without_input(self: &Arc<Self>, run: RunNo, task: &Task) {
+        let seq = task.command.seq;
+        let is_open = self.store.run(run).is_ok_and(|row| row.is_some_and(|row| row.status.is_open()));
+        if !is_open {
+            drop(self.desk().remove(run, seq));
+            return;
         }
+        self.desk().unserved(run, seq);
+        let reason = format!(
+            "what activity {:?} ({}) is given cannot be read: the store is damaged. Restore it from a backup, or complete the \
+             activity from outside",
+            task.command.activity, task.command.id
+        );
+        self.tell_stuck(&task.about.workflow_id, &task.about.run_id, "", &reason);
+        self.mark_waiting(run, task, reason);
     }
 }
 

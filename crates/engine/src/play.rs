@@ -97,7 +97,12 @@ impl Inner {
                 self.keep_results(&live, arrivals);
                 self.retire(&live);
             }
-            Ok(Loaded::Missing) => self.forget(live.no),
+            Ok(Loaded::Missing) => {
+                // Not asked again: there is nobody to ask.
+                let asks = std::mem::take(&mut live.lock().asks);
+                asks.into_iter().for_each(|(_, ask)| ask.refuse(EngineError::Stuck("it was deleted".to_owned())));
+                self.forget(live.no);
+            }
             Ok(Loaded::Stuck(reason)) => self.park(live, reason),
             Ok(Loaded::Quarantined(row)) => self.hold(&live, &row),
             Ok(Loaded::Waits) => self.drained(),

@@ -16,9 +16,10 @@ const APPLICATION: i64 = 0x6463_706f;
 /// The newest schema this build knows. Each migration brings a file one version further.
 const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
 
-/// How a file is written that is ours.
+/// How a file is written that is ours. Nothing is written before its commit, as the layer below wants it; what a group writes is in
+/// memory anyway.
 const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
-    PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = OFF;";
+    PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_spill = OFF; PRAGMA foreign_keys = OFF;";
 
 /// Makes an empty file ours, brings an older one up to date, and refuses any other.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {

@@ -138,7 +138,8 @@ impl Rows for Tables<'_> {
     }
 
     fn last_no(&mut self, from: RunNo, until: RunNo) -> Result<Option<RunNo>> {
-        let sql = "SELECT no FROM runs WHERE no >= ? AND no < ? ORDER BY no DESC LIMIT 1";
+        let sql = "SELECT max(no) FROM (SELECT max(no) AS no FROM runs WHERE no >= ?1 AND no < ?2 \
+             UNION ALL SELECT max(run) FROM garbage WHERE run >= ?1 AND run < ?2) HAVING max(no) IS NOT NULL";
         Ok(self.number(sql, [from.0, until.0])?.map(RunNo))
     }
 
@@ -345,8 +346,9 @@ impl Rows for Tables<'_> {
         Ok(self.number("SELECT no FROM mail WHERE run = ? AND key = ?", params![run.0, key])?.map(MailNo))
     }
 
-    fn is_unseen(&mut self, mail: MailNo) -> Result<bool> {
-        Ok(self.number("SELECT 1 FROM mail WHERE no = ? AND taken IS NULL", [mail.0])?.is_some())
+    fn is_unseen(&mut self, run: RunNo, mail: MailNo) -> Result<bool> {
+        let sql = "SELECT 1 FROM mail WHERE no = ? AND run = ? AND taken IS NULL";
+        Ok(self.number(sql, [mail.0, run.0])?.is_some())
     }
 
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {

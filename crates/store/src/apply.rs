@@ -1,5 +1,7 @@
 //! What writes mean, once for all stores: fences first, then rows.
 
+use std::collections::BTreeSet;
+
 use dacapo_core::{
     ChildFailed, Failure, FailureKind, IdReuse, Job, Name, Outcome, ParentClose, Resolution, Seq, Started, Target,
     Timestamp, TurnRecord,
@@ -206,7 +208,7 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
     let run = match &write.run {
         TurnOf::Run(run) => {
             for mail in &write.taken {
-                if !rows.is_unseen(*mail)? {
+                if !rows.is_unseen(*run, *mail)? {
                     // This very turn may have taken it, if the acknowledgement was lost.
                     return lost(rows, *run, write).map_err(|error| match error {
                         StoreError::Refused(Refused::Fenced { .. }) => Refused::TakenMail.into(),
@@ -215,8 +217,11 @@ fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<TurnWritten> {
                 }
             }
             // All that it takes is unseen: if there is more, somebody wrote to it meanwhile.
-            if write.close.is_some() && rows.count_unseen(*run)? > write.taken.len() {
-                return Err(Refused::UnseenMail.into());
+            if write.close.is_some() {
+                let taken: BTreeSet<_> = write.taken.iter().collect();
+                if rows.count_unseen(*run)? > taken.len() {
+                    return Err(Refused::UnseenMail.into());
+                }
             }
             if !rows.advance(*run, write.turn, write.epoch, write.strikes)? {
                 return lost(rows, *run, write);

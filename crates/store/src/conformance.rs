@@ -23,7 +23,8 @@ use crate::{
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
     a_closed_run_of_another_store_is_added_as_it_is, a_number_is_given_once_whatever_is_deleted,
-    an_open_run_cannot_be_deleted, the_parent_of_a_run_may_be_deleted_before_it,
+    a_run_that_is_added_again_takes_no_place_of_what_is_left_of_it, an_open_run_cannot_be_deleted,
+    the_parent_of_a_run_may_be_deleted_before_it,
 };
 pub use import::{
     runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
@@ -97,6 +98,7 @@ macro_rules! conformance_tests {
             runs_that_closed_too_long_ago_go_together
             an_open_run_cannot_be_deleted
             a_number_is_given_once_whatever_is_deleted
+            a_run_that_is_added_again_takes_no_place_of_what_is_left_of_it
             the_parent_of_a_run_may_be_deleted_before_it
         }
     };

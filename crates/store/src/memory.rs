@@ -105,7 +105,8 @@ impl Rows for Tables {
     }
 
     fn last_no(&mut self, from: RunNo, until: RunNo) -> Result<Option<RunNo>> {
-        Ok(self.runs.range(from..until).next_back().map(|(no, _)| *no))
+        let run = self.runs.range(from..until).next_back().map(|(no, _)| *no);
+        Ok(run.max(self.garbage.range(from..until).next_back().copied()))
     }
 
     fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>> {
@@ -344,8 +345,8 @@ impl Rows for Tables {
         Ok(self.keys.get(&(run, Name::from(key.to_owned()))).copied())
     }
 
-    fn is_unseen(&mut self, mail: MailNo) -> Result<bool> {
-        Ok(self.mail.get(&mail).is_some_and(|row| row.taken.is_none()))
+    fn is_unseen(&mut self, run: RunNo, mail: MailNo) -> Result<bool> {
+        Ok(self.mail.get(&mail).is_some_and(|row| row.run == run && row.taken.is_none()))
     }
 
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {

@@ -19,7 +19,7 @@ pub trait Rows {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo>;
     /// Adds a closed run that another store kept, under this number or the next that is free. It is nobody's child here.
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo>;
-    /// The last number of a run from this one on, and before that one.
+    /// The last number of a run from this one on, and before that one, also of a run of which only remains are left.
     fn last_no(&mut self, from: RunNo, until: RunNo) -> Result<Option<RunNo>>;
     /// The run of this run id.
     fn run_of_id(&mut self, run_id: &str) -> Result<Option<RunNo>>;
@@ -91,8 +91,8 @@ pub trait Rows {
     fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>>;
     /// The mail of this key.
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>>;
-    /// Whether this mail waits to be taken.
-    fn is_unseen(&mut self, mail: MailNo) -> Result<bool>;
+    /// Whether this mail of a run waits to be taken.
+    fn is_unseen(&mut self, run: RunNo, mail: MailNo) -> Result<bool>;
     /// Gives all mail that waits to another run.
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()>;
     /// Marks mail as taken by a turn.

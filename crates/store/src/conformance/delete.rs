@@ -80,6 +80,27 @@ pub fn a_number_is_given_once_whatever_is_deleted(store: &dyn Store) {
     }
 }
 
+pub fn a_run_that_is_added_again_takes_no_place_of_what_is_left_of_it(store: &dyn Store) {
+    let old = closed(store, "order-1", "run-1", 5, at(9));
+    let row = RunRow { started: at(0), ..store.run(old).unwrap().unwrap() };
+    let turns: Vec<_> = records(store, old).into_iter().map(|(_, record)| record).collect();
+    closed(store, "order-1", "run-2", 1, at(20));
+    write(store, Write::Delete { run: old }).unwrap();
+    while sweep(store, 100) {}
+    let import = || {
+        let import = ImportWrite { run: row.clone(), turns: turns.clone(), belongings: Default::default() };
+        write(store, Write::Import(Box::new(import))).unwrap();
+        store.find("order-1", Some("run-1")).unwrap().unwrap().no
+    };
+    let first = import();
+    write(store, Write::Delete { run: first }).unwrap();
+    sweep(store, 1);
+    let second = import();
+    assert_ne!(first, second);
+    while sweep(store, 2) {}
+    assert_eq!(records(store, second).len(), 5, "what was left of the first is gone, and nothing else");
+}
+
 pub fn a_closed_run_of_another_store_is_added_as_it_is(store: &dyn Store) {
     let run = closed(store, "order-1", "run-1", 3, at(9));
     let row = store.run(run).unwrap().unwrap();

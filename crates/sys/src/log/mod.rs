@@ -5,6 +5,9 @@
 //! the system when SQLite asks for anything else: a flush before all, which comes before a commit is seen by anybody. So
 //! nothing is less durable, and what others read is the same. All other files are SQLite's own.
 //!
+//! It is for connections that flush every commit (`synchronous = FULL`) and write nothing before it (`cache_spill = OFF`): what
+//! a transaction that is rolled back had gathered would be written when others may write there.
+//!
 //! All of it is unsafe because SQLite calls it. What it may rely on: SQLite hands every call a file that [`open`] made, from
 //! one thread at a time, and stops after [`close`].
 
@@ -34,17 +37,9 @@ struct State {
     /// The file of the layer below. Words, because it holds pointers.
     below: Box<[u64]>,
     gathered: Gathered,
+    /// Where a write may spoil what is beside it, SQLite writes on after the flush, and expects to find it.
+    gathers: bool,
 }
-
-/// Ours, which lives for ever.
-struct Layer(ffi::sqlite3_vfs);
-
-// SAFETY: it is written once, before anybody can read it, and SQLite itself shares it between threads.
-unsafe impl Send for Layer {}
-// SAFETY: as above.
-unsafe impl Sync for Layer {}
-
-static LAYER: OnceLock<Option<Layer>> = OnceLock::new();
 
 static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     // Shared memory and mapping are asked of the file itself, and not of its log.
@@ -71,9 +66,9 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
 
 /// Makes the layer known to SQLite, once for the process. None if SQLite does not take it, and then its own does as well.
 pub fn install() -> Option<&'static CStr> {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    let layer = LAYER.get_or_init(|| {
-        let below = below()?;
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    let installed = *INSTALLED.get_or_init(|| {
+        let Some(below) = below() else { return false };
         // SAFETY: a layer is a struct that may be copied: its functions are told which one they are called on.
         let mut ours = unsafe { std::ptr::read(below) };
         ours.szOsFile = (size_of::<Log>() as c_int).max(ours.szOsFile) + ROOM;
@@ -81,13 +76,12 @@ pub fn install() -> Option<&'static CStr> {
         ours.pNext = std::ptr::null_mut();
         ours.xOpen = Some(open);
         ours.xDelete = Some(delete);
-        Some(Layer(ours))
+        // It is SQLite's from here on, for ever.
+        let ours = Box::into_raw(Box::new(ours));
+        // SAFETY: it lives for ever, and nobody else has it.
+        unsafe { ffi::sqlite3_vfs_register(ours, 0) == ffi::SQLITE_OK }
     });
-    let ours = &raw const layer.as_ref()?.0;
-    // SAFETY: it lives for ever, and SQLite changes nothing in it but the link to the next.
-    let registered =
-        *REGISTERED.get_or_init(|| unsafe { ffi::sqlite3_vfs_register(ours.cast_mut(), 0) == ffi::SQLITE_OK });
-    registered.then_some(NAME)
+    installed.then_some(NAME)
 }
 
 /// The layer below: whichever is SQLite's default at the moment, which is never this one.
@@ -95,6 +89,15 @@ fn below() -> Option<*mut ffi::sqlite3_vfs> {
     // SAFETY: this asks SQLite for one of its own, which live for ever.
     let below = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
     (!below.is_null()).then_some(below)
+}
+
+/// Calls a method of the file below.
+macro_rules! pass_on {
+    ($state:expr, $method:ident $(, $argument:expr)*) => {{
+        let below: *mut ffi::sqlite3_file = $state.below.as_mut_ptr().cast();
+        // SAFETY: it is open, so it has methods, and these are its own arguments.
+        unsafe { ((*(*below).pMethods).$method.expect("a file has all methods of the first version"))(below $(, $argument)*) }
+    }};
 }
 
 unsafe extern "C" fn open(
@@ -126,7 +129,8 @@ unsafe extern "C" fn open(
     if unsafe { (*below.as_ptr().cast::<ffi::sqlite3_file>()).pMethods.is_null() } {
         return opened;
     }
-    let state = Box::new(State { below, gathered: Gathered::default() });
+    let mut state = Box::new(State { below, gathered: Gathered::default(), gathers: true });
+    state.gathers = pass_on!(state, xDeviceCharacteristics) & ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0;
     // SAFETY: SQLite allocated `szOsFile` bytes, which is room for a log.
     unsafe {
         (*file.cast::<Log>()).state = Box::into_raw(state);
@@ -145,15 +149,6 @@ unsafe extern "C" fn delete(_: *mut ffi::sqlite3_vfs, name: *const c_char, flush
 unsafe fn state<'a>(file: *mut ffi::sqlite3_file) -> &'a mut State {
     // SAFETY: `open` put it there, and it lives until `close`.
     unsafe { &mut *(*file.cast::<Log>()).state }
-}
-
-/// Calls a method of the file below.
-macro_rules! pass_on {
-    ($state:expr, $method:ident $(, $argument:expr)*) => {{
-        let below: *mut ffi::sqlite3_file = $state.below.as_mut_ptr().cast();
-        // SAFETY: it is open, so it has methods, and these are its own arguments.
-        unsafe { ((*(*below).pMethods).$method.expect("a file has all methods of the first version"))(below $(, $argument)*) }
-    }};
 }
 
 impl State {
@@ -182,6 +177,9 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, am
     // SAFETY: an open file, and so many bytes from there on.
     let (state, bytes) =
         unsafe { (state(file), std::slice::from_raw_parts(from.cast::<u8>(), amount.max(0) as usize)) };
+    if !state.gathers {
+        return pass_on!(state, xWrite, from, amount, at);
+    }
     if state.gathered.add(at, bytes) {
         return ffi::SQLITE_OK;
     }
@@ -195,9 +193,8 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, am
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: `open` put it there, and SQLite calls nothing after this.
     let mut state = unsafe { Box::from_raw((*file.cast::<Log>()).state) };
-    let settled = state.settle();
-    let closed = pass_on!(state, xClose);
-    if settled == ffi::SQLITE_OK { closed } else { settled }
+    // Whatever was not flushed belongs to no commit, and others may write there by now.
+    pass_on!(state, xClose)
 }
 
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount: c_int, at: i64) -> c_int {
