@@ -481,3 +481,20 @@ fn an_update_that_is_answered_before_its_waiters_are_handed_on_is_told_to_them_a
         assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
     }
 }
+
+#[test]
+fn a_question_to_a_run_that_is_deleted_meanwhile_is_refused() {
+    let stage = Stage::new(options().workflow("short", |ctx: Ctx, input| async move {
+        ctx.on_query("seen", |_| Ok("yes".into()));
+        Ok(input)
+    }));
+    stage.start("short", "a", "1").unwrap();
+    assert_eq!(stage.result("a"), completed("1"));
+    let run = stage.store().find("a", None).unwrap().unwrap().no;
+    let of = RunId::of("a");
+    let mut asked = pin!(stage.engine().query(&of, "seen".into(), Vec::new(), Headers::new()));
+    // It has found the run, and waits for somebody who plays it.
+    assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    stage.store().submit(Write::Delete { run }, Box::new(|deleted| assert!(deleted.is_ok())));
+    assert_eq!(stage.wait(asked).map(|_| ()), Err(EngineError::Stuck("it was deleted".to_owned())));
+}
