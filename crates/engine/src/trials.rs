@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_core::{Seq, Timestamp};
 use dacapo_store::{RunNo, Strikes, Write};
 
 use crate::inner::Inner;
@@ -118,6 +119,15 @@ impl Inner {
                 state.stage = Stage::Parked;
                 false
             }
+        }
+    }
+
+    /// An attempt against whose task something is held began then: it keeps others waiting only for so long.
+    pub(crate) fn limit_trial(&self, run: RunNo, seq: Seq, attempt: u32, began: Timestamp) {
+        let mut desk = self.desk();
+        if let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) {
+            attempting.alarms.push(self.own_timer(began.after(LONGEST), Due::EndTrial { run, seq, attempt }));
+            task.set_attempting(attempting);
         }
     }
 

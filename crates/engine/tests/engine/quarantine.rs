@@ -81,6 +81,29 @@ fn those_that_ran_when_the_process_died_are_tried_one_at_a_time() {
     }
 }
 
+/// One that polls for ever kept all others waiting for ever, in every queue.
+#[test]
+fn one_that_is_tried_for_long_keeps_others_waiting_for_a_minute_only() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let stage = Stage::over(store.clone(), work(&world, &gate));
+    for id in ["a", "b", "c"] {
+        stage.start("one", id, id).unwrap();
+    }
+    stage.settle();
+    store.dies_while(&["a", "b", "c"].map(|id| task(&stage, id)));
+    let stage = stage.restart();
+    for tried in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        stage.settle();
+        stage.advance(secs(59));
+        assert_eq!(world.notes()[3..], *tried, "for nearly a minute");
+        stage.advance(secs(1));
+    }
+    assert_eq!(["a", "b", "c"].map(|id| strikes(&stage, id)), [1, 1, 1], "no attempt has ended");
+    gate.open(Err(Failure::application("no")));
+    stage.settle();
+    assert_eq!(["a", "b", "c"].map(|id| strikes(&stage, id)), [0, 0, 0]);
+}
+
 #[test]
 fn an_attempt_that_is_left_to_somebody_outside_has_killed_nobody() {
     let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
