@@ -303,9 +303,14 @@ impl Desk {
         }
     }
 
-    /// Somebody says that the quarantined tasks of a run can be tried again.
-    pub(crate) fn release(&mut self, run: RunNo) -> Vec<Task> {
-        let mut released = Vec::new();
+    /// The quarantined tasks of a run.
+    pub(crate) fn quarantined_of(&self, run: RunNo) -> Vec<TaskNo> {
+        let tasks = self.of_run.get(&run).into_iter().flatten().filter_map(|seq| self.tasks.get(&(run, *seq)));
+        tasks.filter(|task| matches!(task.state, TaskState::Quarantined)).map(|task| task.no).collect()
+    }
+
+    /// Nothing is held against the quarantined tasks of a run any more, and that is durable: they can be tried again.
+    pub(crate) fn release(&mut self, run: RunNo) {
         for seq in self.of_run(run) {
             if let Some(task) = self.tasks.get_mut(&(run, seq))
                 && matches!(task.state, TaskState::Quarantined)
@@ -314,10 +319,8 @@ impl Desk {
                 self.quarantined -= 1;
                 let task = task.clone();
                 self.enlist((run, seq), &task);
-                released.push(task);
             }
         }
-        released
     }
 
     /// Whether a place is free in this queue.
