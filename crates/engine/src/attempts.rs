@@ -59,7 +59,11 @@ impl Inner {
             let now = self.host.now();
             let next = self.desk().next(now);
             let Some((run, task)) = next else { return };
+            let (seq, attempt, is_tried) = (task.command.seq, task.attempt, task.strikes > 0);
             self.start_attempt(run, task, now);
+            if is_tried {
+                self.limit_trial(run, seq, attempt, now);
+            }
         }
     }
 

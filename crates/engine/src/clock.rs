@@ -84,6 +84,7 @@ impl Inner {
             Due::Begin(run) => self.poke(run),
             Due::Retry(run) => self.retry(run),
             Due::Acquit(run) => self.acquit(run),
+            Due::EndTrial { run, seq, attempt } => self.desk().end_trial(run, seq, attempt),
             Due::AskToStop(queue) => self.ask_to_stop(&queue),
             Due::CutOff(queue) => self.cut_off(&queue),
             Due::StopWaiting => self.drained(),

@@ -69,8 +69,9 @@ impl Inner {
         state.uncommitted.clear();
         state.unstick();
         drop(state);
-        if follow.strikes == 0 {
-            self.end_trial(&live);
+        match follow.strikes {
+            0 => self.end_trial(&live),
+            _ => self.has_gone_on(live.no),
         }
         let closed = follow.after.closed.clone();
         self.follow(&live, &mut body, follow, &written);

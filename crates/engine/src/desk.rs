@@ -132,8 +132,8 @@ pub(crate) struct Desk {
     /// Tasks that can be tried and whose process died while they were. Those that merely ran beside the one that killed
     /// it clear themselves: of all of them one is tried at a time, those that are least suspect first.
     struck: BTreeMap<(u32, TaskNo), Key>,
-    /// The one of them that is tried now.
-    trial: Option<Key>,
+    /// The one of them that is tried now, and which attempt that is.
+    trial: Option<(Key, u32)>,
     /// How many are tried no more.
     quarantined: usize,
 }
@@ -209,7 +209,7 @@ impl Desk {
 
     /// What a task was tried for is over, so it did not kill the process.
     fn clear(&mut self, key: Key) {
-        self.trial.take_if(|trial| *trial == key);
+        self.trial.take_if(|(tried, _)| *tried == key);
         if let Some(task) = self.tasks.get_mut(&key) {
             task.strikes = 0;
         }
@@ -303,9 +303,14 @@ impl Desk {
         }
     }
 
-    /// Somebody says that the quarantined tasks of a run can be tried again.
-    pub(crate) fn release(&mut self, run: RunNo) -> Vec<Task> {
-        let mut released = Vec::new();
+    /// The quarantined tasks of a run.
+    pub(crate) fn quarantined_of(&self, run: RunNo) -> Vec<TaskNo> {
+        let tasks = self.of_run.get(&run).into_iter().flatten().filter_map(|seq| self.tasks.get(&(run, *seq)));
+        tasks.filter(|task| matches!(task.state, TaskState::Quarantined)).map(|task| task.no).collect()
+    }
+
+    /// Nothing is held against the quarantined tasks of a run any more, and that is durable: they can be tried again.
+    pub(crate) fn release(&mut self, run: RunNo) {
         for seq in self.of_run(run) {
             if let Some(task) = self.tasks.get_mut(&(run, seq))
                 && matches!(task.state, TaskState::Quarantined)
@@ -314,10 +319,8 @@ impl Desk {
                 self.quarantined -= 1;
                 let task = task.clone();
                 self.enlist((run, seq), &task);
-                released.push(task);
             }
         }
-        released
     }
 
     /// Whether a place is free in this queue.
@@ -351,15 +354,20 @@ impl Desk {
         let has_place = |(_, key): &(_, &Key)| queue(key).is_some_and(|queue| self.has_place(queue));
         let (rank, key) = self.struck.iter().find(has_place).map(|(rank, key)| (*rank, *key))?;
         self.struck.remove(&rank);
-        let queue = self.tasks.get(&key)?.queue().clone();
-        Self::lane(&mut self.lanes, &queue)?.change(|lane| lane.running += 1);
-        self.trial = Some(key);
+        let task = self.tasks.get(&key)?;
+        Self::lane(&mut self.lanes, task.queue())?.change(|lane| lane.running += 1);
+        self.trial = Some((key, task.attempt));
         Some(key)
+    }
+
+    /// This attempt keeps no others waiting any more. What is held against its task stays until it ends.
+    pub(crate) fn end_trial(&mut self, run: RunNo, seq: Seq, attempt: u32) {
+        self.trial.take_if(|trial| *trial == ((run, seq), attempt));
     }
 
     /// Nobody here serves the type of a task that was taken to be tried.
     pub(crate) fn unserved(&mut self, run: RunNo, seq: Seq) {
-        self.trial.take_if(|trial| *trial == (run, seq));
+        self.trial.take_if(|(tried, _)| *tried == (run, seq));
         if let Some(task) = self.tasks.get_mut(&(run, seq)) {
             task.state = TaskState::Unserved;
             if let Some(lane) = Self::lane(&mut self.lanes, task.queue()) {

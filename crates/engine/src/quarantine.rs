@@ -13,7 +13,6 @@ use std::sync::{Arc, mpsc};
 use dacapo_store::{Doing, RunNo, RunRow, Slot, Store, StoreError, Strikes, Stuck, Write};
 use dacapo_worker::Grip;
 
-use crate::attempts::attempt_write;
 use crate::desk::Task;
 use crate::inner::Inner;
 use crate::loud;
@@ -56,18 +55,17 @@ impl Engine {
         if !was_held {
             self.open_row(of)?;
         }
-        // Both are durable before either begins.
-        let released = self.inner.desk().release(row.no);
-        if !was_held && released.is_empty() {
+        let tasks = self.inner.desk().quarantined_of(row.no);
+        if !was_held && tasks.is_empty() {
             let words = format!("nothing of the run of workflow id {:?} is quarantined", row.workflow_id);
             return Err(EngineError::BadInput(words));
         }
-        for task in &released {
-            let now = self.inner.host.now();
-            self.inner.write(Write::Attempt(Box::new(attempt_write(task, now)))).await?;
-        }
+        // All of it is durable before any of it begins.
         let strikes = if was_held { 0 } else { row.strikes };
-        self.inner.write(Write::Strike(vec![Strikes::Run { run: row.no, strikes, stuck: None }])).await?;
+        let mut released: Vec<_> = tasks.into_iter().map(|task| Strikes::Task { task, strikes: 0 }).collect();
+        released.push(Strikes::Run { run: row.no, strikes, stuck: None });
+        self.inner.write(Write::Strike(released)).await?;
+        self.inner.desk().release(row.no);
         if was_held && row.status.is_open() {
             self.inner.let_go(row.no);
         }

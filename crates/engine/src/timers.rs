@@ -27,6 +27,8 @@ pub(crate) enum Due {
     Retry(RunNo),
     /// A run that is on trial has been played for so long that it killed nobody.
     Acquit(RunNo),
+    /// An attempt that is on trial has run for so long that others are tried beside it.
+    EndTrial { run: RunNo, seq: Seq, attempt: u32 },
     /// Turns that were held back are committed.
     Flush(RunNo),
     /// Attempts of a queue are asked to stop, because the engine shuts down.

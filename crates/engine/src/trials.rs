@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_core::{Seq, Timestamp};
 use dacapo_store::{RunNo, Strikes, Write};
 
 use crate::inner::Inner;
@@ -34,8 +35,8 @@ pub(crate) struct Trials {
     /// Starts whose first turn may kill the process: it was under way when the last one died and no store knows of the run,
     /// or something is held against the run that has the id.
     starts: BTreeSet<u64>,
-    /// Runs that were giving an answer when the process died, and whether they have given one since. Their turns say nothing of
-    /// that.
+    /// Runs that were giving an answer when the process died, and whether they have given one, or gone on, since: they are
+    /// innocent a while after that. Their turns alone say nothing of it.
     answering: BTreeMap<RunNo, bool>,
 }
 
@@ -121,6 +122,15 @@ impl Inner {
         }
     }
 
+    /// An attempt against whose task something is held began then: it keeps others waiting only for so long.
+    pub(crate) fn limit_trial(&self, run: RunNo, seq: Seq, attempt: u32, began: Timestamp) {
+        let mut desk = self.desk();
+        if let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) {
+            attempting.alarms.push(self.own_timer(began.after(LONGEST), Due::EndTrial { run, seq, attempt }));
+            task.set_attempting(attempting);
+        }
+    }
+
     /// A run is not played any more, or nothing is held against it: the next one is tried.
     pub(crate) fn end_trial(self: &Arc<Self>, live: &Live) {
         let over = self.trials().over(live.no);
@@ -143,7 +153,17 @@ impl Inner {
     /// A run has given an answer. It may have others to give, of which one killed the process: it is innocent if the process
     /// lives on for a while.
     pub(crate) fn has_answered(&self, run: RunNo) {
-        let is_first = self.trials().answering.get_mut(&run).is_some_and(|answered| !std::mem::replace(answered, true));
+        self.acquit_later(run);
+    }
+
+    /// A run has committed a turn that leaves something held against it. If that is for an answer, nobody may ever ask for
+    /// one again, and it must not be played from the beginning for every turn until then.
+    pub(crate) fn has_gone_on(&self, run: RunNo) {
+        self.acquit_later(run);
+    }
+
+    fn acquit_later(&self, run: RunNo) {
+        let is_first = self.trials().answering.get_mut(&run).is_some_and(|seen| !std::mem::replace(seen, true));
         if is_first {
             self.own_timer(self.host.now().after(LONGEST), Due::Acquit(run));
         }

@@ -12,6 +12,8 @@ pub(crate) struct Haunted {
     noted: Mutex<(Vec<Doing>, Vec<Slot>)>,
     /// What followed from what was left, and what began, in order.
     log: Mutex<Vec<String>>,
+    /// Writes about attempts and strikes that are not done yet, while they are held up.
+    held_up: Mutex<Option<Vec<(Write, Done)>>>,
 }
 
 impl Haunted {
@@ -22,6 +24,17 @@ impl Haunted {
     /// The process dies while these are under way.
     pub(crate) fn dies_while(&self, doing: &[Doing]) {
         *self.left.lock().unwrap() = doing.to_vec();
+    }
+
+    /// Writes about attempts and strikes take their time from here on.
+    pub(crate) fn hold_up(&self) {
+        *self.held_up.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// They are done now, and no more are held up.
+    pub(crate) fn go_on(&self, store: &dyn Store) {
+        let held_up = self.held_up.lock().unwrap().take();
+        held_up.into_iter().flatten().for_each(|(write, done)| store.submit(write, done));
     }
 
     /// What was begun so far, and how much of it has ended.
@@ -38,6 +51,11 @@ impl Haunted {
 
 impl Front for Haunted {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+        if let Write::Strike(_) | Write::Attempt(_) = &write
+            && let Some(held_up) = &mut *self.held_up.lock().unwrap()
+        {
+            return held_up.push((write, done));
+        }
         if let Write::Strike(all) = &write {
             let strikes = all.iter().map(|strikes| match strikes {
                 Strikes::Task { strikes, .. } => format!("task {strikes}"),

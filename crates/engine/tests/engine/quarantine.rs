@@ -1,5 +1,6 @@
 //! Activities whose process died while they were tried. Runs are in `trials.rs`.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use dacapo_core::{Ctx, Failure};
@@ -81,6 +82,29 @@ fn those_that_ran_when_the_process_died_are_tried_one_at_a_time() {
     }
 }
 
+/// One that polls for ever kept all others waiting for ever, in every queue.
+#[test]
+fn one_that_is_tried_for_long_keeps_others_waiting_for_a_minute_only() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let stage = Stage::over(store.clone(), work(&world, &gate));
+    for id in ["a", "b", "c"] {
+        stage.start("one", id, id).unwrap();
+    }
+    stage.settle();
+    store.dies_while(&["a", "b", "c"].map(|id| task(&stage, id)));
+    let stage = stage.restart();
+    for tried in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        stage.settle();
+        stage.advance(secs(59));
+        assert_eq!(world.notes()[3..], *tried, "for nearly a minute");
+        stage.advance(secs(1));
+    }
+    assert_eq!(["a", "b", "c"].map(|id| strikes(&stage, id)), [1, 1, 1], "no attempt has ended");
+    gate.open(Err(Failure::application("no")));
+    stage.settle();
+    assert_eq!(["a", "b", "c"].map(|id| strikes(&stage, id)), [0, 0, 0]);
+}
+
 #[test]
 fn an_attempt_that_is_left_to_somebody_outside_has_killed_nobody() {
     let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
@@ -143,6 +167,44 @@ fn what_is_released_is_tried_again() {
         assert_eq!(stage.result("a"), completed("mended"));
         assert_eq!(world.count(), 4);
     }
+}
+
+/// Somebody else's dispatch found it before the release was written, and what was written then was of an attempt gone by.
+#[test]
+fn what_is_released_is_not_tried_before_that_is_durable() {
+    let (world, gate) = (World::default(), Gate::default());
+    let (stage, store) = quarantined(&world, &gate);
+    store.hold_up();
+    let id = RunId::of("a");
+    let mut released = pin!(stage.engine().release(&id));
+    assert_eq!(stage.try_wait(released.as_mut()), None);
+    stage.start("one", "b", "b").unwrap();
+    stage.settle();
+    assert_eq!((state(&stage, "a"), world.notes()[3..].to_vec()), (ActivityState::Quarantined, vec!["b".to_owned()]));
+    store.go_on(stage.store());
+    assert_eq!(stage.wait(released), Ok(()));
+    stage.settle();
+    assert_eq!((state(&stage, "a"), strikes(&stage, "a")), (ActivityState::Running, 0));
+    gate.open(Ok(payload("mended")));
+    assert_eq!((stage.result("a"), rows(&stage, "a")), (completed("mended"), NO_ROWS));
+    assert_eq!(world.notes()[3..], ["b", "a"]);
+}
+
+/// Its result came from outside while it was released.
+#[test]
+fn what_is_gone_when_its_release_is_written_disturbs_nobody() {
+    let (world, gate) = (World::default(), Gate::default());
+    let (stage, store) = quarantined(&world, &gate);
+    store.hold_up();
+    let id = RunId::of("a");
+    let mut released = pin!(stage.engine().release(&id));
+    assert_eq!(stage.try_wait(released.as_mut()), None);
+    let activity = describe(&stage, "a").pending[0].id.clone();
+    stage.wait(stage.engine().complete_activity(&id, activity, Ok(payload("by hand")))).unwrap();
+    assert_eq!(stage.result("a"), completed("by hand"));
+    store.go_on(stage.store());
+    assert_eq!((stage.wait(released), rows(&stage, "a")), (Ok(()), NO_ROWS));
+    assert_eq!(world.count(), 3);
 }
 
 #[test]

@@ -195,6 +195,29 @@ fn a_turn_clears_nothing_that_an_answer_brought() {
     assert_eq!((stage.result("b"), strikes(&stage, "b")), (completed("end"), 0), "this process saw no answer of it");
 }
 
+/// It was played from the beginning for every turn, as long as the process lived.
+#[test]
+fn a_run_that_nobody_asks_again_is_cleared_a_minute_after_it_went_on() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let stage = Stage::over(store.clone(), serve(&world, &gate));
+    stage.start("two", "a", "").unwrap();
+    stage.start("two", "b", "").unwrap();
+    stage.settle();
+    store.dies_while(&["a", "b"].map(|id| Doing::Answer(describe(&stage, id).run)));
+    let stage = stage.restart();
+    signal(&stage, "a", "go", "");
+    stage.advance(secs(59));
+    assert_eq!((describe(&stage, "a").turns, strikes(&stage, "a"), stage.engine().runs_in_memory()), (2, 1, 0));
+    stage.advance(secs(1));
+    assert_eq!(["a", "b"].map(|id| strikes(&stage, id)), [0, 1], "the other has not gone on");
+    assert_eq!(query(&stage, "a", "how").unwrap(), "well");
+    assert_eq!(stage.engine().runs_in_memory(), 1, "it is kept, like any other");
+    let before = world.count();
+    signal(&stage, "a", "go", "end");
+    assert_eq!(stage.result("a"), completed("end"));
+    assert_eq!(world.count(), before, "its last turn was played alone");
+}
+
 /// Local work that kills the process may take its time, while turns of its run are committed.
 #[test]
 fn a_turn_clears_nothing_while_local_work_is_under_way() {
