@@ -192,8 +192,8 @@ impl Inner {
             self.end_trial(&live);
         }
         let write = move |this: &Arc<Self>| {
-            let row = this.store.run(run).ok().flatten().filter(|row| !is_quarantined(row))?;
-            Some(Write::Strike(vec![Strikes::Run { run, strikes: 0, stuck: row.stuck }]))
+            this.store.run(run).ok().flatten().filter(|row| !is_quarantined(row))?;
+            Some(Write::Strike(vec![Strikes::Cleared(run)]))
         };
         self.write_later(write, |_, _| {});
     }

@@ -489,6 +489,7 @@ pub(crate) fn release_children(
 fn strike(rows: &mut impl Rows, strikes: &Strikes) -> Result<()> {
     match strikes {
         Strikes::Task { task, strikes } => rows.strike_task(*task, *strikes),
+        Strikes::Cleared(run) => rows.strike_run(*run, 0),
         Strikes::Run { run, strikes, stuck } => {
             let Some(row) = rows.run(*run)? else { return Ok(()) };
             rows.strike_run(*run, *strikes)?;

@@ -262,6 +262,8 @@ pub enum Strikes {
         /// Why it does not go on, if it is open and does not. None: it goes on.
         stuck: Option<Stuck>,
     },
+    /// Nothing is held against a run any more. Why it does not go on, if it does not, is another matter, and stays.
+    Cleared(RunNo),
 }
 
 /// What a write came to.

@@ -60,6 +60,7 @@ impl Front for Haunted {
             let strikes = all.iter().map(|strikes| match strikes {
                 Strikes::Task { strikes, .. } => format!("task {strikes}"),
                 Strikes::Run { strikes, .. } => format!("run {strikes}"),
+                Strikes::Cleared(_) => "run 0".to_owned(),
             });
             self.log.lock().unwrap().extend(strikes);
         }

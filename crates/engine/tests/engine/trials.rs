@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, WaitFor};
-use dacapo_store::{Doing, RunFilter, Status};
+use dacapo_store::{Doing, RunFilter, Status, Stuck, Write};
 use dacapo_testkit::{Fronted, Stage};
 
 use crate::haunted::Haunted;
@@ -263,6 +263,28 @@ fn local_work_that_fails_or_takes_long_has_killed_nobody() {
         assert_eq!(world.notes()[2..4], ["a", "b"], "the next one is tried");
         assert_eq!(strikes(&stage, "a"), 0);
     }
+}
+
+/// What it said of itself was read, and written back when it said something else.
+#[test]
+fn a_run_that_is_cleared_says_what_it_says_by_then() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let stage = Stage::over(store.clone(), serve(&world, &gate));
+    stage.start("home", "a", "a").unwrap();
+    stage.settle();
+    store.dies_while(&[run(&stage, "a")]);
+    let stage = stage.restart();
+    stage.settle();
+    store.hold_up();
+    stage.advance(secs(60));
+    let row = stage.store().run(describe(&stage, "a").run).unwrap().unwrap();
+    assert_eq!((row.strikes, row.stuck), (1, None));
+    let words = Stuck { reason: "it waits".to_owned(), since: stage.now(), attempts: 1, retry: stage.now() };
+    let park = Write::Park { run: row.no, epoch: row.epoch, stuck: Some(words) };
+    stage.store().submit(park, Box::new(|done| assert!(done.is_ok(), "{done:?}")));
+    store.go_on(stage.store());
+    stage.settle();
+    assert_eq!((strikes(&stage, "a"), stuck(&stage, "a").0), (0, "it waits".to_owned()));
 }
 
 #[test]

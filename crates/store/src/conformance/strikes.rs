@@ -24,6 +24,9 @@ pub fn strikes_of_a_run_end_with_its_next_turn(store: &dyn Store) {
     assert_eq!(held(store, run), (2, words()));
     assert_eq!(refused(commit(store, turn(run, 7))), Refused::Fenced { turns: 0, epoch: FIRST });
     assert_eq!(held(store, run), (2, words()));
+    let cleared = [run, RunNo(run.0 + 100)].map(Strikes::Cleared).to_vec();
+    assert_eq!(write(store, Write::Strike(cleared)), Ok(Written::Done));
+    assert_eq!(held(store, run), (0, words()), "it may be stuck for another reason");
     commit(store, TurnWrite { strikes: 1, ..turn(run, 0) }).unwrap();
     assert_eq!(held(store, run), (1, None), "the turn says what is still held against it");
     commit(store, turn(run, 1)).unwrap();
