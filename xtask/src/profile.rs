@@ -100,7 +100,7 @@ fn area(is_kernel: bool, symbol: &str) -> &'static str {
     }
     let symbol = symbol.trim_start_matches('<');
     let fits = |part: &&str| symbol.starts_with(*part) || (part.len() > 5 && symbol.contains(*part));
-    AREAS.iter().find(|(_, parts)| parts.iter().any(|part| fits(part))).map_or("else", |(area, _)| *area)
+    AREAS.iter().find(|(_, parts)| parts.iter().any(fits)).map_or("else", |(area, _)| *area)
 }
 
 #[cfg(test)]
