@@ -34,6 +34,13 @@ pub(crate) async fn open(file: &Path, runs: u64) -> Result<()> {
     Ok(())
 }
 
+/// Checks that a file holds the whole history of each of its runs.
+pub(crate) async fn whole(file: &Path) -> Result<()> {
+    let flaws = look(file).await?.runs().verify(|_| {}).await?;
+    ensure!(flaws.is_empty(), "{flaws:?}");
+    Ok(())
+}
+
 const PAGE: usize = 1_000;
 
 async fn look(file: &Path) -> Result<Dacapo> {

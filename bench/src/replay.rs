@@ -7,11 +7,13 @@ use anyhow::{Result, ensure};
 use dacapo_bench_meter::{Latencies, Line, Size, Usage, payload};
 
 use crate::embedded::Embedded;
+use crate::kept;
 use crate::programs::{SEEN, asked};
 
 pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
     let (activities, times) = size.history;
-    let embedded = Embedded::open(&folder.join("dacapo.db")).await?;
+    let file = folder.join("dacapo.db");
+    let embedded = Embedded::open(&file).await?;
     let run = embedded.app.start(asked, (activities, payload(5))).id("w5").await?;
     while run.query(SEEN, ()).await? < activities {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -31,6 +33,8 @@ pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
     }
     let usage = before.since();
     embedded.close().await;
+    kept::open(&file, 1).await?;
+    kept::whole(&file).await?;
     // An activity is two events: it was scheduled, and it was completed.
     let events = u64::from(activities) * 2;
     let n = (events * u64::from(times), "events");
