@@ -8,8 +8,8 @@
 //! It is for connections that flush every commit (`synchronous = FULL`) and write nothing before it (`cache_spill = OFF`): what
 //! a transaction that is rolled back had gathered would be written when others may write there.
 //!
-//! All of it is unsafe because SQLite calls it. What it may rely on: SQLite hands every call a file that [`open`] made, from
-//! one thread at a time, and stops after [`close`].
+//! All of it is unsafe because SQLite calls it. What it may rely on: SQLite hands every call a file that `open` made, from
+//! one thread at a time, and stops after `close`.
 
 mod gathered;
 
