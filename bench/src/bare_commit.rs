@@ -133,26 +133,9 @@ impl BareCommit {
             position: 0,
         };
         Write::Turn(Box::new(TurnWrite {
-            run,
-            node: Default::default(),
-            epoch: Default::default(),
-            turn: self.turn,
-            at: Timestamp(self.turn),
-            strikes: 0,
-            record: self.record.clone(),
             tasks: vec![next],
             ended_tasks: vec![self.task],
-            ended_activities: Vec::new(),
-            timers: Vec::new(),
-            ended_timers: Vec::new(),
-            taken: Vec::new(),
-            outcomes: Vec::new(),
-            children: Vec::new(),
-            sends: Vec::new(),
-            attributes: Vec::new(),
-            memo: None,
-            published: None,
-            close: None,
+            ..TurnWrite::new(run, self.turn, Timestamp(self.turn), self.record.clone())
         }))
     }
 

@@ -72,26 +72,9 @@ impl Scene<'_> {
     /// The write for a turn that was played.
     pub(crate) fn plan(&self, record: &TurnRecord, bytes: Vec<u8>, done: &TurnDone) -> Result<Plan, Unsupported> {
         let write = TurnWrite {
-            run: TurnOf::Run(self.run),
-            node: Default::default(),
             epoch: self.about.epoch,
-            turn: record.number,
-            at: record.now,
-            strikes: 0,
-            record: bytes,
-            tasks: Vec::new(),
-            ended_tasks: Vec::new(),
-            ended_activities: Vec::new(),
-            timers: Vec::new(),
-            ended_timers: Vec::new(),
-            taken: Vec::new(),
-            outcomes: Vec::new(),
-            children: Vec::new(),
-            sends: Vec::new(),
-            attributes: Vec::new(),
-            memo: None,
             published: done.published.as_ref().map(encode),
-            close: None,
+            ..TurnWrite::new(TurnOf::Run(self.run), record.number, record.now, bytes)
         };
         let mut plan = Plan { write, after: After::default() };
         self.take(&mut plan);

@@ -345,26 +345,5 @@ fn a_batch_that_fails_at_its_last_command_stores_nothing() {
 }
 
 fn turn_of(run: RunNo, turn: u64) -> TurnWrite {
-    TurnWrite {
-        run: TurnOf::Run(run),
-        node: Default::default(),
-        epoch: Default::default(),
-        turn,
-        at: Timestamp::default(),
-        strikes: 0,
-        record: vec![1],
-        tasks: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_activities: Vec::new(),
-        timers: Vec::new(),
-        ended_timers: Vec::new(),
-        taken: Vec::new(),
-        outcomes: Vec::new(),
-        children: Vec::new(),
-        sends: Vec::new(),
-        attributes: Vec::new(),
-        memo: None,
-        published: None,
-        close: None,
-    }
+    TurnWrite { ..TurnWrite::new(TurnOf::Run(run), turn, Timestamp::default(), vec![1]) }
 }

@@ -9,7 +9,7 @@ use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault, Kind};
 use dacapo_sqlite::{SqliteStore, Tuning};
 use dacapo_store::{
-    Belongings, Closing, Conflict, Epoch, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
+    Belongings, Closing, Conflict, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
     TurnWrite, Turns, Write, Writes, Written,
 };
 
@@ -65,26 +65,8 @@ fn record(run: u64, turn: u64, size: usize) -> Vec<u8> {
 
 fn turn(of: TurnOf, turn: u64, record: Vec<u8>) -> Write {
     Write::Turn(Box::new(TurnWrite {
-        run: of,
         node: NodeNo(1),
-        epoch: Epoch::default(),
-        turn,
-        at: Timestamp::from_millis(turn),
-        strikes: 0,
-        record,
-        tasks: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_activities: Vec::new(),
-        timers: Vec::new(),
-        ended_timers: Vec::new(),
-        taken: Vec::new(),
-        outcomes: Vec::new(),
-        children: Vec::new(),
-        sends: Vec::new(),
-        attributes: Vec::new(),
-        memo: None,
-        published: None,
-        close: None,
+        ..TurnWrite::new(of, turn, Timestamp::from_millis(turn), record)
     }))
 }
 

@@ -174,26 +174,9 @@ fn own(store: &dyn Store, run: RunNo, seen: Epoch, epoch: Epoch) -> Result<Writt
 
 fn turn(run: RunNo, number: u64) -> TurnWrite {
     TurnWrite {
-        run: TurnOf::Run(run),
         node: NODE,
         epoch: FIRST,
-        turn: number,
-        at: at(10 + number),
-        strikes: 0,
-        record: vec![number as u8],
-        tasks: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_activities: Vec::new(),
-        timers: Vec::new(),
-        ended_timers: Vec::new(),
-        taken: Vec::new(),
-        outcomes: Vec::new(),
-        children: Vec::new(),
-        sends: Vec::new(),
-        attributes: Vec::new(),
-        memo: None,
-        published: None,
-        close: None,
+        ..TurnWrite::new(TurnOf::Run(run), number, at(10 + number), vec![number as u8])
     }
 }
 

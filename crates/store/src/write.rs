@@ -148,6 +148,34 @@ pub struct TurnWrite {
     pub close: Option<Closing>,
 }
 
+impl TurnWrite {
+    /// A turn from which nothing follows but that it was played, by nobody in particular.
+    pub fn new(run: TurnOf, turn: u64, at: Timestamp, record: Vec<u8>) -> Self {
+        Self {
+            run,
+            node: NodeNo::default(),
+            epoch: Epoch::default(),
+            turn,
+            at,
+            strikes: 0,
+            record,
+            tasks: Vec::new(),
+            ended_tasks: Vec::new(),
+            ended_activities: Vec::new(),
+            timers: Vec::new(),
+            ended_timers: Vec::new(),
+            taken: Vec::new(),
+            outcomes: Vec::new(),
+            children: Vec::new(),
+            sends: Vec::new(),
+            attributes: Vec::new(),
+            memo: None,
+            published: None,
+            close: None,
+        }
+    }
+}
+
 /// Whose turn it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnOf {

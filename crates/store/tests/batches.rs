@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Conflict, Epoch, MemoryStore, NewRun, NewTask, NodeNo, Refused, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite,
+    Conflict, Epoch, MemoryStore, NewRun, NewTask, Refused, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite,
     TurnWritten, Turns, Write, Writes, Written,
 };
 
@@ -44,26 +44,8 @@ fn batch(run: RunNo, tasks: u64, record: &'static str) -> Write {
     let task =
         |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: Timestamp(0), priority: 0, position: seq as u32 };
     Write::Turn(Box::new(TurnWrite {
-        run: TurnOf::Run(run),
-        node: NodeNo::default(),
-        epoch: Epoch::default(),
-        turn: 0,
-        at: Timestamp::from_millis(1),
-        strikes: 0,
-        record: record.as_bytes().to_vec(),
         tasks: (0..tasks).map(task).collect(),
-        ended_tasks: Vec::new(),
-        ended_activities: Vec::new(),
-        timers: Vec::new(),
-        ended_timers: Vec::new(),
-        taken: Vec::new(),
-        outcomes: Vec::new(),
-        children: Vec::new(),
-        sends: Vec::new(),
-        attributes: Vec::new(),
-        memo: None,
-        published: None,
-        close: None,
+        ..TurnWrite::new(TurnOf::Run(run), 0, Timestamp::from_millis(1), record.as_bytes().to_vec())
     }))
 }
 

@@ -1,5 +1,5 @@
-//! Attempts of activities, as tasks of the program's runtime, under one roof: each ends by itself, and all of them can be
-//! asked to stop.
+//! Attempts of activities, as tasks of the program's runtime, under one roof: each ends by itself, and is held on
+//! to until it has.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,13 +38,6 @@ impl Attempts {
             AttemptCode::Blocking(call) => self.runtime.spawn_blocking(move || told.finish(call())),
         };
         grip.runs_as(task.abort_handle());
-    }
-
-    /// Tells every attempt that runs that it is no longer wanted. What they come to still counts.
-    pub fn cancel_all(&self, reason: &str) {
-        // Not under the lock: whoever hears of it may end at once.
-        let grips: Vec<Grip> = lock(&self.running).grips.values().cloned().collect();
-        grips.iter().for_each(|grip| grip.cancel(reason));
     }
 
     /// How many attempts run, with those that were given up on and run on all the same.

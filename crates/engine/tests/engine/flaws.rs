@@ -48,26 +48,10 @@ fn turn(row: &RunRow, close: bool) -> Write {
         carried: Vec::new(),
     };
     Write::Turn(Box::new(TurnWrite {
-        run: TurnOf::Run(row.no),
         node: NodeNo(1),
         epoch: row.epoch,
-        turn: row.turns,
-        at: Timestamp::default(),
-        record: record.to_bytes(),
-        tasks: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_activities: Vec::new(),
-        timers: Vec::new(),
-        ended_timers: Vec::new(),
-        taken: Vec::new(),
-        outcomes: Vec::new(),
-        children: Vec::new(),
-        sends: Vec::new(),
-        attributes: Vec::new(),
-        memo: None,
-        published: None,
-        strikes: 0,
         close: close.then_some(closing),
+        ..TurnWrite::new(TurnOf::Run(row.no), row.turns, Timestamp::default(), record.to_bytes())
     }))
 }
 

@@ -256,8 +256,8 @@ async fn cancelling_all_reaches_every_attempt_and_its_tasks() {
         nothing()
     });
     let started: Vec<_> = (0..20).map(|_| start(&attempts, &careful)).collect();
-    let (_, blocking_told) = start(&attempts, &parked);
-    attempts.cancel_all("shutting down");
+    let (blocking, blocking_told) = start(&attempts, &parked);
+    started.iter().map(|(grip, _)| grip).chain([&blocking]).for_each(|grip| grip.cancel("shutting down"));
     for (_, told) in started {
         assert_eq!(told.await.unwrap().unwrap(), Payload::from("shutting down"));
     }
