@@ -5,10 +5,10 @@ use std::sync::Arc;
 use dacapo_core::Timestamp;
 use dacapo_store::{RunFilter, Store, StoreError};
 
-use crate::attempts::Origins;
+use crate::activity::attempt::Origins;
+use crate::api::start::check_name;
 use crate::host::Host;
 use crate::inner::Inner;
-use crate::start::check_name;
 use crate::{EngineError, Options, Reader};
 
 /// An engine over a store. Cheap to clone; all clones are one engine.
@@ -110,7 +110,7 @@ impl Inner {
         let lives = self.runs().all();
         for live in lives {
             let mut state = live.lock();
-            let at_rest = state.stage == crate::live::Stage::Idle && !state.has_work();
+            let at_rest = state.stage == crate::run::cached_run::Stage::Idle && !state.has_work();
             let holds = state.body.as_ref().is_some_and(|body| !body.held.is_empty());
             let body = if at_rest && !holds { state.body.take() } else { None };
             drop(state);

@@ -10,19 +10,19 @@ use dacapo_store::{Posted, RunNo, Status, Store, StoreError, TaskNo, Write, Writ
 use dacapo_worker::{Level, Worker, describe_meters, meter};
 use metrics::Histogram;
 
-use crate::cause::Said;
-use crate::desk::Desk;
-use crate::drain::Drain;
+use crate::activity::local::Locals;
+use crate::activity::task_queue::Desk;
+use crate::crash_guard::probation::Trials;
 use crate::host::Host;
-use crate::live::{Arrival, Ask, Live, LiveState, Stage};
-use crate::locals::Locals;
-use crate::loud;
-use crate::records::LastRecord;
-use crate::retention::Sweeping;
-use crate::runs::Runs;
-use crate::timers::{AlarmNo, Due, Timers};
-use crate::trials::Trials;
-use crate::waits::Waits;
+use crate::lifecycle::retention::Sweeping;
+use crate::lifecycle::shutdown::Drain;
+use crate::read::records::LastRecord;
+use crate::report::deduplication::Said;
+use crate::report::log as loud;
+use crate::run::cache::Runs;
+use crate::run::cached_run::{Arrival, Ask, Live, LiveState, Stage};
+use crate::run::waiters::Waits;
+use crate::timer::wheel::{AlarmNo, Due, Timers};
 use crate::{EngineError, Options};
 
 pub(crate) struct Inner {

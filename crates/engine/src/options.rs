@@ -73,7 +73,7 @@ impl Options {
             double_play: self.double_play,
             reporter: None,
             own_policy: self.own_policy.clone(),
-            aside: crate::traces::aside(),
+            aside: crate::report::trace::aside(),
         }
     }
 

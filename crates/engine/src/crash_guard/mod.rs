@@ -1,0 +1,4 @@
+//! Code that kills its process.
+
+pub(crate) mod probation;
+pub(crate) mod quarantine;

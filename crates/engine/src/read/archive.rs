@@ -1,0 +1,124 @@
+//! Histories on their way from one store to another.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use dacapo_core::{Name, Outcome, Payload, Pins, TurnRecord};
+use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, Status, StoreError, Write};
+
+use crate::read::records::each_row;
+use crate::{Engine, EngineError, Reader};
+
+impl Reader {
+    /// Runs that match as the store keeps them, oldest first, after this number.
+    pub fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, EngineError> {
+        Ok(self.store().oldest(filter, after, limit)?)
+    }
+
+    /// All that a store keeps of a run beside its turns, as it is now; none if it was deleted.
+    pub fn archive(&self, run: RunNo) -> Result<Option<(RunRow, Belongings)>, EngineError> {
+        let Some(row) = self.store().run(run)? else { return Ok(None) };
+        Ok(Some((row, self.store().belongings(run)?)))
+    }
+
+    /// Shows the turns of a run that this row knows of, one after the other, until told to stop. No lock is held meanwhile.
+    /// Says whether they were all there: they are not if the run is deleted meanwhile.
+    pub fn archive_turns(
+        &self,
+        row: &RunRow,
+        show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<bool, EngineError> {
+        let (mut next, mut is_stopped) = (0, row.turns == 0);
+        each_row(self.store(), row.no, &mut |number, record| {
+            if is_stopped || number != next {
+                return ControlFlow::Break(());
+            }
+            next += 1;
+            is_stopped = show(number, record).is_break() || next == row.turns;
+            if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        match is_stopped {
+            true => Ok(true),
+            false if self.store().run(row.no)?.is_none() => Ok(false),
+            false => Err(StoreError::Corrupt(format!("turn {next} of run {} is missing", row.run_id)).into()),
+        }
+    }
+}
+
+impl Engine {
+    /// Adds a closed run that another store kept. It can be listed, described and asked, and is never played on.
+    pub async fn import(&self, import: ImportWrite) -> Result<(), EngineError> {
+        self.inner.check()?;
+        check_import(&import)?;
+        let (tell, told) = tokio::sync::oneshot::channel();
+        self.inner.later(move |this| {
+            this.submit(Write::Import(Box::new(import)), move |_, result| {
+                let _ = tell.send(result.map(drop).map_err(EngineError::from));
+            });
+        });
+        told.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+}
+
+/// Whether a run can be what it says.
+///
+/// # Errors
+/// [`EngineError::BadInput`], if it cannot.
+pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
+    let ImportWrite { run, turns, belongings } = import;
+    for (what, name) in [
+        ("a run id", &run.run_id),
+        ("a workflow id", &run.workflow_id),
+        ("a workflow", &run.workflow),
+        ("a queue", &run.queue),
+        ("the id of a first run", &run.first_run_id),
+    ] {
+        crate::api::start::check_name(what, name)?;
+    }
+    for mail in &belongings.mail {
+        crate::api::start::check_name("the key of mail", &mail.key)?;
+    }
+    let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
+    if run.turns != turns.len() as u64 {
+        return Err(bad(format!("it says that it has {} turns, and {} came", run.turns, turns.len())));
+    }
+    for (number, bytes) in (0..).zip(turns) {
+        match TurnRecord::from_bytes(bytes) {
+            Ok(record) if record.number == number => {}
+            Ok(record) => return Err(bad(format!("turn {number} is recorded as turn {}", record.number))),
+            Err(error) => return Err(bad(format!("turn {number}: {error}"))),
+        }
+    }
+    minicbor::decode::<Pins>(&run.pins).map_err(|error| bad(format!("its pins: {error}")))?;
+    if !run.memo.is_empty() {
+        let memo = minicbor::decode::<BTreeMap<Name, Payload>>(&run.memo);
+        memo.map_err(|error| bad(format!("its memo: {error}")))?;
+    }
+    if run.status.is_open() {
+        return Ok(());
+    }
+    let (Some(_), Some(result)) = (run.closed, &run.result) else {
+        return Err(bad("it is closed, and does not say since when and with what result".to_owned()));
+    };
+    let outcome = minicbor::decode::<Outcome>(result).map_err(|error| bad(format!("its result: {error}")))?;
+    match next_run(run.status, &outcome) {
+        Some(next) if next == run.run_id => Err(bad("it goes on as itself".to_owned())),
+        Some(next) if next.is_empty() => Err(bad("it goes on as a run without an id".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// The run that this one goes on as, by its result; none if it does not.
+pub fn next_of(run: &RunRow) -> Option<Name> {
+    next_run(run.status, &minicbor::decode(run.result.as_deref()?).ok()?)
+}
+
+/// The run that one with this end goes on as.
+pub(crate) fn next_run(status: Status, outcome: &Outcome) -> Option<Name> {
+    match (status, outcome) {
+        (Status::ContinuedAsNew, Outcome::Completed(next)) => {
+            Some(next.as_text().unwrap_or_default().trim_matches('"').to_owned().into())
+        }
+        _ => None,
+    }
+}

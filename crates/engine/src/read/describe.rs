@@ -1,0 +1,234 @@
+//! Looking at runs: what the store says of them, without a worker and without their code.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
+use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
+
+use crate::activity::task_queue::{ActivityState, PendingActivity};
+use crate::crash_guard::quarantine::MOST_STRIKES;
+use crate::inner::outcome_of;
+use crate::read::records::{LastRecord, each_record};
+use crate::report::deduplication::cause_of;
+use crate::{Engine, EngineError};
+
+/// Which run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunId {
+    /// The caller's name for it.
+    pub workflow_id: Name,
+    /// Which of its runs; the open one, or the last, by default.
+    pub run_id: Option<Name>,
+}
+
+impl RunId {
+    /// The open run of this workflow id, or the last.
+    pub fn of(workflow_id: impl Into<Name>) -> Self {
+        Self { workflow_id: workflow_id.into(), run_id: None }
+    }
+}
+
+/// How many runs are read at a time.
+const PAGE: usize = 500;
+
+/// All that can be said of a run without its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// Its number in the store.
+    pub run: RunNo,
+    /// The caller's name for it.
+    pub workflow_id: Name,
+    /// Its run id.
+    pub run_id: Name,
+    /// The first run of its chain.
+    pub first_run_id: Name,
+    /// Its type.
+    pub workflow: Name,
+    /// The queue it is served on.
+    pub queue: Name,
+    /// How it stands.
+    pub status: Status,
+    /// When it was started.
+    pub started: Timestamp,
+    /// When it closed.
+    pub closed: Option<Timestamp>,
+    /// How many turns are recorded.
+    pub turns: u64,
+    /// Why it does not go on, though it is open: what happened, where, and what to do.
+    pub stuck: Option<Stuck>,
+    /// Notes for people.
+    pub memo: BTreeMap<Name, Payload>,
+    /// The snapshot it published last.
+    pub published: Option<Payload>,
+    /// What it came to.
+    pub result: Option<Result<Payload, Failure>>,
+    /// Activities that are pending. Lists leave this empty: describe a run to see them.
+    pub pending: Vec<PendingActivity>,
+}
+
+/// Runs that are stuck for one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StuckCause {
+    /// How many.
+    pub runs: u64,
+    /// The newest of them, with its reason.
+    pub example: Description,
+}
+
+/// Reads a store: lists, describes, tells histories.
+#[derive(Clone)]
+pub struct Reader {
+    store: Arc<dyn Store>,
+}
+
+impl Reader {
+    /// A reader of this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write.
+    pub fn back_up(&self, to: &std::path::Path) -> Result<(), EngineError> {
+        Ok(self.store.back_up(to)?)
+    }
+
+    pub(crate) fn row(&self, of: &RunId) -> Result<RunRow, EngineError> {
+        let found = self.store.find(&of.workflow_id, of.run_id.as_deref())?;
+        found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
+    }
+
+    /// Describes a run. Its pending activities are told as the store knows them.
+    pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
+        let row = self.row(of)?;
+        let mut description = describe(row)?;
+        if description.status.is_open() {
+            let mut records = LastRecord::default();
+            for task in self.store.tasks_of(description.run)? {
+                let record = records.get(&*self.store, description.run, task.turn)?;
+                description.pending.extend(record.and_then(|record| pending(record, &task)));
+            }
+        }
+        Ok(description)
+    }
+
+    /// Runs that match, newest first, before this number: the number of the last is where the next page begins.
+    pub fn list(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunNo>,
+        limit: usize,
+    ) -> Result<Vec<Description>, EngineError> {
+        self.store.list(filter, before, limit)?.into_iter().map(describe).collect()
+    }
+
+    /// The causes for which runs are stuck, those of most runs first.
+    pub fn stuck_causes(&self) -> Result<Vec<StuckCause>, EngineError> {
+        let stuck = RunFilter { stuck: true, ..RunFilter::default() };
+        let (mut before, mut causes) = (None, BTreeMap::<String, StuckCause>::new());
+        loop {
+            let runs = self.list(&stuck, before, PAGE)?;
+            before = runs.last().filter(|_| runs.len() == PAGE).map(|last| last.run);
+            for example in runs {
+                let cause = example.stuck.as_ref().map(|stuck| cause_of(&stuck.reason)).unwrap_or_default();
+                causes.entry(cause).or_insert(StuckCause { runs: 0, example }).runs += 1;
+            }
+            if before.is_none() {
+                let mut causes: Vec<_> = causes.into_values().collect();
+                causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
+                return Ok(causes);
+            }
+        }
+    }
+
+    /// How many runs match.
+    pub fn count(&self, filter: &RunFilter) -> Result<u64, EngineError> {
+        Ok(self.store.count(filter)?)
+    }
+
+    /// The history of a run: all its turns.
+    pub fn history(&self, of: &RunId) -> Result<Transcript, EngineError> {
+        let row = self.row(of)?;
+        let mut transcript = Transcript::new(row.workflow.clone(), pins(&row)?);
+        let read = each_record(&*self.store, row.no, |record, _| {
+            transcript.turns.push(record);
+            ControlFlow::<()>::Continue(())
+        });
+        read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+        Ok(transcript)
+    }
+}
+
+impl Engine {
+    /// Describes a run, with its pending activities as they are this very moment.
+    pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
+        let row = self.row(of)?;
+        let mut description = describe(row)?;
+        let desk = self.inner.desk();
+        let seqs = desk.of_run(description.run);
+        description
+            .pending
+            .extend(seqs.iter().filter_map(|seq| desk.get(description.run, *seq)).map(PendingActivity::of));
+        Ok(description)
+    }
+}
+
+fn pins(row: &RunRow) -> Result<Pins, EngineError> {
+    let corrupt = |error| StoreError::Corrupt(format!("the pins of run {} cannot be read: {error}", row.run_id));
+    Ok(minicbor::decode(&row.pins).map_err(corrupt)?)
+}
+
+fn describe(row: RunRow) -> Result<Description, EngineError> {
+    let unreadable = |error| StoreError::Corrupt(format!("the memo of run {} cannot be read: {error}", row.run_id));
+    let memo = if row.memo.is_empty() { BTreeMap::new() } else { minicbor::decode(&row.memo).map_err(unreadable)? };
+    let result = (!row.status.is_open()).then(|| outcome_of(row.result.as_deref()));
+    Ok(Description {
+        run: row.no,
+        published: row.published.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        workflow_id: row.workflow_id,
+        run_id: row.run_id,
+        first_run_id: row.first_run_id,
+        workflow: row.workflow,
+        queue: row.queue,
+        status: row.status,
+        started: row.started,
+        closed: row.closed,
+        turns: row.turns,
+        stuck: row.stuck,
+        memo,
+        result: result.map(|outcome: Outcome| outcome.into()),
+        pending: Vec::new(),
+    })
+}
+
+/// A pending activity, as the turn that scheduled it and its task tell it.
+fn pending(record: &TurnRecord, task: &TaskRow) -> Option<PendingActivity> {
+    let command = record.commands.get(task.position as usize).map(|command| &command.kind);
+    let Some(dacapo_core::CommandKind::Activity(command)) = command else { return None };
+    let (state, next_attempt) = match task.outside {
+        Some(_) => (ActivityState::Outside, None),
+        None if task.strikes >= MOST_STRIKES => (ActivityState::Quarantined, None),
+        None => (ActivityState::Pending, Some(task.ready)),
+    };
+    Some(PendingActivity {
+        seq: task.seq,
+        id: command.id.to_string().into(),
+        activity: command.activity.clone(),
+        queue: task.queue.clone(),
+        state,
+        attempt: task.attempt,
+        attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
+        priority: task.priority,
+        scheduled: record.now,
+        started: task.outside,
+        next_attempt,
+        last_heartbeat: None,
+        details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        last_failure: task.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+    })
+}

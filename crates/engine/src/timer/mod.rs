@@ -1,0 +1,4 @@
+//! Timers.
+
+pub(crate) mod fire;
+pub(crate) mod wheel;

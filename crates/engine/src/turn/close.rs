@@ -1,0 +1,201 @@
+//! How a turn ends its run: what is still open ends with it, those who wait are told, and the next run of the chain begins.
+
+use dacapo_core::{
+    CancelType, ChildFailed, Command, CommandKind, ContinueAsNew, Continued, Failure, FailureKind, Job, Lineage,
+    Outcome, Payload, Resolution, RetryState, Seq, Start, Timestamp, TurnDone, TurnRecord,
+};
+use dacapo_store::{Closing, NewMail, NewRun, Parent, Status, TimerKind};
+
+use crate::activity::retry::pause_after;
+use crate::run::new_run::{new_run, run_timers, seed_of};
+use crate::run::open_operations::{Book, Open};
+use crate::turn::plan::{Plan, Scene, Unsupported, activity_timers, encode};
+use crate::turn::update_outcome::{Answered, update_key};
+
+impl Scene<'_> {
+    pub(crate) fn close(
+        &self,
+        plan: &mut Plan,
+        record: &TurnRecord,
+        last: &Command,
+        done: &TurnDone,
+    ) -> Result<(), Unsupported> {
+        let book = self.book_after(record);
+        let (status, outcome) = match &last.kind {
+            CommandKind::Complete { result } => (Status::Completed, Outcome::Completed(result.clone())),
+            CommandKind::Fail { failure } => (Status::Failed, Outcome::Failed(failure.clone())),
+            CommandKind::CancelRun { failure } => (Status::Cancelled, Outcome::Failed(failure.clone())),
+            CommandKind::ContinueAsNew(_) => (Status::ContinuedAsNew, Outcome::Completed(Payload::empty())),
+            _ => unreachable!("only terminal commands close a run"),
+        };
+        let next = match (&last.kind, &outcome) {
+            (CommandKind::ContinueAsNew(next), _) => Some(self.continued(&book, next, record.now)),
+            (CommandKind::Fail { .. }, Outcome::Failed(failure)) => self.tried_again(&book, failure, record.now),
+            _ => None,
+        };
+        // What is still open ends with the run, except what was let go on purpose.
+        let own: Vec<Seq> = plan.write.tasks.iter().map(|task| task.seq).collect();
+        for seq in &done.dropped {
+            match own.contains(seq) {
+                true => self.cancel_new(plan, record.now, *seq, ""),
+                false => {
+                    if let Some(Open::Activity { command, .. }) = self.book.open.get(seq)
+                        && command.cancel != CancelType::Abandon
+                    {
+                        self.end_task(plan, *seq);
+                        plan.after.cancelled.push((*seq, false));
+                    }
+                    plan.after.cancelled_locals.push((*seq, false));
+                }
+            }
+        }
+        plan.write.timers.clear();
+        for (seq, open) in &self.book.open {
+            match open {
+                Open::Timer { due } => plan.write.ended_timers.push((*due, TimerKind::Sleep(*seq))),
+                Open::Activity { command, scheduled, .. } => {
+                    plan.write.ended_timers.extend(activity_timers(command, *scheduled));
+                }
+                _ => {}
+            }
+        }
+        plan.write.ended_timers.extend(run_timers(&self.book.start));
+        let is_left = |update: &&dacapo_core::Name| done.left_updates.iter().any(|left| left.id == **update);
+        for update in book.updates.iter().filter(|update| !is_left(update)) {
+            let failure = Failure::application("the run ended before the update was answered").typed("RunClosed");
+            let outcome = Outcome::Failed(Box::new(failure));
+            plan.write.outcomes.push((update_key(update), encode(Answered::Completed(outcome.clone()))));
+            plan.after.answered.push((update.clone(), outcome));
+        }
+        // A run that goes on as another, by its own wish or for another try, says as which.
+        let (status, result, carried) = match &next {
+            Some(next) => {
+                let next = Outcome::Completed(Payload::json(format!("\"{}\"", next.run_id)));
+                (Status::ContinuedAsNew, next, carried(done, record.now))
+            }
+            None => (status, outcome.clone(), Vec::new()),
+        };
+        plan.after.left_updates = done.left_updates.iter().map(|update| update.id.clone()).collect();
+        plan.after.closed = Some((status, result.clone()));
+        plan.write.close = Some(Closing {
+            status,
+            result: encode(&result),
+            to_parent: self.about.parent.as_ref().map(|parent| encode(self.to_parent(parent, outcome))),
+            next: next.map(Box::new),
+            carried,
+        });
+        Ok(())
+    }
+
+    /// What a parent is told: a failed child is a failure of its own kind, with the child's as its cause.
+    fn to_parent(&self, parent: &Parent, outcome: Outcome) -> Job {
+        let outcome = match outcome {
+            Outcome::Completed(result) => Outcome::Completed(result),
+            Outcome::Failed(failure) => {
+                let child = ChildFailed {
+                    workflow: self.about.workflow.clone(),
+                    workflow_id: self.about.workflow_id.clone(),
+                    run_id: self.about.run_id.clone(),
+                    retry: RetryState::Unspecified,
+                };
+                let message = format!("child workflow {} failed", self.about.workflow);
+                let wrapped = Failure::new(FailureKind::Child(Box::new(child)), message).caused_by(*failure);
+                Outcome::Failed(Box::new(wrapped))
+            }
+        };
+        Job::Resolve { seq: parent.seq, resolution: Resolution::Child(outcome) }
+    }
+
+    fn successor(&self, book: &Book, because: Continued, started: Timestamp) -> Start {
+        let run_id = (self.run_id)();
+        let before = book.start.lineage.as_deref().cloned().unwrap_or_default();
+        let lineage = Lineage {
+            continued_from: Some(self.about.run_id.clone()),
+            continued_because: Some(because),
+            first_run_id: self.about.first_run_id.clone(),
+            ..before
+        };
+        Start {
+            run_id: run_id.clone(),
+            seed: seed_of(&run_id),
+            started,
+            attempt: 1,
+            memo: book.memo.clone(),
+            search_attributes: book.attributes.clone(),
+            lineage: Some(Box::new(lineage)),
+            ..(*book.start).clone()
+        }
+    }
+
+    /// The next run of the chain: the parent of this one waits for it now.
+    fn next_run(&self, start: Start, now: Timestamp) -> NewRun {
+        let mut new = new_run(start, &self.about.pins, now);
+        new.parent.clone_from(&self.about.parent);
+        new.first_run_id = self.about.first_run_id.clone();
+        new
+    }
+
+    fn continued(&self, book: &Book, next: &ContinueAsNew, now: Timestamp) -> NewRun {
+        let started = next.start_delay.map_or(now, |delay| now.after(delay));
+        let mut start = self.successor(book, Continued::Workflow, started);
+        if !next.workflow.is_empty() {
+            start.workflow = next.workflow.clone();
+        }
+        if let Some(queue) = &next.queue {
+            start.queue = queue.clone();
+        }
+        start.input.clone_from(&next.input);
+        if let Some(memo) = &next.memo {
+            start.memo.clone_from(memo);
+        }
+        if let Some(attributes) = &next.search_attributes {
+            start.search_attributes.clone_from(attributes);
+        }
+        if !next.headers.is_empty() {
+            start.headers.clone_from(&next.headers);
+        }
+        let mut terms = start.terms.as_deref().cloned().unwrap_or_default();
+        terms.run_timeout = next.run_timeout.or(terms.run_timeout);
+        terms.task_timeout = next.task_timeout.or(terms.task_timeout);
+        terms.retry = next.retry.clone().or(terms.retry);
+        start.terms = Some(Box::new(terms));
+        self.next_run(start, now)
+    }
+
+    /// The run that tries it again after a failure, if its terms say so.
+    fn tried_again(&self, book: &Book, failure: &Failure, now: Timestamp) -> Option<NewRun> {
+        let retry = book.start.terms.as_ref()?.retry.clone()?;
+        let attempt = book.start.attempt.max(1);
+        let pause = pause_after(&retry, attempt, failure)?;
+        let due = now.after(pause);
+        let expires = book.start.terms.as_ref().and_then(|terms| terms.expires);
+        if expires.is_some_and(|expires| due >= expires) {
+            return None;
+        }
+        let mut start = self.successor(book, Continued::Retry, due);
+        start.attempt = attempt + 1;
+        // It begins as its predecessor began: with the memo and attributes it was started with.
+        start.memo.clone_from(&book.start.memo);
+        start.search_attributes.clone_from(&book.start.search_attributes);
+        if let Some(lineage) = &mut start.lineage {
+            lineage.last_failure = Some(Box::new(failure.clone()));
+        }
+        Some(self.next_run(start, now))
+    }
+}
+
+/// Signals that nobody took, and updates that nobody began to handle, go on with the next run. An update keeps its key, so
+/// that whoever asks for it again finds it.
+fn carried(done: &TurnDone, now: Timestamp) -> Vec<NewMail> {
+    let signals = done.leftover.iter().enumerate().map(|(number, signal)| NewMail {
+        key: format!("carried:{number}").into(),
+        sent: now,
+        job: encode(Job::Signal(Box::new(signal.clone()))),
+    });
+    let updates = done.left_updates.iter().map(|update| NewMail {
+        key: update_key(&update.id),
+        sent: now,
+        job: encode(Job::Update(Box::new(update.clone()))),
+    });
+    signals.chain(updates).collect()
+}

@@ -1,0 +1,124 @@
+//! What is checked before a turn is stored: sizes, names, and numbers that make no sense. Such a turn is not committed: the
+//! run stays as it was recorded, says why, and goes on once its code is mended.
+
+use std::time::Duration;
+
+use dacapo_core::{Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord};
+
+use crate::api::start::check_name;
+
+/// Why this turn cannot be stored.
+pub(crate) fn objection(record: &TurnRecord, limit: usize) -> Option<String> {
+    record.commands.iter().find_map(|command| {
+        let problem = oversized(&command.kind, limit).or_else(|| senseless(&command.kind))?;
+        let Command { kind, site, unit, .. } = command;
+        // A command may show its payload, and that may be what is too large.
+        let shown: String = kind.to_string().chars().take(100).collect();
+        Some(format!("{shown}, asked for by unit {unit} at {site}: {problem}"))
+    })
+}
+
+fn oversized(command: &CommandKind, limit: usize) -> Option<String> {
+    let size = largest(command).filter(|size| *size > limit)?;
+    Some(format!(
+        "a payload has {size} bytes, and the limit is {limit}. Store large data elsewhere and pass a reference, or raise the \
+         payload limit"
+    ))
+}
+
+/// The result of an attempt, which fails if it is too large.
+pub(crate) fn fitting(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
+    let size = result.as_ref().map_or(0, |payload| payload.data.len());
+    if size <= limit {
+        return result;
+    }
+    let message = format!(
+        "the result has {size} bytes, and the limit is {limit}: store large data elsewhere and return a reference"
+    );
+    Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
+}
+
+/// The size of the largest payload of a command.
+fn largest(command: &CommandKind) -> Option<usize> {
+    let of = |payloads: &[Payload]| payloads.iter().map(|payload| payload.data.len()).max();
+    match command {
+        CommandKind::Activity(c) => of(&c.input),
+        CommandKind::LocalActivity(c) => of(&c.input),
+        CommandKind::Child(c) => of(&c.input),
+        CommandKind::SignalExternal(c) => of(&c.input),
+        CommandKind::ContinueAsNew(c) => of(&c.input),
+        CommandKind::Complete { result } => Some(result.data.len()),
+        CommandKind::State(c) => c.value.as_ref().map(|value| value.data.len()),
+        CommandKind::Memo(changes) | CommandKind::SearchAttributes(changes) => {
+            changes.values().flatten().map(|value| value.data.len()).max()
+        }
+        CommandKind::CompleteUpdate(c) => match &c.outcome {
+            Outcome::Completed(payload) => Some(payload.data.len()),
+            Outcome::Failed(_) => None,
+        },
+        _ => None,
+    }
+}
+
+fn senseless(command: &CommandKind) -> Option<String> {
+    match command {
+        CommandKind::Activity(c) => name("an activity type", &c.activity)
+            .or_else(|| queue(c.queue.as_ref()))
+            .or_else(|| retry(c.retry.as_ref()))
+            .or_else(|| timeouts(&c.timeouts)),
+        CommandKind::LocalActivity(c) => {
+            name("an activity type", &c.activity).or_else(|| retry(c.retry.as_ref())).or_else(|| timeouts(&c.timeouts))
+        }
+        CommandKind::Run(c) => {
+            name("the name of a run", &c.name).or_else(|| retry(c.retry.as_ref())).or_else(|| timeouts(&c.timeouts))
+        }
+        CommandKind::Child(c) => name("a workflow type", &c.workflow)
+            .or_else(|| name("a workflow id", &c.workflow_id))
+            .or_else(|| queue(c.queue.as_ref()))
+            .or_else(|| retry(c.retry.as_ref()))
+            .or_else(|| zero("an execution timeout", c.execution_timeout))
+            .or_else(|| zero("a run timeout", c.run_timeout)),
+        CommandKind::SignalExternal(c) => name("a signal", &c.signal).or_else(|| target(&c.target)),
+        CommandKind::CancelExternal(c) => target(&c.target),
+        CommandKind::Promise(c) => name("a promise", &c.name),
+        CommandKind::Patch(c) => name("a patch", &c.id),
+        CommandKind::State(c) => name("a key", &c.key),
+        CommandKind::Memo(changes) => changes.keys().find_map(|key| name("an entry of the memo", key)),
+        CommandKind::SearchAttributes(changes) => changes.keys().find_map(|key| name("a search attribute", key)),
+        CommandKind::ContinueAsNew(c) => {
+            queue(c.queue.as_ref()).or_else(|| retry(c.retry.as_ref())).or_else(|| zero("a run timeout", c.run_timeout))
+        }
+        _ => None,
+    }
+}
+
+fn name(what: &str, name: &Name) -> Option<String> {
+    check_name(what, name).err().map(|error| error.to_string())
+}
+
+fn queue(queue: Option<&Name>) -> Option<String> {
+    queue.and_then(|queue| name("a queue", queue))
+}
+
+fn target(target: &Target) -> Option<String> {
+    match target {
+        Target::Workflow { workflow_id, .. } | Target::Child { workflow_id } => name("a workflow id", workflow_id),
+    }
+}
+
+pub(crate) fn retry(retry: Option<&Retry>) -> Option<String> {
+    let factor = retry?.factor;
+    let odd = !factor.is_finite() || factor < 1.0;
+    odd.then(|| format!("a retry factor of {factor}: pauses grow by a factor of 1 or more"))
+}
+
+fn timeouts(timeouts: &Timeouts) -> Option<String> {
+    zero("a schedule-to-close timeout", timeouts.schedule_to_close)
+        .or_else(|| zero("a schedule-to-start timeout", timeouts.schedule_to_start))
+        .or_else(|| zero("a start-to-close timeout", timeouts.start_to_close))
+        .or_else(|| zero("a heartbeat timeout", timeouts.heartbeat))
+}
+
+fn zero(what: &str, timeout: Option<Duration>) -> Option<String> {
+    timeout.filter(Duration::is_zero).map(|_| format!("{what} of zero would be over before anything begins"))
+}
