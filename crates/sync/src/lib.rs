@@ -1,0 +1,20 @@
+//! Locks with a rank, and threads that must not block.
+//!
+//! Every lock class has a [`Rank`]. A thread may take a lock only if its rank is higher than that of every lock it holds;
+//! in builds with debug assertions another order panics and names both locks, so that a possible deadlock is found by the
+//! first test that takes the wrong order, and not by the first unlucky schedule. Release builds check nothing.
+//!
+//! A rank also says whether its holder may block, that is, read or write the store. [`forbid_blocking`] says the same of a
+//! stretch of code, for instance a commit callback. [`assert_may_block`] is called by whatever blocks.
+//!
+//! A panic while a lock is held does not poison it: state is kept valid between statements, and user code never runs under
+//! a lock.
+
+mod blocking;
+mod held;
+mod mutex;
+mod rank;
+
+pub use blocking::{Forbidden, assert_may_block, forbid_blocking};
+pub use mutex::{Condvar, Mutex, MutexGuard};
+pub use rank::Rank;

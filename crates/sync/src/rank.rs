@@ -1,0 +1,31 @@
+//! Ranks of locks.
+
+/// The place of a lock class in the order in which a thread takes locks: rising numbers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    pub(crate) number: u16,
+    pub(crate) name: &'static str,
+    pub(crate) may_block: bool,
+}
+
+impl Rank {
+    /// A lock class whose holder must not block, because threads that serve others wait for it.
+    pub const fn new(number: u16, name: &'static str) -> Self {
+        Self { number, name, may_block: false }
+    }
+
+    /// A lock class that is there to be held while its holder blocks: a connection, a transaction.
+    pub const fn blocking(number: u16, name: &'static str) -> Self {
+        Self { number, name, may_block: true }
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u16 {
+        self.number
+    }
+
+    /// Its name, as in the table of ARCHITECTURE.md.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+}
