@@ -98,6 +98,19 @@ pub enum EngineError {
         /// The attempt that counts.
         current: u32,
     },
+    /// A timeout of the attempt was due before its result came.
+    #[error(
+        "attempt {attempt} of activity {activity_id:?} of workflow id {workflow_id:?} has timed out: its result came too late \
+         and is not accepted"
+    )]
+    AttemptTimedOut {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The activity's id.
+        activity_id: Name,
+        /// The attempt that the token names.
+        attempt: u32,
+    },
     /// Runs that go on as each other, so that their chain has no end. No run becomes so by itself: such runs were imported.
     #[error(
         "the runs of workflow id {workflow_id:?} go on as each other in a circle, by way of run {run_id:?}: they come from a damaged \

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dacapo_core::{Name, OwnPolicy, Pins, RunOptions};
-use dacapo_worker::{QueueValues, Registry};
+use dacapo_worker::{QueueValues, Registry, replay_silencer};
+
+use crate::crash_guard::limits::CrashLimits;
 
 /// How an engine is set up.
 #[derive(Clone)]
@@ -31,6 +33,8 @@ pub struct Options {
     pub build: Name,
     /// The policy of runs that are pinned to one of the user's own.
     pub own_policy: Option<OwnPolicy>,
+    /// What a process that dies again and again leads to.
+    pub crash_limits: CrashLimits,
 }
 
 /// Which runs stay in memory between turns. What a run does never depends on it.
@@ -56,6 +60,7 @@ impl Default for Options {
             retention: None,
             build: Name::default(),
             own_policy: None,
+            crash_limits: CrashLimits::default(),
         }
     }
 }
@@ -73,8 +78,13 @@ impl Options {
             double_play: self.double_play,
             reporter: None,
             own_policy: self.own_policy.clone(),
-            aside: crate::report::trace::aside(),
+            aside: replay_silencer(),
         }
+    }
+
+    pub(crate) fn served_queues(&self) -> String {
+        let names: Vec<&str> = self.queues.keys().map(Name::as_str).collect();
+        names.join(", ")
     }
 
     pub(crate) fn known_workflows(&self) -> String {
@@ -83,5 +93,5 @@ impl Options {
     }
 }
 
-/// The queue of whoever names none.
+/// The task queue where none is named.
 pub const DEFAULT_QUEUE: &str = "default";

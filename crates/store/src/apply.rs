@@ -11,8 +11,8 @@ use crate::import::import;
 use crate::reset::reset;
 use crate::rows::Rows;
 use crate::{
-    AttemptWrite, Closing, Conflict, Epoch, NewMail, NewRun, Parent, Posted, Refused, RunNo, RunRow, Send, StartedRun,
-    Status, StoreError, Strikes, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, ClosedRun, Closing, Conflict, Epoch, NewMail, NewRun, Parent, Posted, Refused, RunNo, RunRow, Send,
+    StartedRun, Status, StoreError, Strikes, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -422,9 +422,10 @@ fn end_one(
     written: &mut TurnWritten,
 ) -> Result<()> {
     let outcome = Outcome::Failed(Box::new(failure.clone()));
-    rows.close(row.no, status, at, &minicbor::to_vec(&outcome).expect("writing to memory cannot fail"))?;
+    let result = minicbor::to_vec(&outcome).expect("writing to memory cannot fail");
+    rows.close(row.no, status, at, &result)?;
     rows.delete_tasks(row.no)?;
-    written.closed.push(row.no);
+    written.closed.push(ClosedRun { run: row.no, first_run_id: row.first_run_id.clone(), status, result });
     if let Some(parent) = &row.parent {
         let child = ChildFailed {
             workflow: row.workflow.clone(),

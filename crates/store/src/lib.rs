@@ -41,6 +41,6 @@ pub use status::Status;
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{
-    AttemptWrite, Closing, ImportWrite, Posted, Refused, ResetWrite, Send, StartedRun, Strikes, TurnOf, TurnWrite,
-    TurnWritten, Write, Written,
+    AttemptWrite, ClosedRun, Closing, ImportWrite, Posted, Refused, ResetWrite, Send, StartedRun, Strikes, TurnOf,
+    TurnWrite, TurnWritten, Write, Written,
 };

@@ -5,7 +5,7 @@ use dacapo_core::Outcome;
 
 use crate::apply::{furnish, post, release_children};
 use crate::rows::Rows;
-use crate::{Epoch, NewRun, Refused, ResetWrite, RunNo, RunRow, Status, StoreError, TurnWritten};
+use crate::{ClosedRun, Epoch, NewRun, Refused, ResetWrite, RunNo, RunRow, Status, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -27,7 +27,8 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
         let result = minicbor::to_vec(&outcome).expect("writing to memory cannot fail");
         rows.close(row.no, Status::Terminated, write.at, &result)?;
         rows.delete_tasks(row.no)?;
-        written.closed.push(row.no);
+        let (run, first_run_id) = (row.no, row.first_run_id.clone());
+        written.closed.push(ClosedRun { run, first_run_id, status: Status::Terminated, result });
     }
     let run = begin(rows, &row, write)?;
     written.run = run;

@@ -345,7 +345,20 @@ pub struct TurnWritten {
     /// Runs that were started.
     pub started: Vec<StartedRun>,
     /// Other runs that were closed.
-    pub closed: Vec<RunNo>,
+    pub closed: Vec<ClosedRun>,
+}
+
+/// A run that was closed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClosedRun {
+    /// Its number.
+    pub run: RunNo,
+    /// The first run of its chain.
+    pub first_run_id: Name,
+    /// How it ended.
+    pub status: Status,
+    /// Its result, encoded.
+    pub result: Vec<u8>,
 }
 
 /// Mail that was put into a mailbox.

@@ -6,6 +6,24 @@ use crate::held;
 
 thread_local! {
     static FORBIDDEN: Cell<Option<&'static str>> = const { Cell::new(None) };
+    static ALLOWED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls this on a thread of an async runtime that is there to block, such as one of `spawn_blocking`.
+pub fn allow_blocking<R>(call: impl FnOnce() -> R) -> R {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            ALLOWED.set(self.0);
+        }
+    }
+    let _reset = Reset(ALLOWED.replace(true));
+    call()
+}
+
+/// Whether [`allow_blocking`] is on the stack of this thread.
+pub fn is_blocking_allowed() -> bool {
+    ALLOWED.get()
 }
 
 /// Until this is dropped, its thread must not block.

@@ -14,7 +14,8 @@ mod blocking;
 mod held;
 mod mutex;
 mod rank;
+pub mod ranks;
 
-pub use blocking::{Forbidden, assert_may_block, forbid_blocking};
+pub use blocking::{Forbidden, allow_blocking, assert_may_block, forbid_blocking, is_blocking_allowed};
 pub use mutex::{Condvar, Mutex, MutexGuard};
 pub use rank::Rank;

@@ -148,6 +148,18 @@ impl Stage {
         self.host.next_wake()
     }
 
+    /// Sets the machine's clock forward by this much. Time does not pass for what runs.
+    pub fn step_clock(&self, by: Duration) {
+        self.host.step_clock(by);
+        self.engine.tick();
+        self.settle();
+    }
+
+    /// Does one piece of work. False if there is none now.
+    pub fn step(&self) -> bool {
+        self.host.step()
+    }
+
     /// Does all that can be done without time passing.
     pub fn settle(&self) {
         loop {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp, Watch};
-use dacapo_engine::{Host, Work};
-use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, GiveUp, Grip, WatchedTurn};
+use dacapo_engine::{Host, Steady, Work};
+use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, AttemptHandle, GiveUp, WatchedTurn};
 
 use crate::crash::{Crash, Moment};
 use crate::ledger::Ledger;
@@ -21,10 +21,13 @@ pub(crate) struct VirtualHost {
 }
 
 struct State {
+    /// The clock that is never set.
     now: Timestamp,
+    /// By how much engine time is ahead of it.
+    ahead: Duration,
     work: VecDeque<Item>,
     /// Attempts that wait for something.
-    waiting: Vec<(ActivityFuture, Grip)>,
+    waiting: Vec<(ActivityFuture, AttemptHandle)>,
     wake: Option<Timestamp>,
     next_id: u64,
     /// Activities whose attempts go on although nobody wants them, as those do that block or spin.
@@ -42,6 +45,7 @@ impl VirtualHost {
     pub(crate) fn new(now: Timestamp, next_id: u64, crash: Arc<Crash>, ledger: Arc<Ledger>) -> Arc<Self> {
         let state = State {
             now,
+            ahead: Duration::ZERO,
             work: VecDeque::new(),
             waiting: Vec::new(),
             wake: None,
@@ -71,7 +75,7 @@ impl VirtualHost {
         }
         let item = self.lock().work.pop_front();
         match item {
-            Some(Item::Work(work)) => work(),
+            Some(Item::Work(work)) => work.perform(),
             Some(Item::Attempt(attempt)) => self.run(attempt),
             None => return self.poll_waiting(),
         }
@@ -79,23 +83,23 @@ impl VirtualHost {
     }
 
     fn run(&self, attempt: Attempt) {
-        let (code, grip) = attempt.into_parts();
-        if grip.is_given_up() || !self.crash.passes(Moment::BeforeAttempt) {
+        let (code, handle) = attempt.into_parts();
+        if handle.is_given_up() || !self.crash.passes(Moment::BeforeAttempt) {
             return;
         }
-        self.ledger.made(grip.ctx().info());
+        self.ledger.made(handle.ctx().info());
         match code {
-            AttemptCode::Blocking(call) => self.finish(&grip, call()),
+            AttemptCode::Blocking(call) => self.finish(&handle, call()),
             AttemptCode::Async(mut future) => match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(result) => self.finish(&grip, result),
-                Poll::Pending => self.lock().waiting.push((future, grip)),
+                Poll::Ready(result) => self.finish(&handle, result),
+                Poll::Pending => self.lock().waiting.push((future, handle)),
             },
         }
     }
 
-    fn finish(&self, grip: &Grip, result: Result<dacapo_core::Payload, dacapo_core::Failure>) {
+    fn finish(&self, handle: &AttemptHandle, result: Result<dacapo_core::Payload, dacapo_core::Failure>) {
         if self.crash.passes(Moment::AfterAttempt) {
-            grip.finish(result);
+            handle.finish(result);
         }
     }
 
@@ -103,17 +107,17 @@ impl VirtualHost {
     fn poll_waiting(&self) -> bool {
         let waiting = std::mem::take(&mut self.lock().waiting);
         let mut moved = false;
-        for (mut future, grip) in waiting {
-            if grip.is_given_up() && !self.lock().deaf.contains(&grip.ctx().info().activity) {
+        for (mut future, handle) in waiting {
+            if handle.is_given_up() && !self.lock().deaf.contains(&handle.ctx().info().activity) {
                 moved = true;
                 continue;
             }
             match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(result) => {
-                    self.finish(&grip, result);
+                    self.finish(&handle, result);
                     moved = true;
                 }
-                Poll::Pending => self.lock().waiting.push((future, grip)),
+                Poll::Pending => self.lock().waiting.push((future, handle)),
             }
         }
         // An attempt that only reported may have caused work.
@@ -142,6 +146,11 @@ impl VirtualHost {
         state.wake = state.wake.filter(|wake| *wake > state.now);
     }
 
+    /// The machine's clock is set forward by this much.
+    pub(crate) fn step_clock(&self, by: Duration) {
+        self.lock().ahead += by;
+    }
+
     pub(crate) fn ids_used(&self) -> u64 {
         self.lock().next_id
     }
@@ -153,10 +162,15 @@ impl VirtualHost {
 
 impl Host for VirtualHost {
     fn now(&self) -> Timestamp {
-        self.lock().now
+        let state = self.lock();
+        state.now.after(state.ahead)
     }
 
-    fn play(&self, _: Option<&Name>, work: Work) {
+    fn steady_now(&self) -> Steady {
+        Steady(self.lock().now)
+    }
+
+    fn perform(&self, work: Work) {
         self.lock().work.push_back(Item::Work(work));
     }
 
@@ -173,7 +187,7 @@ impl Host for VirtualHost {
         self.lock().ends.push(why.to_owned());
     }
 
-    fn wake_at(&self, at: Timestamp) {
+    fn wake_at(&self, Steady(at): Steady) {
         let mut state = self.lock();
         if state.wake.is_none_or(|before| at < before) {
             state.wake = Some(at);

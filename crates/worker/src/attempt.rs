@@ -1,12 +1,13 @@
-//! One attempt of an activity: code that runs once, and the grip of whoever waits for it.
+//! One attempt of an activity: code that runs once, and the handle of whoever waits for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread::Thread;
 use std::time::Instant;
 
 use dacapo_core::{Failure, Payload, panic_place};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
@@ -18,7 +19,7 @@ type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
 /// An attempt that is about to run.
 pub struct Attempt {
     code: AttemptCode,
-    grip: Grip,
+    handle: AttemptHandle,
 }
 
 /// The code of an attempt, ready to run.
@@ -31,7 +32,7 @@ pub enum AttemptCode {
 
 /// A hold on an attempt, for whoever waits for it: to ask it to stop, or to give up on it.
 #[derive(Clone)]
-pub struct Grip {
+pub struct AttemptHandle {
     ctx: ActivityCtx,
     state: Arc<Mutex<State>>,
 }
@@ -56,7 +57,7 @@ impl Attempt {
         input: Vec<Payload>,
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
-        let grip = Grip::new(ctx.clone(), Box::new(done));
+        let handle = AttemptHandle::new(ctx.clone(), Box::new(done));
         let (part, span) = (ctx.scope().code(), span(&ctx));
         let code = match activity.body() {
             ActivityBody::Async(body) => {
@@ -66,12 +67,12 @@ impl Attempt {
                 AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span)))
             }
             ActivityBody::Blocking(body) => {
-                let (body, state) = (body.clone(), grip.state.clone());
+                let (body, state) = (body.clone(), handle.state.clone());
                 let code = Code { run: move || body(ctx, input), _part: part };
                 AttemptCode::Blocking(Box::new(move || span.in_scope(|| on_this_thread(&state, code))))
             }
         };
-        Self { code, grip }
+        Self { code, handle }
     }
 
     /// An attempt that is a future by itself: a closure of a workflow.
@@ -82,44 +83,41 @@ impl Attempt {
     ) -> Self {
         let code = Code { run: future, _part: ctx.scope().code() };
         let span = span(&ctx);
-        let grip = Grip::new(ctx, Box::new(done));
-        Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span))), grip }
+        let handle = AttemptHandle::new(ctx, Box::new(done));
+        Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span))), handle }
     }
 
     /// Has these meters count it, once, when it is over or nobody wants to know any more.
     #[must_use]
     pub fn counted_by(self, meters: &Arc<Meters>) -> Self {
-        self.grip.lock().meters = Some((meters.clone(), Instant::now()));
+        self.handle.lock().meters = Some((meters.clone(), Instant::now()));
         self
     }
 
     /// A hold on it.
-    pub fn grip(&self) -> Grip {
-        self.grip.clone()
+    pub fn handle(&self) -> AttemptHandle {
+        self.handle.clone()
     }
 
     /// Its code, and the hold by which its result is told.
-    pub fn into_parts(self) -> (AttemptCode, Grip) {
-        (self.code, self.grip)
+    pub fn into_parts(self) -> (AttemptCode, AttemptHandle) {
+        (self.code, self.handle)
     }
 }
 
-impl Grip {
+impl AttemptHandle {
     fn new(ctx: ActivityCtx, done: Done) -> Self {
         Self {
             ctx,
-            state: Arc::new(Mutex::new(State {
-                done: Some(done),
-                meters: None,
-                task: None,
-                thread: None,
-                let_go: false,
-            })),
+            state: Arc::new(Mutex::new(
+                ranks::ATTEMPT,
+                State { done: Some(done), meters: None, task: None, thread: None, let_go: false },
+            )),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The attempt came to this.
@@ -258,11 +256,10 @@ fn on_this_thread(
     state: &Mutex<State>,
     code: Code<impl FnOnce() -> Result<Payload, Failure>>,
 ) -> Result<Payload, Failure> {
-    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    lock().thread = Some(std::thread::current());
+    state.lock().thread = Some(std::thread::current());
     let Code { run, _part } = code;
     let result = catch_unwind(AssertUnwindSafe(run));
-    lock().thread = None;
+    state.lock().thread = None;
     result.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 

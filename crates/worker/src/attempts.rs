@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use dacapo_sync::{Mutex, ranks};
 use tokio::runtime::Handle;
 
-use crate::{Attempt, AttemptCode, Grip};
+use crate::{Attempt, AttemptCode, AttemptHandle};
 
 /// Runs attempts on a runtime.
 #[derive(Clone)]
@@ -19,49 +20,45 @@ pub struct Attempts {
 #[derive(Default)]
 struct Running {
     last: u64,
-    grips: BTreeMap<u64, Grip>,
+    handles: BTreeMap<u64, AttemptHandle>,
 }
 
 impl Attempts {
     /// Attempts on this runtime.
     pub fn new(runtime: Handle) -> Self {
-        Self { runtime, running: Arc::default() }
+        Self { runtime, running: Arc::new(Mutex::new(ranks::ATTEMPTS, Running::default())) }
     }
 
     /// Starts an attempt.
     pub fn start(&self, attempt: Attempt) {
-        let (code, grip) = attempt.into_parts();
-        self.keep(&grip);
-        let told = grip.clone();
+        let (code, handle) = attempt.into_parts();
+        self.keep(&handle);
+        let told = handle.clone();
         let task = match code {
             AttemptCode::Async(future) => self.runtime.spawn(async move { told.finish(future.await) }),
             AttemptCode::Blocking(call) => self.runtime.spawn_blocking(move || told.finish(call())),
         };
-        grip.runs_as(task.abort_handle());
+        handle.runs_as(task.abort_handle());
     }
 
     /// How many attempts run, with those that were given up on and run on all the same.
     pub fn running(&self) -> usize {
-        lock(&self.running).grips.len()
+        self.running.lock().handles.len()
     }
 
     /// Holds on to the attempt until nothing of it runs.
-    fn keep(&self, grip: &Grip) {
-        let mut running = lock(&self.running);
+    fn keep(&self, handle: &AttemptHandle) {
+        let mut running = self.running.lock();
         running.last += 1;
         let no = running.last;
-        running.grips.insert(no, grip.clone());
+        running.handles.insert(no, handle.clone());
         drop(running);
         let running = Arc::downgrade(&self.running);
-        grip.on_end(move || {
-            let gone = running.upgrade().and_then(|running| lock(&running).grips.remove(&no));
+        handle.on_end(move || {
+            let gone = running.upgrade().and_then(|running| running.lock().handles.remove(&no));
             drop(gone);
         });
     }
-}
-
-fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Attempts {

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use dacapo_core::Watch;
+use dacapo_sync::{Condvar, Mutex, MutexGuard, ranks};
 
 use crate::TurnThread;
 
@@ -34,10 +35,15 @@ pub struct DeadlockWatch {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     came: Condvar,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { state: Mutex::new(ranks::DEADLOCK_WATCH, State::default()), came: Condvar::new() }
+    }
 }
 
 #[derive(Default)]
@@ -75,7 +81,7 @@ pub struct WatchedTurn {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -135,17 +141,20 @@ impl Shared {
             // With no turn to watch over there is nothing to do, and nothing is done.
             state.sleeps = state.turns.is_empty();
             let asleep = state.sleeps;
-            let state = self.came.wait_while(state, |state| state.sleeps && !state.stopped);
-            drop(state.unwrap_or_else(PoisonError::into_inner));
+            while state.sleeps && !state.stopped {
+                self.came.wait(&mut state);
+            }
+            drop(state);
             if asleep && self.lock().stopped {
                 return;
             }
             let began = Instant::now();
-            let state = self.lock();
+            let mut state = self.lock();
             let shortest = state.turns.values().map(|turn| turn.limit).min().unwrap_or(LONGEST_PAUSE);
             let pause = (shortest / 8).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-            let state = self.came.wait_timeout_while(state, pause, |state| !state.stopped);
-            let (mut state, _) = state.unwrap_or_else(PoisonError::into_inner);
+            while !state.stopped && began.elapsed() < pause {
+                self.came.wait_for(&mut state, pause.saturating_sub(began.elapsed()));
+            }
             if state.stopped {
                 return;
             }

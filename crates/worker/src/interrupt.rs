@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use dacapo_core::Watch;
 
-use crate::Grip;
+use crate::AttemptHandle;
 
 /// Code that can be asked to stop.
 pub trait Interrupt: Send + Sync {
@@ -17,7 +17,7 @@ pub trait Interrupt: Send + Sync {
     fn place(&self) -> String;
 }
 
-impl Interrupt for Grip {
+impl Interrupt for AttemptHandle {
     fn cancel(&self, reason: &str) {
         Self::cancel(self, reason);
     }

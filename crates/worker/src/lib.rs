@@ -1,5 +1,7 @@
 //! What a worker runs, whatever the backend: registered workflows and activities, threads for turns, tasks for attempts.
 //!
+//! An activation that a backend brings is played by [`Worker::play`], which is the one driver of turns: deadlock watch, crash
+//! note, span, silence on replay, metrics, and the hand-over from a thread that does not return.
 //! Turns are played on bare threads ([`TurnPool`]), outside any async runtime, so that a foreign timer or spawn in
 //! workflow code panics at the call instead of deciding something. Attempts of activities are tasks of the program's
 //! own runtime ([`Attempts`]), where they may do as they like; what they start there ends with them.
@@ -13,30 +15,38 @@ mod attempt;
 mod attempts;
 mod ctx;
 mod deadlock;
+mod drain;
+mod driver;
 mod interrupt;
 mod meters;
 mod pool;
 mod registry;
+mod run_name;
 mod scope;
 mod settings;
+mod silence;
 mod termination;
 mod token;
 mod worker;
 mod zombies;
 
 pub use activity::{Activity, ActivityBody, ActivityFuture};
-pub use attempt::{Attempt, AttemptCode, Grip};
+pub use attempt::{Attempt, AttemptCode, AttemptHandle};
 pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
 pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
+pub use drain::{Drain, DrainStep};
+pub use driver::{HandOver, Play, Playing, StuckPlay, TurnHost};
 pub use interrupt::{Interrupt, StuckTurn};
 pub use meters::{Level, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
+pub use run_name::RunName;
 pub use settings::{
     AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, Scope, Setting, SettingError,
     SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
 };
+pub use silence::{replay_silencer, silence};
 pub use termination::{Act, Termination, TerminationState};
 pub use token::{CompletionToken, TokenError};
 pub use worker::Worker;

@@ -3,22 +3,25 @@
 //!
 //! Work comes through lanes, one for each queue, and of each lane only so much is done at a time. There are a few threads,
 //! as many as processors can use. While user code holds all of them and something waits, more are started, so that a turn
-//! that blocks holds up no other; those leave again when there is nothing to do.
+//! that blocks holds up no other. They leave when there have been more threads than the few, not counting those that user
+//! code holds, for a second, however much work there is.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dacapo_core::Name;
+use dacapo_sync::{Condvar, Mutex, ranks};
 
 use crate::{Level, meter};
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// When nothing was taken for so long although something waits, all threads are held.
+/// When nothing was taken for so long although something waits, all threads are held. A thread that has been at one piece
+/// of work for so long counts as held.
 const HELD_UP: Duration = Duration::from_millis(20);
 /// What follows from a turn often comes at once, and to wake a thread takes about as long: so one of them waits for it awake.
 const STAYS_AWAKE: Duration = Duration::from_micros(50);
@@ -49,6 +52,10 @@ struct State {
     came: u64,
     taken: u64,
     started: usize,
+    /// Since when each thread has been at its present piece of work.
+    busy: BTreeMap<usize, Instant>,
+    /// Since when there have been more threads than needed.
+    spare_since: Option<Instant>,
     /// Threads that serve, without those that were abandoned.
     serving: usize,
     abandoned: usize,
@@ -73,6 +80,8 @@ struct Lane {
 pub struct TurnThread {
     shared: Arc<Shared>,
     hold: Arc<Mutex<Hold>>,
+    /// Its number in the pool.
+    number: usize,
     /// The number by which the operating system knows it, where it has one.
     id: Option<u32>,
 }
@@ -86,10 +95,6 @@ struct Hold {
 
 thread_local! {
     static CURRENT: RefCell<Option<TurnThread>> = const { RefCell::new(None) };
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Lane {
@@ -130,19 +135,39 @@ impl State {
         self.taken += 1;
         Some((at, work))
     }
+
+    /// Whether there have been threads enough for a while without one that is free now.
+    fn has_one_too_many(&mut self, few: usize) -> bool {
+        let is_spare = self.serving > few && {
+            let held = self.busy.values().filter(|since| since.elapsed() >= HELD_UP).count();
+            self.serving - held > few
+        };
+        match is_spare {
+            true => self.spare_since.get_or_insert_with(Instant::now).elapsed() >= LINGERS,
+            false => {
+                self.spare_since = None;
+                false
+            }
+        }
+    }
 }
 
 impl Shared {
-    /// The next piece of work; none once the pool is closed, or if the thread is one too many, and then it no longer counts.
-    fn next(&self) -> Option<(usize, Work)> {
-        let mut state = lock(&self.state);
+    /// The next piece of work for a thread; none once the pool is closed, or if the thread is one too many, and then it no
+    /// longer counts.
+    fn next(&self, thread: usize) -> Option<(usize, Work)> {
+        let mut state = self.state.lock();
         let mut rested = false;
         loop {
-            if state.closed {
+            // Under the same lock as the look: two that look at once must not both be the one too many.
+            if state.closed || state.has_one_too_many(self.few) {
                 state.serving -= 1;
+                // What it was woken for is for another.
+                self.came.notify_one();
                 return None;
             }
             if let Some(work) = state.take() {
+                state.busy.insert(thread, Instant::now());
                 return Some(work);
             }
             if !rested && !state.awake {
@@ -153,47 +178,43 @@ impl Shared {
                 while !self.called.load(Ordering::Acquire) && since.elapsed() < STAYS_AWAKE {
                     std::hint::spin_loop();
                 }
-                state = lock(&self.state);
+                state = self.state.lock();
                 state.awake = false;
                 continue;
             }
-            if state.serving <= self.few {
-                state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let (again, waited) = self.came.wait_timeout(state, LINGERS).unwrap_or_else(PoisonError::into_inner);
-            state = again;
-            if waited.timed_out() && state.serving > self.few && state.ready() == 0 {
-                // Under the same lock as the look: two that look at once must not both be the one too many.
-                state.serving -= 1;
-                return None;
+            match state.serving <= self.few {
+                true => self.came.wait(&mut state),
+                // Threads that are held now may not be when it looks again.
+                false => _ = self.came.wait_for(&mut state, LINGERS),
             }
         }
     }
 
     fn start(self: &Arc<Self>) -> std::io::Result<()> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let number = state.started;
         state.started += 1;
         state.serving += 1;
         drop(state);
         let shared = self.clone();
-        let started = std::thread::Builder::new().name(format!("dacapo-turn-{number}")).spawn(move || shared.serve());
+        let started =
+            std::thread::Builder::new().name(format!("dacapo-turn-{number}")).spawn(move || shared.serve(number));
         if started.is_err() {
-            lock(&self.state).serving -= 1;
+            self.state.lock().serving -= 1;
         }
         started.map(drop)
     }
 
-    fn serve(self: Arc<Self>) {
-        let hold = Arc::<Mutex<Hold>>::default();
-        CURRENT.set(Some(TurnThread { shared: self.clone(), hold: hold.clone(), id: thread_id() }));
-        while let Some((lane, work)) = self.next() {
-            lock(&hold).lane = Some(lane);
+    fn serve(self: Arc<Self>, thread: usize) {
+        let hold = Arc::new(Mutex::new(ranks::TURN_THREAD, Hold::default()));
+        CURRENT.set(Some(TurnThread { shared: self.clone(), hold: hold.clone(), number: thread, id: thread_id() }));
+        while let Some((lane, work)) = self.next(thread) {
+            hold.lock().lane = Some(lane);
             // User code is fenced where it runs; this is the last fence, so that no mistake takes the thread along.
             let _ = catch_unwind(AssertUnwindSafe(work));
-            let Hold { lane, abandoned } = std::mem::take(&mut *lock(&hold));
-            let mut state = lock(&self.state);
+            let Hold { lane, abandoned } = std::mem::take(&mut *hold.lock());
+            let mut state = self.state.lock();
+            state.busy.remove(&thread);
             if abandoned {
                 // Another thread took this one's place long ago.
                 state.abandoned -= 1;
@@ -209,16 +230,16 @@ impl Shared {
 
     /// Starts threads when all that there are have been held for a while and something waits.
     fn keep(self: Arc<Self>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             // With nothing to do there is nothing to keep an eye on.
-            state = self
-                .waits
-                .wait_while(state, |state| state.keeper_sleeps && !state.closed)
-                .unwrap_or_else(PoisonError::into_inner);
-            let taken = state.taken;
-            let waited = self.waits.wait_timeout_while(state, HELD_UP, |state| !state.closed);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            while state.keeper_sleeps && !state.closed {
+                self.waits.wait(&mut state);
+            }
+            let (taken, since) = (state.taken, Instant::now());
+            while !state.closed && since.elapsed() < HELD_UP {
+                self.waits.wait_for(&mut state, HELD_UP.saturating_sub(since.elapsed()));
+            }
             if state.closed {
                 return;
             }
@@ -233,7 +254,7 @@ impl Shared {
                     break;
                 }
             }
-            state = lock(&self.state);
+            state = self.state.lock();
         }
     }
 }
@@ -250,6 +271,8 @@ impl TurnPool {
             came: 0,
             taken: 0,
             started: 0,
+            busy: BTreeMap::new(),
+            spare_since: None,
             serving: 0,
             abandoned: 0,
             keeper_sleeps: true,
@@ -259,7 +282,7 @@ impl TurnPool {
         let (came, waits, called) = (Condvar::new(), Condvar::new(), AtomicBool::new(false));
         let pool = Self {
             shared: Arc::new(Shared {
-                state: Mutex::new(state),
+                state: Mutex::new(ranks::TURN_POOL, state),
                 came,
                 called,
                 waits,
@@ -275,7 +298,7 @@ impl TurnPool {
 
     /// Queues work of a queue, or of none. What comes after the pool was closed is dropped.
     pub fn submit(&self, queue: Option<&Name>, work: impl FnOnce() + Send + 'static) {
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         if state.closed {
             return;
         }
@@ -299,7 +322,7 @@ impl TurnPool {
 
     /// Drops what is queued and takes no more. Turns that are being played end by themselves.
     pub fn close(&self) {
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.closed = true;
         let work: Vec<_> =
             state.lanes.iter_mut().map(|lane| lane.change(|lane| std::mem::take(&mut lane.work))).collect();
@@ -311,13 +334,13 @@ impl TurnPool {
 
     /// How many threads there are, and how many of them were abandoned and have not come back.
     pub fn threads(&self) -> (usize, usize) {
-        let state = lock(&self.shared.state);
+        let state = self.shared.state.lock();
         (state.serving + state.abandoned, state.abandoned)
     }
 
     /// How much work of this queue, or of none, waits and how much is being done.
     pub fn depth(&self, queue: Option<&Name>) -> (usize, usize) {
-        let state = lock(&self.shared.state);
+        let state = self.shared.state.lock();
         let lane = state.lanes.iter().find(|lane| lane.queue.as_ref() == queue);
         lane.map_or((0, 0), |lane| (lane.work.len(), lane.running))
     }
@@ -339,14 +362,15 @@ impl TurnThread {
     /// Gives up on the thread: it ends when its work does, whenever that is; its place is free and another thread takes
     /// over now.
     pub fn abandon(&self) -> std::io::Result<()> {
-        let mut hold = lock(&self.hold);
+        let mut hold = self.hold.lock();
         let Some(lane) = hold.lane.take() else { return Ok(()) };
         hold.abandoned = true;
         // Counted before the thread can see that it was abandoned, and leave.
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.lanes[lane].change(|lane| lane.running -= 1);
         state.serving -= 1;
         state.abandoned += 1;
+        state.busy.remove(&self.number);
         drop((state, hold));
         self.shared.start()
     }

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 use tokio::task::{AbortHandle, JoinHandle};
 
 type Hook = Box<dyn FnOnce() + Send>;
@@ -17,8 +18,13 @@ type Hook = Box<dyn FnOnce() + Send>;
 const CODE: u64 = 0;
 
 /// All parts of one attempt.
-#[derive(Default)]
 pub(crate) struct Scope(Mutex<State>);
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self(Mutex::new(ranks::ATTEMPT_SCOPE, State::default()))
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -38,7 +44,7 @@ impl State {
 
 impl Scope {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The code of the attempt is about to run. When the part is dropped, it has ended.

@@ -8,9 +8,10 @@
 //! ```
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use dacapo_core::{Name, Timestamp};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{Entity, Health, Interrupt, Level, Meters, QueueValues, TerminationId, Verdict, Wait, Zombies, meter};
 
@@ -32,11 +33,14 @@ struct Watched {
 impl Worker {
     /// A worker for this queue, by these settings.
     pub fn new(queue: Name, values: QueueValues) -> Self {
-        let zombies = Mutex::new(Watched {
-            zombies: Zombies::new(values.zombies()),
-            terminating: meter::TERMINATING.level(&[&queue]),
-            count: meter::ZOMBIES.level(&[&queue]),
-        });
+        let zombies = Mutex::new(
+            ranks::ZOMBIES,
+            Watched {
+                zombies: Zombies::new(values.zombies()),
+                terminating: meter::TERMINATING.level(&[&queue]),
+                count: meter::ZOMBIES.level(&[&queue]),
+            },
+        );
         Self { meters: Arc::new(Meters::new(&queue)), queue, values, zombies }
     }
 
@@ -56,7 +60,7 @@ impl Worker {
     }
 
     fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.zombies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.zombies.lock()
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut Zombies) -> R) -> R {

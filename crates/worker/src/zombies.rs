@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
 
+use crate::run_name::RunName;
 use crate::{Act, ActivityInfo, Interrupt, Termination, TerminationState, ZombieSettings};
 
 /// What is to stop.
@@ -41,9 +42,9 @@ pub enum EntityKind {
 
 impl Entity {
     /// A turn of a run.
-    pub fn turn(workflow: &Name, workflow_id: &Name, run_id: &Name, queue: &Name) -> Self {
-        let id = format!("{workflow_id}/{run_id}");
-        Self { kind: EntityKind::Turn, id, type_name: workflow.clone(), queue: queue.clone() }
+    pub fn turn(run: &RunName) -> Self {
+        let id = format!("{}/{}", run.workflow_id, run.run_id);
+        Self { kind: EntityKind::Turn, id, type_name: run.workflow.clone(), queue: run.queue.clone() }
     }
 
     /// An attempt of an activity.

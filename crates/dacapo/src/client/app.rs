@@ -186,7 +186,7 @@ impl App {
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
         let mut requests = Requests::new().map_err(system)?;
-        let mut doomed = pin!(self.engine().doomed());
+        let mut doomed = pin!(self.engine().shuts_down_by_itself());
         let doomed = poll_fn(|cx| match doomed.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),
             Poll::Pending => requests.poll(cx).map(|()| None),
@@ -201,7 +201,7 @@ impl App {
             None => {
                 let settings = self.inner.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
                 force_exit_after(settings.force_exit_timeout, "it was asked to end");
-                self.engine().tell_what_ends();
+                self.engine().log_what_ends();
                 let report = self.shutdown().await;
                 report.store.clone().map_or(Ok(report), |error| Err(error.into()))
             }

@@ -1,126 +1,186 @@
-//! Attempts that somebody outside completes: their code has ended and left them, and whoever has the token says how they end.
+//! External completion: attempts whose code has ended and left them, so that the holder of their token says how they end.
 //!
 //! Such an attempt takes no place and survives restarts without being made again; in all else it is an attempt like any
 //! other: its timeouts count from its beginning, and its failures are judged by the retry policy.
 
 use std::sync::Arc;
 
-use dacapo_core::{Cancelled, Failure, Payload, RetryState, Seq, Timestamp};
-use dacapo_store::{RunNo, RunRow, StoreError, Write};
+use dacapo_core::{Cancelled, Failure, Job, Name, Payload, Resolution, RetryState};
+use dacapo_store::{NewMail, Refused, RunRow, StoreError, Write, Written};
 use dacapo_worker::CompletionToken;
 use tokio::sync::oneshot;
 
-use crate::activity::attempt::{Judged, attempt_write, judge};
-use crate::activity::task_queue::Task;
-use crate::inner::Inner;
-use crate::{Engine, EngineError, RunId};
+use crate::EngineError;
+use crate::activity::cancel::cancel_task;
+use crate::activity::dispatch::dispatch;
+use crate::activity::end::retry_at;
+use crate::activity::heartbeat::heartbeat;
+use crate::activity::task::{Next, Task};
+use crate::api::{named, open_row, write, written};
+use crate::encode::encode;
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::lifecycle::zombies::give_up;
+use crate::names::check_name;
+use crate::read::RunId;
+use crate::shared::Shared;
+
+/// A pending activity and its run.
+struct Pending {
+    row: RunRow,
+    task: Task,
+}
 
 impl Engine {
     /// Gives the attempt of a completion token its result. It is durable when this answers. A result completes the activity;
-    /// a failure is judged by the retry policy, like that of an attempt that ran here.
+    /// a failure is judged by the retry policy, like that of an attempt that ran here. A result that comes after a timeout
+    /// of the attempt was due is refused.
     pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), EngineError> {
         let token: CompletionToken = token.parse()?;
         if let Ok(payload) = &result {
-            self.inner.check_size("the result of an activity", payload)?;
+            self.check_size("the result of an activity", payload)?;
         }
-        let (row, task) = self.task_of(&token)?;
-        let failure = match result {
-            Ok(result) => return self.end_activity(&row, &task, Ok(result), RetryState::Unspecified).await,
-            Err(failure) => failure,
-        };
-        match judge(&task, &failure, self.inner.host.now()) {
-            Judged::Over(why) => self.end_activity(&row, &task, Err(failure), why).await,
-            Judged::Again(at) => {
-                let (tell, told) = oneshot::channel();
-                self.inner.attempt_failed_outside(row.no, &task, failure, at, tell);
-                match told.await {
-                    Ok(Err(StoreError::Refused(_))) => Err(self.no_such_activity(&row, &token.activity_id)),
-                    Ok(written) => Ok(written?),
-                    Err(_) => Err(EngineError::ShutDown),
-                }
-            }
+        let (row, ending) = self
+            .blocking(WorkKind::Write, move |shared| {
+                let Pending { row, task } = of_token(shared, &token)?;
+                let ending = end(shared, &row, &task, result);
+                Ok((row, (ending, token.activity_id)))
+            })
+            .await?;
+        let (ending, activity_id) = ending;
+        match ending {
+            Ending::Ended(ended) => ended.wait().await,
+            Ending::Retried(told) => match told.await {
+                Ok(Err(StoreError::Refused(_))) => Err(no_such_activity(&row, &activity_id)),
+                Ok(written) => Ok(written?),
+                Err(_) => Err(EngineError::ShutDown),
+            },
         }
     }
 
-    /// Reports the progress of the attempt of a completion token, which keeps its heartbeat timeout away. Says why the
-    /// attempt is no longer wanted, if it is not.
+    /// Reports the progress of the attempt of a completion token, which keeps its heartbeat timeout away. Gives the reason
+    /// why the attempt is no longer wanted, if it is not.
     pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, EngineError> {
         let token: CompletionToken = token.parse()?;
-        self.inner.check_size("what an attempt reports", &details)?;
-        let (row, task) = self.task_of(&token)?;
-        self.inner.heartbeat(row.no, task.command.seq, token.attempt, details);
-        Ok(task.cancelled.map(|reason| Cancelled { reason }))
+        self.check_size("what an attempt reports", &details)?;
+        self.blocking(WorkKind::Read, move |shared| {
+            let Pending { row, task } = of_token(shared, &token)?;
+            heartbeat(shared, (row.no, task.command.seq, token.attempt), details);
+            Ok(task.cancelled.map(|reason| Cancelled { reason }))
+        })
+        .await
     }
 
-    /// The task whose attempt a token names, if that is still the last one.
-    fn task_of(&self, token: &CompletionToken) -> Result<(RunRow, Task), EngineError> {
-        let CompletionToken { workflow_id, run_id, activity_id, attempt } = token;
-        let row = self.open_row(&RunId { workflow_id: workflow_id.clone(), run_id: Some(run_id.clone()) })?;
-        let task = self.inner.desk().find(row.no, activity_id).cloned();
-        let task = task.ok_or_else(|| self.no_such_activity(&row, activity_id))?;
-        if task.attempt != *attempt {
-            let (workflow_id, activity_id) = (workflow_id.clone(), activity_id.clone());
-            return Err(EngineError::OldToken { workflow_id, activity_id, attempt: *attempt, current: task.attempt });
+    /// Gives a pending activity its result from outside. It is durable when this answers, an attempt that runs is given up,
+    /// and there is no further one. The first result holds.
+    pub async fn complete_activity(
+        &self,
+        of: &RunId,
+        activity_id: Name,
+        result: Result<Payload, Failure>,
+    ) -> Result<(), EngineError> {
+        check_name("an activity id", &activity_id)?;
+        if let Ok(payload) = &result {
+            self.check_size("the result of an activity", payload)?;
         }
-        Ok((row, task))
+        let of = of.clone();
+        let ended = self.blocking(WorkKind::Write, move |shared| {
+            let row = open_row(shared, &of)?;
+            let task = shared.tasks.find(row.no, &activity_id).ok_or_else(|| no_such_activity(&row, &activity_id))?;
+            Ok(Ended::begin(shared, &row, &task, result, RetryState::NonRetryableFailure))
+        });
+        ended.await?.wait().await
     }
 }
 
-impl Inner {
-    /// The code of an attempt has ended, and somebody outside says how the attempt ends. It gives up its place when that is
-    /// noted: a process that shuts down waits for the note, so that the next one does not make the attempt again.
-    pub(crate) fn attempt_left(self: &Arc<Self>, run: RunNo, seq: Seq, attempt: u32) {
-        let now = self.host.now();
-        let mut desk = self.desk();
-        let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) else { return };
-        (attempting.leaves, attempting.grip) = (true, None);
-        task.set_attempting(attempting);
-        // Its code has ended, so it has not killed the process.
-        task.strikes = 0;
-        drop(desk);
-        self.later(move |this| {
-            // Its time may be over, or nobody may want it any more.
-            let Some(write) = this.desk().attempting(run, seq, attempt).map(|(task, _)| attempt_write(task, now))
-            else {
-                return;
-            };
-            this.submit(Write::Attempt(Box::new(write)), move |this, result| {
-                match result {
-                    // It is over, or its run is.
-                    Err(StoreError::Refused(_)) => drop(this.desk().remove(run, seq)),
-                    // A note that could not be written costs another attempt, and that only after a restart.
-                    Ok(_) | Err(_) => this.desk().leave(run, seq, attempt),
-                }
-                this.dispatch();
-                this.drained();
-            });
-        });
+fn no_such_activity(row: &RunRow, activity_id: &Name) -> EngineError {
+    EngineError::NoSuchActivity { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() }
+}
+
+/// The task whose attempt a token names, if that is still the last one and its time is not over.
+fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, EngineError> {
+    let CompletionToken { workflow_id, run_id, activity_id, attempt } = token;
+    let row = open_row(shared, &RunId { workflow_id: workflow_id.clone(), run_id: Some(run_id.clone()) })?;
+    let task = shared.tasks.find(row.no, activity_id).ok_or_else(|| no_such_activity(&row, activity_id))?;
+    let (workflow_id, activity_id) = (workflow_id.clone(), activity_id.clone());
+    if task.attempt != *attempt {
+        return Err(EngineError::OldToken { workflow_id, activity_id, attempt: *attempt, current: task.attempt });
+    }
+    let (now, steady) = shared.clock();
+    if task.overdue(now, steady).is_some() {
+        return Err(EngineError::AttemptTimedOut { workflow_id, activity_id, attempt: *attempt });
+    }
+    Ok(Pending { row, task })
+}
+
+/// The end of an attempt, on its way to the store.
+enum Ending {
+    /// The activity ends with it.
+    Ended(Ended),
+    /// Another attempt follows.
+    Retried(oneshot::Receiver<Result<(), StoreError>>),
+}
+
+fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, Failure>) -> Ending {
+    let failure = match result {
+        Ok(result) => return Ending::Ended(Ended::begin(shared, row, task, Ok(result), RetryState::Unspecified)),
+        Err(failure) => failure,
+    };
+    let at = match task.next_after(&failure, shared.now()) {
+        Next::End(why) => return Ending::Ended(Ended::begin(shared, row, task, Err(failure), why)),
+        Next::Retry(at) => at,
+    };
+    let (tell, told) = oneshot::channel();
+    let (run, seq) = (row.no, task.command.seq);
+    match shared.tasks.fail_outside((run, seq, task.attempt), failure, at) {
+        Some((alarms, handle, write)) => {
+            shared.timers.disarm(&alarms);
+            if let Some(handle) = handle {
+                give_up(shared, &handle, "the holder of its token said that it failed");
+            }
+            retry_at(shared, (run, seq), at, write, move |result| drop(tell.send(result)));
+            dispatch(shared);
+        }
+        // It is about to be tried again as it is.
+        None => drop(tell.send(Ok(()))),
+    }
+    Ending::Retried(told)
+}
+
+/// The result of an activity from outside, on its way to the store.
+struct Ended {
+    shared: Arc<Shared>,
+    row: RunRow,
+    task: Task,
+    answered: oneshot::Receiver<Result<Written, StoreError>>,
+}
+
+impl Ended {
+    fn begin(
+        shared: &Arc<Shared>,
+        row: &RunRow,
+        task: &Task,
+        result: Result<Payload, Failure>,
+        retry: RetryState,
+    ) -> Self {
+        let seq = task.command.seq;
+        let outcome = task.outcome(result, retry);
+        let job = encode(Job::Resolve { seq, resolution: Resolution::Activity(outcome) });
+        let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
+        let answered = write(shared, Write::Post { run: row.no, mail, ended: Some(task.no) });
+        Self { shared: shared.clone(), row: row.clone(), task: task.clone(), answered }
     }
 
-    /// Somebody outside says that an attempt failed, and it is worth another.
-    fn attempt_failed_outside(
-        self: &Arc<Self>,
-        run: RunNo,
-        task: &Task,
-        failure: Failure,
-        at: Timestamp,
-        tell: oneshot::Sender<Result<(), StoreError>>,
-    ) {
-        let seq = task.command.seq;
-        let mut desk = self.desk();
-        let Some((task, attempting)) = desk.attempting(run, seq, task.attempt) else {
-            // It is about to be tried again as it is.
-            return drop(tell.send(Ok(())));
-        };
-        task.failure = Some(failure);
-        desk.wait(run, seq, at);
-        let write = desk.get(run, seq).map(|task| attempt_write(task, at));
-        drop(desk);
-        self.cancel_alarms(&attempting.alarms);
-        if let Some(grip) = attempting.grip {
-            self.give_up(&grip, "somebody outside said that it failed");
+    async fn wait(self) -> Result<(), EngineError> {
+        match written(self.answered).await {
+            Ok(_) => {
+                cancel_task(&self.shared, self.row.no, self.task.command.seq, false);
+                Ok(())
+            }
+            Err(StoreError::Refused(Refused::NoSuchTask)) => {
+                Err(no_such_activity(&self.row, &self.task.command.id.to_string().into()))
+            }
+            Err(error) => Err(named(error, &self.row.workflow_id)),
         }
-        self.try_again(run, seq, at, write, move |result| drop(tell.send(result)));
-        self.dispatch();
     }
 }

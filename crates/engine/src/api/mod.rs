@@ -1,6 +1,102 @@
-//! What callers ask of the engine.
+//! What callers ask of an engine. Callers are on threads of an async runtime: whatever reads or writes the store is done on
+//! a thread that may block, and the caller awaits its answer.
 
+pub(crate) mod admin;
 pub(crate) mod external_completion;
-pub(crate) mod reset;
-pub(crate) mod send;
+pub(crate) mod post;
+pub(crate) mod query;
+pub(crate) mod result;
 pub(crate) mod start;
+pub(crate) mod update;
+
+use std::sync::Arc;
+
+use dacapo_core::{Name, Payload};
+use dacapo_store::{Refused, RunRow, StoreError, Write, Written};
+use tokio::sync::oneshot;
+
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::read::RunId;
+use crate::run::deliver::deliver_posted;
+use crate::shared::Shared;
+use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::writes::submit;
+use crate::{EngineError, read};
+
+impl Engine {
+    /// Has this done on a thread that may block, and awaits its answer.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        kind: WorkKind,
+        work: impl FnOnce(&Arc<Shared>) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        self.shared.check()?;
+        let (answer, answered) = oneshot::channel();
+        self.shared.later(kind, move |shared| drop(answer.send(work(shared))));
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+
+    pub(crate) fn check_size(&self, what: &str, payload: &Payload) -> Result<(), EngineError> {
+        let (size, limit) = (payload.data.len(), self.shared.options.payload_limit);
+        match size > limit {
+            true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_input(&self, what: &str, input: &[Payload]) -> Result<(), EngineError> {
+        input.iter().try_for_each(|payload| self.check_size(what, payload))
+    }
+}
+
+/// The row of a run.
+pub(crate) fn row(shared: &Shared, of: &RunId) -> Result<RunRow, EngineError> {
+    read::describe::row(shared.store(), of)
+}
+
+/// The row of a run that must be open.
+pub(crate) fn open_row(shared: &Shared, of: &RunId) -> Result<RunRow, EngineError> {
+    open(row(shared, of)?)
+}
+
+/// A run that must be open.
+pub(crate) fn open(row: RunRow) -> Result<RunRow, EngineError> {
+    match row.status.is_open() {
+        true => Ok(row),
+        false => Err(EngineError::Closed { workflow_id: row.workflow_id, status: row.status }),
+    }
+}
+
+/// Writes something on this thread, and answers when its effects are applied.
+pub(crate) fn write(shared: &Arc<Shared>, write: Write) -> oneshot::Receiver<Result<Written, StoreError>> {
+    let (answer, answered) = oneshot::channel();
+    submit(shared, write, move |shared, result| {
+        match &result {
+            Ok(Written::Posted(posted)) => deliver_posted(shared, posted),
+            Ok(Written::Turn(written)) => {
+                let chain = Name::default();
+                let effects = in_other_runs((**written).clone()).collect();
+                apply(shared, Source { run: written.run, chain: &chain }, effects);
+            }
+            Ok(_) | Err(_) => {}
+        }
+        let _ = answer.send(result);
+    });
+    answered
+}
+
+/// What a write came to.
+pub(crate) async fn written(answered: oneshot::Receiver<Result<Written, StoreError>>) -> Result<Written, StoreError> {
+    answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
+}
+
+/// The same error with the name of the run.
+pub(crate) fn named(error: StoreError, workflow_id: &Name) -> EngineError {
+    match error {
+        StoreError::Refused(Refused::Closed(status)) => {
+            EngineError::Closed { workflow_id: workflow_id.clone(), status }
+        }
+        error => error.into(),
+    }
+}

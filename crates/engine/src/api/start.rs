@@ -1,28 +1,43 @@
 //! Starting runs. A start and its first turn commit together; if that turn cannot be played, the start commits alone.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use dacapo_core::{
-    Activation, ActivationError, Completion, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS,
-    Start, Terms, Timestamp, Turn, TurnRecord,
+    ActivationError, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS, Start, Terms, Timestamp,
+    Turn,
 };
 use dacapo_store::{
-    Conflict, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, Strikes, TimerRow, TurnOf, TurnWritten,
-    Write, Written,
+    Conflict, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, Strikes, Stuck, TimerRow, TurnOf,
+    TurnWritten, Write, Written,
 };
-use dacapo_worker::Deadlock;
-use std::collections::BTreeMap;
-use std::time::Duration;
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
 use tokio::sync::oneshot;
 
-use crate::inner::Inner;
-use crate::run::cached_run::{About, Body, Live, Stage};
-use crate::run::new_run::{new_run, seed_of};
-use crate::run::open_operations::{Book, kept};
-use crate::turn::commit::Follow;
-use crate::turn::plan::{Plan, Scene};
-use crate::turn::player::Play;
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::engine::Engine;
+use crate::host::{Work, WorkKind};
+use crate::lifecycle::shutdown::write_before_shutdown;
+use crate::names::check_name;
+use crate::report::queue_log;
+use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::info::RunInfo;
+use crate::run::message::Answer;
+use crate::run::new_run::{new_run, seed_of, start_no};
+use crate::run::open_operations::{OpenOperations, kept};
+use crate::run::started::StartedAs;
+use crate::shared::Shared;
+use crate::timer::set_timers;
+use crate::turn::commit::{Committing, committed, committed_beside};
+use crate::turn::effects::{Source, apply, begin_started, in_other_runs};
+use crate::turn::make::{Made, Making, begin_play, make};
+use crate::turn::plan::Plan;
+use crate::turn::rest::rest;
+use crate::turn::stuck::set_stuck;
+use crate::turn::validate::check_retry;
+use crate::writes::submit;
 
 /// A run to be started.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +66,7 @@ pub struct NewStart {
     pub retry: Option<Retry>,
     /// Notes for people.
     pub memo: BTreeMap<Name, Payload>,
-    /// What it can be found by.
+    /// Search attributes.
     pub search_attributes: BTreeMap<Name, Payload>,
     /// What travels beside the arguments.
     pub headers: Headers,
@@ -59,78 +74,40 @@ pub struct NewStart {
     pub pins: Option<dacapo_core::Pins>,
 }
 
-/// A run that was started, or had been.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StartedAs {
-    /// Its workflow id.
-    pub workflow_id: Name,
-    /// Its run id.
-    pub run_id: Name,
-    /// Its number in the store.
-    pub run: RunNo,
-    /// Whether this call started it.
-    pub fresh: bool,
-}
-
-type Answer = oneshot::Sender<Result<StartedAs, EngineError>>;
-
 impl Engine {
     /// Starts a run. Its start is durable when this answers.
     pub fn start(&self, new: NewStart) -> impl Future<Output = Result<StartedAs, EngineError>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
-        match self.inner.prepare(new) {
+        match self.prepare(new) {
             Ok((new, start)) => {
-                let this = self.inner.clone();
-                let queue = start.queue.clone();
-                self.inner.host.play(Some(&queue), Box::new(move || this.start(new, start, answer)));
+                let (this, queue) = (self.shared.clone(), start.queue.clone());
+                let work = Work::new(WorkKind::Start, None, Some(queue), move || start_run(&this, new, start, answer));
+                self.shared.host.perform(work);
             }
             Err(error) => drop(answer.send(Err(error))),
         }
         async move { answered.await.unwrap_or(Err(EngineError::ShutDown)) }
     }
-}
 
-impl Inner {
     fn prepare(&self, new: NewStart) -> Result<(NewRun, Start), EngineError> {
-        self.check()?;
-        if self.is_draining() {
+        let shared = &self.shared;
+        shared.check()?;
+        if shared.shutdown.has_begun() {
             return Err(EngineError::ShutDown);
         }
-        check_name("a workflow type", &new.workflow)?;
-        check_name("a workflow id", &new.workflow_id)?;
-        if let Some(request) = &new.request {
-            check_name("a request id", request)?;
-        }
+        self.check_start(&new)?;
         let queue = match new.queue {
             Some(queue) => queue,
-            None => self.first_worker().queue().clone(),
+            None => shared.workers.first().queue().clone(),
         };
         check_name("a queue", &queue)?;
-        if self.serves(&queue) && self.options.registry.find_workflow(&new.workflow).is_none() {
-            return Err(EngineError::UnknownWorkflow { workflow: new.workflow, known: self.options.known_workflows() });
+        if shared.workers.serve(&queue) && shared.options.registry.find_workflow(&new.workflow).is_none() {
+            return Err(EngineError::UnknownWorkflow {
+                workflow: new.workflow,
+                known: shared.options.known_workflows(),
+            });
         }
-        for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
-            if timeout.is_some_and(|timeout| timeout.is_zero()) {
-                return Err(EngineError::BadInput(format!(
-                    "the {what} timeout is zero: it would end the run before it begins"
-                )));
-            }
-        }
-        if let Some(problem) = crate::turn::validate::retry(new.retry.as_ref()) {
-            return Err(EngineError::BadInput(problem));
-        }
-        for (what, names) in
-            [("an entry of the memo", new.memo.keys()), ("a search attribute", new.search_attributes.keys())]
-        {
-            names.into_iter().try_for_each(|name| check_name(what, name))?;
-        }
-        let named = new.input.iter().map(|payload| ("the input", payload));
-        let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
-        let named = named.chain(new.search_attributes.values().map(|payload| ("a search attribute", payload)));
-        for (what, payload) in named {
-            self.check_size(what, payload)?;
-        }
-        let now = self.host.now();
+        let now = shared.now();
         let started = new.delay.map_or(now, |delay| now.after(delay));
         let terms = Terms {
             execution_timeout: new.execution_timeout,
@@ -139,7 +116,7 @@ impl Inner {
             retry: new.retry,
             ..Terms::default()
         };
-        let run_id = self.host.run_id();
+        let run_id = shared.host.run_id();
         let start = Start {
             seed: seed_of(&run_id),
             workflow: new.workflow,
@@ -156,7 +133,7 @@ impl Inner {
             identity: Name::default(),
             terms: (terms != Terms::default()).then(|| Box::new(terms)),
         };
-        let pins = new.pins.unwrap_or_else(|| self.pins_of(&start.workflow));
+        let pins = new.pins.unwrap_or_else(|| shared.pins_of(&start.workflow));
         if pins.semantics == 0 || pins.semantics > SEMANTICS {
             let found = pins.semantics;
             return Err(EngineError::BadInput(
@@ -168,229 +145,235 @@ impl Inner {
         Ok((run, start))
     }
 
-    pub(crate) fn check_size(&self, what: &str, payload: &Payload) -> Result<(), EngineError> {
-        let (size, limit) = (payload.data.len(), self.options.payload_limit);
-        match size > limit {
-            true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
-            false => Ok(()),
+    /// Checks what a caller gives with a start.
+    fn check_start(&self, new: &NewStart) -> Result<(), EngineError> {
+        check_name("a workflow type", &new.workflow)?;
+        check_name("a workflow id", &new.workflow_id)?;
+        if let Some(request) = &new.request {
+            check_name("a request id", request)?;
         }
-    }
-
-    fn start(self: &Arc<Self>, new: NewRun, start: Start, answer: Answer) {
-        if let Err(error) = self.check() {
-            return drop(answer.send(Err(error)));
-        }
-        let now = self.host.now();
-        if start.started > now || !self.serves(&start.queue) {
-            return self.start_alone(new, Alone::Later, answer);
-        }
-        let is_suspect = self.trials().suspects(start_no(&new.workflow_id));
-        if is_suspect {
-            return self.start_alone(new, Alone::Struck, answer);
-        }
-        // Whoever comes first answers: the turn, or the watch that gives up on it.
-        let answer = Arc::new(Mutex::new(Some(answer)));
-        let turn = self.first_turn(&new, &start, now, &answer);
-        let Some(answer) = answer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        match turn {
-            Ok((body, plan)) => self.start_with_turn(new, body, plan, answer),
-            // It is started all the same: it is open, and says why it does not go on.
-            Err(reason) => self.start_alone(new, Alone::Stuck(reason, Weak::new()), answer),
-        }
-    }
-
-    fn first_turn(
-        self: &Arc<Self>,
-        new: &NewRun,
-        start: &Start,
-        now: Timestamp,
-        answer: &Arc<Mutex<Option<Answer>>>,
-    ) -> Result<(Box<Body>, Plan), String> {
-        let workflow = self.options.registry.find_workflow(&start.workflow).ok_or("the workflow is not registered")?;
-        let about = Arc::new(About {
-            run_id: new.run_id.clone(),
-            workflow_id: new.workflow_id.clone(),
-            workflow: new.workflow.clone(),
-            queue: new.queue.clone(),
-            first_run_id: new.run_id.clone(),
-            parent: None,
-            pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
-            epoch: Default::default(),
-        });
-        let mut run =
-            Run::new(workflow.clone(), self.options.for_run(&about.pins)).map_err(|error| error.to_string())?;
-        let jobs = vec![Job::Start(Box::new(start.clone()))];
-        let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
-        let (stuck, answer) = (new.clone(), answer.clone());
-        let give_up = move |this: &Arc<Self>, deadlock: Deadlock, play| {
-            let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(answer) = answer {
-                this.later(move |this| this.start_alone(stuck, Alone::Stuck(deadlock.reason, play), answer));
+        for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
+            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                return Err(EngineError::BadInput(format!(
+                    "the {what} timeout is zero: it would end the run before it begins"
+                )));
             }
-        };
-        let watching = self.watch_over(&about, &run, give_up);
-        let noted = self.note(Doing::Start(start_no(&new.workflow_id)));
-        let played = self.play_one(&about, &mut run, Activation::Turn(turn.clone()));
-        drop((noted, watching));
-        let done = match played {
-            Completion::Turn(done) => done,
-            Completion::Failed(error) => return Err(error.to_string()),
-            other => unreachable!("a turn was answered with {other:?}"),
-        };
-        crate::turn::choices::trace(&about, &done);
-        let record = TurnRecord::of(&turn, &done, &self.options.build).ok_or("the first turn left no trace")?;
-        if let Some(reason) = crate::turn::validate::objection(&record, self.options.payload_limit) {
-            return Err(reason);
         }
-        let bytes = record.to_bytes();
-        let length = bytes.len();
-        // Timers and terms are those of the start, so the book must know it before the turn is translated.
-        let book = Book { start: kept(start), ..Book::default() };
-        let scene = Scene {
-            run: RunNo::default(),
-            about: &about,
-            book: &book,
-            arrivals: &[],
-            task_of: &|_| None,
-            run_id: &|| self.host.run_id(),
-            pins: &|workflow| self.pins_of(workflow),
-        };
-        let mut plan = scene.plan(&record, bytes, &done)?;
-        let mut book = Book::default();
-        book.enter(&record, length);
-        plan.mark_wakeful(None, book.wakeful_since);
-        Ok((Box::new(Body { about, run, book, held: Vec::new(), player: 0 }), plan))
+        if let Some(problem) = check_retry(new.retry.as_ref()) {
+            return Err(EngineError::BadInput(problem));
+        }
+        for (what, names) in
+            [("an entry of the memo", new.memo.keys()), ("a search attribute", new.search_attributes.keys())]
+        {
+            names.into_iter().try_for_each(|name| check_name(what, name))?;
+        }
+        let named = new.input.iter().map(|payload| ("the input", payload));
+        let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
+        let named = named.chain(new.search_attributes.values().map(|payload| ("a search attribute", payload)));
+        for (what, payload) in named {
+            self.check_size(what, payload)?;
+        }
+        Ok(())
     }
+}
 
-    fn start_with_turn(self: &Arc<Self>, new: NewRun, body: Box<Body>, plan: Plan, answer: Answer) {
-        let Plan { mut write, after } = plan;
-        let (timers, ended) = (new.timers.clone(), write.ended_timers.clone());
-        let turn_timers = write.timers.clone();
-        let (workflow_id, run_id) = (new.workflow_id.clone(), new.run_id.clone());
-        let fallback = new.clone();
-        write.run = TurnOf::New(Box::new(new));
-        self.submit(Write::Turn(Box::new(write)), move |this, result| match result {
-            Ok(Written::Turn(written)) => {
-                let run = written.run;
-                let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
-                let follow = Follow {
-                    after,
-                    strikes: 0,
-                    timers: timers.iter().chain(&turn_timers).map(row).collect(),
-                    ended_timers: ended.iter().map(row).collect(),
-                };
-                this.begun(run, body, follow, *written);
-                let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh: true }));
-            }
-            Ok(other) => unreachable!("a turn was answered with {other:?}"),
-            // The same start was made before, or is to be: it is the store that says which run stands for it.
-            Err(StoreError::Refused(Refused::InUse { conflict: Conflict::UseExisting, .. })) => {
-                drop(body);
-                this.later(move |this| this.start_alone(fallback, Alone::Later, answer));
-            }
-            Err(error) => {
-                drop(body);
-                let _ = answer.send(Err(error.into()));
-            }
-        });
+/// The caller that waits for a start, until it is answered: by the first turn, or by the watch that gives up on it.
+type StartAnswer = Arc<Mutex<Option<Answer<StartedAs>>>>;
+
+fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: Answer<StartedAs>) {
+    if let Err(error) = shared.check() {
+        return drop(answer.send(Err(error)));
     }
+    let now = shared.now();
+    if !shared.workers.serve(&start.queue) {
+        return start_alone(shared, new, Alone::Unserved, answer);
+    }
+    if start.started > now {
+        return start_alone(shared, new, Alone::Later, answer);
+    }
+    if shared.probation.suspects_start(start_no(&new.workflow_id)) {
+        return start_alone(shared, new, Alone::Suspected, answer);
+    }
+    let answer = Arc::new(Mutex::new(ranks::START_ANSWER, Some(answer)));
+    let turn = first_turn(shared, &new, &start, now, &answer);
+    let Some(answer) = answer.lock().take() else { return };
+    match turn {
+        Ok((playable, plan)) => start_with_turn(shared, new, playable, plan, answer),
+        // It is started all the same: it is open, and says why it is stuck.
+        Err(reason) => start_alone(shared, new, Alone::Stuck(reason, StuckPlay::default()), answer),
+    }
+}
 
-    /// The run has its number, and others may have found it in the store already.
-    fn begun(self: &Arc<Self>, run: RunNo, body: Box<Body>, follow: Follow, written: TurnWritten) {
-        let (live, is_ours, is_new) = self.claim(run);
-        live.is_played_by(self.worker(&body.about.queue));
-        // They may also have ended it, or have played it on and put it away again: then this copy is of the past.
-        let open = follow.after.closed.is_none();
-        let is_same = |row: RunRow| row.turns == 1 && row.status.is_open() == open;
-        let is_fresh = || is_new || self.store.run(run).is_ok_and(|row| row.is_some_and(is_same));
-        match is_ours && is_fresh() {
-            true => self.committed(live, body, follow, written),
-            false => {
-                self.committed_beside(&live, body, follow, &written);
-                if is_ours {
-                    self.rest(&live, None);
+fn first_turn(
+    shared: &Arc<Shared>,
+    new: &NewRun,
+    start: &Start,
+    now: Timestamp,
+    answer: &StartAnswer,
+) -> Result<(Box<Playable>, Plan), String> {
+    let workflow = shared.options.registry.find_workflow(&start.workflow).ok_or("the workflow is not registered")?;
+    let info = Arc::new(info_of(new)?);
+    let mut run = Run::new(workflow.clone(), shared.options.for_run(&info.pins)).map_err(|error| error.to_string())?;
+    let jobs = vec![Job::Start(Box::new(start.clone()))];
+    let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
+    // Timers and terms are those of the start, so they must be known before the turn is planned.
+    let mut open = OpenOperations { start: kept(start), ..OpenOperations::default() };
+    let code = Doing::Start(start_no(&new.workflow_id));
+    let play = begin_play(shared, &info, &mut run, Some(code), hand_over(shared, new, answer));
+    let making = Making { no: RunNo::default(), info: &info, open: &mut open, messages: &[] };
+    match make(shared, play, making, turn) {
+        Made::Planned(plan, _) => Ok((Box::new(Playable::new(info, run, open, 0)), *plan)),
+        Made::Void(_) => Err("the first turn left nothing to record".to_owned()),
+        Made::Stuck(reason) => Err(reason),
+        // The watch has answered.
+        Made::TakenOver => Err("the first turn did not return in time".to_owned()),
+    }
+}
+
+fn info_of(new: &NewRun) -> Result<RunInfo, String> {
+    let name = RunName {
+        run_id: new.run_id.clone(),
+        workflow_id: new.workflow_id.clone(),
+        workflow: new.workflow.clone(),
+        queue: new.queue.clone(),
+    };
+    Ok(RunInfo {
+        name: Arc::new(name),
+        first_run_id: new.run_id.clone(),
+        parent: None,
+        pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
+        epoch: Default::default(),
+    })
+}
+
+/// What happens when the first turn does not return in time: the run is started without it.
+fn hand_over(shared: &Arc<Shared>, new: &NewRun, answer: &StartAnswer) -> HandOver {
+    let (shared, new, answer) = (Arc::downgrade(shared), new.clone(), answer.clone());
+    Box::new(move |deadlock: Deadlock, stuck_play| {
+        let answer = answer.lock().take();
+        if let (Some(shared), Some(answer)) = (shared.upgrade(), answer) {
+            let why = Alone::Stuck(deadlock.reason, stuck_play);
+            shared.later(WorkKind::Write, move |shared| start_alone(shared, new, why, answer));
+        }
+    })
+}
+
+fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, plan: Plan, answer: Answer<StartedAs>) {
+    let Plan { mut write, effects } = plan;
+    let committing = Committing::new(&write, effects, 0).with_timers(&new.timers);
+    let (workflow_id, run_id) = (new.workflow_id.clone(), new.run_id.clone());
+    let fallback = new.clone();
+    write.run = TurnOf::New(Box::new(new));
+    submit(shared, Write::Turn(Box::new(write)), move |shared, result| match result {
+        Ok(Written::Turn(written)) => {
+            let run = written.run;
+            begin(shared, playable, committing, *written);
+            let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh: true }));
+        }
+        Ok(other) => unreachable!("a turn was answered with {other:?}"),
+        // The same start was made before, or is to be: the store says which run stands for it.
+        Err(StoreError::Refused(Refused::InUse { conflict: Conflict::UseExisting, .. })) => {
+            shared.drop_later(playable);
+            shared.later(WorkKind::Write, move |shared| start_alone(shared, fallback, Alone::Later, answer));
+        }
+        Err(error) => {
+            shared.drop_later(playable);
+            let _ = answer.send(Err(error.into()));
+        }
+    });
+}
+
+/// The run has its number, and other threads may have found it in the store already.
+fn begin(shared: &Arc<Shared>, playable: Box<Playable>, committing: Committing, written: TurnWritten) {
+    let (cached, is_ours, is_new) = claim(shared, written.run);
+    cached.is_played_by(shared.workers.of(&playable.info.name.queue));
+    match (is_ours, is_new) {
+        (true, true) => committed(shared, &cached, playable, committing, written),
+        (false, _) => shared.later(WorkKind::Read, move |shared| {
+            committed_beside(shared, written.run, playable, committing, written);
+        }),
+        // Others may have ended it, or have played it on and put it away again: then this copy is of the past.
+        (true, false) => shared.later(WorkKind::Read, move |shared| {
+            let is_open = committing.effects.closed.is_none();
+            let is_same = |row: RunRow| row.turns == 1 && row.status.is_open() == is_open;
+            match shared.store().run(written.run).is_ok_and(|row| row.is_some_and(is_same)) {
+                true => committed(shared, &cached, playable, committing, written),
+                false => {
+                    committed_beside(shared, written.run, playable, committing, written);
+                    rest(shared, &cached, None);
                 }
             }
-        }
+        }),
     }
+}
 
-    /// The entry of a run, whether nobody else has it, and whether nobody can have had it.
-    fn claim(self: &Arc<Self>, run: RunNo) -> (Arc<Live>, bool, bool) {
-        loop {
-            let mut runs = self.runs();
-            let (is_new, live) = (runs.is_new(run), runs.get_or_create(run));
-            drop(runs);
-            let mut state = live.lock();
-            // Somebody may have made room between the two.
-            if state.gone {
-                continue;
-            }
-            let is_ours = state.stage == Stage::Idle && state.body.is_none();
-            if is_ours {
-                state.stage = Stage::Busy;
-            }
-            drop(state);
-            return (live, is_ours, is_new);
+/// The entry of a run, whether no other thread has it, and whether none can have had it.
+fn claim(shared: &Shared, run: RunNo) -> (Arc<CachedRun>, bool, bool) {
+    shared.runs.claim(run, |state| {
+        let is_ours = state.stage == Stage::Idle && state.playable.is_none();
+        if is_ours {
+            state.stage = Stage::Busy;
         }
-    }
-
-    /// Starts a run without its first turn.
-    fn start_alone(self: &Arc<Self>, new: NewRun, why: Alone, answer: Answer) {
-        let (workflow_id, start) = (new.workflow_id.clone(), start_no(&new.workflow_id));
-        self.submit(Write::Start(Box::new(new)), move |this, result| match result {
-            Ok(Written::Started { run: started, effects }) => {
-                this.effects(&effects);
-                let StartedRun { run, run_id, fresh, .. } = started.clone();
-                let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh }));
-                match why {
-                    _ if !fresh => {}
-                    Alone::Later => this.started(&started),
-                    Alone::Struck => {
-                        this.trials().has_started(start);
-                        let strike = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);
-                        this.write_later(move |_| Some(strike), move |this, _| this.started(&started));
-                    }
-                    Alone::Stuck(reason, play) => this.later(move |this| {
-                        let (live, is_ours, _) = this.claim(run);
-                        let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
-                        this.set_timers(&started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
-                        if is_ours {
-                            live.lock().lost_player = play;
-                            this.park(live, reason);
-                        }
-                    }),
-                }
-            }
-            Ok(other) => unreachable!("a start was answered with {other:?}"),
-            Err(error) => drop(answer.send(Err(error.into()))),
-        });
-    }
+        is_ours
+    })
 }
 
 /// Why a run is started without its first turn.
 enum Alone {
     /// That comes later.
     Later,
-    /// It may kill the process: it was under way when the last one died, before anybody knew of the run. Now the run is known
-    /// first, with that held against it, and then played as any other; or it is there already.
-    Struck,
-    /// It could not be played: why, and who may still be at it.
-    Stuck(String, Weak<Mutex<Play>>),
+    /// Its task queue is not served here.
+    Unserved,
+    /// It may kill the process: its first turn was played when the last one died, before any store knew of the run. Now the
+    /// run is stored first, with its crash count, and then played as any other; or it is there already.
+    Suspected,
+    /// It could not be played: why, and whether its code still runs.
+    Stuck(String, StuckPlay),
 }
 
-/// The number by which it is noted that the first turn of a run is played.
-pub(crate) fn start_no(workflow_id: &str) -> u64 {
-    seed_of(workflow_id)
+/// Starts a run without its first turn.
+fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<StartedAs>) {
+    let (workflow_id, queue) = (new.workflow_id.clone(), new.queue.clone());
+    submit(shared, Write::Start(Box::new(new)), move |shared, result| match result {
+        Ok(Written::Started { run: started, effects }) => {
+            let chain = Name::default();
+            apply(shared, Source { run: started.run, chain: &chain }, in_other_runs(*effects).collect());
+            let StartedRun { run, run_id, fresh, .. } = started.clone();
+            let _ = answer.send(Ok(StartedAs { workflow_id: workflow_id.clone(), run_id, run, fresh }));
+            if fresh {
+                begin_alone(shared, started, why, &workflow_id, &queue);
+            }
+        }
+        Ok(other) => unreachable!("a start was answered with {other:?}"),
+        Err(error) => drop(answer.send(Err(error.into()))),
+    });
 }
 
-/// Names are for people and for indexes: neither empty nor endless, and printable.
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), EngineError> {
-    const LONGEST: usize = 1_000;
-    let problem = match name {
-        "" => Some("is empty".to_owned()),
-        name if name.len() > LONGEST => Some(format!("has {} bytes; {LONGEST} are allowed", name.len())),
-        name if name.chars().any(char::is_control) => Some(format!("holds control characters: {name:?}")),
-        _ => None,
-    };
-    problem.map_or(Ok(()), |problem| Err(EngineError::BadInput(format!("{what} {problem}"))))
+fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_id: &str, queue: &Name) {
+    let run = started.run;
+    match why {
+        Alone::Later => begin_started(shared, &started),
+        Alone::Unserved => {
+            begin_started(shared, &started);
+            shared.queue_log.report(queue, &shared.options.served_queues());
+            let now = shared.now();
+            let stuck = Stuck { reason: queue_log::words(queue), since: now, attempts: 1, retry: now };
+            let write = Write::Park { run, epoch: Default::default(), stuck: Some(stuck) };
+            write_before_shutdown(shared, move |_| Some(write), |_, _| {});
+        }
+        Alone::Suspected => {
+            shared.probation.start_is_stored(start_no(workflow_id));
+            let count = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);
+            write_before_shutdown(shared, move |_| Some(count), move |shared, _| begin_started(shared, &started));
+        }
+        Alone::Stuck(reason, stuck_play) => shared.later(WorkKind::Write, move |shared| {
+            let (cached, is_ours, _) = claim(shared, run);
+            let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
+            set_timers(shared, &started.timers.iter().map(row).collect::<Vec<_>>(), &[]);
+            if is_ours {
+                cached.lock().stuck_play = stuck_play;
+                set_stuck(shared, &cached, reason);
+            }
+        }),
+    }
 }

@@ -1,4 +1,6 @@
-//! Code that kills its process.
+//! Code that kills its process: counted, played alone, delayed, and at last quarantined.
 
+pub(crate) mod count;
+pub(crate) mod hooks;
+pub(crate) mod limits;
 pub(crate) mod probation;
-pub(crate) mod quarantine;

@@ -1,200 +1,186 @@
-//! Trials: of all runs whose process died while their code was played, one is played at a time, those that are least suspect
-//! first. Those that merely ran beside the one that killed it clear themselves.
+//! Probation: of all runs whose process died while their code was played, one is played at a time, those with the lowest
+//! crash count first. Those that merely ran beside the one that killed it clear themselves.
 //!
 //! ```text
-//!            it is loaded                 nothing is held against it: a turn is committed
-//!   Waits ──────────────────▶ Tried ──┬─────────────────────────────────────────────────▶ free
-//!     ▲                               │
-//!     └───────────────────────────────┘ it rests, is parked or gone: the next one is tried
+//!            it is loaded                    its crash count is reset: a turn is committed
+//!   Waits ──────────────────▶ Probation ──┬─────────────────────────────────────────────▶ free
+//!     ▲                                   │
+//!     └───────────────────────────────────┘ it is idle, stuck or gone: the next one is played
 //! ```
+//!
+//! A run that is delayed takes no part until its delay is over.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
 
-use dacapo_core::{Seq, Timestamp};
-use dacapo_store::{RunNo, Strikes, Write};
+use dacapo_core::Timestamp;
+use dacapo_store::RunNo;
+use dacapo_sync::{Mutex, ranks};
 
-use crate::crash_guard::quarantine::is_quarantined;
-use crate::inner::Inner;
-use crate::run::cached_run::{Live, Stage};
-use crate::timer::wheel::{AlarmNo, Due};
+use crate::timer::wheel::AlarmNo;
 
-/// What has run for so long did not kill the process, and need not keep others waiting. The note of what is under way goes by
-/// the same time.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Runs on probation.
+pub(crate) struct Probation(Mutex<State>);
 
 #[derive(Default)]
-pub(crate) struct Trials {
-    /// Those that wait, with what is held against them.
+struct State {
+    /// Those that wait, by their crash counts.
     waiting: BTreeSet<(u32, RunNo)>,
-    /// The one that is played now, or next.
-    tried: Option<RunNo>,
-    /// When its trial ends at the latest.
+    /// The one that is played now, or next, and its crash count once it is known.
+    current: Option<(RunNo, u32)>,
+    /// When its probation ends at the latest.
     alarm: Option<AlarmNo>,
-    /// Starts whose first turn may kill the process: it was under way when the last one died and no store knows of the run,
-    /// or something is held against the run that has the id.
+    /// Until when runs are delayed.
+    delayed: BTreeMap<RunNo, Timestamp>,
+    /// Starts whose first turn may kill the process: it was played when the last one died and no store knows of the run, or
+    /// the run that has the id has a crash count.
     starts: BTreeSet<u64>,
-    /// Runs that were giving an answer when the process died, and whether they have given one, or gone on, since: they are
-    /// innocent a while after that. Their turns alone say nothing of it.
+    /// Runs that were giving an answer when the process died, and whether they have given one, or gone on, since: a while
+    /// after that they are cleared. Their turns alone say nothing of it.
     answering: BTreeMap<RunNo, bool>,
 }
 
-enum Admitted {
-    /// Nothing is held against it.
+/// Whether a run may be played now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It has no crash count.
     Free,
-    Tried,
+    /// It is on probation. Whether the alarm that ends it has to be armed.
+    Probation { needs_alarm: bool },
+    /// Another is on probation.
     Waits,
+    /// Not before this.
+    Delayed(Timestamp),
 }
 
-impl Trials {
-    /// Runs against which something is held and that can be played, and starts whose first turn may kill the process.
-    /// Some of the runs were giving an answer when the process died.
-    pub(crate) fn expect(&mut self, runs: BTreeSet<(u32, RunNo)>, starts: BTreeSet<u64>, answering: BTreeSet<RunNo>) {
-        (self.waiting, self.starts) = (runs, starts);
-        self.answering = answering.into_iter().map(|run| (run, false)).collect();
-        self.tried = self.next();
+impl Probation {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(ranks::PROBATION, State::default()))
+    }
+
+    /// What was found when the store was opened.
+    pub(crate) fn expect(
+        &self,
+        runs: BTreeSet<(u32, RunNo)>,
+        delayed: BTreeMap<RunNo, Timestamp>,
+        starts: BTreeSet<u64>,
+        answering: BTreeSet<RunNo>,
+    ) {
+        let mut state = self.0.lock();
+        (state.waiting, state.delayed, state.starts) = (runs, delayed, starts);
+        state.answering = answering.into_iter().map(|run| (run, false)).collect();
+        state.current = state.next();
     }
 
     /// The run that is played now, or next.
-    pub(crate) fn tried(&self) -> Option<RunNo> {
-        self.tried
+    pub(crate) fn current(&self) -> Option<RunNo> {
+        self.0.lock().current.map(|(run, _)| run)
+    }
+
+    /// Whether this run is on probation now, and its crash count.
+    pub(crate) fn count_of(&self, run: RunNo) -> Option<u32> {
+        self.0.lock().current.filter(|(current, count)| *current == run && *count > 0).map(|(_, count)| count)
     }
 
     /// Whether the first turn of this start may kill the process.
-    pub(crate) fn suspects(&self, start: u64) -> bool {
-        self.starts.contains(&start)
+    pub(crate) fn suspects_start(&self, start: u64) -> bool {
+        self.0.lock().starts.contains(&start)
     }
 
-    /// Such a start has become a run, and it is the run that is suspect.
-    pub(crate) fn has_started(&mut self, start: u64) {
-        self.starts.remove(&start);
+    /// Such a start has become a run, which has the crash count from now on.
+    pub(crate) fn start_is_stored(&self, start: u64) {
+        self.0.lock().starts.remove(&start);
     }
 
-    fn next(&mut self) -> Option<RunNo> {
-        self.waiting.pop_first().map(|(_, run)| run)
-    }
-
-    fn admit(&mut self, run: RunNo, strikes: u32) -> Admitted {
-        match self.tried {
-            Some(tried) if tried == run => Admitted::Tried,
-            _ if strikes == 0 => Admitted::Free,
+    /// Whether a run with this crash count may be played now.
+    pub(crate) fn admit(&self, run: RunNo, crash_count: u32, now: Timestamp) -> Admission {
+        let mut state = self.0.lock();
+        match state.delayed.get(&run) {
+            Some(until) if crash_count > 0 && *until > now => return Admission::Delayed(*until),
+            Some(_) => drop(state.delayed.remove(&run)),
+            None => {}
+        }
+        match state.current {
+            Some((current, _)) if current == run => {}
+            _ if crash_count == 0 => return Admission::Free,
             Some(_) => {
-                self.waiting.insert((strikes, run));
-                Admitted::Waits
+                state.waiting.insert((crash_count, run));
+                return Admission::Waits;
             }
-            None => {
-                self.tried = Some(run);
-                Admitted::Tried
-            }
+            None => {}
+        }
+        state.current = Some((run, crash_count));
+        Admission::Probation { needs_alarm: state.alarm.is_none() }
+    }
+
+    /// The alarm that ends the probation of this run.
+    pub(crate) fn set_alarm(&self, run: RunNo, alarm: AlarmNo) {
+        let mut state = self.0.lock();
+        if state.current.is_some_and(|(current, _)| current == run) {
+            state.alarm = Some(alarm);
         }
     }
 
-    /// The trial of a run is over. Gives the run whose trial begins, and the alarm that is not needed; none if there was no
-    /// trial.
-    fn over(&mut self, run: RunNo) -> Option<(Option<RunNo>, Option<AlarmNo>)> {
-        self.tried.take_if(|tried| *tried == run)?;
-        self.tried = self.next();
-        Some((self.tried, self.alarm.take()))
+    /// The probation of a run is over. Gives the run that is next, and the alarm that is not needed; none if there was none.
+    pub(crate) fn end(&self, run: RunNo) -> Option<(Option<RunNo>, Option<AlarmNo>)> {
+        let mut state = self.0.lock();
+        state.current.take_if(|(current, _)| *current == run)?;
+        state.current = state.next();
+        Some((state.current.map(|(run, _)| run), state.alarm.take()))
+    }
+
+    /// Whether a run was giving an answer when the process died, and has not been cleared.
+    pub(crate) fn is_answering(&self, run: RunNo) -> bool {
+        self.0.lock().answering.contains_key(&run)
+    }
+
+    /// A run has given an answer or gone on. Says whether it was giving an answer when the process died, and this is the
+    /// first since.
+    pub(crate) fn has_answered(&self, run: RunNo) -> bool {
+        self.0.lock().answering.get_mut(&run).is_some_and(|seen| !std::mem::replace(seen, true))
+    }
+
+    /// A run is cleared. Says whether it was giving an answer when the process died.
+    pub(crate) fn clear_answering(&self, run: RunNo) -> bool {
+        self.0.lock().answering.remove(&run).is_some()
+    }
+
+    /// A run was released, and is not delayed any more.
+    pub(crate) fn release(&self, run: RunNo) {
+        self.0.lock().delayed.remove(&run);
     }
 }
 
-impl Inner {
-    /// Whether a run against which this much is held can be played now. If not, it is at rest from here on, and is played
-    /// when its time has come.
-    pub(crate) fn admit(self: &Arc<Self>, live: &Live, strikes: u32) -> bool {
-        // Under the lock of the run: whoever calls it finds it at rest.
-        let mut state = live.lock();
-        let mut trials = self.trials();
-        match trials.admit(live.no, strikes) {
-            Admitted::Free => true,
-            Admitted::Tried => {
-                state.on_trial = Some(strikes);
-                if trials.alarm.is_none() {
-                    trials.alarm = Some(self.own_timer(self.host.now().after(LONGEST), Due::Acquit(live.no)));
-                }
-                true
-            }
-            Admitted::Waits => {
-                state.stage = Stage::Parked;
-                false
-            }
-        }
+impl State {
+    fn next(&mut self) -> Option<(RunNo, u32)> {
+        self.waiting.pop_first().map(|(_, run)| (run, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: RunNo = RunNo(1);
+    const B: RunNo = RunNo(2);
+
+    #[test]
+    fn one_run_is_on_probation_at_a_time_and_the_next_follows_it() {
+        let probation = Probation::new();
+        let now = Timestamp::default();
+        assert_eq!(probation.admit(A, 1, now), Admission::Probation { needs_alarm: true });
+        assert_eq!(probation.admit(B, 1, now), Admission::Waits);
+        assert_eq!(probation.admit(RunNo(3), 0, now), Admission::Free);
+        assert_eq!(probation.end(A), Some((Some(B), None)));
+        assert_eq!(probation.end(A), None);
+        assert_eq!(probation.admit(B, 1, now), Admission::Probation { needs_alarm: true });
     }
 
-    /// An attempt against whose task something is held began then: it keeps others waiting only for so long.
-    pub(crate) fn limit_trial(&self, run: RunNo, seq: Seq, attempt: u32, began: Timestamp) {
-        let mut desk = self.desk();
-        if let Some((task, mut attempting)) = desk.attempting(run, seq, attempt) {
-            attempting.alarms.push(self.own_timer(began.after(LONGEST), Due::EndTrial { run, seq, attempt }));
-            task.set_attempting(attempting);
-        }
-    }
-
-    /// A run is not played any more, or nothing is held against it: the next one is tried.
-    pub(crate) fn end_trial(self: &Arc<Self>, live: &Live) {
-        let over = self.trials().over(live.no);
-        let Some((next, alarm)) = over else { return };
-        live.lock().on_trial = None;
-        self.cancel_alarms(alarm.as_slice());
-        if let Some(next) = next {
-            self.poke(next);
-        }
-    }
-
-    /// What a turn of this run leaves held against it: local work that is under way, or the next answer, may still kill the
-    /// process.
-    pub(crate) fn held_against(&self, live: &Live) -> u32 {
-        let strikes = live.lock().on_trial.unwrap_or(0);
-        let may_kill = || self.locals().is_at_work(live.no) || self.trials().answering.contains_key(&live.no);
-        if strikes > 0 && may_kill() { strikes } else { 0 }
-    }
-
-    /// A run has given an answer. It may have others to give, of which one killed the process: it is innocent if the process
-    /// lives on for a while.
-    pub(crate) fn has_answered(&self, run: RunNo) {
-        self.acquit_later(run);
-    }
-
-    /// A run has committed a turn that leaves something held against it. If that is for an answer, nobody may ever ask for
-    /// one again, and it must not be played from the beginning for every turn until then.
-    pub(crate) fn has_gone_on(&self, run: RunNo) {
-        self.acquit_later(run);
-    }
-
-    fn acquit_later(&self, run: RunNo) {
-        let is_first = self.trials().answering.get_mut(&run).is_some_and(|seen| !std::mem::replace(seen, true));
-        if is_first {
-            self.own_timer(self.host.now().after(LONGEST), Due::Acquit(run));
-        }
-    }
-
-    /// An attempt of local work has failed and is made again later: it has not killed the process.
-    pub(crate) fn local_ended(self: &Arc<Self>, run: RunNo) {
-        let Some(live) = self.runs().get(run) else { return };
-        let state = live.lock();
-        // Whoever plays it now sees to it.
-        let at_rest = state.on_trial.is_some() && state.stage == Stage::Idle;
-        drop(state);
-        if at_rest && !self.locals().is_at_work(run) {
-            self.acquit(run);
-        }
-    }
-
-    /// Nothing is held against a run that is on trial any more, though no turn of it says so.
-    pub(crate) fn acquit(self: &Arc<Self>, run: RunNo) {
-        let was_answering = self.trials().answering.remove(&run).is_some();
-        let live = self.runs().get(run).filter(|live| live.lock().on_trial.is_some());
-        if !was_answering && live.is_none() {
-            return;
-        }
-        if let Some(live) = live {
-            self.end_trial(&live);
-        }
-        let write = move |this: &Arc<Self>| {
-            this.store.run(run).ok().flatten().filter(|row| !is_quarantined(row))?;
-            Some(Write::Strike(vec![Strikes::Cleared(run)]))
-        };
-        self.write_later(write, |_, _| {});
+    #[test]
+    fn a_delayed_run_takes_no_place_until_its_delay_is_over() {
+        let probation = Probation::new();
+        probation.expect(BTreeSet::new(), BTreeMap::from([(A, Timestamp(10))]), BTreeSet::new(), BTreeSet::new());
+        assert_eq!(probation.admit(A, 3, Timestamp(9)), Admission::Delayed(Timestamp(10)));
+        assert_eq!(probation.admit(B, 1, Timestamp(9)), Admission::Probation { needs_alarm: true });
+        assert_eq!(probation.admit(A, 3, Timestamp(10)), Admission::Waits);
     }
 }

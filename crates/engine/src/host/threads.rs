@@ -1,27 +1,34 @@
 //! The host of real programs: threads for turns, the program's runtime for attempts, a thread that watches the clock.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_sync::{Condvar, Mutex, ranks};
 use dacapo_worker::{Attempt, Attempts, DeadlockWatch, GiveUp, TurnPool, WatchedTurn};
 use tokio::runtime::Handle;
 
-use crate::host::{Host, Work};
-use crate::{Engine, Options};
+use crate::engine::Engine;
+use crate::host::clock::{Clocks, WallClock};
+use crate::host::step_watch::StepWatch;
+use crate::host::{Host, Steady, Work};
+use crate::options::Options;
 
-/// Threads, a runtime and a clock.
+/// Where the system does not tell that its clock was set, it is looked at so often while something is due later.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
+
+/// Threads, a runtime and clocks.
 pub struct Threads {
     pool: TurnPool,
     attempts: Attempts,
+    clocks: Arc<Clocks>,
     alarm: Arc<Alarm>,
-    watcher: Mutex<Option<JoinHandle<()>>>,
+    steps: Option<Arc<StepWatch>>,
     deadlocks: DeadlockWatch,
     force_exit: Duration,
 }
 
-#[derive(Default)]
 struct Alarm {
     state: Mutex<AlarmState>,
     changed: Condvar,
@@ -29,30 +36,32 @@ struct Alarm {
 
 #[derive(Default)]
 struct AlarmState {
-    at: Option<Timestamp>,
+    at: Option<Steady>,
     stopped: bool,
 }
 
 impl Alarm {
-    fn lock(&self) -> MutexGuard<'_, AlarmState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the moment that was last asked for has come. False once it is stopped.
-    fn wait(&self) -> bool {
-        let mut state = self.lock();
+    /// Waits until the moment that was last asked for has come, or the clock was set forward. False once it is stopped.
+    fn wait(&self, clocks: &Clocks, looks_at_clock: bool) -> bool {
+        let mut state = self.state.lock();
         loop {
             if state.stopped {
                 return false;
             }
-            state = match state.at.map(|at| at.since(now())) {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            if looks_at_clock && clocks.follow() {
+                return true;
+            }
+            match state.at.map(|at| at.since(clocks.steady_now())) {
+                None => self.changed.wait(&mut state),
                 Some(Duration::ZERO) => {
                     state.at = None;
                     return true;
                 }
-                Some(rest) => self.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0,
-            };
+                Some(rest) => {
+                    let rest = if looks_at_clock { rest.min(LOOK_AT_CLOCK) } else { rest };
+                    self.changed.wait_for(&mut state, rest);
+                }
+            }
         }
     }
 }
@@ -66,55 +75,95 @@ impl Threads {
         force_exit: Duration,
         runtime: Handle,
     ) -> std::io::Result<Arc<Self>> {
+        // Where the kernel offers no such timer, the clock is looked at once a second.
+        let steps = StepWatch::new().ok().map(Arc::new);
+        Self::with(options, turn_threads, force_exit, runtime, Arc::new(SystemTime::now), steps)
+    }
+
+    /// The same with another clock in place of the machine's, which is looked at once a second while timers wait: for
+    /// tests that set it.
+    pub fn with_clock(
+        options: &Options,
+        turn_threads: usize,
+        force_exit: Duration,
+        runtime: Handle,
+        wall: WallClock,
+    ) -> std::io::Result<Arc<Self>> {
+        Self::with(options, turn_threads, force_exit, runtime, wall, None)
+    }
+
+    fn with(
+        options: &Options,
+        turn_threads: usize,
+        force_exit: Duration,
+        runtime: Handle,
+        wall: WallClock,
+        steps: Option<Arc<StepWatch>>,
+    ) -> std::io::Result<Arc<Self>> {
         let lanes = options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_workflows));
+        let alarm = Alarm { state: Mutex::new(ranks::CLOCK, AlarmState::default()), changed: Condvar::new() };
         Ok(Arc::new(Self {
             deadlocks: DeadlockWatch::new()?,
             force_exit,
             pool: TurnPool::new(turn_threads, lanes)?,
             attempts: Attempts::new(runtime),
-            alarm: Arc::default(),
-            watcher: Mutex::default(),
+            clocks: Arc::new(Clocks::new(wall)),
+            alarm: Arc::new(alarm),
+            steps,
         }))
     }
 
     /// Calls the engine when its time has come, until it is stopped or gone.
     pub fn watch(&self, engine: &Engine) -> std::io::Result<()> {
-        let (alarm, engine): (_, Weak<_>) = (self.alarm.clone(), Arc::downgrade(&engine.inner));
-        let watcher = std::thread::Builder::new().name("dacapo-clock".to_owned()).spawn(move || {
-            while alarm.wait() {
-                match engine.upgrade() {
-                    Some(engine) => engine.tick(),
-                    None => return,
-                }
-            }
-        })?;
-        *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
+        let (alarm, clocks, weak) = (self.alarm.clone(), self.clocks.clone(), engine.downgrade());
+        let looks_at_clock = self.steps.is_none();
+        thread("dacapo-clock", move || while alarm.wait(&clocks, looks_at_clock) && weak.tick() {})?;
+        if let Some(steps) = self.steps.clone() {
+            let (clocks, weak) = (self.clocks.clone(), engine.downgrade());
+            thread("dacapo-clock-steps", move || while steps.wait() && (!clocks.follow() || weak.tick()) {})?;
+        }
         Ok(())
     }
 
     /// Ends the threads. Turns that are being played end by themselves.
     pub fn stop(&self) {
-        self.alarm.lock().stopped = true;
+        self.alarm.state.lock().stopped = true;
         self.alarm.changed.notify_all();
+        if let Some(steps) = &self.steps {
+            steps.stop();
+        }
         self.pool.close();
         self.deadlocks.stop();
     }
-}
 
-impl Threads {
     /// How many threads play turns, and how many were abandoned and have not come back.
     pub fn turn_threads(&self) -> (usize, usize) {
         self.pool.threads()
     }
 }
 
+fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
+}
+
 impl Host for Threads {
     fn now(&self) -> Timestamp {
-        now()
+        self.clocks.now()
     }
 
-    fn play(&self, queue: Option<&Name>, work: Work) {
-        self.pool.submit(queue, work);
+    fn steady_now(&self) -> Steady {
+        self.clocks.steady_now()
+    }
+
+    fn perform(&self, work: Work) {
+        let queue = work.queue.clone();
+        self.pool.submit(queue.as_ref(), move || {
+            let (kind, run) = (work.kind, work.run);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work.perform())) {
+                tracing::error!(%kind, ?run, "the engine panicked; this is a bug of Dacapo");
+                resume_unwind(panic);
+            }
+        });
     }
 
     fn attempt(&self, attempt: Attempt) {
@@ -129,8 +178,8 @@ impl Host for Threads {
         force_exit_after(self.force_exit, why);
     }
 
-    fn wake_at(&self, at: Timestamp) {
-        let mut state = self.alarm.lock();
+    fn wake_at(&self, at: Steady) {
+        let mut state = self.alarm.state.lock();
         if state.at.is_none_or(|before| at < before) {
             state.at = Some(at);
             self.alarm.changed.notify_one();
@@ -153,7 +202,7 @@ impl Drop for Threads {
 /// does not notice.
 pub fn force_exit_after(time: Duration, why: &str) {
     let why = why.to_owned();
-    let exit = std::thread::Builder::new().name("dacapo-exit".to_owned()).spawn(move || {
+    let exit = thread("dacapo-exit", move || {
         std::thread::sleep(time);
         eprintln!("dacapo: the process ends now, with exit code 1: its shutdown did not end within {time:?} ({why})");
         std::process::exit(1);
@@ -161,9 +210,4 @@ pub fn force_exit_after(time: Duration, why: &str) {
     if let Err(error) = exit {
         tracing::error!(%error, "no thread can be started to end the process if its shutdown does not");
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -1,109 +1,97 @@
-//! Code that was asked to stop: attempts that nobody waits for any more, and turns that did not return. The worker of its
-//! queue looks after it until it has ended.
+//! Code that was asked to stop: attempts whose outcome is void, and turns that did not return. The worker of its queue
+//! looks after it until it has ended.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use dacapo_core::Name;
-use dacapo_worker::{Entity, Grip, Health, TerminationId, Verdict, Worker};
+use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_worker::{AttemptHandle, Entity, GiveUp, TurnHost, Verdict, WatchedTurn, Worker};
 
-use crate::Engine;
-use crate::inner::{Inner, lock};
+use crate::lifecycle::shutdown;
+use crate::report::log;
+use crate::shared::Shared;
 use crate::timer::wheel::Due;
 
-impl Engine {
-    /// How each queue is: what was asked to stop and has not ended.
-    pub fn health(&self) -> Vec<(Name, Health)> {
-        self.inner.workers().map(|worker| (worker.queue().clone(), worker.health())).collect()
+/// Gives up on an attempt: its outcome is void, and it is asked to stop until it does.
+pub(crate) fn give_up(shared: &Arc<Shared>, handle: &AttemptHandle, reason: &str) {
+    let info = handle.ctx().info();
+    let worker = shared.workers.of(&info.queue).clone();
+    // Two may give up on it at once, and it is one zombie at most.
+    if !handle.let_go() {
+        return;
     }
+    let now = shared.host.steady_now().0;
+    let id = worker.terminate(Entity::activity(info), Arc::new(handle.clone()), reason, now);
+    let (this, of) = (Arc::downgrade(shared), worker.clone());
+    handle.on_end(move || {
+        if let Some(shared) = this.upgrade() {
+            of.finished(id, shared.host.steady_now().0);
+            changed(&shared, &of);
+        }
+    });
+    arm(shared, &worker);
+}
 
-    /// Waits until the engine shuts down by itself, because too much code that was asked to stop runs on; gives the words.
-    pub fn doomed(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
-        let mut doomed = self.inner.doomed.subscribe();
-        async move {
-            let why = doomed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
-            match why {
-                Some(why) => why,
-                // The engine is gone and will never be doomed.
-                None => std::future::pending().await,
-            }
+/// The list of code that a worker has asked to stop has changed.
+fn changed(shared: &Arc<Shared>, worker: &Worker) {
+    arm(shared, worker);
+    shutdown::check(shared);
+}
+
+/// Arms the alarm at which a worker has to look at its zombies.
+fn arm(shared: &Shared, worker: &Worker) {
+    let mut alarms = shared.zombie_alarms.lock();
+    let (set, wanted) = (alarms.get(worker.queue()).copied(), worker.next());
+    match (set, wanted) {
+        (Some((at, _)), Some(wanted)) if at.0 <= wanted => {}
+        (None, None) => {}
+        (before, Some(wanted)) => {
+            shared.timers.disarm(before.as_slice());
+            let pause = wanted.since(shared.host.steady_now().0);
+            alarms.insert(worker.queue().clone(), shared.arm_in(pause, Due::Zombies(worker.queue().clone())));
+        }
+        (Some(before), None) => {
+            shared.timers.disarm(&[before]);
+            alarms.remove(worker.queue());
         }
     }
 }
 
-impl Inner {
-    /// Gives up on an attempt: what it comes to is nobody's, and it is asked to stop until it does.
-    pub(crate) fn give_up(self: &Arc<Self>, grip: &Grip, reason: &str) {
-        let info = grip.ctx().info();
-        let worker = self.worker(&info.queue).clone();
-        // Two may give up on it at once, and it is one zombie at most.
-        if !grip.let_go() {
-            return;
-        }
-        let id = worker.terminate(Entity::activity(info), Arc::new(grip.clone()), reason, self.host.now());
-        let (this, of) = (Arc::downgrade(self), worker.clone());
-        grip.on_end(move || {
-            if let Some(this) = this.upgrade() {
-                this.has_stopped(&of, id);
-            }
-        });
-        self.watch_zombies(&worker);
-    }
-
-    /// Code that was asked to stop has ended.
-    pub(crate) fn has_stopped(self: &Arc<Self>, worker: &Arc<Worker>, id: TerminationId) {
-        worker.finished(id, self.host.now());
-        self.watch_zombies(worker);
-        self.drained();
-    }
-
-    /// Sets the clock to when a worker has to look at its zombies.
-    pub(crate) fn watch_zombies(&self, worker: &Worker) {
-        let mut alarms = lock(&self.alarms);
-        let (set, wanted) = (alarms.get(worker.queue()).copied(), worker.next());
-        match (set, wanted) {
-            (Some((at, _)), Some(wanted)) if at <= wanted => {}
-            (None, None) => {}
-            (before, Some(wanted)) => {
-                self.cancel_alarms(before.as_slice());
-                let alarm = self.own_timer(wanted, Due::Zombies(worker.queue().clone()));
-                alarms.insert(worker.queue().clone(), alarm);
-            }
-            (Some(before), None) => {
-                self.cancel_alarms(&[before]);
-                alarms.remove(worker.queue());
-            }
+/// Looks at the zombies of a queue. Too many of them shut the engine down.
+pub(crate) fn look(shared: &Arc<Shared>, queue: &Name) {
+    shared.zombie_alarms.lock().remove(queue);
+    let worker = shared.workers.of(queue).clone();
+    let verdict = worker.tick(shared.host.steady_now().0);
+    arm(shared, &worker);
+    if verdict == Verdict::ShutDown {
+        let why = format!(
+            "queue {queue:?} has {} zombies, as many as it bears (max_zombie_count): the process shuts down and has to \
+             be started again",
+            worker.health().zombies
+        );
+        if shared.zombie_alarms.shut_down(&why) {
+            log::engine_error(&why);
+            shared.host.end_process(&why);
+            shutdown::begin(shared, None);
         }
     }
+}
 
-    /// Its time has come.
-    pub(crate) fn look_at_zombies(self: &Arc<Self>, queue: &Name) {
-        lock(&self.alarms).remove(queue);
-        let worker = self.worker(queue).clone();
-        let verdict = worker.tick(self.host.now());
-        self.watch_zombies(&worker);
-        if verdict == Verdict::ShutDown {
-            let why = format!(
-                "queue {queue:?} has {} zombies, as many as it bears (max_zombie_count): the process shuts down and has to \
-                 be started again",
-                worker.health().zombies
-            );
-            self.doom(&why);
-        }
+/// What the driver of turns hears and tells.
+pub(crate) struct DriverHost(pub(crate) Weak<Shared>);
+
+impl TurnHost for DriverHost {
+    fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn> {
+        self.0.upgrade()?.host.watch(turn, limit, give_up)
     }
 
-    /// Shuts down by itself, once.
-    fn doom(self: &Arc<Self>, why: &str) {
-        let first = self.doomed.send_if_modified(|doomed| match doomed {
-            Some(_) => false,
-            None => {
-                *doomed = Some(why.into());
-                true
-            }
-        });
-        if first {
-            crate::report::log::about_engine(&why);
-            self.host.end_process(why);
-            self.begin_drain(None);
+    fn steady_now(&self) -> Timestamp {
+        self.0.upgrade().map(|shared| shared.host.steady_now().0).unwrap_or_default()
+    }
+
+    fn terminations_changed(&self, worker: &Arc<Worker>) {
+        if let Some(shared) = self.0.upgrade() {
+            changed(&shared, worker);
         }
     }
 }

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use dacapo_core::{Name, Outcome, Payload, Pins, TurnRecord};
-use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, Status, StoreError, Write};
+use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, StoreError};
 
+use crate::EngineError;
+use crate::names::check_name;
+use crate::read::Reader;
+use crate::read::outcome::next_run;
 use crate::read::records::each_row;
-use crate::{Engine, EngineError, Reader};
 
 impl Reader {
     /// Runs that match as the store keeps them, oldest first, after this number.
@@ -45,21 +48,6 @@ impl Reader {
     }
 }
 
-impl Engine {
-    /// Adds a closed run that another store kept. It can be listed, described and asked, and is never played on.
-    pub async fn import(&self, import: ImportWrite) -> Result<(), EngineError> {
-        self.inner.check()?;
-        check_import(&import)?;
-        let (tell, told) = tokio::sync::oneshot::channel();
-        self.inner.later(move |this| {
-            this.submit(Write::Import(Box::new(import)), move |_, result| {
-                let _ = tell.send(result.map(drop).map_err(EngineError::from));
-            });
-        });
-        told.await.unwrap_or(Err(EngineError::ShutDown))
-    }
-}
-
 /// Whether a run can be what it says.
 ///
 /// # Errors
@@ -73,10 +61,10 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
         ("a queue", &run.queue),
         ("the id of a first run", &run.first_run_id),
     ] {
-        crate::api::start::check_name(what, name)?;
+        check_name(what, name)?;
     }
     for mail in &belongings.mail {
-        crate::api::start::check_name("the key of mail", &mail.key)?;
+        check_name("the key of mail", &mail.key)?;
     }
     let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
     if run.turns != turns.len() as u64 {
@@ -105,20 +93,5 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
         Some(next) if next == run.run_id => Err(bad("it goes on as itself".to_owned())),
         Some(next) if next.is_empty() => Err(bad("it goes on as a run without an id".to_owned())),
         _ => Ok(()),
-    }
-}
-
-/// The run that this one goes on as, by its result; none if it does not.
-pub fn next_of(run: &RunRow) -> Option<Name> {
-    next_run(run.status, &minicbor::decode(run.result.as_deref()?).ok()?)
-}
-
-/// The run that one with this end goes on as.
-pub(crate) fn next_run(status: Status, outcome: &Outcome) -> Option<Name> {
-    match (status, outcome) {
-        (Status::ContinuedAsNew, Outcome::Completed(next)) => {
-            Some(next.as_text().unwrap_or_default().trim_matches('"').to_owned().into())
-        }
-        _ => None,
     }
 }

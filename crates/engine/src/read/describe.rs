@@ -1,34 +1,19 @@
-//! Looking at runs: what the store says of them, without a worker and without their code.
+//! Describing runs: what the store says of them, without a worker and without their code.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
 use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
-use crate::activity::task_queue::{ActivityState, PendingActivity};
-use crate::crash_guard::quarantine::MOST_STRIKES;
-use crate::inner::outcome_of;
+use crate::EngineError;
+use crate::activity::pending::{ActivityState, PendingActivity};
+use crate::crash_guard::limits::CrashLimits;
+use crate::engine::Engine;
+use crate::read::outcome::outcome_of;
 use crate::read::records::{LastRecord, each_record};
+use crate::read::{Reader, RunId};
 use crate::report::deduplication::cause_of;
-use crate::{Engine, EngineError};
-
-/// Which run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunId {
-    /// The caller's name for it.
-    pub workflow_id: Name,
-    /// Which of its runs; the open one, or the last, by default.
-    pub run_id: Option<Name>,
-}
-
-impl RunId {
-    /// The open run of this workflow id, or the last.
-    pub fn of(workflow_id: impl Into<Name>) -> Self {
-        Self { workflow_id: workflow_id.into(), run_id: None }
-    }
-}
 
 /// How many runs are read at a time.
 const PAGE: usize = 500;
@@ -77,41 +62,25 @@ pub struct StuckCause {
     pub example: Description,
 }
 
-/// Reads a store: lists, describes, tells histories.
-#[derive(Clone)]
-pub struct Reader {
-    store: Arc<dyn Store>,
+/// The row of a run.
+pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, EngineError> {
+    let found = store.find(&of.workflow_id, of.run_id.as_deref())?;
+    found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
 }
 
 impl Reader {
-    /// A reader of this store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    fn describe_row(&self, of: &RunId) -> Result<Description, EngineError> {
+        describe(row(self.store(), of)?)
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
-        &*self.store
-    }
-
-    /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write.
-    pub fn back_up(&self, to: &std::path::Path) -> Result<(), EngineError> {
-        Ok(self.store.back_up(to)?)
-    }
-
-    pub(crate) fn row(&self, of: &RunId) -> Result<RunRow, EngineError> {
-        let found = self.store.find(&of.workflow_id, of.run_id.as_deref())?;
-        found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
-    }
-
-    /// Describes a run. Its pending activities are told as the store knows them.
+    /// Describes a run. Its pending activities are described as the store knows them.
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
-        let row = self.row(of)?;
-        let mut description = describe(row)?;
+        let mut description = self.describe_row(of)?;
         if description.status.is_open() {
             let mut records = LastRecord::default();
-            for task in self.store.tasks_of(description.run)? {
-                let record = records.get(&*self.store, description.run, task.turn)?;
-                description.pending.extend(record.and_then(|record| pending(record, &task)));
+            for task in self.store().tasks_of(description.run)? {
+                let record = records.get(self.store(), description.run, task.turn)?;
+                description.pending.extend(record.and_then(|record| pending(record, &task, &self.crash_limits)));
             }
         }
         Ok(description)
@@ -124,7 +93,7 @@ impl Reader {
         before: Option<RunNo>,
         limit: usize,
     ) -> Result<Vec<Description>, EngineError> {
-        self.store.list(filter, before, limit)?.into_iter().map(describe).collect()
+        self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
     }
 
     /// The causes for which runs are stuck, those of most runs first.
@@ -148,14 +117,14 @@ impl Reader {
 
     /// How many runs match.
     pub fn count(&self, filter: &RunFilter) -> Result<u64, EngineError> {
-        Ok(self.store.count(filter)?)
+        Ok(self.store().count(filter)?)
     }
 
     /// The history of a run: all its turns.
     pub fn history(&self, of: &RunId) -> Result<Transcript, EngineError> {
-        let row = self.row(of)?;
+        let row = row(self.store(), of)?;
         let mut transcript = Transcript::new(row.workflow.clone(), pins(&row)?);
-        let read = each_record(&*self.store, row.no, |record, _| {
+        let read = each_record(self.store(), row.no, |record, _| {
             transcript.turns.push(record);
             ControlFlow::<()>::Continue(())
         });
@@ -165,15 +134,11 @@ impl Reader {
 }
 
 impl Engine {
-    /// Describes a run, with its pending activities as they are this very moment.
+    /// Describes a run, with its pending activities as they are this very moment. Blocks.
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
-        let row = self.row(of)?;
-        let mut description = describe(row)?;
-        let desk = self.inner.desk();
-        let seqs = desk.of_run(description.run);
-        description
-            .pending
-            .extend(seqs.iter().filter_map(|seq| desk.get(description.run, *seq)).map(PendingActivity::of));
+        self.shared.check()?;
+        let mut description = self.reader().describe_row(of)?;
+        description.pending = self.shared.tasks.pending(description.run);
         Ok(description)
     }
 }
@@ -207,12 +172,12 @@ fn describe(row: RunRow) -> Result<Description, EngineError> {
 }
 
 /// A pending activity, as the turn that scheduled it and its task tell it.
-fn pending(record: &TurnRecord, task: &TaskRow) -> Option<PendingActivity> {
+fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<PendingActivity> {
     let command = record.commands.get(task.position as usize).map(|command| &command.kind);
     let Some(dacapo_core::CommandKind::Activity(command)) = command else { return None };
     let (state, next_attempt) = match task.outside {
         Some(_) => (ActivityState::Outside, None),
-        None if task.strikes >= MOST_STRIKES => (ActivityState::Quarantined, None),
+        None if limits.quarantines(task.strikes) => (ActivityState::Quarantined, None),
         None => (ActivityState::Pending, Some(task.ready)),
     };
     Some(PendingActivity {

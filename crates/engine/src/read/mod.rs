@@ -1,7 +1,62 @@
-//! Reading what a store keeps.
+//! Reading what a store keeps: descriptions, lists, histories, archives, checks.
 
 pub(crate) mod archive;
 pub(crate) mod describe;
+pub(crate) mod outcome;
 pub(crate) mod records;
 pub(crate) mod replay_check;
 pub(crate) mod verify;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dacapo_core::Name;
+use dacapo_store::Store;
+
+use crate::EngineError;
+use crate::crash_guard::limits::CrashLimits;
+
+/// Which run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunId {
+    /// The caller's name for it.
+    pub workflow_id: Name,
+    /// Which of its runs; the open one, or the last, by default.
+    pub run_id: Option<Name>,
+}
+
+impl RunId {
+    /// The open run of this workflow id, or the last.
+    pub fn of(workflow_id: impl Into<Name>) -> Self {
+        Self { workflow_id: workflow_id.into(), run_id: None }
+    }
+}
+
+/// Reads a store: lists, describes, tells histories. Every call blocks while the store is read.
+#[derive(Clone)]
+pub struct Reader {
+    store: Arc<dyn Store>,
+    crash_limits: CrashLimits,
+}
+
+impl Reader {
+    /// A reader of this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, crash_limits: CrashLimits::default() }
+    }
+
+    /// The same reader, which tells quarantined activities by the limits of the process that serves the store.
+    #[must_use]
+    pub fn with_crash_limits(self, crash_limits: CrashLimits) -> Self {
+        Self { crash_limits, ..self }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write.
+    pub fn back_up(&self, to: &Path) -> Result<(), EngineError> {
+        Ok(self.store.back_up(to)?)
+    }
+}

@@ -1,18 +1,22 @@
-//! A rehearsal: open runs are played again with the code at hand, before anything wakes them. Nothing is changed, and nobody
-//! hears of it but the caller.
+//! The replay check: open runs are played again with the code at hand, before anything wakes them. Nothing is changed or
+//! logged; the caller is told which runs the code cannot play.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
-use dacapo_core::Name;
+use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_store::{Doing, RunFilter, RunNo, RunRow, Status, StoreError};
-use dacapo_worker::{Deadlock, DeadlockWatch};
+use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, Playing, StuckPlay, TurnHost, WatchedTurn, Worker};
 
-use crate::crash_guard::quarantine::{is_quarantined, words_on_run};
-use crate::read::describe::Reader;
-use crate::report::trace as traces;
-use crate::turn::load::{Replayed, replay};
-use crate::{Engine, EngineError, Options};
+use crate::EngineError;
+use crate::crash_guard::count::quarantine_words;
+use crate::engine::Engine;
+use crate::options::Options;
+use crate::read::Reader;
+use crate::run::open_operations::OpenOperations;
+use crate::turn::replay::{Replayed, new_instance, replay};
+use crate::workers::Workers;
 
 /// A run that the code at hand cannot play.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +37,13 @@ impl fmt::Display for Unplayable {
     }
 }
 
-/// How many runs are played between two words on progress.
+/// How many runs are played between two reports of progress.
 const PAGE: usize = 100;
 
 impl Engine {
     /// Plays every open run of the served queues again, and gives those that the code at hand cannot play.
     pub fn check_open_runs(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Unplayable>, EngineError> {
-        self.reader().check_open_runs(&self.inner.options, progress)
+        self.reader().check_open_runs(&self.shared.options, progress)
     }
 }
 
@@ -53,12 +57,14 @@ impl Reader {
     ) -> Result<Vec<Unplayable>, EngineError> {
         dacapo_core::keep_panic_places();
         let system = |error: std::io::Error| EngineError::NoThread(error.to_string());
-        let stage = Arc::new(Stage {
+        let host = CheckHost { watch: DeadlockWatch::new().map_err(system)?, began: Instant::now() };
+        let check = Arc::new(Check {
             reader: self.clone(),
             options: options.clone(),
-            watch: DeadlockWatch::new().map_err(system)?,
+            workers: Workers::new(&options.queues),
+            host: Arc::new(host),
         });
-        let mut player = Player::new(&stage).map_err(system)?;
+        let mut thread = CheckThread::new(&check).map_err(system)?;
         let open = RunFilter { status: Some(Status::Open), ..RunFilter::default() };
         let (mut before, mut played, mut found) = (None, 0, Vec::new());
         loop {
@@ -67,11 +73,11 @@ impl Reader {
             for row in rows.into_iter().filter(|row| options.queues.contains_key(&row.queue)) {
                 let (workflow_id, run_id) = (row.workflow_id.clone(), row.run_id.clone());
                 let workflow = row.workflow.clone();
-                let reason = match player.play(row) {
-                    Verdict::Played(result) => result?,
-                    Verdict::Deadlock(reason) => {
+                let reason = match thread.check(row) {
+                    Checked::Played(result) => result?,
+                    Checked::Deadlock(reason) => {
                         // Its thread may never come back.
-                        player = Player::new(&stage).map_err(system)?;
+                        thread = CheckThread::new(&check).map_err(system)?;
                         Some(reason)
                     }
                 };
@@ -87,14 +93,15 @@ impl Reader {
     }
 }
 
-/// What is played, and who watches over it.
-struct Stage {
+/// What is played, and by what.
+struct Check {
     reader: Reader,
     options: Options,
-    watch: DeadlockWatch,
+    workers: Workers,
+    host: Arc<dyn TurnHost>,
 }
 
-enum Verdict {
+enum Checked {
     /// It was played to the end of its record, or could not be and says why.
     Played(Result<Option<String>, StoreError>),
     /// It did not return.
@@ -102,59 +109,86 @@ enum Verdict {
 }
 
 /// A thread of its own, without an async runtime, as turns are played on.
-struct Player {
+struct CheckThread {
     runs: mpsc::Sender<RunRow>,
-    verdicts: mpsc::Receiver<(RunNo, Verdict)>,
+    checked: mpsc::Receiver<(RunNo, Checked)>,
 }
 
-impl Player {
-    fn new(stage: &Arc<Stage>) -> std::io::Result<Self> {
+impl CheckThread {
+    fn new(check: &Arc<Check>) -> std::io::Result<Self> {
         let (runs, next) = mpsc::channel::<RunRow>();
-        let (tell, verdicts) = mpsc::channel();
-        let stage = stage.clone();
-        std::thread::Builder::new().name("dacapo-rehearsal".to_owned()).spawn(move || {
+        let (tell, checked) = mpsc::channel();
+        let check = check.clone();
+        std::thread::Builder::new().name("dacapo-replay-check".to_owned()).spawn(move || {
             for row in next {
-                let played = Verdict::Played(stage.play(&row, &tell));
+                let played = Checked::Played(check.play(&row, &tell));
                 if tell.send((row.no, played)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { runs, verdicts })
+        Ok(Self { runs, checked })
     }
 
-    fn play(&self, row: RunRow) -> Verdict {
+    fn check(&self, row: RunRow) -> Checked {
         let no = row.no;
-        // Whoever is gone is seen by the receiver, too.
+        // If the thread is gone, the receiver sees it.
         let _ = self.runs.send(row);
         // The watch may have given up on the run before in the moment in which it returned.
-        let of_this = self.verdicts.iter().find(|(of, _)| *of == no);
+        let of_this = self.checked.iter().find(|(of, _)| *of == no);
         of_this
-            .map_or_else(|| Verdict::Deadlock("the thread that played it has ended".to_owned()), |(_, verdict)| verdict)
+            .map_or_else(|| Checked::Deadlock("the thread that played it has ended".to_owned()), |(_, checked)| checked)
     }
 }
 
-impl Stage {
+/// A note that code runs, until this is dropped.
+struct Note<'a>(&'a Reader, dacapo_store::Slot);
+
+impl Drop for Note<'_> {
+    fn drop(&mut self) {
+        self.0.store().ended(self.1);
+    }
+}
+
+impl Check {
     /// Why the run cannot be played, if it cannot.
-    fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Verdict)>) -> Result<Option<String>, StoreError> {
-        if is_quarantined(row) {
-            return Ok(Some(words_on_run(row)));
+    fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Checked)>) -> Result<Option<String>, StoreError> {
+        if self.options.crash_limits.quarantines(row.strikes) {
+            return Ok(Some(quarantine_words(row)));
         }
-        let noted = self.reader.store().began(Doing::Run(row.no));
-        let limit = self.options.queues.get(&row.queue).map(|queue| queue.workflow_deadlock_timeout);
-        let limit = limit.filter(|limit| !limit.is_zero());
-        let replayed = replay(self.reader.store(), &self.options, 0, row, &mut |about, run, turn| {
-            let (tell, no) = (tell.clone(), row.no);
-            let give_up = move |deadlock: Deadlock| drop(tell.send((no, Verdict::Deadlock(deadlock.reason))));
-            let _watched = limit.map(|limit| self.watch.begin(run.watch(), limit, Box::new(give_up)));
-            Some(traces::play(about, run, turn))
-        });
-        if let Some(slot) = noted {
-            self.reader.store().ended(slot);
-        }
-        Ok(match replayed? {
+        let (info, mut run) = match new_instance(&self.options, row) {
+            Ok(instance) => instance,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        let (tell, no) = (tell.clone(), row.no);
+        let hand_over = move |deadlock: Deadlock, _: StuckPlay| {
+            drop(tell.send((no, Checked::Deadlock(deadlock.reason))));
+        };
+        let note = self.reader.store().began(Doing::Run(row.no)).map(|slot| Note(&self.reader, slot));
+        let playing = Playing { name: &info.name, run: &mut run, note, hand_over: Box::new(hand_over) };
+        let mut play = self.workers.of(&row.queue).play(&self.host, playing);
+        let replayed = replay(self.reader.store(), row, &mut play, &mut OpenOperations::default())?;
+        Ok(match replayed {
             Replayed::Stuck(reason) => Some(reason),
-            Replayed::Ready(_) | Replayed::Lost => None,
+            Replayed::Ready | Replayed::TakenOver => None,
         })
     }
+}
+
+/// What the driver of turns needs of a process that only checks.
+struct CheckHost {
+    watch: DeadlockWatch,
+    began: Instant,
+}
+
+impl TurnHost for CheckHost {
+    fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn> {
+        Some(self.watch.begin(turn, limit, give_up))
+    }
+
+    fn steady_now(&self) -> Timestamp {
+        Timestamp::default().after(self.began.elapsed())
+    }
+
+    fn terminations_changed(&self, _: &Arc<Worker>) {}
 }

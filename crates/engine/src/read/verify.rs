@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use dacapo_core::TurnRecord;
 use dacapo_store::{RunRow, StoreError};
 
+use crate::EngineError;
 use crate::read::records::each_row;
-use crate::{EngineError, Reader, RunId};
+use crate::read::{Reader, RunId};
 
 /// Whatever is wrong in a store: with the store itself, or with what it says of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

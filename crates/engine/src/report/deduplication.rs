@@ -1,4 +1,4 @@
-//! What reports of parked runs have in common: a bad deploy parks many runs for one cause, and one line says as much as a
+//! What reports of stuck runs have in common: a bad deploy stops many runs for one cause, and one line says as much as a
 //! thousand.
 
 use std::collections::HashMap;
@@ -40,28 +40,28 @@ fn without_numbers(text: &str) -> String {
     out
 }
 
-/// How long a cause is remembered after it was told in full.
+/// How long a cause is remembered after it was logged in full.
 const MEMORY: Duration = Duration::from_secs(600);
 /// The most causes that are remembered.
 const MOST: usize = 1_000;
 
-/// What was said lately, and of how many runs.
+/// The causes that were logged lately, and of how many runs each.
 #[derive(Default)]
-pub(crate) struct Said(HashMap<String, (Timestamp, u64)>);
+pub(crate) struct Causes(HashMap<String, (Timestamp, u64)>);
 
-/// How much is to be said of one more run.
+/// How one more run of a cause is logged.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Say {
+pub(crate) enum Repeat {
     /// All of it.
-    InFull,
+    First,
     /// That there are so many more since.
     Count(u64),
-    Nothing,
+    Quiet,
 }
 
-impl Said {
+impl Causes {
     /// One more run has this cause.
-    pub(crate) fn again(&mut self, cause: String, now: Timestamp) -> Say {
+    pub(crate) fn again(&mut self, cause: String, now: Timestamp) -> Repeat {
         if self.0.len() >= MOST {
             self.0.retain(|_, (since, _)| now.since(*since) < MEMORY);
         }
@@ -71,9 +71,9 @@ impl Said {
         }
         *count += 1;
         match *count {
-            1 => Say::InFull,
-            more if 10_u64.pow(more.ilog10()) == more => Say::Count(more - 1),
-            _ => Say::Nothing,
+            1 => Repeat::First,
+            more if 10_u64.pow(more.ilog10()) == more => Repeat::Count(more - 1),
+            _ => Repeat::Quiet,
         }
     }
 }
@@ -83,18 +83,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_cause_is_told_in_full_then_counted_and_told_again_when_it_is_forgotten() {
-        let mut said = Said::default();
-        let mut say = |cause: &str, second: u64| said.again(cause.to_owned(), Timestamp::from_millis(second * 1_000));
-        let told: Vec<Say> = (0..200).map(|_| say("a", 0)).filter(|say| *say != Say::Nothing).collect();
-        assert_eq!(told, [Say::InFull, Say::Count(9), Say::Count(99)]);
-        assert_eq!(say("b", 1), Say::InFull);
-        assert_eq!(say("a", 599), Say::Nothing);
-        assert_eq!(say("a", 600), Say::InFull);
+    fn a_cause_is_reported_in_full_once_then_counted_and_in_full_again_after_a_while() {
+        let mut causes = Causes::default();
+        let mut again =
+            |cause: &str, second: u64| causes.again(cause.to_owned(), Timestamp::from_millis(second * 1_000));
+        let reported: Vec<Repeat> = (0..200).map(|_| again("a", 0)).filter(|repeat| *repeat != Repeat::Quiet).collect();
+        assert_eq!(reported, [Repeat::First, Repeat::Count(9), Repeat::Count(99)]);
+        assert_eq!(again("b", 1), Repeat::First);
+        assert_eq!(again("a", 599), Repeat::Quiet);
+        assert_eq!(again("a", 600), Repeat::First);
     }
 
     #[test]
-    fn what_differs_from_run_to_run_is_no_part_of_the_cause() {
+    fn numbers_ids_and_values_are_no_part_of_the_cause() {
         let same = |one: &str, other: &str| assert_eq!(cause_of(one), cause_of(other));
         let differ = |one: &str, other: &str| assert_ne!(cause_of(one), cause_of(other));
         let report = |input: &str, place: &str| {

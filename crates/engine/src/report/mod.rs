@@ -1,5 +1,6 @@
-//! What is logged.
+//! What is logged for operators.
 
 pub(crate) mod deduplication;
 pub(crate) mod log;
-pub(crate) mod trace;
+pub(crate) mod queue_log;
+pub(crate) mod stuck_log;

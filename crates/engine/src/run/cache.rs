@@ -1,33 +1,47 @@
-//! The runs in memory, and which of them leave it.
+//! The run cache: the runs in memory, and which of them leave it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dacapo_store::RunNo;
+use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Level, meter};
 
-use crate::Cache;
-use crate::run::cached_run::{Live, LiveState, Stage};
+use crate::options::Cache;
+use crate::run::cached_run::{CachedRun, Playable, RunState};
+use crate::run::message::Request;
 
-/// How many of the oldest are looked at when one must go; those that are busy stay.
+/// How many of the least recently used runs are looked at when one must leave; those that are busy stay.
 const LOOKED_AT: usize = 16;
 
-pub(crate) struct Runs {
-    map: HashMap<RunNo, (Arc<Live>, u64)>,
+/// The runs in memory.
+pub(crate) struct RunCache(Mutex<Runs>);
+
+struct Runs {
+    map: HashMap<RunNo, (Arc<CachedRun>, u64)>,
     by_age: BTreeMap<u64, RunNo>,
     next_stamp: u64,
-    /// The highest number that anybody here had to do with.
+    /// The highest number that was ever in memory here.
     newest: RunNo,
     cache: Cache,
     dice: u64,
-    /// How many there are, for whoever measures.
+    /// How many there are, for the metrics.
     shown: Level,
 }
 
-impl Runs {
+/// What a run leaves behind that is taken out of memory while it is used.
+pub(crate) struct Removed {
+    pub(crate) run: Arc<CachedRun>,
+    /// To be dropped on a thread that runs user code.
+    pub(crate) playable: Option<Box<Playable>>,
+    /// To be asked again, of the closed run.
+    pub(crate) requests: Vec<Request>,
+}
+
+impl RunCache {
     pub(crate) fn new(cache: Cache) -> Self {
         let dice = if let Cache::Random(seed) = cache { seed } else { 0 };
-        Self {
+        let runs = Runs {
             map: HashMap::new(),
             by_age: BTreeMap::new(),
             next_stamp: 0,
@@ -35,46 +49,116 @@ impl Runs {
             cache,
             dice,
             shown: meter::RUNS_IN_MEMORY.level(&[]),
+        };
+        Self(Mutex::new(ranks::RUN_CACHE, runs))
+    }
+
+    /// The run, if it is in memory.
+    pub(crate) fn get(&self, no: RunNo) -> Option<Arc<CachedRun>> {
+        self.0.lock().map.get(&no).map(|(run, _)| run.clone())
+    }
+
+    /// Changes the state of a run, whose entry is made if there is none. The run counts as used now.
+    pub(crate) fn with<R>(&self, no: RunNo, change: impl FnOnce(&Arc<CachedRun>, &mut RunState) -> R) -> R {
+        loop {
+            let run = self.0.lock().get_or_create(no);
+            let mut state = run.lock();
+            // It may have left between the two.
+            if !state.is_gone {
+                return change(&run, &mut state);
+            }
         }
     }
 
+    /// Takes a run that is just being committed for the first time: its entry, if no other thread has it. Says also whether
+    /// no other thread can have had it.
+    pub(crate) fn claim(&self, no: RunNo, claim: impl Fn(&mut RunState) -> bool) -> (Arc<CachedRun>, bool, bool) {
+        loop {
+            let mut runs = self.0.lock();
+            let (is_new, run) = (no > runs.newest, runs.get_or_create(no));
+            drop(runs);
+            let mut state = run.lock();
+            if state.is_gone {
+                continue;
+            }
+            let is_ours = claim(&mut state);
+            drop(state);
+            return (run, is_ours, is_new);
+        }
+    }
+
+    /// Takes a run out of memory, whatever it is doing. The thread that plays it finds out when it commits.
+    pub(crate) fn remove(&self, no: RunNo) -> Option<Removed> {
+        // Gone from the map and marked as gone under one lock, so that no message is brought in between.
+        let mut runs = self.0.lock();
+        let run = runs.remove(no)?;
+        let mut state = run.lock();
+        state.is_gone = true;
+        state.stuck = None;
+        let (playable, requests) = (state.playable.take(), state.take_requests());
+        drop(state);
+        drop(runs);
+        Some(Removed { run, playable, requests })
+    }
+
+    /// Takes a run out of memory if it holds nothing and nothing has come for it. Gives what is to be dropped on a thread
+    /// that runs user code.
+    pub(crate) fn leave(&self, run: &CachedRun) -> Option<Box<Playable>> {
+        let mut runs = self.0.lock();
+        let mut state = run.lock();
+        if state.is_gone || !state.may_leave() {
+            return None;
+        }
+        state.is_gone = true;
+        runs.remove(run.no);
+        // It may have been played meanwhile, and be playable again.
+        state.playable.take()
+    }
+
+    /// Takes the run that was used least recently out of memory, if there are too many.
+    pub(crate) fn make_room(&self) -> Option<Arc<CachedRun>> {
+        self.0.lock().make_room()
+    }
+
+    /// Whether a run that is idle stays in memory.
+    pub(crate) fn keeps(&self) -> bool {
+        self.0.lock().keeps()
+    }
+
+    /// All runs in memory.
+    pub(crate) fn all(&self) -> Vec<Arc<CachedRun>> {
+        self.0.lock().map.values().map(|(run, _)| run.clone()).collect()
+    }
+
+    /// How many runs are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().map.len()
+    }
+}
+
+impl Runs {
     /// The run, which counts as used now.
-    pub(crate) fn get_or_create(&mut self, no: RunNo) -> Arc<Live> {
+    fn get_or_create(&mut self, no: RunNo) -> Arc<CachedRun> {
         self.newest = self.newest.max(no);
-        let stamp = self.stamp(no);
-        let entry = self.map.entry(no).or_insert_with(|| (Live::new(no, LiveState::default()), stamp));
+        self.next_stamp += 1;
+        let stamp = self.next_stamp;
+        let entry = self.map.entry(no).or_insert_with(|| (CachedRun::new(no), stamp));
         self.by_age.remove(&std::mem::replace(&mut entry.1, stamp));
         self.by_age.insert(stamp, no);
-        let live = entry.0.clone();
+        let run = entry.0.clone();
         self.shown.set(self.map.len());
-        live
+        run
     }
 
-    /// Whether nobody here can have had to do with this run before.
-    pub(crate) fn is_new(&self, no: RunNo) -> bool {
-        no > self.newest
-    }
-
-    fn stamp(&mut self, no: RunNo) -> u64 {
-        self.next_stamp += 1;
-        self.by_age.insert(self.next_stamp, no);
-        self.next_stamp
-    }
-
-    pub(crate) fn get(&self, no: RunNo) -> Option<Arc<Live>> {
-        self.map.get(&no).map(|(live, _)| live.clone())
-    }
-
-    pub(crate) fn remove(&mut self, no: RunNo) -> Option<Arc<Live>> {
+    fn remove(&mut self, no: RunNo) -> Option<Arc<CachedRun>> {
         self.newest = self.newest.max(no);
-        let (live, stamp) = self.map.remove(&no)?;
+        let (run, stamp) = self.map.remove(&no)?;
         self.by_age.remove(&stamp);
         self.shown.set(self.map.len());
-        Some(live)
+        Some(run)
     }
 
-    /// Whether a run that is at rest stays in memory.
-    pub(crate) fn keeps(&mut self) -> bool {
+    fn keeps(&mut self) -> bool {
         match self.cache {
             Cache::AtMost(most) => most > 0,
             Cache::Random(_) => {
@@ -85,43 +169,25 @@ impl Runs {
         }
     }
 
-    /// Takes the run that was used least recently out of memory, if there are too many.
-    pub(crate) fn make_room(&mut self) -> Option<Arc<Live>> {
+    fn make_room(&mut self) -> Option<Arc<CachedRun>> {
         let Cache::AtMost(most) = self.cache else { return None };
         if self.map.len() <= most {
             return None;
         }
         let oldest: Vec<RunNo> = self.by_age.values().take(LOOKED_AT).copied().collect();
-        let at_rest = |live: &Arc<Live>| {
-            let mut state = live.lock();
-            let at_rest = state.stage == Stage::Idle && !state.has_work() && may_leave(&state);
-            state.gone |= at_rest;
-            at_rest
+        let leaves = |run: &Arc<CachedRun>| {
+            let mut state = run.lock();
+            let leaves = state.may_leave();
+            state.is_gone |= leaves;
+            leaves
         };
         for no in oldest {
-            if self.map.get(&no).is_some_and(|(live, _)| at_rest(live)) {
+            if self.map.get(&no).is_some_and(|(run, _)| leaves(run)) {
                 return self.remove(no);
             }
-            // It has to stay, and must not stand before others that could go.
+            // It has to stay, and must not stand before others that could leave.
             self.get_or_create(no);
         }
         None
     }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        self.map.values().map(|(live, _)| live.clone()).collect()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.map.len()
-    }
-}
-
-/// One that is on trial is waited for by the next.
-pub(crate) fn may_leave(state: &LiveState) -> bool {
-    holds_nothing(state) && state.on_trial.is_none()
-}
-
-pub(crate) fn holds_nothing(state: &LiveState) -> bool {
-    state.uncommitted.is_empty() && state.body.as_ref().is_none_or(|body| body.held.is_empty())
 }

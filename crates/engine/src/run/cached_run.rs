@@ -1,132 +1,52 @@
-//! A run as the engine holds it in memory: what came for it, and the run itself while nobody plays it.
+//! A run as the engine holds it in memory: its inbox, and its code and state while no turn is played.
 //!
 //! ```text
-//!          something comes            a thread is free
+//!          a message comes            a thread is free
 //!   Idle ──────────────────▶ Queued ──────────────────▶ Busy ──▶ Idle | Queued   its turn is committed
 //!                              ▲                          │
-//!                              │ it is tried again        ▼
-//!                              └────────────────────── Parked                     its turn cannot be played
+//!                              │ its pause is over        ▼
+//!                              └────────────────────── Stuck                      its turn cannot be played
 //! ```
 //!
-//! The run and its book ([`Body`]) are outside the lock while a turn is played and committed, so that whoever brings
-//! something never waits for user code or for the disk.
+//! The run's code and open operations ([`Playable`]) are outside the lock while a turn is played and committed, so that a
+//! sender never waits for user code or for the disk.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
-use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Pins, Query, Resolution, Run, Seq, Timestamp};
-use dacapo_store::{Epoch, MailNo, Parent, RunNo, RunRow, TaskNo};
-use dacapo_worker::{Level, Worker};
-use tokio::sync::oneshot;
+use dacapo_core::{Activation, Job, Run, Seq, Timestamp};
+use dacapo_store::{MailNo, RunNo};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
+use dacapo_worker::{Level, StuckPlay, Worker, silence};
 
-use crate::EngineError;
-use crate::api::reset::Reset;
-use crate::run::open_operations::Book;
+use crate::run::info::RunInfo;
+use crate::run::message::{Message, Request, ResetRequest};
+use crate::run::open_operations::OpenOperations;
 use crate::turn::plan::Plan;
-use crate::turn::player::Play;
-
-/// What names a run and never changes.
-#[derive(Clone, Debug)]
-pub(crate) struct About {
-    pub(crate) run_id: Name,
-    pub(crate) workflow_id: Name,
-    pub(crate) workflow: Name,
-    pub(crate) queue: Name,
-    pub(crate) first_run_id: Name,
-    pub(crate) parent: Option<Parent>,
-    pub(crate) pins: Pins,
-    pub(crate) epoch: Epoch,
-}
-
-impl About {
-    pub(crate) fn of(row: &RunRow) -> Result<Self, String> {
-        let pins = minicbor::decode(&row.pins).map_err(|error| format!("its pins cannot be read: {error}"))?;
-        Ok(Self {
-            run_id: row.run_id.clone(),
-            workflow_id: row.workflow_id.clone(),
-            workflow: row.workflow.clone(),
-            queue: row.queue.clone(),
-            first_run_id: row.first_run_id.clone(),
-            parent: row.parent.clone(),
-            pins,
-            epoch: row.epoch,
-        })
-    }
-}
 
 /// A run that can be played.
-pub(crate) struct Body {
-    pub(crate) about: Arc<About>,
+pub(crate) struct Playable {
+    pub(crate) info: Arc<RunInfo>,
     pub(crate) run: Run,
-    pub(crate) book: Book,
-    /// Turns that were played and not yet submitted: they hold nothing but local work.
+    pub(crate) open: OpenOperations,
+    /// Turns that were played and not yet submitted: they asked for nothing but local work.
     pub(crate) held: Vec<Plan>,
-    /// Which player this is: one that was given up on is no longer the run's.
-    pub(crate) player: u64,
+    /// Which play this is: the run is taken from one that does not return.
+    pub(crate) play: u64,
 }
 
-/// Something that came for a run.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Arrival {
-    /// Mail, which the store keeps.
-    Mail { no: MailNo, job: Job },
-    /// The outcome of an activity, which the store does not know yet.
-    Result { task: TaskNo, seq: Seq, outcome: Outcome },
-    /// A timer, which the store keeps until a turn takes it.
-    Timer { seq: Seq, due: Timestamp },
-    /// The outcome of local work, which nobody keeps.
-    Local { seq: Seq, resolution: Resolution },
-}
-
-impl Arrival {
-    /// The place of its job in the canonical order.
-    pub(crate) fn rank(&self) -> u8 {
-        match self {
-            Self::Mail { job, .. } => match job {
-                Job::Start(_) => 0,
-                Job::Patch { .. } => 1,
-                Job::Seed { .. } => 2,
-                Job::Signal(_) | Job::Update(_) => 3,
-                _ => 4,
-            },
-            Self::Result { .. } | Self::Timer { .. } => 4,
-            Self::Local { .. } => 5,
-        }
-    }
-
-    pub(crate) fn mail(&self) -> Option<MailNo> {
-        match self {
-            Self::Mail { no, .. } => Some(*no),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn job(&self) -> Job {
-        match self {
-            Self::Mail { job, .. } => job.clone(),
-            Self::Result { seq, outcome, .. } => {
-                Job::Resolve { seq: *seq, resolution: Resolution::Activity(outcome.clone()) }
-            }
-            Self::Timer { seq, .. } => Job::Resolve { seq: *seq, resolution: Resolution::Timer },
-            Self::Local { seq, resolution } => Job::Resolve { seq: *seq, resolution: resolution.clone() },
-        }
+impl Playable {
+    /// A run that was just played up to its last recorded turn.
+    pub(crate) fn new(info: Arc<RunInfo>, run: Run, open: OpenOperations, play: u64) -> Self {
+        Self { info, run, open, held: Vec::new(), play }
     }
 }
 
-/// Something to be answered from the state of a run.
-pub(crate) enum Ask {
-    Query(Query, oneshot::Sender<Result<Payload, EngineError>>),
-    Inspect(oneshot::Sender<Result<Inspection, EngineError>>),
-    /// The seq of the open promise of this name or id.
-    Promise(Name, oneshot::Sender<Result<Seq, EngineError>>),
-}
-
-impl Ask {
-    pub(crate) fn refuse(self, error: EngineError) {
-        match self {
-            Self::Query(_, answer) => drop(answer.send(Err(error))),
-            Self::Inspect(answer) => drop(answer.send(Err(error))),
-            Self::Promise(_, answer) => drop(answer.send(Err(error))),
+impl Drop for Playable {
+    fn drop(&mut self) {
+        // Suppresses logging while a run is evicted: its destructors may log.
+        if let Some(_silence) = silence() {
+            self.run.activate(Activation::Evict);
         }
     }
 }
@@ -137,160 +57,290 @@ pub(crate) enum Stage {
     Idle,
     Queued,
     Busy,
-    Parked,
+    Stuck,
 }
 
 #[derive(Default)]
-pub(crate) struct LiveState {
+pub(crate) struct RunState {
     pub(crate) stage: Stage,
-    pub(crate) inbox: VecDeque<Arrival>,
-    /// Questions, each with how many arrivals come before it.
-    pub(crate) asks: VecDeque<(u64, Ask)>,
-    /// How many arrivals ever came, and how many of them were taken.
-    pub(crate) came: u64,
-    pub(crate) taken: u64,
-    /// Resets that somebody asked for.
-    pub(crate) resets: VecDeque<Reset>,
+    inbox: VecDeque<Message>,
+    /// Requests, each with how many messages come before it.
+    requests: VecDeque<(u64, Request)>,
+    /// How many messages ever came, and how many of them were taken.
+    came: u64,
+    taken: u64,
+    pub(crate) resets: VecDeque<ResetRequest>,
     /// Local work that is to be tried again, and which attempt that is.
-    pub(crate) redo: Vec<(Seq, u32)>,
+    pub(crate) retries: Vec<(Seq, u32)>,
     /// Whether turns that are held back are to be committed now.
     pub(crate) flush: bool,
-    /// Whether the next turn takes all that came, because one that took less could not close the run.
+    /// Whether the next turn takes all messages, because one that took fewer could not close the run.
     pub(crate) takes_all: bool,
     /// What was taken since the last commit.
-    pub(crate) uncommitted: Vec<Arrival>,
-    /// Counts the players that were given up on.
-    pub(crate) player: u64,
-    /// The player that was given up on last, for as long as its code has not returned.
-    pub(crate) lost_player: Weak<Mutex<Play>>,
+    uncommitted: Vec<Message>,
+    /// Counts the plays that were given up on.
+    pub(crate) play: u64,
+    /// The play that was given up on last.
+    pub(crate) stuck_play: StuckPlay,
     /// How often in a row the run could not be played.
-    pub(crate) strikes: u32,
-    /// Counts it among those, until it goes on.
+    pub(crate) failed_plays: u32,
+    /// Counts it among the stuck runs, until it goes on.
     pub(crate) stuck: Option<Level>,
-    /// What is held against it, while it is on trial.
-    pub(crate) on_trial: Option<u32>,
-    /// Until when it is not tried again.
-    pub(crate) parked_until: Timestamp,
-    /// Mail that was read when the run was loaded: if its sender's call brings it as well, it is the same mail.
-    pub(crate) read: BTreeSet<MailNo>,
+    /// Whether it must stay in memory although it is idle.
+    pub(crate) is_pinned: bool,
+    /// Until when it is not played again.
+    pub(crate) stuck_until: Timestamp,
+    /// Messages that were read when the run was loaded: if their senders' calls bring them as well, they are the same.
+    read: BTreeSet<MailNo>,
     /// None while it is played, and when it is not in memory.
-    pub(crate) body: Option<Box<Body>>,
-    /// Set when the entry has left the map: whoever still holds it must look the run up again.
-    pub(crate) gone: bool,
+    pub(crate) playable: Option<Box<Playable>>,
+    /// Set when the entry has left the cache: its holder must look the run up again.
+    pub(crate) is_gone: bool,
 }
 
-impl LiveState {
-    /// It goes on.
+impl RunState {
+    /// The run goes on: it is no longer stuck.
     pub(crate) fn unstick(&mut self) {
-        self.strikes = 0;
+        self.failed_plays = 0;
         self.stuck = None;
     }
 
+    /// Whether there is something to play it for.
     pub(crate) fn has_work(&self) -> bool {
-        !self.inbox.is_empty()
-            || !self.asks.is_empty()
-            || !self.redo.is_empty()
-            || !self.resets.is_empty()
-            || self.flush
+        !self.inbox.is_empty() || !self.retries.is_empty() || self.is_asked() || self.flush
+    }
+
+    /// Whether a caller waits for an answer or a reset.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.requests.is_empty() || !self.resets.is_empty()
+    }
+
+    /// Whether a caller waits for an answer.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Whether turns are held back.
+    pub(crate) fn holds_turns(&self) -> bool {
+        self.playable.as_ref().is_some_and(|playable| !playable.held.is_empty())
+    }
+
+    /// Whether nothing would be lost if it left memory.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.uncommitted.is_empty() && !self.holds_turns()
+    }
+
+    /// Whether it may leave memory now.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.stage == Stage::Idle && !self.has_work() && self.holds_nothing() && !self.is_pinned
+    }
+
+    /// How many messages wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.inbox.len()
     }
 
     /// Whether the result of this local work has come.
     pub(crate) fn has_local(&self, seq: Seq) -> bool {
-        self.inbox.iter().any(|arrival| matches!(arrival, Arrival::Local { seq: of, .. } if *of == seq))
+        self.inbox.iter().any(|message| matches!(message, Message::Local { seq: of, .. } if *of == seq))
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
-        !self.asks.is_empty() || !self.resets.is_empty()
-    }
-
-    pub(crate) fn push(&mut self, arrival: Arrival) {
-        self.came += 1;
-        self.inbox.push_back(arrival);
-    }
-
-    pub(crate) fn ask(&mut self, ask: Ask) {
-        self.asks.push_back((self.came, ask));
-    }
-
-    /// Replaces the mail in the inbox by what the store says is there. What else came stays behind it, in order.
-    pub(crate) fn reread(&mut self, mail: Vec<(MailNo, Job)>) {
-        let brought: BTreeSet<MailNo> = self.inbox.iter().filter_map(Arrival::mail).collect();
-        self.inbox.retain(|arrival| arrival.mail().is_none());
-        self.read.extend(mail.iter().map(|(no, _)| *no).filter(|no| !brought.contains(no)));
-        for (no, job) in mail.into_iter().rev() {
-            self.inbox.push_front(Arrival::Mail { no, job });
+    /// Puts a message into the inbox, unless loading the run was faster and read it from the store.
+    pub(crate) fn push(&mut self, message: Message) {
+        if message.stored().is_some_and(|no| self.read.remove(&no)) {
+            return;
         }
-        // Questions wait for all that is there now.
+        self.came += 1;
+        self.inbox.push_back(message);
+    }
+
+    /// Puts a request behind the messages that came before it.
+    pub(crate) fn ask(&mut self, request: Request) {
+        self.requests.push_back((self.came, request));
+    }
+
+    /// The numbers of the stored messages in the inbox, for [`Self::reread`].
+    pub(crate) fn stored(&self) -> BTreeSet<MailNo> {
+        self.inbox.iter().filter_map(Message::stored).collect()
+    }
+
+    /// Replaces the stored messages in the inbox by what the store says is there. `before` is what the inbox held when the
+    /// store was asked: what came since stays, and what the store no longer has is dropped. Other messages stay behind.
+    pub(crate) fn reread(&mut self, before: &BTreeSet<MailNo>, stored: Vec<(MailNo, Job)>) {
+        let in_store: BTreeSet<MailNo> = stored.iter().map(|(no, _)| *no).collect();
+        let mut brought = BTreeSet::new();
+        self.inbox.retain(|message| match message.stored() {
+            Some(no) => {
+                brought.insert(no);
+                !before.contains(&no) && !in_store.contains(&no)
+            }
+            None => true,
+        });
+        self.read.extend(in_store.iter().filter(|no| !brought.contains(no)));
+        for (no, job) in stored.into_iter().rev() {
+            self.inbox.push_front(Message::Stored { no, job });
+        }
+        self.recount();
+    }
+
+    /// Requests wait for all messages that are there now, and for no more.
+    fn recount(&mut self) {
         self.came = self.taken + self.inbox.len() as u64;
-        for (after, _) in &mut self.asks {
+        for (after, _) in &mut self.requests {
             *after = (*after).min(self.came);
         }
     }
 
-    /// Puts back what was taken by a turn that came to nothing.
-    pub(crate) fn put_back(&mut self, arrivals: Vec<Arrival>) {
-        self.taken -= arrivals.len() as u64;
-        for arrival in arrivals.into_iter().rev() {
-            self.inbox.push_front(arrival);
-        }
-    }
-
-    /// Puts back all that was taken since the last commit.
-    pub(crate) fn put_back_all(&mut self) {
-        let uncommitted = std::mem::take(&mut self.uncommitted);
-        self.put_back(uncommitted);
-    }
-
-    /// Takes at most so many arrivals.
-    pub(crate) fn take(&mut self, most: usize) -> Vec<Arrival> {
+    /// Takes at most so many messages.
+    pub(crate) fn take(&mut self, most: usize) -> Vec<Message> {
         let most = if std::mem::take(&mut self.takes_all) { usize::MAX } else { most.max(1) };
         let count = self.inbox.len().min(most);
         self.taken += count as u64;
         self.inbox.drain(..count).collect()
     }
 
-    /// Gives all of it away: the run is not to be played now.
-    pub(crate) fn turn_away(&mut self) -> (Vec<Arrival>, Vec<Ask>) {
-        let arrivals = std::mem::take(&mut self.inbox).into();
-        self.came = self.taken;
-        (arrivals, std::mem::take(&mut self.asks).into_iter().map(|(_, ask)| ask).collect())
+    /// Notes messages that a turn takes which is not committed yet.
+    pub(crate) fn note_taken(&mut self, messages: &[Message]) {
+        self.uncommitted.extend_from_slice(messages);
     }
 
-    /// Takes the questions whose time has come.
-    pub(crate) fn take_asks(&mut self) -> Vec<Ask> {
-        let due = self.asks.iter().take_while(|(after, _)| *after <= self.taken).count();
-        self.asks.drain(..due).map(|(_, ask)| ask).collect()
+    /// The last so many messages that were noted come to nothing.
+    pub(crate) fn forget_taken(&mut self, count: usize) {
+        let left = self.uncommitted.len().saturating_sub(count);
+        self.uncommitted.truncate(left);
+    }
+
+    /// What was taken since the last commit, which is no longer waited for.
+    pub(crate) fn take_uncommitted(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.uncommitted)
+    }
+
+    /// Puts back what was taken by a turn that came to nothing.
+    pub(crate) fn put_back(&mut self, messages: Vec<Message>) {
+        self.taken -= messages.len() as u64;
+        for message in messages.into_iter().rev() {
+            self.inbox.push_front(message);
+        }
+    }
+
+    /// Puts back all that was taken since the last commit.
+    pub(crate) fn put_back_all(&mut self) {
+        let uncommitted = self.take_uncommitted();
+        self.put_back(uncommitted);
+    }
+
+    /// Takes the messages for which memory is no place to wait in: results of activities, which go to the store, and of
+    /// local work, which are void because that work is done again. The others stay.
+    pub(crate) fn take_results(&mut self) -> Vec<Message> {
+        let (results, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.inbox)
+            .into_iter()
+            .partition(|message| matches!(message, Message::Result { .. } | Message::Local { .. }));
+        self.inbox = rest;
+        self.recount();
+        results.into_iter().filter(|message| matches!(message, Message::Result { .. })).collect()
+    }
+
+    /// Takes all messages: the run is not to be played now, or never again.
+    pub(crate) fn take_inbox(&mut self) -> Vec<Message> {
+        let messages = std::mem::take(&mut self.inbox).into();
+        self.recount();
+        messages
+    }
+
+    /// Takes the requests whose messages were all taken.
+    pub(crate) fn take_due_requests(&mut self) -> Vec<Request> {
+        let due = self.requests.iter().take_while(|(after, _)| *after <= self.taken).count();
+        self.requests.drain(..due).map(|(_, request)| request).collect()
+    }
+
+    /// Takes all requests.
+    pub(crate) fn take_requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests).into_iter().map(|(_, request)| request).collect()
     }
 }
 
 /// A run in memory.
-pub(crate) struct Live {
+pub(crate) struct CachedRun {
     pub(crate) no: RunNo,
-    /// Who plays it; not known before its queue is.
+    /// The worker of its queue; not known before its queue is.
     worker: OnceLock<Arc<Worker>>,
-    state: Mutex<LiveState>,
+    state: Mutex<RunState>,
 }
 
-impl Live {
-    pub(crate) fn new(no: RunNo, state: LiveState) -> Arc<Self> {
-        Arc::new(Self { no, worker: OnceLock::new(), state: Mutex::new(state) })
+impl CachedRun {
+    pub(crate) fn new(no: RunNo) -> Arc<Self> {
+        Arc::new(Self { no, worker: OnceLock::new(), state: Mutex::new(ranks::RUN, RunState::default()) })
     }
 
+    /// The worker that plays it, if its queue is known.
     pub(crate) fn worker(&self) -> Option<&Arc<Worker>> {
         self.worker.get()
     }
 
-    /// A run keeps its queue for life.
+    /// Says which worker plays it. A run keeps its queue for life.
     pub(crate) fn is_played_by(&self, worker: &Arc<Worker>) {
         let _ = self.worker.set(worker.clone());
     }
 
-    /// Whether the run was not taken from this player.
-    pub(crate) fn has_player(&self, player: u64) -> bool {
-        self.lock().player == player
+    pub(crate) fn lock(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(no: i64) -> (MailNo, Job) {
+        (MailNo(no), Job::Cancel { reason: no.to_string() })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn message(no: i64) -> Message {
+        let (no, job) = stored(no);
+        Message::Stored { no, job }
+    }
+
+    fn numbers(state: &RunState) -> Vec<i64> {
+        state.inbox.iter().map(|message| message.stored().map_or(-1, |no| no.0)).collect()
+    }
+
+    #[test]
+    fn messages_read_from_the_store_replace_those_that_were_there_and_keep_those_that_came_since() {
+        let mut state = RunState::default();
+        [1, 2].into_iter().for_each(|no| state.push(message(no)));
+        let before = state.stored();
+        // While the store is read: 4 is committed and brought, 3 is committed and not brought yet.
+        state.push(message(4));
+        state.push(Message::Timer { seq: Seq(1), due: Timestamp::default() });
+        state.reread(&before, [2, 3].map(stored).to_vec());
+        assert_eq!(numbers(&state), [2, 3, 4, -1], "1 was taken by a turn of an earlier play");
+        state.push(message(3));
+        assert_eq!(numbers(&state), [2, 3, 4, -1], "3 was read before its sender's call brought it");
+        state.push(message(5));
+        assert_eq!(numbers(&state), [2, 3, 4, -1, 5]);
+    }
+
+    #[test]
+    fn a_request_waits_for_the_messages_that_came_before_it() {
+        let mut state = RunState::default();
+        state.push(message(1));
+        let (answer, _answered) = tokio::sync::oneshot::channel();
+        state.ask(Request::Inspect(answer));
+        state.push(message(2));
+        assert!(state.take_due_requests().is_empty());
+        state.take(1);
+        assert_eq!(state.take_due_requests().len(), 1);
+    }
+
+    #[test]
+    fn results_go_to_the_store_and_local_outcomes_are_void_when_a_run_is_stuck() {
+        let mut state = RunState::default();
+        state.push(Message::Local { seq: Seq(1), resolution: dacapo_core::Resolution::Timer });
+        state.push(message(1));
+        let outcome = dacapo_core::Outcome::Completed(dacapo_core::Payload::default());
+        state.push(Message::Result { task: dacapo_store::TaskNo(7), seq: Seq(2), outcome });
+        let results = state.take_results();
+        assert!(matches!(&results[..], [Message::Result { .. }]));
+        assert_eq!(numbers(&state), [1]);
     }
 }

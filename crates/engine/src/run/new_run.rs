@@ -3,7 +3,7 @@
 use dacapo_core::{Job, Name, Pins, Start, Timestamp};
 use dacapo_store::{Conflict, NewRun, TimerKind};
 
-use crate::turn::plan::encode;
+use crate::encode::encode;
 
 /// A run to be started with this job, now or when its time has come.
 pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
@@ -41,4 +41,9 @@ pub(crate) fn run_timers(start: &Start) -> impl Iterator<Item = (Timestamp, Time
 pub(crate) fn seed_of(run_id: &str) -> u64 {
     // FNV-1a: spread over the id's bytes; the core mixes it further.
     run_id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The number by which it is noted that the first turn of a run is played, of which no store knows yet.
+pub(crate) fn start_no(workflow_id: &str) -> u64 {
+    seed_of(workflow_id)
 }

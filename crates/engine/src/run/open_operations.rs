@@ -1,7 +1,7 @@
-//! The book of a run: what it has open, as a fold over its turns.
+//! The open operations of a run, as a fold over its turns.
 //!
-//! A turn is entered the same way when it is played and when it is replayed, so a run that was loaded again has the same
-//! book as one that never left memory.
+//! A turn is entered the same way when it is played and when it is replayed, so that a run that was loaded again has the
+//! same open operations as one that never left memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use dacapo_core::{
 
 /// What a run has open.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct OpenOperations {
     /// The number of the next turn.
     pub(crate) next_turn: u64,
     /// How much history there is.
@@ -21,12 +21,12 @@ pub(crate) struct Book {
     /// All that the run was told when it began; the input only where the run may be tried again with it.
     pub(crate) start: Arc<Start>,
     /// Operations that are not resolved.
-    pub(crate) open: BTreeMap<Seq, Open>,
+    pub(crate) operations: BTreeMap<Seq, Open>,
     /// Those of them that no row of their own would bring back after a crash: local work, and activities that were asked
     /// to stop.
-    pub(crate) wakeful: BTreeSet<Seq>,
-    /// Since when there are such. A timer of the store says so too.
-    pub(crate) wakeful_since: Option<Timestamp>,
+    pub(crate) without_row: BTreeSet<Seq>,
+    /// Since when there are any. A timer of the store says so too.
+    pub(crate) without_row_since: Option<Timestamp>,
     /// Updates that were accepted and are not answered.
     pub(crate) updates: BTreeSet<Name>,
     /// The memo as it now stands.
@@ -49,7 +49,7 @@ pub(crate) enum Open {
     Promise(Arc<CreatePromise>),
 }
 
-impl Book {
+impl OpenOperations {
     /// Enters a turn that is recorded, or is about to be.
     pub(crate) fn enter(&mut self, record: &TurnRecord, bytes: usize) {
         for job in &record.jobs {
@@ -58,9 +58,9 @@ impl Book {
         for (position, command) in record.commands.iter().enumerate() {
             self.enter_command(command, record, position as u32);
         }
-        self.wakeful_since = match self.wakeful.is_empty() {
+        self.without_row_since = match self.without_row.is_empty() {
             true => None,
-            false => self.wakeful_since.or(Some(record.now)),
+            false => self.without_row_since.or(Some(record.now)),
         };
         self.next_turn = record.number + 1;
         self.history.length += (record.jobs.len() + record.commands.len()) as u64;
@@ -81,15 +81,15 @@ impl Book {
     }
 
     fn resolve(&mut self, seq: Seq, resolution: &Resolution) {
-        match (resolution, self.open.get_mut(&seq)) {
+        match (resolution, self.operations.get_mut(&seq)) {
             (Resolution::ChildStarted(Started::As(_)), Some(Open::Child { started, .. })) => *started = true,
             _ => self.end(seq),
         }
     }
 
     fn end(&mut self, seq: Seq) {
-        self.open.remove(&seq);
-        self.wakeful.remove(&seq);
+        self.operations.remove(&seq);
+        self.without_row.remove(&seq);
     }
 
     fn enter_command(&mut self, command: &Command, record: &TurnRecord, position: u32) {
@@ -119,15 +119,15 @@ impl Book {
         };
         if let Some(seq) = command.kind.seq() {
             if matches!(open, Open::Local { .. } | Open::Run { .. }) {
-                self.wakeful.insert(seq);
+                self.without_row.insert(seq);
             }
-            self.open.insert(seq, open);
+            self.operations.insert(seq, open);
         }
     }
 
     /// A cancelled operation is over, unless its outcome is still waited for.
     fn cancel(&mut self, seq: Seq, operation: Operation) {
-        let waits = match self.open.get(&seq) {
+        let waits = match self.operations.get(&seq) {
             Some(Open::Activity { command, .. }) => waits(command.cancel),
             Some(Open::Local { command, .. }) => waits(command.cancel),
             Some(Open::Child { command, .. }) => waits(command.cancel),
@@ -135,7 +135,7 @@ impl Book {
         };
         debug_assert!(operation != Operation::Timer || !waits, "a cancelled timer is over");
         match waits {
-            true if operation == Operation::Activity => drop(self.wakeful.insert(seq)),
+            true if operation == Operation::Activity => drop(self.without_row.insert(seq)),
             true => {}
             false => self.end(seq),
         }
@@ -143,7 +143,7 @@ impl Book {
 
     /// Whether this resolution is one that the run still waits for.
     pub(crate) fn expects(&self, seq: Seq, resolution: &Resolution) -> bool {
-        match (self.open.get(&seq), resolution) {
+        match (self.operations.get(&seq), resolution) {
             (Some(Open::Child { started, .. }), Resolution::ChildStarted(_)) => !started,
             // Its start came before, or comes in the same turn: mail keeps its order.
             (Some(Open::Child { .. }), Resolution::Child(_))

@@ -1,9 +1,13 @@
-//! Those who wait: for the end of a run, for the answer to an update.
+//! Callers that wait: for the end of a run, for the answer to an update.
+//!
+//! Callers of an update wait for it by the chain of its run, and not by the run: a run that continues as new hands its
+//! updates on to the next, perhaps several times before the caller looks again, and the answer of any of them is the answer.
 
 use std::collections::{BTreeMap, HashMap};
 
 use dacapo_core::{Failure, Name, Outcome, Payload};
 use dacapo_store::{RunNo, Status};
+use dacapo_sync::{Mutex, ranks};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
@@ -27,107 +31,149 @@ pub enum WaitFor {
     Completed,
 }
 
-type UpdateWaiter = (WaitFor, oneshot::Sender<Result<UpdateStage, EngineError>>);
+/// What the sender of an update is told.
+pub(crate) type UpdateAnswer = Result<UpdateStage, EngineError>;
+/// What a caller that waits for the end of a run is told.
+pub(crate) type RunEnd = Result<(Status, Outcome), EngineError>;
 
-/// Whether the waiter ends when the run is parked, too.
-type ResultWaiter = (bool, oneshot::Sender<Result<(Status, Outcome), EngineError>>);
+type UpdateWaiter = (WaitFor, oneshot::Sender<UpdateAnswer>);
+
+/// Whether the waiter ends when the run is stuck, too.
+type ResultWaiter = (bool, oneshot::Sender<RunEnd>);
+
+/// Callers that wait.
+pub(crate) struct Waiters(Mutex<State>);
 
 #[derive(Default)]
-pub(crate) struct Waits {
-    /// Whether nobody will be told anything any more.
-    is_over: bool,
+struct State {
+    /// Whether the engine has stopped, so that no caller is told anything.
+    is_stopped: bool,
     results: HashMap<RunNo, Vec<ResultWaiter>>,
-    updates: HashMap<RunNo, BTreeMap<Name, Vec<UpdateWaiter>>>,
+    /// By the first run id of the chain.
+    updates: BTreeMap<Name, BTreeMap<Name, Vec<UpdateWaiter>>>,
 }
 
-impl Waits {
-    /// Waits for the end of a run; or until it is parked, if that is enough.
-    pub(crate) fn for_result(
-        &mut self,
-        run: RunNo,
-        or_stuck: bool,
-    ) -> oneshot::Receiver<Result<(Status, Outcome), EngineError>> {
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(ranks::WAITERS, State::default()))
+    }
+
+    /// Waits for the end of a run; or until it is stuck, if that is enough.
+    pub(crate) fn for_result(&self, run: RunNo, or_stuck: bool) -> oneshot::Receiver<RunEnd> {
         let (sender, receiver) = oneshot::channel();
-        if !self.is_over {
-            let waiters = self.results.entry(run).or_default();
+        let mut state = self.0.lock();
+        if !state.is_stopped {
+            let waiters = state.results.entry(run).or_default();
             waiters.retain(|(_, waiter)| !waiter.is_closed());
             waiters.push((or_stuck, sender));
         }
         receiver
     }
 
-    pub(crate) fn for_update(
-        &mut self,
-        run: RunNo,
-        update: Name,
-        wait: WaitFor,
-    ) -> oneshot::Receiver<Result<UpdateStage, EngineError>> {
+    /// Waits for an update of a chain.
+    pub(crate) fn for_update(&self, chain: &Name, update: Name, wait: WaitFor) -> oneshot::Receiver<UpdateAnswer> {
         let (sender, receiver) = oneshot::channel();
-        if !self.is_over {
-            let waiters = self.updates.entry(run).or_default().entry(update).or_default();
+        let mut state = self.0.lock();
+        if !state.is_stopped {
+            let waiters = state.updates.entry(chain.clone()).or_default().entry(update).or_default();
             waiters.retain(|(_, waiter)| !waiter.is_closed());
             waiters.push((wait, sender));
         }
         receiver
     }
 
-    pub(crate) fn closed(&mut self, run: RunNo, status: Status, outcome: &Outcome) {
-        for (_, waiter) in self.results.remove(&run).unwrap_or_default() {
+    /// A run has closed. If its chain goes on, its updates do, too.
+    pub(crate) fn run_closed(&self, run: RunNo, chain: &Name, status: Status, outcome: &Outcome) {
+        let mut state = self.0.lock();
+        let results = state.results.remove(&run).unwrap_or_default();
+        let updates = match status {
+            Status::ContinuedAsNew => BTreeMap::new(),
+            _ => state.updates.remove(chain).unwrap_or_default(),
+        };
+        drop(state);
+        for (_, waiter) in results {
             let _ = waiter.send(Ok((status, outcome.clone())));
         }
-        for (_, waiters) in self.updates.remove(&run).unwrap_or_default() {
-            for (_, waiter) in waiters {
-                let failure = Failure::application(format!("the run is {status}")).typed("RunClosed");
-                let _ = waiter.send(Ok(UpdateStage::Completed(Err(failure))));
-            }
+        for (_, waiter) in updates.into_values().flatten() {
+            let failure = Failure::application(format!("the run is {status}")).typed("RunClosed");
+            let _ = waiter.send(Ok(UpdateStage::Completed(Err(failure))));
         }
     }
 
-    pub(crate) fn accepted(&mut self, run: RunNo, update: &Name) {
-        let Some(waiters) = self.updates.get_mut(&run).and_then(|updates| updates.get_mut(update)) else { return };
+    /// An update was accepted.
+    pub(crate) fn update_accepted(&self, chain: &Name, update: &Name) {
+        let mut state = self.0.lock();
+        let Some(waiters) = state.updates.get_mut(chain).and_then(|updates| updates.get_mut(update)) else { return };
         for (_, waiter) in waiters.extract_if(.., |(wait, _)| *wait == WaitFor::Accepted) {
             let _ = waiter.send(Ok(UpdateStage::Accepted));
         }
     }
 
-    pub(crate) fn answered(&mut self, run: RunNo, update: &Name, answer: &Result<UpdateStage, EngineError>) {
-        let Some(updates) = self.updates.get_mut(&run) else { return };
+    /// An update was answered or rejected.
+    pub(crate) fn update_answered(&self, chain: &Name, update: &Name, answer: &UpdateAnswer) {
+        let mut state = self.0.lock();
+        let Some(updates) = state.updates.get_mut(chain) else { return };
         for (_, waiter) in updates.remove(update).unwrap_or_default() {
             let _ = waiter.send(answer.clone());
         }
         if updates.is_empty() {
-            self.updates.remove(&run);
+            state.updates.remove(chain);
         }
     }
 
-    /// Those who wait for these updates wait for them at the run that they go to.
-    pub(crate) fn hand_over(&mut self, from: RunNo, to: RunNo, updates: &[Name]) {
-        for update in updates {
-            let waiters = self.updates.get_mut(&from).and_then(|waiting| waiting.remove(update));
-            self.updates.entry(to).or_default().entry(update.clone()).or_default().extend(waiters.unwrap_or_default());
+    /// The run cannot be played now: callers that wait for its updates need not wait. The updates are kept.
+    pub(crate) fn run_stuck(&self, run: RunNo, chain: &Name, reason: &str) {
+        let updates = self.0.lock().updates.remove(chain).unwrap_or_default();
+        for (_, waiter) in updates.into_values().flatten() {
+            let _ = waiter.send(Err(EngineError::UpdateWaits(reason.to_owned())));
         }
+        self.wake_result_or_stuck(run, reason);
     }
 
-    /// The run cannot be played now: those who wait for updates need not wait. The updates are kept.
-    pub(crate) fn stuck(&mut self, run: RunNo, reason: &str) {
-        for (_, waiters) in self.updates.remove(&run).unwrap_or_default() {
-            for (_, waiter) in waiters {
-                let _ = waiter.send(Err(EngineError::UpdateWaits(reason.to_owned())));
-            }
-        }
-        self.impatient(run, reason);
-    }
-
-    /// Those who wait for the result, but not of a run that does not go on, need not wait.
-    pub(crate) fn impatient(&mut self, run: RunNo, reason: &str) {
-        let Some(waiters) = self.results.get_mut(&run) else { return };
+    /// Wakes callers of `result_or_stuck` when a run gets stuck.
+    pub(crate) fn wake_result_or_stuck(&self, run: RunNo, reason: &str) {
+        let mut state = self.0.lock();
+        let Some(waiters) = state.results.get_mut(&run) else { return };
         for (_, waiter) in waiters.extract_if(.., |(or_stuck, _)| *or_stuck) {
             let _ = waiter.send(Err(EngineError::Stuck(reason.to_owned())));
         }
     }
 
-    /// Nobody will be told anything any more.
-    pub(crate) fn abandon(&mut self) {
-        *self = Self { is_over: true, ..Self::default() };
+    /// The engine has stopped: all waiters are dropped, now and later.
+    pub(crate) fn stop(&self) {
+        let before = std::mem::replace(&mut *self.0.lock(), State { is_stopped: true, ..State::default() });
+        drop(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> UpdateAnswer {
+        Ok(UpdateStage::Completed(Ok(Payload::default())))
+    }
+
+    #[test]
+    fn an_update_handed_on_twice_is_answered_by_whichever_run_of_the_chain_answers_it() {
+        let waiters = Waiters::new();
+        let chain = Name::from("first");
+        let mut waiting = waiters.for_update(&chain, "u".into(), WaitFor::Completed);
+        let continued = Outcome::Completed(Payload::default());
+        waiters.run_closed(RunNo(1), &chain, Status::ContinuedAsNew, &continued);
+        waiters.run_closed(RunNo(2), &chain, Status::ContinuedAsNew, &continued);
+        assert!(waiting.try_recv().is_err(), "the chain goes on, and so does the update");
+        waiters.update_answered(&chain, &"u".into(), &answer());
+        assert_eq!(waiting.try_recv().unwrap(), answer());
+    }
+
+    #[test]
+    fn an_update_of_a_chain_that_ends_fails_and_others_go_on_waiting() {
+        let waiters = Waiters::new();
+        let mut ended = waiters.for_update(&"a".into(), "u".into(), WaitFor::Completed);
+        let mut other = waiters.for_update(&"b".into(), "u".into(), WaitFor::Completed);
+        waiters.run_closed(RunNo(1), &"a".into(), Status::Completed, &Outcome::Completed(Payload::default()));
+        assert!(matches!(ended.try_recv().unwrap(), Ok(UpdateStage::Completed(Err(_)))));
+        assert!(other.try_recv().is_err());
     }
 }

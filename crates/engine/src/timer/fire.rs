@@ -1,159 +1,140 @@
-//! What happens when its time has come.
+//! What happens when a timer fires.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dacapo_core::{Failure, FailureKind, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, Status, StoreError, TimerKind, TimerRow, Write, Written};
 
-use crate::inner::Inner;
-use crate::run::cached_run::{Arrival, Stage};
+use crate::activity::dispatch::dispatch;
+use crate::activity::heartbeat::report_due;
+use crate::activity::local;
+use crate::activity::timeout::{attempt_timed_out, task_timed_out};
+use crate::crash_guard::hooks::clear;
+use crate::host::WorkKind;
+use crate::lifecycle::halt::halt;
+use crate::lifecycle::retention::{expire, sweep};
+use crate::lifecycle::{shutdown, zombies};
+use crate::run::cached_run::Stage;
+use crate::run::deliver::{deliver, poke, wake};
+use crate::run::message::Message;
+use crate::shared::Shared;
+use crate::timer::end::end_timer;
 use crate::timer::wheel::Due;
+use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::writes::submit;
 
 /// When something is tried again for which the store had no room.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_secs(1);
 
-impl Inner {
-    /// Does all that is due.
-    pub(crate) fn tick(self: &Arc<Self>) {
-        if self.trouble().is_some() {
-            return;
+/// Does all that is due.
+pub(crate) fn tick(shared: &Arc<Shared>) {
+    if shared.halted.is_halted() {
+        return;
+    }
+    let clock = shared.clock();
+    loop {
+        refill(shared, Some(clock.0));
+        let fired = shared.timers.fire(clock);
+        if fired.stored.is_empty() && fired.own.is_empty() {
+            break;
         }
-        let now = self.host.now();
-        loop {
-            if self.timers().is_low(now) {
-                self.refill();
+        fired.stored.into_iter().for_each(|row| fire_stored(shared, row));
+        fired.own.into_iter().for_each(|due| fire_own(shared, due));
+    }
+    dispatch(shared);
+    if let Some(next) = shared.timers.next_wake(clock) {
+        shared.host.wake_at(next);
+    }
+}
+
+/// Reads the earliest timers of the store, if nothing could be said of this moment otherwise; or in any case, with no
+/// moment.
+pub(crate) fn refill(shared: &Shared, now: Option<Timestamp>) {
+    let Some(mut asked) = shared.timers.begin_to_read(now) else { return };
+    loop {
+        match shared.store().due(Timestamp(u64::MAX), asked) {
+            // All of one moment, and there may be more of it: nothing could be said of that moment.
+            Ok(rows) if rows.len() >= asked && rows.first().map(|row| row.due) == rows.last().map(|row| row.due) => {
+                asked *= 2;
             }
-            let fired = self.timers().fire(now);
-            if fired.stored.is_empty() && fired.own.is_empty() {
-                break;
+            Ok(rows) => return shared.timers.fill(rows, asked),
+            Err(error) => return halt(shared, error.into()),
+        }
+    }
+}
+
+fn fire_stored(shared: &Arc<Shared>, row: TimerRow) {
+    let run = row.run;
+    match row.kind {
+        TimerKind::Sleep(seq) => deliver(shared, run, Message::Timer { seq, due: row.due }),
+        TimerKind::Start | TimerKind::Retry => {
+            end_timer(shared, row);
+            poke(shared, run);
+        }
+        TimerKind::RunTimeout => time_out_run(shared, row, "the run took longer than its run timeout"),
+        TimerKind::ExecutionTimeout => time_out_run(shared, row, "it took longer than its execution timeout"),
+        TimerKind::ScheduleToStart(seq) => task_timed_out(shared, row, seq, TimeoutKind::ScheduleToStart),
+        TimerKind::ScheduleToClose(seq) => task_timed_out(shared, row, seq, TimeoutKind::ScheduleToClose),
+        other => tracing::error!(%run, ?other, "a timer of a kind that this engine does not know"),
+    }
+}
+
+fn fire_own(shared: &Arc<Shared>, due: Due) {
+    match due {
+        Due::Task { run, seq, attempt } => shared.tasks.make_ready((run, seq, attempt)),
+        Due::Attempt { run, seq, attempt, kind } => attempt_timed_out(shared, (run, seq, attempt), kind),
+        Due::Again(row) => fire_stored(shared, row),
+        Due::Report { run, seq, attempt } => report_due(shared, (run, seq, attempt)),
+        Due::Begin(run) => poke(shared, run),
+        Due::Retry(run) => retry_run(shared, run),
+        Due::ClearRun(run) => clear(shared, run),
+        Due::EndProbation { run, seq, attempt } => shared.tasks.end_probation((run, seq, attempt)),
+        Due::Drain(step) => shutdown::step(shared, &step),
+        Due::Zombies(queue) => zombies::look(shared, &queue),
+        Due::Expire => expire(shared),
+        Due::Sweep => sweep(shared),
+        Due::Flush(run) => flush(shared, run),
+        Due::Local { run, seq, attempt } => local::retry_due(shared, (run, seq, attempt)),
+        Due::LocalTimeout { run, seq, attempt, kind } => local::timed_out(shared, (run, seq, attempt), kind),
+    }
+}
+
+/// Commits turns that were held back for local work.
+fn flush(shared: &Arc<Shared>, run: RunNo) {
+    if let Some(cached) = shared.runs.get(run) {
+        let mut state = cached.lock();
+        state.flush = state.playable.is_none() || state.holds_turns();
+        wake(shared, &cached, &mut state);
+    }
+}
+
+/// The pause of a stuck run is over.
+fn retry_run(shared: &Arc<Shared>, run: RunNo) {
+    if shared.runs.get(run).is_some_and(|cached| cached.lock().stage == Stage::Stuck) {
+        poke(shared, run);
+    }
+}
+
+/// A run has used up its time.
+fn time_out_run(shared: &Arc<Shared>, row: TimerRow, words: &'static str) {
+    let kind = FailureKind::Timeout(TimeoutKind::ScheduleToClose);
+    let failure = Box::new(Failure::new(kind, words));
+    let write = Write::Close { run: row.run, status: Status::TimedOut, at: shared.now(), failure };
+    shared.later(WorkKind::Write, move |shared| {
+        submit(shared, write, move |shared, result| match result {
+            Ok(Written::Turn(written)) => {
+                end_timer(shared, row);
+                let chain = Default::default();
+                apply(shared, Source { run: row.run, chain: &chain }, in_other_runs(*written).collect());
             }
-            fired.stored.into_iter().for_each(|row| self.timer_due(row));
-            fired.own.into_iter().for_each(|due| self.own_due(due));
-        }
-        self.dispatch();
-        let next = self.timers().next();
-        if let Some(next) = next {
-            self.host.wake_at(next);
-        }
-    }
-
-    /// Reads the earliest timers of the store.
-    pub(crate) fn refill(self: &Arc<Self>) {
-        // Under the lock, so that a timer which is stored meanwhile is either read here or added later.
-        let mut timers = self.timers();
-        let mut asked = timers.to_read();
-        loop {
-            match self.store.due(Timestamp(u64::MAX), asked) {
-                // All of one moment, and there may be more of it: nothing could be said of that moment.
-                Ok(rows)
-                    if rows.len() >= asked && rows.first().map(|row| row.due) == rows.last().map(|row| row.due) =>
-                {
-                    asked *= 2;
-                }
-                Ok(rows) => return timers.fill(rows, asked),
-                Err(error) => {
-                    drop(timers);
-                    return self.halt(error.into());
-                }
+            Ok(other) => unreachable!("a close was answered with {other:?}"),
+            // It ended before.
+            Err(StoreError::Refused(_)) => end_timer(shared, row),
+            Err(error) => {
+                tracing::warn!(run = %row.run, %error, "a run that has used up its time cannot be ended yet");
+                shared.arm_in(AGAIN, Due::Again(row));
             }
-        }
-    }
-
-    fn timer_due(self: &Arc<Self>, row: TimerRow) {
-        let run = row.run;
-        match row.kind {
-            TimerKind::Sleep(seq) => self.deliver(run, Arrival::Timer { seq, due: row.due }),
-            TimerKind::Start | TimerKind::Retry => {
-                self.end_timer(row);
-                self.poke(run);
-            }
-            TimerKind::RunTimeout => self.time_out(row, "the run took longer than its run timeout"),
-            TimerKind::ExecutionTimeout => self.time_out(row, "it took longer than its execution timeout"),
-            TimerKind::ScheduleToStart(seq) => self.task_due(row, seq, TimeoutKind::ScheduleToStart),
-            TimerKind::ScheduleToClose(seq) => self.task_due(row, seq, TimeoutKind::ScheduleToClose),
-            other => tracing::error!(%run, ?other, "a timer of a kind that this engine does not know"),
-        }
-    }
-
-    fn own_due(self: &Arc<Self>, due: Due) {
-        match due {
-            Due::Task { run, seq, attempt } => self.desk().make_ready(run, seq, attempt),
-            Due::Attempt { run, seq, attempt, kind } => self.attempt_timed_out(run, seq, attempt, kind),
-            Due::Again(row) => self.timer_due(row),
-            Due::Report { run, seq, attempt } => self.report_due(run, seq, attempt),
-            Due::Begin(run) => self.poke(run),
-            Due::Retry(run) => self.retry(run),
-            Due::Acquit(run) => self.acquit(run),
-            Due::EndTrial { run, seq, attempt } => self.desk().end_trial(run, seq, attempt),
-            Due::AskToStop(queue) => self.ask_to_stop(&queue),
-            Due::CutOff(queue) => self.cut_off(&queue),
-            Due::StopWaiting => self.drained(),
-            Due::Zombies(queue) => self.look_at_zombies(&queue),
-            Due::Expire => self.expire(),
-            Due::Sweep => self.sweep(),
-            Due::Flush(run) => {
-                let held = self.runs().get(run);
-                if let Some(live) = held {
-                    let mut state = live.lock();
-                    state.flush = state.body.as_ref().is_none_or(|body| !body.held.is_empty());
-                    self.wake(&live, &mut state);
-                }
-            }
-            Due::Local { run, seq, attempt } => self.local_due(run, seq, attempt),
-            Due::LocalTimeout { run, seq, attempt, kind } => self.local_timed_out(run, seq, attempt, kind),
-        }
-    }
-
-    fn task_due(self: &Arc<Self>, row: TimerRow, seq: dacapo_core::Seq, kind: TimeoutKind) {
-        if self.task_timed_out(row.run, seq, kind) {
-            return;
-        }
-        match self.task_elsewhere_timed_out(row.run, seq, kind) {
-            Ok(true) => {}
-            // Its outcome is on its way to the run, which ends the timer; or the run is closed, and this does.
-            Ok(false) => self.end_timer(row),
-            Err(error) => self.halt(error.into()),
-        }
-    }
-
-    fn retry(self: &Arc<Self>, run: RunNo) {
-        let parked = self.runs().get(run).is_some_and(|live| live.lock().stage == Stage::Parked);
-        if parked {
-            self.poke(run);
-        }
-    }
-
-    /// A run has used up its time.
-    fn time_out(self: &Arc<Self>, row: TimerRow, words: &'static str) {
-        let kind = FailureKind::Timeout(TimeoutKind::ScheduleToClose);
-        let failure = Box::new(Failure::new(kind, words));
-        let write = Write::Close { run: row.run, status: Status::TimedOut, at: self.host.now(), failure };
-        self.later(move |this| {
-            this.submit(write, move |this, result| match result {
-                Ok(Written::Turn(written)) => {
-                    this.end_timer(row);
-                    this.effects(&written);
-                }
-                Ok(other) => unreachable!("a close was answered with {other:?}"),
-                // It ended before.
-                Err(StoreError::Refused(_)) => this.end_timer(row),
-                Err(error) => {
-                    tracing::warn!(run = %row.run, %error, "a run that has used up its time cannot be ended yet");
-                    this.own_timer(this.host.now().after(AGAIN), Due::Again(row));
-                }
-            });
         });
-    }
-
-    /// A timer that no turn takes is over.
-    pub(crate) fn end_timer(self: &Arc<Self>, row: TimerRow) {
-        let write = Write::Forget { run: row.run, tasks: Vec::new(), timers: vec![(row.due, row.kind)] };
-        self.later(move |this| {
-            this.submit(write, move |this, result| {
-                if result.is_ok() {
-                    this.timers().remove(&row);
-                }
-            });
-        });
-    }
+    });
 }

@@ -1,11 +1,17 @@
-//! Timers in memory: the earliest of those the store keeps, and those that concern this process alone.
+//! The timer wheel: the earliest of the timers that the store keeps, and those that concern this process alone.
 //!
 //! The store may hold millions; memory holds the earliest few thousand, and knows up to which moment it holds them all.
+//! Stored timers count engine time. Those of this process count steady time, so that a step of the machine's clock times
+//! out nothing that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dacapo_core::{Name, Seq, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, TimerKind, TimerRow};
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::DrainStep;
+
+use crate::host::Steady;
 
 /// The most stored timers in memory.
 const MOST: usize = 20_000;
@@ -21,22 +27,18 @@ pub(crate) enum Due {
     Again(TimerRow),
     /// What an attempt reported last is stored.
     Report { run: RunNo, seq: Seq, attempt: u32 },
-    /// A run whose time had not come begins.
+    /// A run whose start time had not come begins.
     Begin(RunNo),
-    /// A run that could not be played is tried again.
+    /// A run that could not be played is played again.
     Retry(RunNo),
-    /// A run that is on trial has been played for so long that it killed nobody.
-    Acquit(RunNo),
-    /// An attempt that is on trial has run for so long that others are tried beside it.
-    EndTrial { run: RunNo, seq: Seq, attempt: u32 },
+    /// A run on probation has been played for so long without killing the process that it is cleared.
+    ClearRun(RunNo),
+    /// An attempt on probation has run for so long that others run beside it.
+    EndProbation { run: RunNo, seq: Seq, attempt: u32 },
     /// Turns that were held back are committed.
     Flush(RunNo),
-    /// Attempts of a queue are asked to stop, because the engine shuts down.
-    AskToStop(Name),
-    /// What has not stopped is left behind.
-    CutOff(Name),
-    /// A shutdown waits no longer for code that was asked to stop before.
-    StopWaiting,
+    /// A step of a shutdown.
+    Drain(DrainStep),
     /// Code of a queue that was asked to stop is asked again, or counts as a zombie.
     Zombies(Name),
     /// Runs that closed too long ago are deleted.
@@ -49,11 +51,14 @@ pub(crate) enum Due {
     LocalTimeout { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
 }
 
-/// By which something of this process's own can be called off.
-pub(crate) type AlarmNo = (Timestamp, u64);
+/// By which an alarm of this process can be called off.
+pub(crate) type AlarmNo = (Steady, u64);
+
+/// All timers in memory.
+pub(crate) struct Timers(Mutex<Wheel>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
+struct Wheel {
     stored: BTreeSet<TimerRow>,
     /// Stored timers that fired and that no committed turn has taken yet: they are still in the store.
     fired: BTreeSet<TimerRow>,
@@ -62,6 +67,8 @@ pub(crate) struct Timers {
     own: BTreeMap<AlarmNo, Due>,
     /// Tells apart what is due at the same moment, in the order in which it came.
     next: u64,
+    /// While the store is read: what was added and removed meanwhile, in order.
+    changes: Option<Vec<(TimerRow, bool)>>,
 }
 
 /// What is due now.
@@ -72,13 +79,74 @@ pub(crate) struct Fired {
 }
 
 impl Timers {
-    /// How many rows to read from the store to fill up.
-    pub(crate) fn to_read(&self) -> usize {
-        MOST / 2 + self.fired.len()
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(ranks::TIMERS, Wheel::default()))
+    }
+
+    /// Arms an alarm of this process, and gives the moment of the next wake-up.
+    pub(crate) fn arm(&self, at: Steady, due: Due, now: (Timestamp, Steady)) -> (AlarmNo, Option<Steady>) {
+        let mut wheel = self.0.lock();
+        let alarm = (at, wheel.next);
+        wheel.own.insert(alarm, due);
+        wheel.next += 1;
+        (alarm, wheel.next_wake(now))
+    }
+
+    /// Calls alarms off.
+    pub(crate) fn disarm(&self, alarms: &[AlarmNo]) {
+        if !alarms.is_empty() {
+            let mut wheel = self.0.lock();
+            alarms.iter().for_each(|alarm| drop(wheel.own.remove(alarm)));
+        }
+    }
+
+    /// Timers were stored, and others ended. Gives the moment of the next wake-up if it is earlier than before.
+    pub(crate) fn change(&self, added: &[TimerRow], ended: &[TimerRow], now: (Timestamp, Steady)) -> Option<Steady> {
+        if added.is_empty() && ended.is_empty() {
+            return None;
+        }
+        let mut wheel = self.0.lock();
+        let before = wheel.next_wake(now);
+        // As the store does: what begins and ends in one write is over.
+        added.iter().for_each(|row| wheel.add(*row));
+        ended.iter().for_each(|row| wheel.remove(row));
+        wheel.next_wake(now).filter(|next| before.is_none_or(|before| *next < before))
+    }
+
+    /// Begins to read the store, if that is needed before anything can be said of this moment; or in any case, with no
+    /// moment. Gives how many rows to read.
+    pub(crate) fn begin_to_read(&self, now: Option<Timestamp>) -> Option<usize> {
+        let mut wheel = self.0.lock();
+        if now.is_some_and(|now| !wheel.is_low(now)) {
+            return None;
+        }
+        wheel.changes.get_or_insert_default();
+        Some(MOST / 2 + wheel.fired.len())
     }
 
     /// Takes over the earliest rows of the store, of which at most `asked` were asked for.
-    pub(crate) fn fill(&mut self, rows: Vec<TimerRow>, asked: usize) {
+    pub(crate) fn fill(&self, rows: Vec<TimerRow>, asked: usize) {
+        self.0.lock().fill(rows, asked);
+    }
+
+    /// Timers of a run that fired and are still in the store.
+    pub(crate) fn fired_of(&self, run: RunNo) -> Vec<TimerRow> {
+        self.0.lock().fired.iter().filter(|row| row.run == run).copied().collect()
+    }
+
+    /// The moment of the next wake-up.
+    pub(crate) fn next_wake(&self, now: (Timestamp, Steady)) -> Option<Steady> {
+        self.0.lock().next_wake(now)
+    }
+
+    /// Takes what is due.
+    pub(crate) fn fire(&self, now: (Timestamp, Steady)) -> Fired {
+        self.0.lock().fire(now)
+    }
+}
+
+impl Wheel {
+    fn fill(&mut self, rows: Vec<TimerRow>, asked: usize) {
         self.horizon = match rows.last() {
             // There may be more that are due when the last of these is.
             Some(last) if rows.len() >= asked => last.due,
@@ -87,10 +155,20 @@ impl Timers {
         let horizon = self.horizon;
         let fired = &self.fired;
         self.stored.extend(rows.into_iter().filter(|row| row.due < horizon && !fired.contains(row)));
+        // Whether the rows are of before or of after these changes is unknown: made again, they are right in both cases.
+        for (row, is_new) in self.changes.take().unwrap_or_default() {
+            match is_new {
+                true => self.add(row),
+                false => self.remove(&row),
+            }
+        }
     }
 
     /// A timer was stored.
-    pub(crate) fn add(&mut self, row: TimerRow) {
+    fn add(&mut self, row: TimerRow) {
+        if let Some(changes) = &mut self.changes {
+            changes.push((row, true));
+        }
         // This one is for processes that come later.
         if row.kind == TimerKind::Retry {
             self.fired.insert(row);
@@ -113,50 +191,36 @@ impl Timers {
     }
 
     /// A stored timer is over.
-    pub(crate) fn remove(&mut self, row: &TimerRow) {
+    fn remove(&mut self, row: &TimerRow) {
+        if let Some(changes) = &mut self.changes {
+            changes.push((*row, false));
+        }
         self.stored.remove(row);
         self.fired.remove(row);
     }
 
-    /// Timers of a run that fired and are still in the store.
-    pub(crate) fn fired_of(&self, run: RunNo) -> Vec<TimerRow> {
-        self.fired.iter().filter(|row| row.run == run).copied().collect()
-    }
-
-    pub(crate) fn own(&mut self, at: Timestamp, due: Due) -> AlarmNo {
-        let key = (at, self.next);
-        self.own.insert(key, due);
-        self.next += 1;
-        key
-    }
-
-    /// What was to be done need not be done.
-    pub(crate) fn cancel(&mut self, alarm: AlarmNo) {
-        self.own.remove(&alarm);
-    }
-
     /// Whether the store has to be read again before anything can be said of this moment.
-    pub(crate) fn is_low(&self, now: Timestamp) -> bool {
+    fn is_low(&self, now: Timestamp) -> bool {
         self.horizon <= now || (self.stored.is_empty() && self.horizon < Timestamp(u64::MAX))
     }
 
     /// The next moment at which something is due.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
+    fn next_wake(&self, (now, steady): (Timestamp, Steady)) -> Option<Steady> {
         let stored = self.stored.first().map(|row| row.due);
-        let own = self.own.first_key_value().map(|((at, _), _)| *at);
         let horizon = Some(self.horizon).filter(|horizon| *horizon < Timestamp(u64::MAX));
-        [stored, own, horizon].into_iter().flatten().min()
+        let stored = [stored, horizon].into_iter().flatten().min().map(|due| steady.after(due.since(now)));
+        let own = self.own.first_key_value().map(|((at, _), _)| *at);
+        [stored, own].into_iter().flatten().min()
     }
 
-    /// Takes what is due.
-    pub(crate) fn fire(&mut self, now: Timestamp) -> Fired {
+    fn fire(&mut self, (now, steady): (Timestamp, Steady)) -> Fired {
         let mut fired = Fired::default();
         while let Some(row) = self.stored.first().copied().filter(|row| row.due <= now) {
             self.stored.remove(&row);
             self.fired.insert(row);
             fired.stored.push(row);
         }
-        while let Some(entry) = self.own.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self.own.first_entry().filter(|entry| entry.key().0 <= steady) {
             fired.own.push(entry.remove());
         }
         fired
@@ -171,21 +235,25 @@ mod tests {
         TimerRow { due: Timestamp(due), run: RunNo(run), kind: TimerKind::Start }
     }
 
+    fn at(moment: u64) -> (Timestamp, Steady) {
+        (Timestamp(moment), Steady(Timestamp(moment)))
+    }
+
     #[test]
     fn timers_beyond_what_was_read_stay_in_the_store_until_it_is_read_again() {
-        let mut timers = Timers::default();
+        let mut timers = Wheel::default();
         timers.fill(vec![row(1, 1), row(2, 2), row(3, 3)], 3);
         timers.add(row(9, 9));
-        assert_eq!(timers.fire(Timestamp(10)).stored, [row(1, 1), row(2, 2)]);
+        assert_eq!(timers.fire(at(10)).stored, [row(1, 1), row(2, 2)]);
         assert!(timers.is_low(Timestamp(10)));
         timers.fill(vec![row(2, 2), row(3, 3), row(9, 9)], 4);
-        assert_eq!(timers.fire(Timestamp(10)).stored, [row(3, 3), row(9, 9)], "what fired before is not due again");
+        assert_eq!(timers.fire(at(10)).stored, [row(3, 3), row(9, 9)], "what fired before is not due again");
         assert!(!timers.is_low(Timestamp(10)), "fewer came than were asked for, so there are no more");
     }
 
     #[test]
     fn memory_holds_the_earliest_of_very_many_timers() {
-        let mut timers = Timers::default();
+        let mut timers = Wheel::default();
         timers.fill(Vec::new(), 1);
         for due in (0..=MOST as u64).rev() {
             timers.add(row(due, 1));
@@ -197,13 +265,46 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_alone_has_to_do_comes_in_order() {
-        let mut timers = Timers::default();
-        timers.own(Timestamp(5), Due::Retry(RunNo(1)));
-        timers.own(Timestamp(5), Due::Retry(RunNo(2)));
-        timers.own(Timestamp(4), Due::Flush(RunNo(3)));
-        timers.own(Timestamp(6), Due::Flush(RunNo(4)));
-        let fired = timers.fire(Timestamp(5)).own;
+    fn alarms_of_this_process_come_in_order() {
+        let timers = Timers::new();
+        let arm = |moment: u64, due| timers.arm(Steady(Timestamp(moment)), due, at(0));
+        arm(5, Due::Retry(RunNo(1)));
+        arm(5, Due::Retry(RunNo(2)));
+        let (_, wake) = arm(4, Due::Flush(RunNo(3)));
+        assert_eq!(wake, Some(Steady(Timestamp(0))), "the store was not read yet");
+        arm(6, Due::Flush(RunNo(4)));
+        let fired = timers.fire(at(5)).own;
         assert_eq!(fired, [Due::Flush(RunNo(3)), Due::Retry(RunNo(1)), Due::Retry(RunNo(2))]);
+    }
+
+    #[test]
+    fn timers_that_change_while_the_store_is_read_are_neither_lost_nor_kept_too_long() {
+        let timers = Timers::new();
+        assert_eq!(timers.begin_to_read(Some(Timestamp(0))), Some(MOST / 2));
+        // The rows that were read know nothing of the one that was added, and still hold the one that ended.
+        timers.change(&[row(3, 3)], &[row(2, 2)], at(0));
+        timers.fill(vec![row(1, 1), row(2, 2)], 10);
+        assert_eq!(timers.fire(at(9)).stored, [row(1, 1), row(3, 3)]);
+    }
+
+    #[test]
+    fn a_step_of_engine_time_fires_stored_timers_and_no_alarm_of_this_process() {
+        let timers = Timers::new();
+        timers.fill(vec![row(100, 1)], 10);
+        timers.arm(Steady(Timestamp(50)), Due::Sweep, at(0));
+        assert_eq!(timers.next_wake(at(0)), Some(Steady(Timestamp(50))));
+        let stepped = (Timestamp(100), Steady(Timestamp(1)));
+        assert_eq!(timers.next_wake(stepped), Some(Steady(Timestamp(1))));
+        let fired = timers.fire(stepped);
+        assert_eq!((fired.stored.len(), fired.own.len()), (1, 0));
+    }
+
+    #[test]
+    fn an_earlier_timer_armed_behind_a_later_one_asks_for_an_earlier_wake_up() {
+        let timers = Timers::new();
+        timers.fill(Vec::new(), 1);
+        assert_eq!(timers.change(&[row(9, 1)], &[], at(1)), Some(Steady(Timestamp(9))));
+        assert_eq!(timers.change(&[row(5, 2)], &[], at(1)), Some(Steady(Timestamp(5))));
+        assert_eq!(timers.change(&[row(7, 3)], &[], at(1)), None);
     }
 }

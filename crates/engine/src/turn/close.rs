@@ -1,18 +1,19 @@
 //! How a turn ends its run: what is still open ends with it, those who wait are told, and the next run of the chain begins.
 
 use dacapo_core::{
-    CancelType, ChildFailed, Command, CommandKind, ContinueAsNew, Continued, Failure, FailureKind, Job, Lineage,
+    CancelType, ChildFailed, Command, CommandKind, ContinueAsNew, Continued, Failure, FailureKind, Job, Lineage, Name,
     Outcome, Payload, Resolution, RetryState, Seq, Start, Timestamp, TurnDone, TurnRecord,
 };
 use dacapo_store::{Closing, NewMail, NewRun, Parent, Status, TimerKind};
 
 use crate::activity::retry::pause_after;
+use crate::encode::encode;
 use crate::run::new_run::{new_run, run_timers, seed_of};
-use crate::run::open_operations::{Book, Open};
-use crate::turn::plan::{Plan, Scene, Unsupported, activity_timers, encode};
-use crate::turn::update_outcome::{Answered, update_key};
+use crate::run::open_operations::{Open, OpenOperations};
+use crate::turn::plan::{Plan, Planner, Unsupported, activity_timers};
+use crate::turn::update_outcome::{UpdateOutcome, update_key};
 
-impl Scene<'_> {
+impl Planner<'_> {
     pub(crate) fn close(
         &self,
         plan: &mut Plan,
@@ -20,7 +21,7 @@ impl Scene<'_> {
         last: &Command,
         done: &TurnDone,
     ) -> Result<(), Unsupported> {
-        let book = self.book_after(record);
+        let after = self.open_after(record);
         let (status, outcome) = match &last.kind {
             CommandKind::Complete { result } => (Status::Completed, Outcome::Completed(result.clone())),
             CommandKind::Fail { failure } => (Status::Failed, Outcome::Failed(failure.clone())),
@@ -29,8 +30,8 @@ impl Scene<'_> {
             _ => unreachable!("only terminal commands close a run"),
         };
         let next = match (&last.kind, &outcome) {
-            (CommandKind::ContinueAsNew(next), _) => Some(self.continued(&book, next, record.now)),
-            (CommandKind::Fail { .. }, Outcome::Failed(failure)) => self.tried_again(&book, failure, record.now),
+            (CommandKind::ContinueAsNew(next), _) => Some(self.continued(&after, next, record.now)),
+            (CommandKind::Fail { .. }, Outcome::Failed(failure)) => self.tried_again(&after, failure, record.now),
             _ => None,
         };
         // What is still open ends with the run, except what was let go on purpose.
@@ -39,18 +40,18 @@ impl Scene<'_> {
             match own.contains(seq) {
                 true => self.cancel_new(plan, record.now, *seq, ""),
                 false => {
-                    if let Some(Open::Activity { command, .. }) = self.book.open.get(seq)
+                    if let Some(Open::Activity { command, .. }) = self.open.operations.get(seq)
                         && command.cancel != CancelType::Abandon
                     {
                         self.end_task(plan, *seq);
-                        plan.after.cancelled.push((*seq, false));
+                        plan.effects.cancelled.push((*seq, false));
                     }
-                    plan.after.cancelled_locals.push((*seq, false));
+                    plan.effects.cancelled_local.push((*seq, false));
                 }
             }
         }
         plan.write.timers.clear();
-        for (seq, open) in &self.book.open {
+        for (seq, open) in &self.open.operations {
             match open {
                 Open::Timer { due } => plan.write.ended_timers.push((*due, TimerKind::Sleep(*seq))),
                 Open::Activity { command, scheduled, .. } => {
@@ -59,13 +60,12 @@ impl Scene<'_> {
                 _ => {}
             }
         }
-        plan.write.ended_timers.extend(run_timers(&self.book.start));
-        let is_left = |update: &&dacapo_core::Name| done.left_updates.iter().any(|left| left.id == **update);
-        for update in book.updates.iter().filter(|update| !is_left(update)) {
-            let failure = Failure::application("the run ended before the update was answered").typed("RunClosed");
-            let outcome = Outcome::Failed(Box::new(failure));
-            plan.write.outcomes.push((update_key(update), encode(Answered::Completed(outcome.clone()))));
-            plan.after.answered.push((update.clone(), outcome));
+        plan.write.ended_timers.extend(run_timers(&self.open.start));
+        let is_left = |update: &&Name| done.left_updates.iter().any(|left| left.id == **update);
+        for update in after.updates.iter().filter(|update| !is_left(update)) {
+            let outcome = Outcome::Failed(Box::new(unanswered(update, next.is_some())));
+            plan.write.outcomes.push((update_key(update), encode(UpdateOutcome::Completed(outcome.clone()))));
+            plan.effects.answered.push((update.clone(), outcome));
         }
         // A run that goes on as another, by its own wish or for another try, says as which.
         let (status, result, carried) = match &next {
@@ -75,12 +75,11 @@ impl Scene<'_> {
             }
             None => (status, outcome.clone(), Vec::new()),
         };
-        plan.after.left_updates = done.left_updates.iter().map(|update| update.id.clone()).collect();
-        plan.after.closed = Some((status, result.clone()));
+        plan.effects.closed = Some((status, result.clone()));
         plan.write.close = Some(Closing {
             status,
             result: encode(&result),
-            to_parent: self.about.parent.as_ref().map(|parent| encode(self.to_parent(parent, outcome))),
+            to_parent: self.info.parent.as_ref().map(|parent| encode(self.to_parent(parent, outcome))),
             next: next.map(Box::new),
             carried,
         });
@@ -93,12 +92,12 @@ impl Scene<'_> {
             Outcome::Completed(result) => Outcome::Completed(result),
             Outcome::Failed(failure) => {
                 let child = ChildFailed {
-                    workflow: self.about.workflow.clone(),
-                    workflow_id: self.about.workflow_id.clone(),
-                    run_id: self.about.run_id.clone(),
+                    workflow: self.info.name.workflow.clone(),
+                    workflow_id: self.info.name.workflow_id.clone(),
+                    run_id: self.info.name.run_id.clone(),
                     retry: RetryState::Unspecified,
                 };
-                let message = format!("child workflow {} failed", self.about.workflow);
+                let message = format!("child workflow {} failed", self.info.name.workflow);
                 let wrapped = Failure::new(FailureKind::Child(Box::new(child)), message).caused_by(*failure);
                 Outcome::Failed(Box::new(wrapped))
             }
@@ -106,13 +105,13 @@ impl Scene<'_> {
         Job::Resolve { seq: parent.seq, resolution: Resolution::Child(outcome) }
     }
 
-    fn successor(&self, book: &Book, because: Continued, started: Timestamp) -> Start {
+    fn successor(&self, open: &OpenOperations, because: Continued, started: Timestamp) -> Start {
         let run_id = (self.run_id)();
-        let before = book.start.lineage.as_deref().cloned().unwrap_or_default();
+        let before = open.start.lineage.as_deref().cloned().unwrap_or_default();
         let lineage = Lineage {
-            continued_from: Some(self.about.run_id.clone()),
+            continued_from: Some(self.info.name.run_id.clone()),
             continued_because: Some(because),
-            first_run_id: self.about.first_run_id.clone(),
+            first_run_id: self.info.first_run_id.clone(),
             ..before
         };
         Start {
@@ -120,24 +119,24 @@ impl Scene<'_> {
             seed: seed_of(&run_id),
             started,
             attempt: 1,
-            memo: book.memo.clone(),
-            search_attributes: book.attributes.clone(),
+            memo: open.memo.clone(),
+            search_attributes: open.attributes.clone(),
             lineage: Some(Box::new(lineage)),
-            ..(*book.start).clone()
+            ..(*open.start).clone()
         }
     }
 
     /// The next run of the chain: the parent of this one waits for it now.
     fn next_run(&self, start: Start, now: Timestamp) -> NewRun {
-        let mut new = new_run(start, &self.about.pins, now);
-        new.parent.clone_from(&self.about.parent);
-        new.first_run_id = self.about.first_run_id.clone();
+        let mut new = new_run(start, &self.info.pins, now);
+        new.parent.clone_from(&self.info.parent);
+        new.first_run_id = self.info.first_run_id.clone();
         new
     }
 
-    fn continued(&self, book: &Book, next: &ContinueAsNew, now: Timestamp) -> NewRun {
+    fn continued(&self, open: &OpenOperations, next: &ContinueAsNew, now: Timestamp) -> NewRun {
         let started = next.start_delay.map_or(now, |delay| now.after(delay));
-        let mut start = self.successor(book, Continued::Workflow, started);
+        let mut start = self.successor(open, Continued::Workflow, started);
         if !next.workflow.is_empty() {
             start.workflow = next.workflow.clone();
         }
@@ -163,20 +162,20 @@ impl Scene<'_> {
     }
 
     /// The run that tries it again after a failure, if its terms say so.
-    fn tried_again(&self, book: &Book, failure: &Failure, now: Timestamp) -> Option<NewRun> {
-        let retry = book.start.terms.as_ref()?.retry.clone()?;
-        let attempt = book.start.attempt.max(1);
+    fn tried_again(&self, open: &OpenOperations, failure: &Failure, now: Timestamp) -> Option<NewRun> {
+        let retry = open.start.terms.as_ref()?.retry.clone()?;
+        let attempt = open.start.attempt.max(1);
         let pause = pause_after(&retry, attempt, failure)?;
         let due = now.after(pause);
-        let expires = book.start.terms.as_ref().and_then(|terms| terms.expires);
+        let expires = open.start.terms.as_ref().and_then(|terms| terms.expires);
         if expires.is_some_and(|expires| due >= expires) {
             return None;
         }
-        let mut start = self.successor(book, Continued::Retry, due);
+        let mut start = self.successor(open, Continued::Retry, due);
         start.attempt = attempt + 1;
         // It begins as its predecessor began: with the memo and attributes it was started with.
-        start.memo.clone_from(&book.start.memo);
-        start.search_attributes.clone_from(&book.start.search_attributes);
+        start.memo.clone_from(&open.start.memo);
+        start.search_attributes.clone_from(&open.start.search_attributes);
         if let Some(lineage) = &mut start.lineage {
             lineage.last_failure = Some(Box::new(failure.clone()));
         }
@@ -184,8 +183,20 @@ impl Scene<'_> {
     }
 }
 
-/// Signals that nobody took, and updates that nobody began to handle, go on with the next run. An update keeps its key, so
-/// that whoever asks for it again finds it.
+/// What the sender of an update is told that was accepted and not answered when its run ended.
+fn unanswered(update: &Name, is_continued: bool) -> Failure {
+    match is_continued {
+        true => Failure::application(format!(
+            "update {update:?} was accepted, and the run continued as new before it was answered: its handler was \
+             abandoned. Send it again with another update id, or let handlers end before the workflow continues as new"
+        ))
+        .typed("ContinuedAsNew"),
+        false => Failure::application("the run ended before the update was answered").typed("RunClosed"),
+    }
+}
+
+/// Signals that no code took, and updates that no handler began to handle, go on with the next run. An update keeps its key,
+/// so that its sender finds it when it is sent again.
 fn carried(done: &TurnDone, now: Timestamp) -> Vec<NewMail> {
     let signals = done.leftover.iter().enumerate().map(|(number, signal)| NewMail {
         key: format!("carried:{number}").into(),

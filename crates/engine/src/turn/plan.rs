@@ -1,47 +1,32 @@
-//! From a turn's commands to one write: tasks, timers, children, mail, and what is to be done once it is committed.
+//! From a turn's commands to one write: tasks, timers, children, messages; and the effects that it has once it is committed.
 
 use std::sync::Arc;
 
 use dacapo_core::{
-    CancelType, Command, CommandKind, Job, Lineage, Name, Outcome, Pins, Rejected, RunRef, ScheduleActivity, Seq,
-    Signal, Start, StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
+    CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RunRef, ScheduleActivity, Seq, Signal, Start,
+    StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
 };
-use dacapo_store::{NewMail, NewRun, NewTask, Parent, RunNo, Send, Status, TaskNo, TimerKind, TurnOf, TurnWrite};
+use dacapo_store::{NewMail, NewRun, NewTask, Parent, RunNo, Send, TaskNo, TimerKind, TurnOf, TurnWrite};
 
-use crate::run::cached_run::{About, Arrival};
+use crate::encode::encode;
+use crate::run::info::RunInfo;
+use crate::run::message::Message;
 use crate::run::new_run::{new_run, seed_of};
-use crate::run::open_operations::{Book, Open, waits};
-use crate::turn::update_outcome::{Answered, update_key};
+use crate::run::open_operations::{Open, OpenOperations, waits};
+use crate::turn::outcome::PlannedEffects;
+use crate::turn::update_outcome::{UpdateOutcome, update_key};
 
 /// A turn that was played, ready to be committed.
 pub(crate) struct Plan {
     pub(crate) write: TurnWrite,
-    pub(crate) after: After,
-}
-
-/// What is to be done once the turn is committed.
-#[derive(Default)]
-pub(crate) struct After {
-    /// The activities behind the write's tasks, in their order.
-    pub(crate) tasks: Vec<Arc<ScheduleActivity>>,
-    /// Activities that were cancelled; whether their outcome is waited for.
-    pub(crate) cancelled: Vec<(Seq, bool)>,
-    /// Local work that was cancelled; whether its outcome is waited for.
-    pub(crate) cancelled_locals: Vec<(Seq, bool)>,
-    /// Updates that were accepted, answered, rejected.
-    pub(crate) accepted: Vec<Name>,
-    pub(crate) answered: Vec<(Name, Outcome)>,
-    pub(crate) rejected: Vec<Rejected>,
-    /// Updates that the next run of the chain takes.
-    pub(crate) left_updates: Vec<Name>,
-    /// How the run ended.
-    pub(crate) closed: Option<(Status, Outcome)>,
+    /// What is done once it is committed.
+    pub(crate) effects: PlannedEffects,
 }
 
 impl Plan {
-    /// Local work is in no row of its own, nor is a request to stop. While there are such, a timer stands for them: it
-    /// wakes the run in a process that begins after a crash.
-    pub(crate) fn mark_wakeful(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
+    /// Local work is in no row of its own, nor is a request to stop. While there are any, a timer stands for them: it wakes
+    /// the run in a process that begins after a crash.
+    pub(crate) fn mark_without_row(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
         let after = after.filter(|_| self.write.close.is_none());
         if before != after {
             self.write.ended_timers.extend(before.map(|due| (due, TimerKind::Retry)));
@@ -50,13 +35,14 @@ impl Plan {
     }
 }
 
-/// What a translation needs to know.
-pub(crate) struct Scene<'a> {
+/// What a plan is made from.
+pub(crate) struct Planner<'a> {
     pub(crate) run: RunNo,
-    pub(crate) about: &'a About,
-    /// The book as it was before the turn.
-    pub(crate) book: &'a Book,
-    pub(crate) arrivals: &'a [Arrival],
+    pub(crate) info: &'a RunInfo,
+    /// The open operations as they were before the turn.
+    pub(crate) open: &'a OpenOperations,
+    /// What the turn took.
+    pub(crate) messages: &'a [Message],
     /// The number of the task behind an activity.
     pub(crate) task_of: &'a dyn Fn(Seq) -> Option<TaskNo>,
     /// Makes run ids.
@@ -68,64 +54,65 @@ pub(crate) struct Scene<'a> {
 /// Something the engine cannot do: the turn is not committed, and the run says why.
 pub(crate) type Unsupported = String;
 
-impl Scene<'_> {
+impl Planner<'_> {
     /// The write for a turn that was played.
     pub(crate) fn plan(&self, record: &TurnRecord, bytes: Vec<u8>, done: &TurnDone) -> Result<Plan, Unsupported> {
         let write = TurnWrite {
-            epoch: self.about.epoch,
+            epoch: self.info.epoch,
             published: done.published.as_ref().map(encode),
             ..TurnWrite::new(TurnOf::Run(self.run), record.number, record.now, bytes)
         };
-        let mut plan = Plan { write, after: After::default() };
+        let mut plan = Plan { write, effects: PlannedEffects::default() };
         self.take(&mut plan);
-        let mut book = None;
+        let mut after = None;
         for (position, command) in record.commands.iter().enumerate() {
-            if matches!(command.kind, CommandKind::Memo(_)) && book.is_none() {
-                book = Some(self.book_after(record));
+            if matches!(command.kind, CommandKind::Memo(_)) && after.is_none() {
+                after = Some(self.open_after(record));
             }
-            self.command(&mut plan, record.now, position, command, book.as_ref())?;
+            self.command(&mut plan, record.now, position, command, after.as_ref())?;
         }
         for rejected in &done.rejected {
-            let outcome = Answered::Rejected(rejected.failure.clone());
+            let outcome = UpdateOutcome::Rejected(rejected.failure.clone());
             plan.write.outcomes.push((update_key(&rejected.update), encode(&outcome)));
         }
-        plan.after.rejected.clone_from(&done.rejected);
+        plan.effects.rejected.clone_from(&done.rejected);
         if let Some(last) = record.commands.last().filter(|command| command.kind.is_terminal()) {
             self.close(&mut plan, record, last, done)?;
         }
         Ok(plan)
     }
 
-    pub(crate) fn book_after(&self, record: &TurnRecord) -> Book {
-        let mut book = self.book.clone();
-        book.enter(record, 0);
-        book
+    /// The open operations as they are after the turn.
+    pub(crate) fn open_after(&self, record: &TurnRecord) -> OpenOperations {
+        let mut open = self.open.clone();
+        open.enter(record, 0);
+        open
     }
 
     /// What the turn took is over.
     fn take(&self, plan: &mut Plan) {
-        for arrival in self.arrivals {
-            match arrival {
-                Arrival::Mail { no, job } => {
+        for message in self.messages {
+            match message {
+                Message::Stored { no, job } => {
                     plan.write.taken.push(*no);
                     match job {
                         Job::Start(start) => plan.write.ended_timers.push((start.started, TimerKind::Start)),
-                        // A result that came while the run was parked is mail.
+                        // A result that came while the run was stuck is a stored message.
                         Job::Resolve { seq, .. } => self.end_activity_timers(plan, *seq),
                         _ => {}
                     }
                 }
-                Arrival::Result { task, seq, .. } => {
+                Message::Result { task, seq, .. } => {
                     plan.write.ended_tasks.push(*task);
                     self.end_activity_timers(plan, *seq);
                 }
-                Arrival::Timer { seq, due } => plan.write.ended_timers.push((*due, TimerKind::Sleep(*seq))),
-                Arrival::Local { .. } => {}
+                Message::Timer { seq, due } => plan.write.ended_timers.push((*due, TimerKind::Sleep(*seq))),
+                Message::Local { .. } => {}
             }
         }
     }
 
-    /// The desk knows its number, unless others serve its queue or its result is on its way.
+    /// The task queue knows its number, unless its queue is not served here or its result is on its way.
     pub(crate) fn end_task(&self, plan: &mut Plan, seq: Seq) {
         match (self.task_of)(seq) {
             Some(task) => plan.write.ended_tasks.push(task),
@@ -134,13 +121,13 @@ impl Scene<'_> {
     }
 
     fn end_timer(&self, plan: &mut Plan, seq: Seq) {
-        if let Some(Open::Timer { due }) = self.book.open.get(&seq) {
+        if let Some(Open::Timer { due }) = self.open.operations.get(&seq) {
             plan.write.ended_timers.push((*due, TimerKind::Sleep(seq)));
         }
     }
 
     fn end_activity_timers(&self, plan: &mut Plan, seq: Seq) {
-        if let Some(Open::Activity { command, scheduled, .. }) = self.book.open.get(&seq) {
+        if let Some(Open::Activity { command, scheduled, .. }) = self.open.operations.get(&seq) {
             plan.write.ended_timers.extend(activity_timers(command, *scheduled));
         }
     }
@@ -151,19 +138,19 @@ impl Scene<'_> {
         now: Timestamp,
         position: usize,
         command: &Command,
-        book: Option<&Book>,
+        after: Option<&OpenOperations>,
     ) -> Result<(), Unsupported> {
         match &command.kind {
             CommandKind::Activity(activity) => {
                 plan.write.tasks.push(NewTask {
                     seq: activity.seq,
-                    queue: activity.queue.clone().unwrap_or_else(|| self.about.queue.clone()),
+                    queue: activity.queue.clone().unwrap_or_else(|| self.info.name.queue.clone()),
                     ready: now,
                     priority: activity.priority.key,
                     position: position as u32,
                 });
                 plan.write.timers.extend(activity_timers(activity, now));
-                plan.after.tasks.push(Arc::new((**activity).clone()));
+                plan.effects.tasks.push(Arc::new((**activity).clone()));
             }
             CommandKind::Timer(timer) => {
                 plan.write.timers.push((now.after(timer.duration), TimerKind::Sleep(timer.seq)));
@@ -173,7 +160,7 @@ impl Scene<'_> {
                 let job = Job::Signal(Box::new(Signal {
                     name: signal.signal.clone(),
                     input: signal.input.clone(),
-                    identity: self.about.workflow_id.clone(),
+                    identity: self.info.name.workflow_id.clone(),
                     headers: signal.headers.clone(),
                 }));
                 self.send(plan, Some(signal.seq), false, &signal.target, now, &job);
@@ -194,12 +181,12 @@ impl Scene<'_> {
                 let changes = changes.iter().map(|(name, value)| (name.clone(), value.as_ref().map(encode)));
                 plan.write.attributes.extend(changes);
             }
-            CommandKind::Memo(_) => plan.write.memo = book.map(|book| encode(&book.memo)),
-            CommandKind::AcceptUpdate { update } => plan.after.accepted.push(update.clone()),
+            CommandKind::Memo(_) => plan.write.memo = after.map(|after| encode(&after.memo)),
+            CommandKind::AcceptUpdate { update } => plan.effects.accepted.push(update.clone()),
             CommandKind::CompleteUpdate(done) => {
-                let outcome = Answered::Completed(done.outcome.clone());
+                let outcome = UpdateOutcome::Completed(done.outcome.clone());
                 plan.write.outcomes.push((update_key(&done.update), encode(&outcome)));
-                plan.after.answered.push((done.update.clone(), done.outcome.clone()));
+                plan.effects.answered.push((done.update.clone(), done.outcome.clone()));
             }
             CommandKind::LocalActivity(_)
             | CommandKind::Run(_)
@@ -219,15 +206,15 @@ impl Scene<'_> {
     fn send(&self, plan: &mut Plan, seq: Option<Seq>, is_cancel: bool, to: &Target, sent: Timestamp, job: &Job) {
         // The key is the sender's operation: sent twice, it arrives once.
         let key = match seq {
-            Some(seq) => format!("{}#{}", self.about.run_id, seq.0),
-            None => format!("{}-cancels", self.about.run_id),
+            Some(seq) => format!("{}#{}", self.info.name.run_id, seq.0),
+            None => format!("{}-cancels", self.info.name.run_id),
         };
         let mail = NewMail { key: key.into(), sent, job: encode(job) };
         plan.write.sends.push(Send { seq, is_cancel, to: to.clone(), mail });
     }
 
     fn cancel(&self, plan: &mut Plan, now: Timestamp, seq: Seq, reason: &str) {
-        match self.book.open.get(&seq) {
+        match self.open.operations.get(&seq) {
             Some(Open::Timer { .. }) => self.end_timer(plan, seq),
             Some(Open::Activity { command, .. }) => {
                 let waits = waits(command.cancel);
@@ -235,11 +222,11 @@ impl Scene<'_> {
                     self.end_task(plan, seq);
                     self.end_activity_timers(plan, seq);
                 }
-                plan.after.cancelled.push((seq, waits));
+                plan.effects.cancelled.push((seq, waits));
             }
             Some(Open::Child { command, .. }) => self.cancel_child(plan, command, now, reason),
-            Some(Open::Local { command, .. }) => plan.after.cancelled_locals.push((seq, waits(command.cancel))),
-            Some(Open::Run { .. }) => plan.after.cancelled_locals.push((seq, false)),
+            Some(Open::Local { command, .. }) => plan.effects.cancelled_local.push((seq, waits(command.cancel))),
+            Some(Open::Run { .. }) => plan.effects.cancelled_local.push((seq, false)),
             Some(Open::External | Open::Promise(_)) => {}
             // Begun and given up in one turn: it never was, except for those who still want its outcome.
             None => self.cancel_new(plan, now, seq, reason),
@@ -248,12 +235,12 @@ impl Scene<'_> {
 
     pub(crate) fn cancel_new(&self, plan: &mut Plan, now: Timestamp, seq: Seq, reason: &str) {
         if let Some(place) = plan.write.tasks.iter().position(|task| task.seq == seq) {
-            let activity = plan.after.tasks[place].clone();
+            let activity = plan.effects.tasks[place].clone();
             match waits(activity.cancel) {
-                true => plan.after.cancelled.push((seq, true)),
+                true => plan.effects.cancelled.push((seq, true)),
                 false => {
                     plan.write.tasks.remove(place);
-                    plan.after.tasks.remove(place);
+                    plan.effects.tasks.remove(place);
                     plan.write.timers.retain(|(_, kind)| !concerns(*kind, seq));
                 }
             }
@@ -264,7 +251,7 @@ impl Scene<'_> {
             let job = Job::Cancel { reason: reason.to_owned() };
             self.send(plan, None, true, &Target::Child { workflow_id }, now, &job);
         }
-        plan.after.cancelled_locals.push((seq, false));
+        plan.effects.cancelled_local.push((seq, false));
     }
 
     fn cancel_child(&self, plan: &mut Plan, child: &StartChild, now: Timestamp, reason: &str) {
@@ -280,10 +267,10 @@ impl Scene<'_> {
         let run_id = (self.run_id)();
         let own = RunRef {
             namespace: Name::default(),
-            workflow_id: self.about.workflow_id.clone(),
-            run_id: self.about.run_id.clone(),
+            workflow_id: self.info.name.workflow_id.clone(),
+            run_id: self.info.name.run_id.clone(),
         };
-        let root = self.book.start.lineage.as_ref().and_then(|lineage| lineage.root.clone());
+        let root = self.open.start.lineage.as_ref().and_then(|lineage| lineage.root.clone());
         let lineage = Lineage { parent: Some(own.clone()), root: Some(root.unwrap_or(own)), ..Lineage::default() };
         let terms = Terms {
             execution_timeout: child.execution_timeout,
@@ -300,13 +287,13 @@ impl Scene<'_> {
             run_id: run_id.clone(),
             input: child.input.clone(),
             seed: seed_of(&run_id),
-            queue: child.queue.clone().unwrap_or_else(|| self.about.queue.clone()),
+            queue: child.queue.clone().unwrap_or_else(|| self.info.name.queue.clone()),
             started: now,
             attempt: 1,
             headers: child.headers.clone(),
             memo: child.memo.clone(),
             search_attributes: child.search_attributes.clone(),
-            identity: self.about.workflow_id.clone(),
+            identity: self.info.name.workflow_id.clone(),
             lineage: Some(Box::new(lineage)),
             terms: Some(Box::new(terms)),
         };
@@ -340,8 +327,4 @@ pub(crate) fn refuse_cron(cron: Option<&Name>) -> Result<(), Unsupported> {
              your own scheduler"
         )),
     }
-}
-
-pub(crate) fn encode<T: minicbor::Encode<()>>(value: T) -> Vec<u8> {
-    minicbor::to_vec(value).expect("writing to memory cannot fail")
 }

@@ -1,221 +1,209 @@
-//! Parking: a run that cannot be played stays open, says why, and is tried again with growing pauses.
+//! Stuck runs: a run that cannot be played stays open, says why, and is played again with growing pauses.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::Timestamp;
-use dacapo_store::{NewMail, RunNo, RunRow, StoreError, Stuck, Write, Written};
+use dacapo_store::{RunNo, RunRow, StoreError, Stuck, Write};
 
 use crate::EngineError;
-use crate::crash_guard::quarantine::{is_quarantined, words_on_run};
-use crate::inner::Inner;
+use crate::activity::blocked::mark_blocked;
+use crate::activity::local;
+use crate::crash_guard::count::{delayed_words, quarantine_words};
+use crate::crash_guard::hooks::end_play;
+use crate::host::WorkKind;
+use crate::lifecycle::halt::halt;
+use crate::lifecycle::shutdown;
+use crate::read::outcome::closed_run;
 use crate::report::deduplication::cause_of;
-use crate::report::log as loud;
-use crate::run::cached_run::{Arrival, Ask, Body, Live, Stage};
+use crate::report::log;
+use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::deliver::{poke, store_results, with_run};
+use crate::run::info::RunInfo;
+use crate::run::message::{Message, Request};
+use crate::shared::Shared;
 use crate::timer::wheel::Due;
-use crate::turn::load::Loaded;
-use crate::turn::plan::encode;
+use crate::turn::effects::close_other;
+use crate::turn::rest::rest;
+use crate::writes::submit;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-impl Inner {
-    /// Parks a run for this reason.
-    pub(crate) fn park(self: &Arc<Self>, live: Arc<Live>, reason: String) {
-        let now = self.host.now();
-        let meters = self.worker_of(&live).unwrap_or_else(|| self.first_worker()).meters().clone();
-        meters.parked.increment(1);
-        let mut state = live.lock();
-        state.strikes += 1;
-        let attempts = state.strikes;
-        drop(state);
-        let retry = now.after(pause(attempts));
-        let asks = self.set_aside(&live, retry);
-        self.own_timer(retry, Due::Retry(live.no));
-        let told = EngineError::Stuck(reason.clone());
-        let (this, run, why) = (self.clone(), live.no, reason.clone());
-        self.write_stuck(&live, Stuck { reason, since: now, attempts, retry }, move || {
-            this.waits().stuck(run, &why);
-            asks.into_iter().for_each(|(_, ask)| ask.refuse(told.clone()));
-        });
-        self.drained();
-    }
-
-    /// Puts a run aside until then, and gives those who asked it something. What came for it is kept.
-    fn set_aside(self: &Arc<Self>, live: &Arc<Live>, until: Timestamp) -> VecDeque<(u64, Ask)> {
-        let meters = self.worker_of(live).unwrap_or_else(|| self.first_worker()).meters().clone();
-        let mut state = live.lock();
-        state.stage = Stage::Parked;
-        state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
-        state.body = None;
-        state.parked_until = until;
-        let asks = std::mem::take(&mut state.asks);
-        // What local work came to is nobody's: the run is played again, and so is that work.
-        state.inbox.retain(|arrival| !matches!(arrival, Arrival::Local { .. }));
-        let results: Vec<Arrival> =
-            state.inbox.iter().filter(|arrival| matches!(arrival, Arrival::Result { .. })).cloned().collect();
-        state.inbox.retain(|arrival| !matches!(arrival, Arrival::Result { .. }));
-        state.came = state.taken + state.inbox.len() as u64;
-        drop(state);
-        self.give_up_locals(live.no, "the run is parked");
-        self.keep_results(live, results);
-        self.end_trial(live);
-        asks
-    }
-
-    /// A run that is quarantined is not played before somebody releases it, and whoever asks it something is told why.
-    pub(crate) fn hold(self: &Arc<Self>, live: &Arc<Live>, row: &RunRow) {
-        let reason = words_on_run(row);
-        let asks = self.set_aside(live, Timestamp(u64::MAX));
-        self.waits().stuck(live.no, &reason);
-        asks.into_iter().for_each(|(_, ask)| ask.refuse(EngineError::Stuck(reason.clone())));
-        // Somebody may have released it between the look and now.
-        if self.store.run(live.no).is_ok_and(|row| row.is_some_and(|row| !is_quarantined(&row))) {
-            self.let_go(live.no);
-        }
-        self.drained();
-    }
-
-    /// A run that was quarantined is played again.
-    pub(crate) fn let_go(self: &Arc<Self>, run: RunNo) {
-        self.with_live(run, |state| {
-            state.unstick();
-            state.parked_until = Timestamp::default();
-        });
-        self.poke(run);
-    }
-
-    /// The code of the player that was given up on runs on. Another play would most likely be stuck as well, and cost one
-    /// thread more each time: the run waits until the first has returned.
-    pub(crate) fn wait_for_lost_player(self: &Arc<Self>, live: &Arc<Live>) {
-        let mut state = live.lock();
-        state.stage = Stage::Parked;
-        let asks = std::mem::take(&mut state.asks);
-        let retry = self.host.now().after(pause(state.strikes));
-        state.parked_until = retry;
-        drop(state);
-        for (_, ask) in asks {
-            ask.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
-        }
-        self.end_trial(live);
-        self.own_timer(retry, Due::Retry(live.no));
-        self.drained();
-    }
-
-    /// Questions do not make a parked run try more often: it answers from what is recorded, unless more has come.
-    pub(crate) fn answer_parked(self: &Arc<Self>, live: &Arc<Live>) {
-        let player = live.lock().player;
-        let loaded = self.load(live, player);
-        let reason = match loaded {
-            Ok(Loaded::Closed(row)) => return self.answer_closed(live, player, &row),
-            Ok(Loaded::Ready(mut body)) => {
-                self.answer(live, &mut body);
-                let row = self.store.run(live.no).ok().flatten();
-                row.and_then(|row| row.stuck).map_or_else(String::new, |stuck| stuck.reason)
-            }
-            Ok(Loaded::Stuck(reason)) => reason,
-            Ok(Loaded::Quarantined(row)) => return self.hold(live, &row),
-            Ok(Loaded::Waits) => return self.drained(),
-            Ok(Loaded::Lost) => return,
-            Ok(Loaded::NotYet(_) | Loaded::Elsewhere | Loaded::Missing) => String::new(),
-            Err(error) => error.to_string(),
-        };
-        self.end_trial(live);
-        let mut state = live.lock();
-        state.stage = Stage::Parked;
-        let asks = std::mem::take(&mut state.asks);
-        drop(state);
-        for (_, ask) in asks {
-            ask.refuse(EngineError::Stuck(reason.clone()));
-        }
-        // The moment to try it again may have passed meanwhile, and with it the alarm.
-        let until = live.lock().parked_until;
-        self.own_timer(until, Due::Retry(live.no));
-        self.drained();
-    }
-
-    /// Writes why a run is parked, and then tells those who asked it something: whoever is told finds it so.
-    fn write_stuck(self: &Arc<Self>, live: &Arc<Live>, mut stuck: Stuck, tell: impl FnOnce() + Send + 'static) {
-        let run = live.no;
-        let row = match self.store.run(run) {
-            Ok(Some(row)) => row,
-            Ok(None) => return tell(),
-            Err(error) => {
-                tracing::error!(%run, %error, "the run cannot be read");
-                return tell();
-            }
-        };
-        if let Some(before) = &row.stuck {
-            stuck.since = before.since;
-        }
-        let reason = &stuck.reason;
-        // Said once: a run that is tried again every minute need not say every minute what everybody knows.
-        if row.stuck.as_ref().is_none_or(|before| cause_of(&before.reason) != cause_of(reason)) {
-            self.tell_stuck(&row.workflow_id, &row.run_id, "it cannot go on and is parked: ", reason);
-        }
-        self.submit(Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |this, result| {
-            if let Err(StoreError::Refused(_)) = result {
-                this.closed_elsewhere(run);
-            }
-            tell();
-        });
-    }
-
-    /// Results of activities that the store does not know are kept as mail, so that they need not be made again.
-    pub(crate) fn keep_results(self: &Arc<Self>, live: &Arc<Live>, results: Vec<Arrival>) {
-        for result in results {
-            let Arrival::Result { task, seq, .. } = &result else { continue };
-            let mail =
-                NewMail { key: format!("task:{}", seq.0).into(), sent: self.host.now(), job: encode(result.job()) };
-            let (run, ended) = (live.no, Some(*task));
-            self.submit(Write::Post { run, mail, ended }, move |this, answer| match answer {
-                Ok(Written::Posted(posted)) => this.deliver_posted(&posted),
-                // It is over, or its run is.
-                Ok(_) | Err(StoreError::Refused(_)) => {}
-                Err(_) => this.with_live(run, |state| state.push(result)),
-            });
-        }
-    }
-
-    /// The run can be played after all, though nothing came for it.
-    pub(crate) fn unpark(self: &Arc<Self>, live: Arc<Live>, body: Box<Body>) {
-        let write = Write::Park { run: live.no, epoch: body.about.epoch, stuck: None };
-        self.submit(write, move |this, result| match result {
-            Ok(_) => {
-                live.lock().unstick();
-                this.rest(&live, Some(body));
-                this.mark_held(live.no);
-            }
-            Err(StoreError::Refused(_)) => this.closed_elsewhere(live.no),
-            Err(error) => {
-                drop(body);
-                this.retry_later(live, Vec::new(), &error);
-            }
-        });
-    }
-
-    /// The store is in trouble: nothing was lost, and it is tried again when there may be none.
-    pub(crate) fn retry_later(self: &Arc<Self>, live: Arc<Live>, arrivals: Vec<Arrival>, error: &StoreError) {
-        if let StoreError::Unavailable(_) | StoreError::Corrupt(_) = error {
-            return self.halt(error.clone().into());
-        }
-        loud::about_engine(&format_args!(
-            "the store cannot be written, and the turn of {} is played again: {error}",
-            live.no
-        ));
-        self.end_trial(&live);
-        let mut state = live.lock();
-        state.put_back(arrivals);
-        state.stage = Stage::Parked;
-        state.strikes += 1;
-        let retry = self.host.now().after(pause(state.strikes));
-        drop(state);
-        self.own_timer(retry, Due::Retry(live.no));
-        self.drained();
-    }
+fn pause(failed_plays: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << failed_plays.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
 }
 
-fn pause(attempts: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
+/// A run cannot be played, for this reason. Called on a thread that may block.
+pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: String) {
+    let now = shared.now();
+    cached.worker().unwrap_or_else(|| shared.workers.first()).meters().parked.increment(1);
+    let mut state = cached.lock();
+    state.failed_plays += 1;
+    let attempts = state.failed_plays;
+    drop(state);
+    let retry = pause(attempts);
+    let requests = set_aside(shared, cached, now.after(retry));
+    shared.arm_in(retry, Due::Retry(cached.no));
+    write_stuck(
+        shared,
+        cached,
+        Stuck { reason, since: now, attempts, retry: now.after(retry) },
+        requests,
+        "it cannot go on and is stuck: ",
+    );
+    shutdown::check(shared);
+}
+
+/// A run is delayed because its process died while its code was played. It is played again by itself.
+pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow, until: Timestamp) {
+    let now = shared.now();
+    let requests = set_aside(shared, cached, until);
+    shared.arm_in(until.since(now), Due::Retry(cached.no));
+    let stuck = Stuck { reason: delayed_words(row, until), since: now, attempts: 1, retry: until };
+    write_stuck(shared, cached, stuck, requests, "");
+    shutdown::check(shared);
+}
+
+/// Puts a run aside until then, and gives the requests of its callers. Its messages are kept.
+fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) -> Vec<Request> {
+    let meters = cached.worker().unwrap_or_else(|| shared.workers.first()).meters().clone();
+    let mut state = cached.lock();
+    state.stage = Stage::Stuck;
+    state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
+    let playable = state.playable.take();
+    state.stuck_until = until;
+    let requests = state.take_requests();
+    let results = state.take_results();
+    drop(state);
+    if let Some(playable) = playable {
+        shared.drop_later(playable);
+    }
+    local::give_up_all(shared, cached.no, "the run is stuck");
+    store_results(shared, cached.no, results);
+    end_play(shared, cached);
+    requests
+}
+
+/// A quarantined run is not played before it is released, and its callers are told why.
+pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow) {
+    let reason = quarantine_words(row);
+    let requests = set_aside(shared, cached, Timestamp(u64::MAX));
+    shared.waiters.run_stuck(cached.no, &row.first_run_id, &reason);
+    requests.into_iter().for_each(|request| request.refuse(EngineError::Stuck(reason.clone())));
+    // It may have been released between the look and now.
+    let row = shared.store().run(cached.no);
+    if row.is_ok_and(|row| row.is_some_and(|row| !shared.options.crash_limits.quarantines(row.strikes))) {
+        release(shared, cached.no);
+    }
+    shutdown::check(shared);
+}
+
+/// A run that was quarantined is played again.
+pub(crate) fn release(shared: &Arc<Shared>, run: RunNo) {
+    with_run(shared, run, |state| {
+        state.unstick();
+        state.stuck_until = Timestamp::default();
+    });
+    poke(shared, run);
+}
+
+/// The code of a play that was given up on runs on. Another play would most likely be stuck as well, and cost one thread
+/// more each time: the run waits until the first has returned.
+pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    let mut state = cached.lock();
+    state.stage = Stage::Stuck;
+    let requests = state.take_requests();
+    let retry = pause(state.failed_plays);
+    state.stuck_until = shared.now().after(retry);
+    drop(state);
+    for request in requests {
+        request.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
+    }
+    end_play(shared, cached);
+    shared.arm_in(retry, Due::Retry(cached.no));
+    shutdown::check(shared);
+}
+
+/// Stores why a run is stuck, and then tells its callers: they find it so when they look.
+fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, requests: Vec<Request>, what: &str) {
+    let run = cached.no;
+    let told = EngineError::Stuck(stuck.reason.clone());
+    let refuse = move || requests.into_iter().for_each(|request| request.refuse(told.clone()));
+    let row = match shared.store().run(run) {
+        Ok(Some(row)) => row,
+        Ok(None) => return refuse(),
+        Err(error) => {
+            tracing::error!(%run, %error, "the run cannot be read");
+            return refuse();
+        }
+    };
+    if let Some(before) = &row.stuck {
+        stuck.since = before.since;
+    }
+    let reason = stuck.reason.clone();
+    // Logged once: a run that is tried again every minute need not say the same every minute.
+    if row.stuck.as_ref().is_none_or(|before| cause_of(&before.reason) != cause_of(&reason))
+        && let Ok(info) = RunInfo::of(&row)
+    {
+        shared.stuck_log.report(&info.name, what, &reason, shared.now());
+    }
+    submit(shared, Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |shared, result| {
+        if let Err(StoreError::Refused(_)) = result {
+            shared.later(WorkKind::Read, move |shared| {
+                if let Ok(Some(row)) = shared.store().run(run)
+                    && !row.status.is_open()
+                {
+                    close_other(shared, &closed_run(&row));
+                }
+            });
+        }
+        shared.waiters.run_stuck(run, &row.first_run_id, &reason);
+        refuse();
+    });
+}
+
+/// The run can be played after all, though nothing came for it.
+pub(crate) fn unstick(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Playable>) {
+    let write = Write::Park { run: cached.no, epoch: playable.info.epoch, stuck: None };
+    submit(shared, write, move |shared, result| match result {
+        Ok(_) => {
+            cached.lock().unstick();
+            rest(shared, &cached, Some(playable));
+            mark_blocked(shared, cached.no);
+        }
+        Err(StoreError::Refused(_)) => {
+            shared.drop_later(playable);
+            let run = cached.no;
+            shared.later(WorkKind::Read, move |shared| {
+                if let Ok(Some(row)) = shared.store().run(run) {
+                    close_other(shared, &closed_run(&row));
+                }
+            });
+        }
+        Err(error) => {
+            shared.drop_later(playable);
+            retry_later(shared, &cached, Vec::new(), &error);
+        }
+    });
+}
+
+/// The store cannot be written now: nothing was lost, and the turn is played again later.
+pub(crate) fn retry_later(shared: &Arc<Shared>, cached: &Arc<CachedRun>, messages: Vec<Message>, error: &StoreError) {
+    if let StoreError::Unavailable(_) | StoreError::Corrupt(_) = error {
+        return halt(shared, error.clone().into());
+    }
+    log::engine_error(&format_args!(
+        "the store cannot be written, and the turn of {} is played again: {error}",
+        cached.no
+    ));
+    end_play(shared, cached);
+    let mut state = cached.lock();
+    state.put_back(messages);
+    state.stage = Stage::Stuck;
+    state.failed_plays += 1;
+    let retry = pause(state.failed_plays);
+    drop(state);
+    shared.arm_in(retry, Due::Retry(cached.no));
+    shutdown::check(shared);
 }

@@ -1,25 +1,25 @@
-//! What became of updates, as their mail keeps it.
+//! What became of updates, as their messages keep it.
 
 use dacapo_core::{Failure, Job, Name, Outcome, Rejected};
 use dacapo_store::{MailNo, TaskNo};
 
 use crate::EngineError;
-use crate::run::cached_run::Arrival;
-use crate::run::waiters::UpdateStage;
-use crate::turn::plan::encode;
+use crate::encode::encode;
+use crate::run::message::Message;
+use crate::run::waiters::{UpdateAnswer, UpdateStage};
 
-/// What became of an update, as its mail keeps it.
+/// What became of an update, as its message keeps it.
 #[derive(Clone, Debug, PartialEq, minicbor::Encode, minicbor::Decode)]
-pub(crate) enum Answered {
+pub(crate) enum UpdateOutcome {
     #[n(0)]
     Completed(#[n(0)] Outcome),
     #[n(1)]
     Rejected(#[n(0)] Failure),
 }
 
-impl Answered {
-    /// What whoever waits for it is told.
-    pub(crate) fn stage(self) -> Result<UpdateStage, EngineError> {
+impl UpdateOutcome {
+    /// What its sender is told.
+    pub(crate) fn answer(self) -> UpdateAnswer {
         match self {
             Self::Completed(outcome) => Ok(UpdateStage::Completed(outcome.into())),
             Self::Rejected(failure) => Err(EngineError::UpdateRejected(Box::new(failure))),
@@ -31,17 +31,17 @@ pub(crate) fn update_key(update: &Name) -> Name {
     format!("update:{update}").into()
 }
 
-/// Mail that a void turn took: nothing of it is recorded, and it is over.
-pub(crate) fn settle(arrivals: &[Arrival], rejected: &[Rejected]) -> Vec<(MailNo, Name, Option<Vec<u8>>)> {
+/// Stored messages that a turn took of which nothing is recorded: they are over.
+pub(crate) fn settle(messages: &[Message], rejected: &[Rejected]) -> Vec<(MailNo, Name, Option<Vec<u8>>)> {
     let answer = |job: &Job| match job {
         Job::Update(update) => rejected
             .iter()
             .find(|rejected| rejected.update == update.id)
-            .map(|rejected| (update_key(&update.id), encode(Answered::Rejected(rejected.failure.clone())))),
+            .map(|rejected| (update_key(&update.id), encode(UpdateOutcome::Rejected(rejected.failure.clone())))),
         _ => None,
     };
-    let mail = arrivals.iter().filter_map(|arrival| match arrival {
-        Arrival::Mail { no, job } => Some((*no, answer(job))),
+    let mail = messages.iter().filter_map(|message| match message {
+        Message::Stored { no, job } => Some((*no, answer(job))),
         _ => None,
     });
     mail.map(|(no, answer)| match answer {
@@ -51,11 +51,11 @@ pub(crate) fn settle(arrivals: &[Arrival], rejected: &[Rejected]) -> Vec<(MailNo
     .collect()
 }
 
-/// Tasks whose results nobody waits for: they are over.
-pub(crate) fn late_tasks(arrivals: &[Arrival]) -> Vec<TaskNo> {
-    let task = |arrival: &Arrival| match arrival {
-        Arrival::Result { task, .. } => Some(*task),
+/// Tasks whose results came too late: they are over.
+pub(crate) fn late_tasks(messages: &[Message]) -> Vec<TaskNo> {
+    let task = |message: &Message| match message {
+        Message::Result { task, .. } => Some(*task),
         _ => None,
     };
-    arrivals.iter().filter_map(task).collect()
+    messages.iter().filter_map(task).collect()
 }

@@ -1,16 +1,16 @@
-//! What is checked before a turn is stored: sizes, names, and numbers that make no sense. Such a turn is not committed: the
-//! run stays as it was recorded, says why, and goes on once its code is mended.
+//! What is checked before a turn is stored: sizes, names, and numbers out of range. A turn that fails is not committed: the
+//! run stays as it was recorded, says why, and goes on once its code is changed.
 
 use std::time::Duration;
 
 use dacapo_core::{Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord};
 
-use crate::api::start::check_name;
+use crate::names::check_name;
 
-/// Why this turn cannot be stored.
-pub(crate) fn objection(record: &TurnRecord, limit: usize) -> Option<String> {
+/// Why this turn cannot be stored, if it cannot.
+pub(crate) fn validate(record: &TurnRecord, limit: usize) -> Option<String> {
     record.commands.iter().find_map(|command| {
-        let problem = oversized(&command.kind, limit).or_else(|| senseless(&command.kind))?;
+        let problem = oversized(&command.kind, limit).or_else(|| out_of_range(&command.kind))?;
         let Command { kind, site, unit, .. } = command;
         // A command may show its payload, and that may be what is too large.
         let shown: String = kind.to_string().chars().take(100).collect();
@@ -27,7 +27,7 @@ fn oversized(command: &CommandKind, limit: usize) -> Option<String> {
 }
 
 /// The result of an attempt, which fails if it is too large.
-pub(crate) fn fitting(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
+pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
     let size = result.as_ref().map_or(0, |payload| payload.data.len());
     if size <= limit {
         return result;
@@ -60,22 +60,22 @@ fn largest(command: &CommandKind) -> Option<usize> {
     }
 }
 
-fn senseless(command: &CommandKind) -> Option<String> {
+fn out_of_range(command: &CommandKind) -> Option<String> {
     match command {
         CommandKind::Activity(c) => name("an activity type", &c.activity)
             .or_else(|| queue(c.queue.as_ref()))
-            .or_else(|| retry(c.retry.as_ref()))
+            .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| timeouts(&c.timeouts)),
-        CommandKind::LocalActivity(c) => {
-            name("an activity type", &c.activity).or_else(|| retry(c.retry.as_ref())).or_else(|| timeouts(&c.timeouts))
-        }
-        CommandKind::Run(c) => {
-            name("the name of a run", &c.name).or_else(|| retry(c.retry.as_ref())).or_else(|| timeouts(&c.timeouts))
-        }
+        CommandKind::LocalActivity(c) => name("an activity type", &c.activity)
+            .or_else(|| check_retry(c.retry.as_ref()))
+            .or_else(|| timeouts(&c.timeouts)),
+        CommandKind::Run(c) => name("the name of a run", &c.name)
+            .or_else(|| check_retry(c.retry.as_ref()))
+            .or_else(|| timeouts(&c.timeouts)),
         CommandKind::Child(c) => name("a workflow type", &c.workflow)
             .or_else(|| name("a workflow id", &c.workflow_id))
             .or_else(|| queue(c.queue.as_ref()))
-            .or_else(|| retry(c.retry.as_ref()))
+            .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| zero("an execution timeout", c.execution_timeout))
             .or_else(|| zero("a run timeout", c.run_timeout)),
         CommandKind::SignalExternal(c) => name("a signal", &c.signal).or_else(|| target(&c.target)),
@@ -85,9 +85,9 @@ fn senseless(command: &CommandKind) -> Option<String> {
         CommandKind::State(c) => name("a key", &c.key),
         CommandKind::Memo(changes) => changes.keys().find_map(|key| name("an entry of the memo", key)),
         CommandKind::SearchAttributes(changes) => changes.keys().find_map(|key| name("a search attribute", key)),
-        CommandKind::ContinueAsNew(c) => {
-            queue(c.queue.as_ref()).or_else(|| retry(c.retry.as_ref())).or_else(|| zero("a run timeout", c.run_timeout))
-        }
+        CommandKind::ContinueAsNew(c) => queue(c.queue.as_ref())
+            .or_else(|| check_retry(c.retry.as_ref()))
+            .or_else(|| zero("a run timeout", c.run_timeout)),
         _ => None,
     }
 }
@@ -106,7 +106,7 @@ fn target(target: &Target) -> Option<String> {
     }
 }
 
-pub(crate) fn retry(retry: Option<&Retry>) -> Option<String> {
+pub(crate) fn check_retry(retry: Option<&Retry>) -> Option<String> {
     let factor = retry?.factor;
     let odd = !factor.is_finite() || factor < 1.0;
     odd.then(|| format!("a retry factor of {factor}: pauses grow by a factor of 1 or more"))

@@ -25,7 +25,7 @@ fn what_parks_many_runs_is_told_in_full_once_and_then_counted() {
         // Each is tried again, and has nothing new to say.
         stage.advance(std::time::Duration::from_secs(5));
     });
-    let told: Vec<&str> = said.lines().filter(|line| line.contains("is parked")).collect();
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("is stuck")).collect();
     assert_eq!(told.len(), 4, "{said}");
     assert!(told[0].contains("no order o-0"), "{}", told[0]);
     assert!(told[1].contains("(and 9 more for the same cause)"), "{}", told[1]);

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Headers, Name, Payload, Retry, Signal, Timestamp, Update, Workflow};
-use dacapo_engine::{Cache, Description, EngineError, Options, RunId, UpdateStage, WaitFor};
+use dacapo_engine::{Cache, CrashLimits, Description, EngineError, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
 use dacapo_testkit::{CACHES, Stage};
 use dacapo_worker::{Activity, ActivityCtx};
@@ -14,6 +14,12 @@ use dacapo_worker::{Activity, ActivityCtx};
 /// Options that serve nothing yet.
 pub(crate) fn options() -> Options {
     Options { build: "test".into(), ..Options::default() }
+}
+
+/// Settings by which the third death of a process leads to quarantine at once, without delays before.
+pub(crate) fn without_delays() -> Options {
+    let crash_limits = CrashLimits { delay_after: 0, quarantine_after: 3, ..CrashLimits::default() };
+    Options { crash_limits, ..options() }
 }
 
 /// Adds things to serve.

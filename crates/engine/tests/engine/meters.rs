@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Name, Payload};
-use dacapo_engine::{Cache, Options, RunId};
+use dacapo_engine::{Cache, NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
 use dacapo_testkit::{Stage, expect};
 use dacapo_worker::{TurnPool, all_meters};
@@ -258,6 +258,13 @@ fn every_meter_is_in_the_table_and_described() {
     });
     stage.start("tries", "a", "").unwrap();
     stage.advance(secs(1));
+    let elsewhere = NewStart {
+        workflow: "w".into(),
+        workflow_id: "b".into(),
+        queue: Some("elsewhere".into()),
+        ..NewStart::default()
+    };
+    recorder.during(|| stage.wait(stage.engine().start(elsewhere)).unwrap());
     let mut names: Vec<&str> = all_meters().map(|meter| meter.name).collect();
     names.sort_unstable();
     assert_eq!(recorder.names(), names);

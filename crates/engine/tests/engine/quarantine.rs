@@ -10,13 +10,13 @@ use dacapo_testkit::{Fronted, Stage};
 
 use crate::haunted::Haunted;
 use crate::kit::{
-    Gate, NO_ROWS, Serve, World, completed, describe, every_second, options, payload, rows, secs, stuck, text,
+    Gate, NO_ROWS, Serve, World, completed, describe, every_second, payload, rows, secs, stuck, text, without_delays,
 };
 
 /// An activity that notes its input when it begins, and ends when the gate is open.
 fn work(world: &World, gate: &Gate) -> Options {
     let (world, gate) = (world.clone(), gate.clone());
-    options()
+    without_delays()
         .workflow("one", |ctx: Ctx, input| async move { ctx.activity("work", input).retry(every_second(3)).await })
         .waiting("work", move |_, input| {
             world.note(text(&input));
@@ -113,7 +113,7 @@ fn an_attempt_that_is_left_to_somebody_outside_has_killed_nobody() {
     stage.start("one", "b", "b").unwrap();
     stage.settle();
     store.dies_while(&[task(&stage, "a"), task(&stage, "b")]);
-    let leaving = options()
+    let leaving = without_delays()
         .workflow("one", |ctx: Ctx, input| async move { ctx.activity("work", input).await })
         .activity("work", |ctx, _| Err(ctx.complete_later()));
     let stage = stage.redeploy(leaving);

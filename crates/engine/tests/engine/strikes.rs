@@ -8,12 +8,12 @@ use dacapo_store::Doing;
 use dacapo_testkit::{Fronted, Moment, Stage};
 
 use crate::haunted::Haunted;
-use crate::kit::{Gate, Serve, World, completed, describe, options, payload, signal, stuck, text};
+use crate::kit::{Gate, Serve, World, completed, describe, payload, signal, stuck, text, without_delays};
 
 /// One run whose activity notes that it is tried and waits at the gate, and one whose turns note that they are played.
 fn serve(world: &World, gate: &Gate) -> Options {
     let (of_turns, of_work, gate) = (world.clone(), world.clone(), gate.clone());
-    options()
+    without_delays()
         .workflow("calls", |ctx: Ctx, input| async move { ctx.activity("work", input).await })
         .workflow("turns", move |ctx: Ctx, _| {
             let world = of_turns.clone();

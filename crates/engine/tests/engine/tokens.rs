@@ -60,7 +60,7 @@ fn an_activity_is_left_to_somebody_outside_and_completed_by_its_token() {
         stage.start("one", "a", "").unwrap();
         stage.settle();
         assert_eq!(state(&stage), (ActivityState::Outside, 1));
-        assert_eq!(state(&stage).0.to_string(), "somebody outside completes it");
+        assert_eq!(state(&stage).0.to_string(), "waits to be completed by its token");
         let stage = if restarts { stage.restart() } else { stage };
         stage.settle();
         assert_eq!(stage.engine().reader().describe(&RunId::of("a")).unwrap().pending[0].state, ActivityState::Outside);

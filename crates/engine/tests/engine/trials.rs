@@ -9,14 +9,14 @@ use dacapo_testkit::{Fronted, Stage};
 
 use crate::haunted::Haunted;
 use crate::kit::{
-    Gate, NO_ROWS, Serve, World, completed, describe, every_second, options, payload, query, rows, secs, signal, stuck,
-    text, update,
+    Gate, NO_ROWS, Serve, World, completed, describe, every_second, payload, query, rows, secs, signal, stuck, text,
+    update, without_delays,
 };
 
 /// A workflow that notes each turn, takes two signals, and can be asked; and one whose local work ends when the gate is open.
 fn serve(world: &World, gate: &Gate) -> Options {
     let (of_turns, of_work, gate) = (world.clone(), world.clone(), gate.clone());
-    options()
+    without_delays()
         .workflow("two", move |ctx: Ctx, _| {
             let world = of_turns.clone();
             async move {

@@ -304,7 +304,7 @@ fn mail_of_an_unknown_kind_parks_its_run_and_is_not_dropped() {
     let stage = stage.restart();
     stage.settle();
     let (reason, ..) = stuck(&stage, "a");
-    assert!(reason.starts_with(r#"its mail "from the future" cannot be read: "#), "{reason}");
+    assert!(reason.starts_with(r#"its message "from the future" cannot be read: "#), "{reason}");
     assert_eq!((status(&stage, "a"), rows(&stage, "a").2), (Status::Open, 1));
 }
 

@@ -120,7 +120,7 @@ fn too_many_zombies_shut_the_engine_down_and_the_healthy_end_well() {
     stage.start("works", "w", "").unwrap();
     stage.advance(Duration::from_millis(9_999));
     assert_eq!((stage.ends().len(), stage.engine().is_shutting_down()), (0, false));
-    let mut doomed = Box::pin(stage.engine().doomed());
+    let mut doomed = Box::pin(stage.engine().shuts_down_by_itself());
     assert_eq!(stage.try_wait(&mut doomed), None);
     stage.advance(Duration::from_millis(1));
     assert_eq!(counts(&stage), (0, 3, 0));

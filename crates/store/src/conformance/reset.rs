@@ -67,14 +67,14 @@ pub fn a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept(store
     assert_eq!(tasks, [(written.tasks[0], 1, Seq(5)), (written.tasks[1], 0, Seq(3))]);
     let mail: Vec<_> = store.unseen(run).unwrap().into_iter().map(|mail| (mail.no, mail.key, mail.job)).collect();
     assert_eq!(mail, [(written.posted[0].no, "signal-1".into(), vec![8])]);
-    assert_eq!((written.posted[0].run, written.posted.len(), written.started), (run, 1, Vec::new()));
+    assert_eq!((written.posted[0].run, written.posted.len(), written.started.clone()), (run, 1, Vec::new()));
     assert_eq!(store.next_due().unwrap(), Some(at(90)));
 
     let ended = store.run(old).unwrap().unwrap();
     assert_eq!((ended.status, ended.closed, ended.owner), (Status::Terminated, Some(at(60)), None));
     let failure = Box::new(Failure::new(FailureKind::Terminated, "reset"));
     let result: Outcome = minicbor::decode(&ended.result.unwrap()).unwrap();
-    assert_eq!((result, written.closed), (Outcome::Failed(failure), vec![old]));
+    assert_eq!((result, closed(&written)), (Outcome::Failed(failure), vec![old]));
     assert_eq!((records(store, old).len(), store.tasks_of(old).unwrap()), (3, Vec::new()));
     assert_eq!(store.unseen(parent.run).unwrap(), waiting);
 
@@ -121,7 +121,7 @@ pub fn children_of_a_run_that_is_reset_are_kept_or_released(store: &dyn Store) {
     let written = reset(store, ResetWrite { children: vec![Seq(0), Seq(3)], ..again(old, 1, "run-6") }).unwrap();
     let statuses = family.map(|child| status(store, child));
     assert_eq!(statuses, [Status::Open, Status::Terminated, Status::Open, Status::Terminated]);
-    assert_eq!(written.closed, [old, ended]);
+    assert_eq!(closed(&written), [old, ended]);
     assert_eq!(written.posted.iter().map(|posted| posted.run).collect::<Vec<_>>(), [asked]);
     let parent = |child| store.run(child).unwrap().unwrap().parent.unwrap();
     let new = Parent { run: written.run, seq: Seq(0), close: ParentClose::Terminate };

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use dacapo_core::Name;
 use dacapo_worker::{TurnPool, TurnThread};
@@ -46,11 +47,18 @@ fn saying(said: &Sender<u32>, number: u32) -> impl FnOnce() + Send + 'static {
     move || said.send(number).unwrap()
 }
 
+/// Waits until there are so many threads, so many of them abandoned.
 fn wait_for_threads(pool: &TurnPool, wanted: (usize, usize)) {
+    let since = Instant::now();
     while pool.threads() != wanted {
+        let now = pool.threads();
+        assert!(since.elapsed() < PATIENCE, "there are {now:?} threads, and {wanted:?} were expected");
         std::thread::yield_now();
     }
 }
+
+/// Far longer than anything here takes, however loaded the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// S3-41, C-25: of 250 turns that block 200 are played, and the rest wait and are not lost; they need threads of their own,
 /// which leave again.
@@ -165,4 +173,26 @@ fn work_that_panics_costs_no_thread() {
     pool.submit(None, || panic!("on purpose"));
     pool.submit(Some(&queue("nobody's")), saying(&said, 1));
     assert_eq!((done.recv(), pool.threads()), (Ok(1), (1, 0)));
+}
+
+/// Threads that were started because turns blocked leave although work keeps coming: work without an end must not keep
+/// them all awake.
+#[test]
+fn threads_that_are_no_longer_needed_leave_under_steady_load() {
+    let (pool, door) = (pool(2, &[("orders", 50)]), Door::default());
+    for _ in 0..30 {
+        let door = door.clone();
+        pool.submit(Some(&queue("orders")), move || door.pass());
+    }
+    door.wait_for(30);
+    assert!(pool.threads().0 >= 30);
+    door.open();
+    let since = Instant::now();
+    let (said, done) = channel();
+    while pool.threads() != (2, 0) {
+        assert!(since.elapsed() < PATIENCE, "there are still {:?} threads", pool.threads());
+        // More pieces than there are threads, again and again: there is always something to take.
+        (0..200).for_each(|number| pool.submit(Some(&queue("orders")), saying(&said, number)));
+        assert_eq!(done.iter().take(200).count(), 200);
+    }
 }

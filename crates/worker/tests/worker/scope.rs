@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Failure, Payload};
-use dacapo_worker::{Activity, ActivityCtx, ActivityInfo, Attempt, Attempts, Grip};
+use dacapo_worker::{Activity, ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -33,18 +33,18 @@ fn nothing() -> Result<Payload, Failure> {
 
 type Told = oneshot::Receiver<Result<Payload, Failure>>;
 
-fn start(attempts: &Attempts, activity: &Activity) -> (Grip, Told) {
+fn start(attempts: &Attempts, activity: &Activity) -> (AttemptHandle, Told) {
     let (done, told) = oneshot::channel();
     let attempt = Attempt::new(activity, ctx(), Vec::new(), move |result| drop(done.send(result)));
-    let grip = attempt.grip();
+    let handle = attempt.handle();
     attempts.start(attempt);
-    (grip, told)
+    (handle, told)
 }
 
 /// Hears of the end of all parts of an attempt.
-fn end_of(grip: &Grip) -> oneshot::Receiver<()> {
+fn end_of(handle: &AttemptHandle) -> oneshot::Receiver<()> {
     let (sender, ended) = oneshot::channel();
-    grip.on_end(move || sender.send(()).unwrap_or_default());
+    handle.on_end(move || sender.send(()).unwrap_or_default());
     ended
 }
 
@@ -88,11 +88,11 @@ async fn are_dropped(dropped: [oneshot::Receiver<()>; 2]) {
 async fn tasks_end_when_the_activity_returns() {
     let attempts = Attempts::new(Handle::current());
     let (activity, dropped) = with_tasks(|_| async { nothing() });
-    let (grip, told) = start(&attempts, &activity);
+    let (handle, told) = start(&attempts, &activity);
     assert_eq!(told.await.unwrap(), nothing());
     are_dropped(dropped).await;
-    end_of(&grip).await.unwrap();
-    assert_eq!((grip.has_ended(), attempts.running()), (true, 0));
+    end_of(&handle).await.unwrap();
+    assert_eq!((handle.has_ended(), attempts.running()), (true, 0));
 }
 
 /// S3-15
@@ -122,14 +122,14 @@ async fn tasks_end_when_the_attempt_is_given_up_on() {
             pending().await
         }
     });
-    let (grip, told) = start(&attempts, &activity);
+    let (handle, told) = start(&attempts, &activity);
     has_reached.await.unwrap();
-    assert_eq!(grip.place(), "attempt 1, a task of the runtime, 2 tasks that it started run");
-    grip.give_up("too slow");
+    assert_eq!(handle.place(), "attempt 1, a task of the runtime, 2 tasks that it started run");
+    handle.give_up("too slow");
     are_dropped(dropped).await;
-    end_of(&grip).await.unwrap();
+    end_of(&handle).await.unwrap();
     told.await.unwrap_err();
-    assert_eq!(grip.place(), "attempt 1, its code has ended");
+    assert_eq!(handle.place(), "attempt 1, its code has ended");
 }
 
 /// S3-15: a thread that blocks cannot be stopped, but what it started can; and when it returns, the attempt has ended.
@@ -149,16 +149,16 @@ async fn tasks_of_a_blocking_activity_end_when_it_is_given_up_on() {
         released.recv().unwrap();
         nothing()
     });
-    let (grip, told) = start(&attempts, &activity);
+    let (handle, told) = start(&attempts, &activity);
     has_blocked.await.unwrap();
-    grip.give_up("too slow");
+    handle.give_up("too slow");
     task_dropped.await.unwrap();
     told.await.unwrap_err();
-    let place = grip.place();
+    let place = handle.place();
     assert!(place.starts_with("attempt 1, on thread tokio-r"), "{place}");
-    assert_eq!((grip.has_ended(), attempts.running()), (false, 1));
+    assert_eq!((handle.has_ended(), attempts.running()), (false, 1));
     release.send(()).unwrap();
-    end_of(&grip).await.unwrap();
+    end_of(&handle).await.unwrap();
     assert_eq!(attempts.running(), 0);
 }
 
@@ -183,28 +183,28 @@ async fn a_task_that_blocks_keeps_the_attempt_from_ending_and_not_its_result() {
             nothing()
         }
     });
-    let (grip, told) = start(&attempts, &activity);
+    let (handle, told) = start(&attempts, &activity);
     assert_eq!(told.await.unwrap(), nothing());
-    assert_eq!(grip.place(), "attempt 1, its code has ended, one task that it started runs");
-    assert!(!grip.has_ended());
+    assert_eq!(handle.place(), "attempt 1, its code has ended, one task that it started runs");
+    assert!(!handle.has_ended());
     release.send(()).unwrap();
-    end_of(&grip).await.unwrap();
+    end_of(&handle).await.unwrap();
 }
 
 /// S3-15
 #[tokio::test]
 async fn a_task_that_is_started_after_the_end_never_runs() {
     let attempts = Attempts::new(Handle::current());
-    let (grip, told) = start(&attempts, &Activity::new("short", |_, _| async { nothing() }));
+    let (handle, told) = start(&attempts, &Activity::new("short", |_, _| async { nothing() }));
     told.await.unwrap().unwrap();
     let (late, dropped) = guard();
-    let task = grip.ctx().spawn(async move {
+    let task = handle.ctx().spawn(async move {
         let _late = late;
         panic!("it ran");
     });
     dropped.await.unwrap();
     assert!(task.await.unwrap_err().is_cancelled());
-    assert!(grip.has_ended());
+    assert!(handle.has_ended());
 }
 
 /// S3-15: a handle gives back what the task came to, and without an attempt a ctx ends its tasks itself.
@@ -257,7 +257,7 @@ async fn cancelling_all_reaches_every_attempt_and_its_tasks() {
     });
     let started: Vec<_> = (0..20).map(|_| start(&attempts, &careful)).collect();
     let (blocking, blocking_told) = start(&attempts, &parked);
-    started.iter().map(|(grip, _)| grip).chain([&blocking]).for_each(|grip| grip.cancel("shutting down"));
+    started.iter().map(|(handle, _)| handle).chain([&blocking]).for_each(|handle| handle.cancel("shutting down"));
     for (_, told) in started {
         assert_eq!(told.await.unwrap().unwrap(), Payload::from("shutting down"));
     }
@@ -291,9 +291,9 @@ async fn a_thousand_attempts_leave_no_task_behind() {
     });
     let started: Vec<_> = (0..1_000).map(|_| start(&attempts, &activity)).collect();
     assert_eq!((attempts.running(), Handle::current().metrics().num_alive_tasks() - before), (1_000, 1_000));
-    for (grip, told) in started {
+    for (handle, told) in started {
         told.await.unwrap().unwrap();
-        end_of(&grip).await.unwrap();
+        end_of(&handle).await.unwrap();
     }
     // The runtime counts a task that has ended until it was put away.
     while Handle::current().metrics().num_alive_tasks() > before {
@@ -316,15 +316,15 @@ async fn an_interrupt_wakes_a_parked_thread() {
         }
         nothing()
     });
-    let (grip, mut told) = start(&attempts, &stubborn);
-    grip.cancel("enough");
+    let (handle, mut told) = start(&attempts, &stubborn);
+    handle.cancel("enough");
     // A thread that is about to park is woken all the same, so that no interrupt is lost.
     let result = loop {
         tokio::select! {
             result = &mut told => break result,
-            Some(_) = has_parked.recv() => grip.interrupt(),
+            Some(_) = has_parked.recv() => handle.interrupt(),
         }
     };
     assert_eq!(result.unwrap(), nothing(), "what it came to still counts");
-    end_of(&grip).await.unwrap();
+    end_of(&handle).await.unwrap();
 }

@@ -10,8 +10,8 @@ use dacapo_core::{
     Workflow,
 };
 use dacapo_worker::{
-    Activity, ActivityCtx, ActivityInfo, Attempt, Attempts, Entity, Grip, Interrupt, StuckTurn, TerminationId, Verdict,
-    ZombieSettings, Zombies,
+    Activity, ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts, Entity, Interrupt, RunName, StuckTurn,
+    TerminationId, Verdict, ZombieSettings, Zombies,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -49,11 +49,11 @@ impl Owner {
     }
 
     /// Terminates an attempt. What comes back tells of its end.
-    fn terminate(&self, grip: &Grip) -> oneshot::Receiver<()> {
-        let id = self.request(Entity::activity(grip.ctx().info()), Arc::new(grip.clone()));
+    fn terminate(&self, handle: &AttemptHandle) -> oneshot::Receiver<()> {
+        let id = self.request(Entity::activity(handle.ctx().info()), Arc::new(handle.clone()));
         let (ended, has_ended) = oneshot::channel();
         let owner = self.clone();
-        grip.on_end(move || {
+        handle.on_end(move || {
             owner.finished(id, after(60));
             ended.send(()).unwrap();
         });
@@ -68,25 +68,25 @@ impl Owner {
     }
 }
 
-fn start(activity: &Activity) -> (Grip, oneshot::Receiver<Result<Payload, Failure>>) {
+fn start(activity: &Activity) -> (AttemptHandle, oneshot::Receiver<Result<Payload, Failure>>) {
     let info = ActivityInfo { activity: activity.name().clone(), attempt: 1, ..ActivityInfo::default() };
     let (done, told) = oneshot::channel();
     let ctx = ActivityCtx::new(info, Arc::new(|_| {}));
     let attempt = Attempt::new(activity, ctx, Vec::new(), move |result| drop(done.send(result)));
-    let grip = attempt.grip();
+    let handle = attempt.handle();
     Attempts::new(Handle::current()).start(attempt);
-    (grip, told)
+    (handle, told)
 }
 
 /// Stays a zombie from 10 s on, until it is let go.
-async fn check_it_is_a_zombie_until(grip: &Grip, let_go: impl FnOnce()) {
+async fn check_it_is_a_zombie_until(handle: &AttemptHandle, let_go: impl FnOnce()) {
     let owner = Owner::new();
-    let mut ended = owner.terminate(grip);
+    let mut ended = owner.terminate(handle);
     assert_eq!((owner.count_at(9), owner.count_at(10), owner.count_at(50)), (0, 1, 1));
-    assert!(ended.try_recv().is_err() && !grip.has_ended());
+    assert!(ended.try_recv().is_err() && !handle.has_ended());
     let_go();
     ended.await.unwrap();
-    assert_eq!((owner.count_at(61), grip.has_ended()), (0, true));
+    assert_eq!((owner.count_at(61), handle.has_ended()), (0, true));
 }
 
 /// S3-22, S3-23, C-23: it waits where nobody can wake it.
@@ -94,14 +94,14 @@ async fn check_it_is_a_zombie_until(grip: &Grip, let_go: impl FnOnce()) {
 async fn code_that_blocks_on_something_else_is_a_zombie() {
     let ((waits, has_waited), (release, released)) = (oneshot::channel(), mpsc::channel::<()>());
     let parts = Mutex::new(Some((waits, released)));
-    let (grip, _) = start(&Activity::blocking("blocks", move |_, _| {
+    let (handle, _) = start(&Activity::blocking("blocks", move |_, _| {
         let (waits, released) = parts.lock().unwrap().take().unwrap();
         waits.send(()).unwrap();
         released.recv().unwrap();
         nothing()
     }));
     has_waited.await.unwrap();
-    check_it_is_a_zombie_until(&grip, || release.send(()).unwrap()).await;
+    check_it_is_a_zombie_until(&handle, || release.send(()).unwrap()).await;
 }
 
 /// S3-22, S3-23: it sees that it is cancelled and does not care.
@@ -109,7 +109,7 @@ async fn code_that_blocks_on_something_else_is_a_zombie() {
 async fn code_that_ignores_its_cancellation_is_a_zombie() {
     let ((sees, has_seen), enough) = (oneshot::channel(), Arc::new(AtomicBool::new(false)));
     let (sees, stop) = (Mutex::new(Some(sees)), enough.clone());
-    let (grip, _) = start(&Activity::blocking("deaf", move |ctx, _| {
+    let (handle, _) = start(&Activity::blocking("deaf", move |ctx, _| {
         sees.lock().unwrap().take().unwrap().send(()).unwrap();
         while ctx.cancellation().is_none() || !stop.load(Ordering::Relaxed) {
             std::thread::yield_now();
@@ -117,7 +117,7 @@ async fn code_that_ignores_its_cancellation_is_a_zombie() {
         nothing()
     }));
     has_seen.await.unwrap();
-    check_it_is_a_zombie_until(&grip, || enough.store(true, Ordering::Relaxed)).await;
+    check_it_is_a_zombie_until(&handle, || enough.store(true, Ordering::Relaxed)).await;
 }
 
 /// S3-22, S3-23: async code that never awaits cannot be dropped.
@@ -125,7 +125,7 @@ async fn code_that_ignores_its_cancellation_is_a_zombie() {
 async fn code_that_spins_between_awaits_is_a_zombie() {
     let ((spins, has_spun), enough) = (oneshot::channel(), Arc::new(AtomicBool::new(false)));
     let (spins, stop) = (Mutex::new(Some(spins)), enough.clone());
-    let (grip, _) = start(&Activity::new("spins", move |_, _| {
+    let (handle, _) = start(&Activity::new("spins", move |_, _| {
         let (spins, stop) = (spins.lock().unwrap().take(), stop.clone());
         async move {
             tokio::task::block_in_place(|| {
@@ -138,17 +138,17 @@ async fn code_that_spins_between_awaits_is_a_zombie() {
         }
     }));
     has_spun.await.unwrap();
-    check_it_is_a_zombie_until(&grip, || enough.store(true, Ordering::Relaxed)).await;
+    check_it_is_a_zombie_until(&handle, || enough.store(true, Ordering::Relaxed)).await;
 }
 
 /// S3-23: code that would stop but does not get to run. Once the machine comes round to it, it counts no more.
 #[test]
 fn code_that_never_gets_to_run_is_a_zombie_for_as_long() {
     let runtime = Builder::new_current_thread().build().unwrap();
-    let grip = runtime.block_on(async {
+    let handle = runtime.block_on(async {
         let (waits, has_waited) = oneshot::channel();
         let waits = Mutex::new(Some(waits));
-        let (grip, _) = start(&Activity::new("willing", move |_, _| {
+        let (handle, _) = start(&Activity::new("willing", move |_, _| {
             let waits = waits.lock().unwrap().take().unwrap();
             async move {
                 waits.send(()).unwrap();
@@ -156,11 +156,11 @@ fn code_that_never_gets_to_run_is_a_zombie_for_as_long() {
             }
         }));
         has_waited.await.unwrap();
-        grip
+        handle
     });
     // Nobody drives the runtime now.
     let owner = Owner::new();
-    let ended = owner.terminate(&grip);
+    let ended = owner.terminate(&handle);
     assert_eq!((owner.count_at(9), owner.count_at(10)), (0, 1));
     runtime.block_on(ended).unwrap();
     assert_eq!(owner.count_at(61), 0);
@@ -178,7 +178,7 @@ async fn code_that_awaits_stops_at_the_request() {
     let cleaned = Arc::<Mutex<u32>>::default();
     let (waits, has_waited) = oneshot::channel();
     let parts = Mutex::new(Some((CleanUp(cleaned.clone()), waits)));
-    let (grip, _) = start(&Activity::new("willing", move |_, _| {
+    let (handle, _) = start(&Activity::new("willing", move |_, _| {
         let (clean_up, waits) = parts.lock().unwrap().take().unwrap();
         async move {
             let _clean_up = clean_up;
@@ -188,18 +188,18 @@ async fn code_that_awaits_stops_at_the_request() {
     }));
     has_waited.await.unwrap();
     let owner = Owner::new();
-    owner.terminate(&grip).await.unwrap();
+    owner.terminate(&handle).await.unwrap();
     assert_eq!(*cleaned.lock().unwrap(), 1);
     let said = logged(|| assert_eq!(owner.count_at(3_600), 0));
     assert_eq!(said, "");
-    assert_eq!(grip.ctx().cancellation().unwrap().reason, "too slow");
+    assert_eq!(handle.ctx().cancellation().unwrap().reason, "too slow");
 }
 
 /// S3-21, S3-25, S3-31: slow but willing code that is parked stops when a retry wakes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn code_that_parks_stops_at_a_retry() {
     let (parks, mut has_parked) = tokio::sync::mpsc::unbounded_channel();
-    let (grip, mut told) = start(&Activity::blocking("slow", move |ctx, _| {
+    let (handle, mut told) = start(&Activity::blocking("slow", move |ctx, _| {
         let mut wishes = 0;
         while wishes < 3 {
             parks.send(wishes).unwrap();
@@ -210,7 +210,7 @@ async fn code_that_parks_stops_at_a_retry() {
     }));
     has_parked.recv().await.unwrap();
     let owner = Owner::new();
-    let ended = owner.terminate(&grip);
+    let ended = owner.terminate(&handle);
     let mut retries = [1, 2, 4, 8].into_iter();
     let result = loop {
         tokio::select! {
@@ -242,7 +242,7 @@ fn play(workflow: Workflow) -> (StuckTurn, std::thread::JoinHandle<ActivationErr
 }
 
 fn turn_entity() -> Entity {
-    Entity::turn(&"stuck".into(), &"w".into(), &"r".into(), &"q".into())
+    Entity::turn(&RunName { workflow: "stuck".into(), workflow_id: "w".into(), run_id: "r".into(), queue: "q".into() })
 }
 
 /// S3-21, S3-25, C-23: a turn that calls its ctx fails at its next call, for the reason that was given.

@@ -1,0 +1,115 @@
+//! Taking over tasks that the store holds: of an earlier process, or of a run that was reset.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_core::{CommandKind, TimeoutKind, Timestamp};
+use dacapo_store::{RunNo, Store, StoreError, TaskRow};
+
+use crate::activity::blocked;
+use crate::activity::task::{Attempting, Task, TaskState};
+use crate::read::records::LastRecord;
+use crate::run::info::RunInfo;
+use crate::shared::Shared;
+use crate::timer::wheel::Due;
+
+/// Takes over a task of the store.
+pub(crate) fn adopt(shared: &Arc<Shared>, row: &TaskRow, origins: &mut Origins) -> Result<(), StoreError> {
+    let Some(task) = read_task(shared, row, origins)? else { return Ok(()) };
+    let (run, seq, attempt) = (row.run, row.seq, task.attempt);
+    let now = shared.now();
+    match task.state {
+        TaskState::Waiting { until } => {
+            shared.arm_in(until.since(now), Due::Task { run, seq, attempt });
+            let is_delayed = shared.options.crash_limits.delay(task.crash_count).is_some();
+            shared.tasks.add(run, task.clone());
+            if is_delayed {
+                blocked::report_crashes(shared, run, &task, Some(until), is_stuck(shared, run)?);
+            }
+        }
+        TaskState::Outside(ref attempting) => {
+            let mut attempting = attempting.clone();
+            arm_outside(shared, &task, &mut attempting, (run, now));
+            shared.tasks.add(run, Task { state: TaskState::Outside(attempting), ..task });
+        }
+        TaskState::Quarantined => {
+            shared.tasks.add(run, task.clone());
+            if !is_stuck(shared, run)? {
+                blocked::report_crashes(shared, run, &task, None, false);
+            }
+        }
+        TaskState::Ready | TaskState::Running(_) | TaskState::Unserved => shared.tasks.add(run, task),
+    }
+    Ok(())
+}
+
+fn is_stuck(shared: &Shared, run: RunNo) -> Result<bool, StoreError> {
+    Ok(shared.store().run(run)?.is_none_or(|row| row.stuck.is_some()))
+}
+
+/// Arms the timeouts of an attempt that the holder of its token completes. It began in an earlier process; its silence
+/// begins now, because no process could hear of it.
+fn arm_outside(shared: &Shared, task: &Task, attempting: &mut Attempting, (run, now): (RunNo, Timestamp)) {
+    let (seq, attempt, timeouts) = (task.command.seq, task.attempt, &task.command.timeouts);
+    let ran = now.since(attempting.started);
+    let left = timeouts.start_to_close.map(|limit| limit.saturating_sub(ran));
+    attempting.deadline = left.map(|left| attempting.heard.after(left));
+    let alarm = |(limit, kind): (Option<Duration>, TimeoutKind)| {
+        Some(shared.arm_in(limit?, Due::Attempt { run, seq, attempt, kind }))
+    };
+    let limits = [(left, TimeoutKind::StartToClose), (timeouts.heartbeat, TimeoutKind::Heartbeat)];
+    attempting.alarms = limits.into_iter().filter_map(alarm).collect();
+}
+
+/// Reads what a stored task is from the turn that scheduled it.
+pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -> Result<Option<Task>, StoreError> {
+    let Some(info) = origins.info(shared.store(), row.run)? else { return Ok(None) };
+    let record = origins.record.get(shared.store(), row.run, row.turn)?;
+    let command = record.and_then(|record| record.commands.get(row.position as usize));
+    let Some((CommandKind::Activity(command), record)) = command.map(|command| &command.kind).zip(record) else {
+        tracing::error!(run = %row.run, task = ?row.no, "the command behind a task cannot be read");
+        return Ok(None);
+    };
+    let (now, steady) = shared.clock();
+    let limits = &shared.options.crash_limits;
+    let ready = row.ready.max(limits.delayed_until(row.strikes, now).unwrap_or_default());
+    let state = match row.outside {
+        Some(began) => TaskState::Outside(Attempting { last_heartbeat: now, ..Attempting::new(began, steady) }),
+        None if limits.quarantines(row.strikes) => TaskState::Quarantined,
+        None if ready > now => TaskState::Waiting { until: ready },
+        None => TaskState::Ready,
+    };
+    Ok(Some(Task {
+        no: row.no,
+        info,
+        command: Arc::new((**command).clone()),
+        has_input: true,
+        origin: (row.turn, row.position),
+        scheduled: record.now,
+        priority: row.priority,
+        attempt: row.attempt,
+        failure: row.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        details: row.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        state,
+        cancelled: None,
+        crash_count: row.strikes,
+    }))
+}
+
+/// Where tasks come from, as they are read one after the other: those of a run mostly follow each other.
+#[derive(Default)]
+pub(crate) struct Origins {
+    info: Option<(RunNo, Arc<RunInfo>)>,
+    record: LastRecord,
+}
+
+impl Origins {
+    fn info(&mut self, store: &dyn Store, run: RunNo) -> Result<Option<Arc<RunInfo>>, StoreError> {
+        if let Some((_, info)) = self.info.as_ref().filter(|(of, _)| *of == run) {
+            return Ok(Some(info.clone()));
+        }
+        let info = store.run(run)?.and_then(|row| RunInfo::of(&row).ok()).map(Arc::new);
+        self.info = info.clone().map(|info| (run, info));
+        Ok(info)
+    }
+}

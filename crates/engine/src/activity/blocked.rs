@@ -1,0 +1,89 @@
+//! Activities that wait for an operator: their type or queue is not served, their input is gone, or they are quarantined.
+//! Their run says so.
+
+use std::sync::Arc;
+
+use dacapo_core::{Name, Timestamp};
+use dacapo_store::{RunNo, Stuck, Write};
+
+use crate::activity::task::{Task, TaskState};
+use crate::host::WorkKind;
+use crate::report::log;
+use crate::shared::Shared;
+use crate::writes::submit;
+
+/// The type of an activity is not served here. Its run says so; it is not its fault.
+pub(crate) fn report_unserved(shared: &Arc<Shared>, run: RunNo, task: &Task) {
+    let reason = unserved(shared, task);
+    shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
+    mark_stuck(shared, run, task, reason, None);
+}
+
+/// The input of an activity cannot be read.
+pub(crate) fn report_no_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
+    let reason = format!(
+        "what activity {:?} ({}) is given cannot be read: the store is damaged. Restore it from a backup, or complete the \
+         activity from outside",
+        task.command.activity, task.command.id
+    );
+    shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
+    mark_stuck(shared, run, task, reason, None);
+}
+
+/// An activity is quarantined or delayed because of its crash count. Logged once: a run that says so already is not logged.
+pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, until: Option<Timestamp>, is_known: bool) {
+    let reason = match until {
+        Some(until) => delayed(task, until),
+        None => quarantined(task),
+    };
+    if !is_known {
+        log::warn_of_run(&task.info.name, &reason);
+    }
+    mark_stuck(shared, run, task, reason, until);
+}
+
+/// Marks a run as stuck if one of its activities waits for an operator: a turn says that the run goes on.
+pub(crate) fn mark_blocked(shared: &Arc<Shared>, run: RunNo) {
+    if let Some(task) = shared.tasks.blocked(run) {
+        let reason = match task.state {
+            TaskState::Quarantined => quarantined(&task),
+            _ => unserved(shared, &task),
+        };
+        mark_stuck(shared, run, &task, reason, None);
+    }
+}
+
+fn mark_stuck(shared: &Arc<Shared>, run: RunNo, task: &Task, reason: String, until: Option<Timestamp>) {
+    let now = shared.now();
+    let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: until.unwrap_or(now) };
+    let write = Write::Park { run, epoch: task.info.epoch, stuck: Some(stuck) };
+    shared.later(WorkKind::Write, move |shared| {
+        submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &reason));
+    });
+}
+
+fn unserved(shared: &Shared, task: &Task) -> String {
+    let known: Vec<&str> = shared.options.registry.activities().map(Name::as_str).collect();
+    format!(
+        "activity {:?} is not served here; served are: {}. Serve it in this program; the run goes on by itself then",
+        task.command.activity,
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+    )
+}
+
+fn quarantined(task: &Task) -> String {
+    format!(
+        "activity {:?} ({}) is quarantined: the process died {} times while it ran, so it is not tried any more. See how the \
+         process died, mend the activity, and release the run (`Handle::release`); or complete the activity from outside, or \
+         terminate the run",
+        task.command.activity, task.command.id, task.crash_count
+    )
+}
+
+fn delayed(task: &Task, until: Timestamp) -> String {
+    format!(
+        "activity {:?} ({}) is delayed until {until}: the process died {} times while it ran. It is tried again by itself; \
+         see how the process died",
+        task.command.activity, task.command.id, task.crash_count
+    )
+}

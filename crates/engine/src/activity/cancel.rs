@@ -1,0 +1,43 @@
+//! Activities that are no longer wanted.
+
+use std::sync::Arc;
+
+use dacapo_core::{Failure, FailureKind, RetryState, Seq};
+use dacapo_store::{RunNo, TaskNo};
+
+use crate::activity::end::resolve;
+use crate::activity::task_queue::CancelledTask;
+use crate::lifecycle::zombies::give_up;
+use crate::shared::Shared;
+
+pub(crate) const UNWANTED: &str = "the workflow no longer wants it";
+
+/// The workflow no longer wants an activity; `waits` says whether it wants its outcome.
+pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: bool) {
+    match shared.tasks.cancel(run, seq, waits, UNWANTED) {
+        CancelledTask::Asked(handle) => {
+            if let Some(handle) = handle {
+                handle.cancel(UNWANTED);
+            }
+        }
+        CancelledTask::Removed(task) if waits => {
+            let failure = Failure::new(FailureKind::Cancelled, UNWANTED);
+            resolve(shared, run, &task, Err(failure), RetryState::CancelRequested);
+        }
+        CancelledTask::Removed(task) => {
+            if let Some(handle) = task.handle() {
+                give_up(shared, &handle, UNWANTED);
+            }
+        }
+        CancelledTask::Gone => {}
+    }
+}
+
+/// Takes these tasks of a closed run out, and stops their attempts.
+pub(crate) fn give_up_tasks(shared: &Arc<Shared>, run: RunNo, is_over: impl Fn(TaskNo) -> bool) {
+    for task in shared.tasks.remove_of_run(run, is_over) {
+        if let Some(handle) = task.handle() {
+            give_up(shared, &handle, "the run is closed");
+        }
+    }
+}

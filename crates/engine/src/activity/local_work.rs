@@ -1,0 +1,142 @@
+//! Local work that runs in this process: local activities and `run` closures. It is in no row of the store.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use dacapo_core::{Name, Seq};
+use dacapo_store::RunNo;
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::AttemptHandle;
+
+use crate::timer::wheel::AlarmNo;
+
+type Key = (RunNo, Seq);
+
+/// Local work of all runs.
+pub(crate) struct LocalWork(Mutex<BTreeMap<Key, Running>>);
+
+struct Running {
+    attempt: u32,
+    /// None between two attempts.
+    handle: Option<AttemptHandle>,
+    /// Its timeouts: a replay counts attempts from 1 again, and must not meet old ones.
+    alarms: Vec<AlarmNo>,
+}
+
+/// What becomes of local work that the workflow no longer wants.
+pub(crate) enum CancelledLocal {
+    /// It is asked to stop, and its outcome is waited for.
+    Ask(AttemptHandle),
+    /// Its outcome is not waited for.
+    GiveUp(AttemptHandle),
+    Nothing,
+}
+
+impl LocalWork {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(ranks::LOCAL_WORK, BTreeMap::new()))
+    }
+
+    /// An attempt begins. Gives the timeouts of the one before, which are not needed any more.
+    pub(crate) fn begin(&self, run: RunNo, seq: Seq, attempt: u32, handle: AttemptHandle) -> Vec<AlarmNo> {
+        let running = Running { attempt, handle: Some(handle), alarms: Vec::new() };
+        self.0.lock().insert((run, seq), running).map(|before| before.alarms).unwrap_or_default()
+    }
+
+    /// The timeouts of an attempt that has begun. Gives them back if it has ended meanwhile.
+    pub(crate) fn set_alarms(&self, run: RunNo, seq: Seq, attempt: u32, alarms: Vec<AlarmNo>) -> Vec<AlarmNo> {
+        match self.0.lock().get_mut(&(run, seq)).filter(|running| running.attempt == attempt) {
+            Some(running) => std::mem::replace(&mut running.alarms, alarms),
+            None => alarms,
+        }
+    }
+
+    /// Whether work is known here, in an attempt or between two.
+    pub(crate) fn is_known(&self, run: RunNo, seq: Seq) -> bool {
+        self.0.lock().contains_key(&(run, seq))
+    }
+
+    /// Whether this very attempt is the one that runs.
+    pub(crate) fn is_current(&self, run: RunNo, seq: Seq, attempt: u32) -> bool {
+        self.0.lock().get(&(run, seq)).is_some_and(|running| running.attempt == attempt)
+    }
+
+    /// Takes the timeouts of work whose attempt is over.
+    pub(crate) fn take_alarms(&self, run: RunNo, seq: Seq) -> Vec<AlarmNo> {
+        self.0.lock().get_mut(&(run, seq)).map(|running| std::mem::take(&mut running.alarms)).unwrap_or_default()
+    }
+
+    /// Takes the handle of an attempt whose time is over.
+    pub(crate) fn take_timed_out(&self, run: RunNo, seq: Seq, attempt: u32) -> Option<AttemptHandle> {
+        let mut all = self.0.lock();
+        all.get_mut(&(run, seq)).filter(|running| running.attempt == attempt)?.handle.take()
+    }
+
+    /// Another attempt follows after a pause.
+    pub(crate) fn wait(&self, run: RunNo, seq: Seq, attempt: u32) {
+        self.0.lock().insert((run, seq), Running { attempt, handle: None, alarms: Vec::new() });
+    }
+
+    /// This attempt was the last.
+    pub(crate) fn end(&self, run: RunNo, seq: Seq, attempt: u32) {
+        let mut all = self.0.lock();
+        if all.get(&(run, seq)).is_some_and(|running| running.attempt == attempt) {
+            all.remove(&(run, seq));
+        }
+    }
+
+    /// The workflow no longer wants this work.
+    pub(crate) fn cancel(&self, run: RunNo, seq: Seq, waits: bool) -> CancelledLocal {
+        let mut all = self.0.lock();
+        let handle = match waits {
+            true => all.get(&(run, seq)).and_then(|running| running.handle.clone()),
+            false => all.remove(&(run, seq)).and_then(|running| running.handle),
+        };
+        match handle {
+            Some(handle) if waits => CancelledLocal::Ask(handle),
+            Some(handle) => CancelledLocal::GiveUp(handle),
+            None => CancelledLocal::Nothing,
+        }
+    }
+
+    /// Takes all work of a run.
+    pub(crate) fn take_run(&self, run: RunNo) -> Vec<AttemptHandle> {
+        let mut all = self.0.lock();
+        let keys: Vec<Key> = all.range(of_run(run)).map(|(key, _)| *key).collect();
+        keys.iter().filter_map(|key| all.remove(key)?.handle).collect()
+    }
+
+    /// Takes what runs for a queue.
+    pub(crate) fn take_queue(&self, queue: &Name) -> Vec<AttemptHandle> {
+        let mut all = self.0.lock();
+        let is_of_queue =
+            |running: &Running| running.handle.as_ref().is_some_and(|handle| handle.ctx().info().queue == *queue);
+        let keys: Vec<Key> = all.iter().filter(|(_, running)| is_of_queue(running)).map(|(key, _)| *key).collect();
+        keys.iter().filter_map(|key| all.remove(key)?.handle).collect()
+    }
+
+    /// Takes everything.
+    pub(crate) fn take_all(&self) -> Vec<AttemptHandle> {
+        std::mem::take(&mut *self.0.lock()).into_values().filter_map(|running| running.handle).collect()
+    }
+
+    /// The handles of all attempts that run.
+    pub(crate) fn handles(&self) -> Vec<AttemptHandle> {
+        self.0.lock().values().filter_map(|running| running.handle.clone()).collect()
+    }
+
+    /// Whether no attempt runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.lock().values().all(|running| running.handle.is_none())
+    }
+
+    /// Whether an attempt for this run is wanted and runs.
+    pub(crate) fn is_running(&self, run: RunNo) -> bool {
+        let is_wanted = |handle: &AttemptHandle| !handle.is_given_up();
+        self.0.lock().range(of_run(run)).any(|(_, running)| running.handle.as_ref().is_some_and(is_wanted))
+    }
+}
+
+fn of_run(run: RunNo) -> RangeInclusive<Key> {
+    (run, Seq(0))..=(run, Seq(u64::MAX))
+}

@@ -1,0 +1,241 @@
+//! One pending activity: its command, where it stands, and how its attempts end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_core::{
+    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, ScheduleActivity, TimeoutKind, Timestamp,
+};
+use dacapo_store::{AttemptWrite, TaskNo};
+use dacapo_worker::{ActivityInfo, AttemptHandle};
+
+use crate::activity::retry::pause_after;
+use crate::encode::encode;
+use crate::host::Steady;
+use crate::run::info::RunInfo;
+use crate::timer::wheel::AlarmNo;
+
+/// An activity that is pending.
+#[derive(Clone)]
+pub(crate) struct Task {
+    pub(crate) no: TaskNo,
+    pub(crate) info: Arc<RunInfo>,
+    pub(crate) command: Arc<ScheduleActivity>,
+    /// Whether the command still has its input; otherwise it is where it came from.
+    pub(crate) has_input: bool,
+    /// The turn that scheduled it, and the place in it.
+    pub(crate) origin: (u64, u32),
+    pub(crate) scheduled: Timestamp,
+    pub(crate) priority: i32,
+    /// The attempt that runs, or that comes next, from 1.
+    pub(crate) attempt: u32,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) details: Option<Payload>,
+    pub(crate) state: TaskState,
+    /// Why it was asked to stop, if it was and its outcome is waited for.
+    pub(crate) cancelled: Option<String>,
+    /// How often its process died while an attempt ran, since an attempt last ended or made progress.
+    pub(crate) crash_count: u32,
+}
+
+#[derive(Clone)]
+pub(crate) enum TaskState {
+    /// Until it may be tried again.
+    Waiting {
+        until: Timestamp,
+    },
+    Ready,
+    Running(Attempting),
+    /// Its code has ended, and the holder of its token says how the attempt ends. It takes no place.
+    Outside(Attempting),
+    /// Its queue is served here, its type is not.
+    Unserved,
+    /// Its process died too often while it ran: it waits until it is released.
+    Quarantined,
+}
+
+/// An attempt that runs, here or outside.
+#[derive(Clone)]
+pub(crate) struct Attempting {
+    pub(crate) handle: Option<AttemptHandle>,
+    pub(crate) started: Timestamp,
+    pub(crate) last_heartbeat: Timestamp,
+    /// When it was last heard of, by the clock that is never set.
+    pub(crate) heard: Steady,
+    /// When it must have ended, by the same clock.
+    pub(crate) deadline: Option<Steady>,
+    /// When reported progress was last stored; none before the first report.
+    pub(crate) stored: Option<Steady>,
+    /// Whether something was reported since, which is stored when the pause between two reports is over.
+    pub(crate) unstored: bool,
+    /// Its timeouts.
+    pub(crate) alarms: Vec<AlarmNo>,
+    /// Whether its code has left it to be completed outside, and that is about to be stored.
+    pub(crate) leaves: bool,
+}
+
+impl Attempting {
+    /// An attempt that begins now.
+    pub(crate) fn new(started: Timestamp, steady: Steady) -> Self {
+        Self {
+            handle: None,
+            started,
+            last_heartbeat: started,
+            heard: steady,
+            deadline: None,
+            stored: None,
+            unstored: false,
+            alarms: Vec::new(),
+            leaves: false,
+        }
+    }
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Next {
+    /// Another attempt, not before this.
+    Retry(Timestamp),
+    /// None.
+    End(RetryState),
+}
+
+impl Task {
+    /// The attempt that runs, here or outside.
+    pub(crate) fn attempting(&self) -> Option<&Attempting> {
+        match &self.state {
+            TaskState::Running(attempting) | TaskState::Outside(attempting) => Some(attempting),
+            TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved | TaskState::Quarantined => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn attempting_mut(&mut self) -> Option<&mut Attempting> {
+        match &mut self.state {
+            TaskState::Running(attempting) | TaskState::Outside(attempting) => Some(attempting),
+            TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved | TaskState::Quarantined => None,
+        }
+    }
+
+    /// Whether an attempt runs here.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, TaskState::Running(_))
+    }
+
+    /// The handle of the attempt that runs here.
+    pub(crate) fn handle(&self) -> Option<AttemptHandle> {
+        match &self.state {
+            TaskState::Running(attempting) => attempting.handle.clone(),
+            _ => None,
+        }
+    }
+
+    /// The queue it is in.
+    pub(crate) fn queue(&self) -> &Name {
+        self.command.queue.as_ref().unwrap_or(&self.info.name.queue)
+    }
+
+    /// When all attempts together must have ended.
+    fn over(&self) -> Option<Timestamp> {
+        self.command.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout))
+    }
+
+    /// The timeout that was due before now, if one was: what the attempt comes to is too late.
+    pub(crate) fn overdue(&self, now: Timestamp, steady: Steady) -> Option<TimeoutKind> {
+        let attempting = self.attempting()?;
+        let silent = self.command.timeouts.heartbeat.map(|timeout| attempting.heard.after(timeout));
+        let is_due = |at: Option<Steady>| at.is_some_and(|at| at <= steady);
+        match () {
+            () if self.over().is_some_and(|over| over <= now) => Some(TimeoutKind::ScheduleToClose),
+            () if is_due(attempting.deadline) => Some(TimeoutKind::StartToClose),
+            () if is_due(silent) => Some(TimeoutKind::Heartbeat),
+            () => None,
+        }
+    }
+
+    /// Whether a failed attempt is followed by another.
+    pub(crate) fn next_after(&self, failure: &Failure, now: Timestamp) -> Next {
+        if self.cancelled.is_some() {
+            return Next::End(RetryState::CancelRequested);
+        }
+        let Some(retry) = &self.command.retry else { return Next::End(RetryState::RetryPolicyNotSet) };
+        match pause_after(retry, self.attempt, failure) {
+            Some(pause) => {
+                let at = now.after(pause);
+                if self.over().is_some_and(|over| at >= over) {
+                    return Next::End(RetryState::Timeout);
+                }
+                Next::Retry(at)
+            }
+            None if retry.attempts > 0 && self.attempt >= retry.attempts => {
+                Next::End(RetryState::MaximumAttemptsReached)
+            }
+            None => Next::End(RetryState::NonRetryableFailure),
+        }
+    }
+
+    /// What the workflow is told.
+    pub(crate) fn outcome(&self, result: Result<Payload, Failure>, retry: RetryState) -> Outcome {
+        match result {
+            Ok(result) => Outcome::Completed(result),
+            Err(failure) => {
+                let command = &self.command;
+                let id = command.id.to_string().into();
+                let about = ActivityFailed { activity: command.activity.clone(), id, retry };
+                let message = format!("activity {} failed", command.activity);
+                let wrapped = Failure::new(FailureKind::Activity(Box::new(about)), message).caused_by(failure);
+                Outcome::Failed(Box::new(wrapped))
+            }
+        }
+    }
+
+    /// What is stored of it between two attempts, or of an attempt's progress.
+    pub(crate) fn write(&self, ready: Timestamp) -> AttemptWrite {
+        let is_outside = |attempting: &&Attempting| attempting.leaves || matches!(self.state, TaskState::Outside(_));
+        AttemptWrite {
+            task: self.no,
+            attempt: self.attempt,
+            ready,
+            holder: None,
+            strikes: self.crash_count,
+            outside: self.attempting().filter(is_outside).map(|attempting| attempting.started),
+            failure: self.failure.as_ref().map(encode),
+            details: self.details.as_ref().map(encode),
+        }
+    }
+
+    /// What its next attempt is told of itself.
+    pub(crate) fn attempt_info(&self, now: Timestamp) -> ActivityInfo {
+        let Self { info, command, .. } = self;
+        ActivityInfo {
+            activity: command.activity.clone(),
+            activity_id: command.id.to_string().into(),
+            workflow: info.name.workflow.clone(),
+            workflow_id: info.name.workflow_id.clone(),
+            run_id: info.name.run_id.clone(),
+            queue: self.queue().clone(),
+            attempt: self.attempt,
+            scheduled: self.scheduled,
+            started: now,
+            deadline: command.timeouts.start_to_close.map(|timeout| now.after(timeout)),
+            details: self.details.clone(),
+        }
+    }
+
+    /// How long after a stored report the next is stored: well before the attempt would count as silent.
+    pub(crate) fn pause_between_reports(&self, default: Duration, longest: Duration) -> Duration {
+        let pause = self.command.timeouts.heartbeat.map_or(default, |timeout| timeout.mul_f64(0.8));
+        pause.min(longest)
+    }
+}
+
+/// A timeout as the failure of an attempt or of a whole activity.
+pub(crate) fn timeout(kind: TimeoutKind) -> Failure {
+    let words = match kind {
+        TimeoutKind::Heartbeat => "the attempt was silent for too long (heartbeat timeout)",
+        TimeoutKind::ScheduleToStart => "no attempt began in time (schedule-to-start timeout)",
+        TimeoutKind::ScheduleToClose => "all attempts together took too long (schedule-to-close timeout)",
+        _ => "the attempt took too long (start-to-close timeout)",
+    };
+    Failure::new(FailureKind::Timeout(kind), words)
+}

@@ -1,0 +1,71 @@
+//! Timeouts of attempts and of whole activities.
+
+use std::sync::Arc;
+
+use dacapo_core::{RetryState, Seq, TimeoutKind};
+use dacapo_store::{RunNo, StoreError, TimerRow};
+
+use crate::activity::adopt::{Origins, read_task};
+use crate::activity::end::{end_attempt, resolve};
+use crate::activity::task::{Task, timeout};
+use crate::activity::task_queue::{AttemptTimeout, TaskTimeout, failure_after};
+use crate::host::WorkKind;
+use crate::lifecycle::halt::halt;
+use crate::lifecycle::zombies::give_up;
+use crate::shared::Shared;
+use crate::timer::end::end_timer;
+use crate::timer::wheel::Due;
+
+/// An attempt has taken too long, or was silent for too long.
+pub(crate) fn attempt_timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), kind: TimeoutKind) {
+    let steady = shared.host.steady_now();
+    match shared.tasks.attempt_timed_out((run, seq, attempt), kind, steady) {
+        Some(AttemptTimeout::Extended(pause)) => {
+            let alarm = shared.arm_in(pause, Due::Attempt { run, seq, attempt, kind });
+            shared.tasks.add_alarm((run, seq, attempt), alarm);
+        }
+        Some(AttemptTimeout::Over(Some(handle))) => {
+            let failure = timeout(kind);
+            let words = failure.message.clone();
+            handle.finish(Err(failure));
+            give_up(shared, &handle, &words);
+        }
+        // Its time was over before it began, or it is left to the holder of its token.
+        Some(AttemptTimeout::Over(None)) => end_attempt(shared, (run, seq, attempt), Err(timeout(kind))),
+        None => {}
+    }
+}
+
+/// A stored timeout of a whole activity is due.
+pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind: TimeoutKind) {
+    match shared.tasks.task_timed_out(row.run, seq, kind) {
+        TaskTimeout::Began => {}
+        TaskTimeout::Over(task) => end_late(shared, row.run, &task, kind),
+        TaskTimeout::NotHere => shared.later(WorkKind::Read, move |shared| {
+            match task_elsewhere_timed_out(shared, row.run, seq, kind) {
+                Ok(true) => {}
+                // Its outcome is on its way to the run, which ends the timer; or the run is closed, and this does.
+                Ok(false) => end_timer(shared, row),
+                Err(error) => halt(shared, error.into()),
+            }
+        }),
+    }
+}
+
+/// The same for an activity in a queue that is not served here: no worker has taken it in time.
+fn task_elsewhere_timed_out(shared: &Arc<Shared>, run: RunNo, seq: Seq, kind: TimeoutKind) -> Result<bool, StoreError> {
+    let rows = shared.store().tasks_of(run)?;
+    let is_elsewhere = |row: &&dacapo_store::TaskRow| row.seq == seq && !shared.workers.serve(&row.queue);
+    let Some(row) = rows.iter().find(is_elsewhere) else { return Ok(false) };
+    let Some(task) = read_task(shared, row, &mut Origins::default())? else { return Ok(false) };
+    end_late(shared, run, &task, kind);
+    Ok(true)
+}
+
+fn end_late(shared: &Arc<Shared>, run: RunNo, task: &Task, kind: TimeoutKind) {
+    let failure = timeout(kind);
+    if let Some(handle) = task.handle() {
+        give_up(shared, &handle, &failure.message);
+    }
+    resolve(shared, run, task, Err(failure_after(failure, task)), RetryState::Timeout);
+}

@@ -1,0 +1,174 @@
+//! What operators do: terminate, reset, release, delete, import, shut down.
+
+use dacapo_core::{Failure, FailureKind, Name};
+use dacapo_store::{ImportWrite, Status, Strikes, Write, Written};
+use dacapo_worker::Health;
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::activity::blocked::mark_blocked;
+use crate::activity::dispatch::dispatch;
+use crate::api::{named, open_row, row, write, written};
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::lifecycle::retention::want_sweep;
+use crate::lifecycle::shutdown;
+use crate::lifecycle::shutdown_state::ShutdownReport;
+use crate::read::RunId;
+use crate::read::archive::check_import;
+use crate::report::log;
+use crate::run::deliver::with_run;
+use crate::run::forget::forget;
+use crate::run::message::ResetRequest;
+use crate::run::started::StartedAs;
+use crate::turn::stuck;
+
+/// How many attempts are named when a shutdown says what it waits for.
+const SHOWN: usize = 5;
+
+impl Engine {
+    /// Ends a run at once. Its code is not asked.
+    pub async fn terminate(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
+        let (of, failure) = (run.clone(), Box::new(Failure::new(FailureKind::Terminated, reason)));
+        let (workflow_id, answered) = self
+            .blocking(WorkKind::Write, move |shared| {
+                let row = open_row(shared, &of)?;
+                let close = Write::Close { run: row.no, status: Status::Terminated, at: shared.now(), failure };
+                Ok((row.workflow_id, write(shared, close)))
+            })
+            .await?;
+        match written(answered).await {
+            Ok(Written::Turn(_)) => Ok(()),
+            Ok(other) => unreachable!("a close was answered with {other:?}"),
+            Err(error) => Err(named(error, &workflow_id)),
+        }
+    }
+
+    /// Begins a run again from an earlier turn: turns before it are kept, what came later is played anew. An open run is
+    /// terminated. Signals it was sent since, and results of what the kept turns began, come to the new run again, so that
+    /// nothing is done twice; activities that the kept turns began and that have no result are tried again.
+    pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
+        let (of, reason) = (of.clone(), reason.to_owned());
+        let (answer, answered) = oneshot::channel();
+        self.blocking(WorkKind::Read, move |shared| {
+            let row = row(shared, &of)?;
+            if turn == 0 || turn > row.turns {
+                return Err(EngineError::BadInput(format!(
+                    "the run has turns 0 to {}: it can be reset to turn 1 up to {}, which keeps the turns before it",
+                    row.turns.saturating_sub(1),
+                    row.turns
+                )));
+            }
+            let request = ResetRequest { turn, reason, answer };
+            with_run(shared, row.no, |state| state.resets.push_back(request));
+            Ok(())
+        })
+        .await?;
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+
+    /// Has a quarantined run played again, and its quarantined activities tried again, as if they had never killed a
+    /// process. It is durable when this answers.
+    pub async fn release(&self, of: &RunId) -> Result<(), EngineError> {
+        let of = of.clone();
+        let (row, was_quarantined, answered) = self
+            .blocking(WorkKind::Write, move |shared| {
+                let row = row(shared, &of)?;
+                let was_quarantined = shared.options.crash_limits.quarantines(row.strikes);
+                if !was_quarantined {
+                    open_row(shared, &of)?;
+                }
+                let tasks = shared.tasks.quarantined(row.no);
+                if !was_quarantined && tasks.is_empty() {
+                    let words = format!("nothing of the run of workflow id {:?} is quarantined", row.workflow_id);
+                    return Err(EngineError::BadInput(words));
+                }
+                // All of it is durable before any of it begins.
+                let strikes = if was_quarantined { 0 } else { row.strikes };
+                let mut released: Vec<_> = tasks.into_iter().map(|task| Strikes::Task { task, strikes: 0 }).collect();
+                released.push(Strikes::Run { run: row.no, strikes, stuck: None });
+                let answered = write(shared, Write::Strike(released));
+                Ok((row, was_quarantined, answered))
+            })
+            .await?;
+        written(answered).await?;
+        let shared = &self.shared;
+        shared.probation.release(row.no);
+        shared.tasks.release(row.no);
+        if was_quarantined && row.status.is_open() {
+            stuck::release(shared, row.no);
+        }
+        mark_blocked(shared, row.no);
+        dispatch(shared);
+        Ok(())
+    }
+
+    /// Deletes a closed run: it cannot be found from now on, and what it left is removed soon. An open run is refused.
+    pub async fn delete(&self, of: &RunId) -> Result<(), EngineError> {
+        let of = of.clone();
+        let (run, answered) = self
+            .blocking(WorkKind::Write, move |shared| {
+                let run = row(shared, &of)?.no;
+                Ok((run, write(shared, Write::Delete { run })))
+            })
+            .await?;
+        written(answered).await?;
+        forget(&self.shared, run);
+        want_sweep(&self.shared);
+        Ok(())
+    }
+
+    /// Adds a closed run that another store kept. It can be listed, described and asked, and is never played on.
+    pub async fn import(&self, import: ImportWrite) -> Result<(), EngineError> {
+        check_import(&import)?;
+        let import = Write::Import(Box::new(import));
+        let answered = self.blocking(WorkKind::Write, move |shared| Ok(write(shared, import))).await?;
+        written(answered).await?;
+        Ok(())
+    }
+
+    /// Shuts down: begins no attempt any more, lets those that run end for as long as the grace period of their queue, asks
+    /// the rest to stop and waits for that as long as the force timeout, and then stops. Turns go on meanwhile, so that
+    /// results are recorded. A second call while it shuts down waits for the same end.
+    pub fn shut_down(&self) -> impl Future<Output = ShutdownReport> + Send + use<> {
+        let (tell, told) = oneshot::channel();
+        shutdown::begin(&self.shared, Some(tell));
+        // After the end there is nothing to wait for.
+        async move { told.await.unwrap_or_default() }
+    }
+
+    /// Logs what a shutdown that begins now will wait for, if there is anything.
+    pub fn log_what_ends(&self) {
+        let shared = &self.shared;
+        let mut handles = shared.tasks.handles();
+        handles.extend(shared.local.handles());
+        let running: Vec<String> = handles.iter().map(|handle| handle.ctx().info().activity.to_string()).collect();
+        if running.is_empty() {
+            return;
+        }
+        let values = shared.workers.all().map(|worker| worker.values());
+        let grace = values.clone().map(|values| values.shutdown_grace_period).max().unwrap_or_default();
+        let force = values.map(|values| values.shutdown_force_timeout).max().unwrap_or_default();
+        let (count, most) = (running.len(), running.len().min(SHOWN));
+        let (named, more) = (running[..most].join(", "), if count > most { ", …" } else { "" });
+        log::engine_info(&format_args!(
+            "it was asked to end and waits for {count} attempts ({named}{more}): for up to {grace:?}, and for {force:?} more \
+             once they are asked to stop. Asked again, it ends at once"
+        ));
+    }
+
+    /// Whether the engine is shutting down or has stopped.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.shutdown.has_begun() || self.shared.halted.is_halted()
+    }
+
+    /// How each queue is: what was asked to stop and has not ended.
+    pub fn health(&self) -> Vec<(Name, Health)> {
+        self.shared.workers.all().map(|worker| (worker.queue().clone(), worker.health())).collect()
+    }
+
+    /// Waits until the engine shuts down by itself, because too much code that was asked to stop runs on; gives the reason.
+    pub fn shuts_down_by_itself(&self) -> impl Future<Output = std::sync::Arc<str>> + Send + use<> {
+        self.shared.zombie_alarms.shut_down_reason()
+    }
+}

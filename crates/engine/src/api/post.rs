@@ -1,0 +1,129 @@
+//! Sending messages to runs: signals, requests to cancel, resolved promises.
+
+use std::sync::Arc;
+
+use dacapo_core::{Failure, Job, Name, Outcome, Payload, Resolution, Signal};
+use dacapo_store::{NewMail, Posted, RunRow, StoreError, Write, Written};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::api::{named, open, open_row, row, write, written};
+use crate::encode::encode;
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::names::check_name;
+use crate::read::RunId;
+use crate::run::deliver::ask;
+use crate::run::message::Request;
+use crate::shared::Shared;
+
+impl Engine {
+    /// Signals a run. It is durable when this answers. With a request id, the same request again changes nothing.
+    pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
+        check_name("a signal", &signal.name)?;
+        self.check_input("the input of a signal", &signal.input)?;
+        let job = Job::Signal(Box::new(signal));
+        match request {
+            Some(request) => {
+                check_name("a request id", &request)?;
+                self.post(to, format!("signal:{request}").into(), true, job).await
+            }
+            None => self.post(to, format!("once:{}", self.shared.host.run_id()).into(), false, job).await,
+        }
+    }
+
+    /// Asks a run to cancel. What it does about it is its own decision.
+    pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), EngineError> {
+        self.post(to, "cancel".into(), false, Job::Cancel { reason: reason.to_owned() }).await
+    }
+
+    /// Resolves an open promise of a run, by its name or its id. The first resolution holds.
+    pub async fn resolve_promise(
+        &self,
+        to: &RunId,
+        promise: Name,
+        result: Result<Payload, Failure>,
+    ) -> Result<(), EngineError> {
+        check_name("a promise", &promise)?;
+        if let Ok(payload) = &result {
+            self.check_size("the value of a promise", payload)?;
+        }
+        let (of, wanted) = (to.clone(), promise.clone());
+        let (answer, answered) = oneshot::channel();
+        let row = self
+            .blocking(WorkKind::Read, move |shared| {
+                let row = open_row(shared, &of)?;
+                ask(shared, row.no, Request::FindPromise(wanted, answer));
+                Ok(row)
+            })
+            .await?;
+        let seq = answered.await.unwrap_or(Err(EngineError::ShutDown))?;
+        let job = Job::Resolve { seq, resolution: Resolution::Promise(Outcome::from(result)) };
+        let key = format!("promise:{}", seq.0).into();
+        let post = self.blocking(WorkKind::Write, move |shared| Post::begin(shared, &row, key, job)).await?;
+        if post.end().await?.fresh { Ok(()) } else { Err(EngineError::AlreadyResolved(promise)) }
+    }
+
+    /// Posts to whichever run is meant, also if that one continues as new meanwhile. A sender that has a key of its own
+    /// sends again when it has not heard the answer: the closed runs of the chain are asked whether they took the message.
+    async fn post(&self, to: &RunId, key: Name, is_request: bool, job: Job) -> Result<(), EngineError> {
+        loop {
+            let (to, key, job) = (to.clone(), key.clone(), job.clone());
+            let post = self.blocking(WorkKind::Write, move |shared| {
+                let row = row(shared, &to)?;
+                if is_request && sent_before(shared, &row, &key)?.is_some() {
+                    return Ok(None);
+                }
+                Post::begin(shared, &open(row)?, key, job).map(Some)
+            });
+            let Some(post) = post.await? else { return Ok(()) };
+            match post.end().await {
+                Err(EngineError::Closed { .. }) => {}
+                posted => return posted.map(drop),
+            }
+        }
+    }
+}
+
+/// A message on its way to the store.
+pub(crate) struct Post {
+    workflow_id: Name,
+    answered: oneshot::Receiver<Result<Written, StoreError>>,
+}
+
+impl Post {
+    /// Submits a message for an open run.
+    pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, EngineError> {
+        let waiting = shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting());
+        if waiting >= shared.options.mail_limit {
+            return Err(EngineError::MailboxFull { workflow_id: row.workflow_id.clone(), waiting });
+        }
+        let mail = NewMail { key, sent: shared.now(), job: encode(job) };
+        let answered = write(shared, Write::Post { run: row.no, mail, ended: None });
+        Ok(Self { workflow_id: row.workflow_id.clone(), answered })
+    }
+
+    /// Awaits that it is durable.
+    pub(crate) async fn end(self) -> Result<Posted, EngineError> {
+        match written(self.answered).await {
+            Ok(Written::Posted(posted)) => Ok(posted),
+            Ok(other) => unreachable!("a message was answered with {other:?}"),
+            Err(error) => Err(named(error, &self.workflow_id)),
+        }
+    }
+}
+
+/// The closed run of this run's chain that took the message of this key. An open run knows its own messages when they are
+/// posted again, so that a chain of one open run costs nothing.
+pub(crate) fn sent_before(shared: &Shared, row: &RunRow, key: &Name) -> Result<Option<RunRow>, EngineError> {
+    if row.status.is_open() && row.run_id == row.first_run_id {
+        return Ok(None);
+    }
+    // The last first: an update that was handed on is answered there.
+    for run in shared.store().asked(&row.first_run_id, key)?.into_iter().rev() {
+        if let Some(run) = shared.store().run(run)?.filter(|run| !run.status.is_open()) {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,50 @@
+//! Asking a run something: queries, and what its units wait for.
+
+use dacapo_core::{Headers, Inspection, Name, Payload, Query};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::api::row;
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::names::check_name;
+use crate::read::RunId;
+use crate::run::deliver::ask;
+use crate::run::message::{Answer, Request};
+
+impl Engine {
+    /// Queries a run. It sees all that was acknowledged before.
+    pub async fn query(
+        &self,
+        of: &RunId,
+        name: Name,
+        input: Vec<Payload>,
+        headers: Headers,
+    ) -> Result<Payload, EngineError> {
+        check_name("a query", &name)?;
+        self.check_input("the input of a query", &input)?;
+        let query = Query { id: Name::from_static("query"), name, input, headers };
+        self.ask(of, |answer| Request::Query(query, answer)).await
+    }
+
+    /// What every unit of a run waits for, and where. May play the run again from the beginning.
+    pub async fn inspect(&self, of: &RunId) -> Result<Inspection, EngineError> {
+        self.ask(of, Request::Inspect).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        of: &RunId,
+        request: impl FnOnce(Answer<T>) -> Request + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let of = of.clone();
+        let (answer, answered) = oneshot::channel();
+        let request = request(answer);
+        self.blocking(WorkKind::Read, move |shared| {
+            ask(shared, row(shared, &of)?.no, request);
+            Ok(())
+        })
+        .await?;
+        answered.await.unwrap_or(Err(EngineError::ShutDown))
+    }
+}

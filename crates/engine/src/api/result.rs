@@ -1,0 +1,102 @@
+//! Waiting for the end of a run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dacapo_core::{Failure, Outcome, Payload};
+use dacapo_store::{RunNo, RunRow, Status};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::api::row;
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::read::RunId;
+use crate::read::outcome::{next_run, outcome_of};
+use crate::run::waiters::RunEnd;
+use crate::shared::Shared;
+
+/// A long chain is not walked in one go: after so many runs other work has a turn, and the caller can give up.
+const AT_A_STRETCH: usize = 1_000;
+
+impl Engine {
+    /// Waits until a run is closed, and gives its result. A run that continues as new is followed.
+    pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        self.wait(of, false).await
+    }
+
+    /// The same, but it also ends, with [`EngineError::Stuck`], when the run cannot be played.
+    pub async fn result_or_stuck(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        self.wait(of, true).await
+    }
+
+    async fn wait(&self, of: &RunId, or_stuck: bool) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        let (mut of, mut seen) = (of.clone(), BTreeSet::new());
+        loop {
+            let walk = self.blocking(WorkKind::Read, move |shared| walk(shared, of, seen, or_stuck)).await?;
+            let (workflow_id, status, outcome) = match walk.at {
+                At::End(status, outcome) => return Ok((status, outcome.into())),
+                At::Stuck(reason) => return Err(EngineError::Stuck(reason)),
+                At::Further(next) => {
+                    (of, seen) = (next, walk.seen);
+                    continue;
+                }
+                At::Open(workflow_id, waiting) => {
+                    let stopped = |_| Err(self.shared.halted.reason().unwrap_or(EngineError::ShutDown));
+                    let (status, outcome) = waiting.await.unwrap_or_else(stopped)?;
+                    (workflow_id, status, outcome)
+                }
+            };
+            let Some(next) = next_run(status, &outcome) else { return Ok((status, outcome.into())) };
+            (of, seen) = (RunId { workflow_id, run_id: Some(next) }, walk.seen);
+        }
+    }
+}
+
+/// How far a chain was walked.
+struct Walk {
+    seen: BTreeSet<RunNo>,
+    at: At,
+}
+
+enum At {
+    /// The chain has ended.
+    End(Status, Outcome),
+    /// Its last run is stuck, and the caller wants to know.
+    Stuck(String),
+    /// Its last run is open.
+    Open(dacapo_core::Name, oneshot::Receiver<RunEnd>),
+    /// There is more of it.
+    Further(RunId),
+}
+
+/// Walks the chain of a run to its open run, or to its end.
+fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck: bool) -> Result<Walk, EngineError> {
+    for _ in 0..AT_A_STRETCH {
+        let run = row(shared, &of)?;
+        let (status, outcome) = match run.status.is_open() {
+            false => (run.status, outcome_of(run.result.as_deref())),
+            true => match end_of(shared, &run, or_stuck)? {
+                At::End(status, outcome) => (status, outcome),
+                at => return Ok(Walk { seen, at }),
+            },
+        };
+        let Some(next) = next_run(status, &outcome) else { return Ok(Walk { seen, at: At::End(status, outcome) }) };
+        if !seen.insert(run.no) {
+            return Err(EngineError::Circle { workflow_id: run.workflow_id, run_id: run.run_id });
+        }
+        of = RunId { workflow_id: run.workflow_id, run_id: Some(next) };
+    }
+    Ok(Walk { seen, at: At::Further(of) })
+}
+
+/// Begins to wait for the end of a run that was open when it was looked at.
+fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, EngineError> {
+    let waiting = shared.waiters.for_result(run.no, or_stuck);
+    // It may have closed, or got stuck, before its end was waited for.
+    Ok(match shared.store().run(run.no)? {
+        Some(row) if !row.status.is_open() => At::End(row.status, outcome_of(row.result.as_deref())),
+        Some(RunRow { stuck: Some(stuck), .. }) if or_stuck => At::Stuck(stuck.reason),
+        _ => At::Open(run.workflow_id.clone(), waiting),
+    })
+}

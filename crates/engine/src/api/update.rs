@@ -1,0 +1,95 @@
+//! Updates: messages with an answer.
+
+use std::sync::Arc;
+
+use dacapo_core::{Job, Name, Update};
+use dacapo_store::{RunNo, RunRow, Status, StoreError};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::api::post::{Post, sent_before};
+use crate::api::{open, row};
+use crate::crash_guard::count::quarantine_words;
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::names::check_name;
+use crate::read::RunId;
+use crate::run::waiters::{UpdateAnswer, UpdateStage, WaitFor};
+use crate::shared::Shared;
+use crate::turn::update_outcome::{UpdateOutcome, update_key};
+
+impl Engine {
+    /// Sends an update, and waits until it is accepted or answered. The same id again is the same update.
+    pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, EngineError> {
+        check_name("an update", &update.name)?;
+        check_name("an update id", &update.id)?;
+        self.check_input("the input of an update", &update.input)?;
+        loop {
+            let (to, update, id) = (to.clone(), update.clone(), update.id.clone());
+            let sent = self.blocking(WorkKind::Write, move |shared| send(shared, &to, update, wait)).await?;
+            let (post, answered, row) = match sent {
+                Sent::Known(answer) => return answer,
+                Sent::Posted(post, answered, row) => (post, answered, row),
+            };
+            let posted = match post.end().await {
+                // It closed meanwhile: by this very update, sent before, or to continue as another run.
+                Err(EngineError::Closed { .. }) => continue,
+                posted => posted?,
+            };
+            if !posted.fresh {
+                let known = self.blocking(WorkKind::Read, move |shared| known_answer(shared, posted.run, &id, wait));
+                if let Some(answer) = known.await? {
+                    return answer;
+                }
+            }
+            if self.shared.options.crash_limits.quarantines(row.strikes) {
+                return Err(EngineError::UpdateWaits(quarantine_words(&row)));
+            }
+            return answered.await.unwrap_or(Err(EngineError::ShutDown));
+        }
+    }
+}
+
+/// An update that was sent.
+enum Sent {
+    /// It had been sent before, and this is its answer.
+    Known(UpdateAnswer),
+    /// It is on its way to this run.
+    Posted(Post, oneshot::Receiver<UpdateAnswer>, Box<RunRow>),
+}
+
+fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Result<Sent, EngineError> {
+    let row = row(shared, to)?;
+    let id = update.id.clone();
+    if let Some(before) = sent_before(shared, &row, &update_key(&id))?
+        && !is_handed_on(shared, &before, &id)?
+    {
+        let closed = EngineError::Closed { workflow_id: before.workflow_id, status: before.status };
+        return Ok(Sent::Known(known_answer(shared, before.no, &id, wait)?.unwrap_or(Err(closed))));
+    }
+    let row = open(row)?;
+    // Before it is posted: the answer may come at once.
+    let answered = shared.waiters.for_update(&row.first_run_id, id.clone(), wait);
+    let post = Post::begin(shared, &row, update_key(&id), Job::Update(Box::new(update)))?;
+    Ok(Sent::Posted(post, answered, Box::new(row)))
+}
+
+/// Whether the next run of the chain has this update now. A run that continues as new answers all that it accepted.
+fn is_handed_on(shared: &Shared, before: &RunRow, id: &Name) -> Result<bool, EngineError> {
+    let message = shared.store().mail(before.no, &update_key(id))?;
+    Ok(before.status == Status::ContinuedAsNew && message.is_some_and(|message| message.outcome.is_none()))
+}
+
+/// The answer to an update that was sent before, if it is far enough.
+fn known_answer(shared: &Shared, run: RunNo, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
+    let Some(message) = shared.store().mail(run, &update_key(id))? else { return Ok(None) };
+    let outcome = message.outcome.as_deref().map(minicbor::decode::<UpdateOutcome>);
+    match outcome {
+        Some(Ok(outcome)) => Ok(Some(outcome.answer())),
+        Some(Err(error)) => {
+            Err(StoreError::Corrupt(format!("the answer to update {id:?} cannot be read: {error}")).into())
+        }
+        None if message.taken.is_some() && wait == WaitFor::Accepted => Ok(Some(Ok(UpdateStage::Accepted))),
+        None => Ok(None),
+    }
+}

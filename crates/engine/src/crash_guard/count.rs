@@ -1,0 +1,107 @@
+//! Crash counts: what ran when the process before this one died, counted before anything else runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, mpsc};
+
+use dacapo_core::Timestamp;
+use dacapo_store::{Doing, RunRow, StoreError, Strikes, Stuck, Write};
+
+use crate::report::log;
+use crate::run::info::RunInfo;
+use crate::run::new_run::start_no;
+use crate::shared::Shared;
+use crate::writes::submit;
+
+/// What a quarantined run says.
+pub(crate) fn quarantine_words(row: &RunRow) -> String {
+    let or_else = if row.status.is_open() { "; or reset it, or terminate it" } else { "" };
+    format!(
+        "the run of workflow {:?} is quarantined: the process died {} times while its code was played (a turn, an answer or \
+         local work), so it is not played any more. See how the process died, mend the workflow, and release the run \
+         (`Handle::release`){or_else}",
+        row.workflow, row.strikes
+    )
+}
+
+/// What a delayed run says.
+pub(crate) fn delayed_words(row: &RunRow, until: Timestamp) -> String {
+    format!(
+        "the run of workflow {:?} is delayed until {until}: the process died {} times while its code was played (a turn, an \
+         answer or local work). It is played again by itself; see how the process died",
+        row.workflow, row.strikes
+    )
+}
+
+/// Counts the death of the process before this one for whatever ran when it died. That is durable when this returns, and
+/// nothing ran yet; only then is the note forgotten, so that a process that dies meanwhile leaves it to the next. False if
+/// the store does not answer any more.
+pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
+    let left: BTreeSet<Doing> = shared.store().left().into_iter().collect();
+    let (mut counts, mut quarantined, mut starts) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut runs, mut answering) = (BTreeSet::new(), BTreeSet::new());
+    for code in left {
+        match code {
+            Doing::Attempt(task) => {
+                let row = shared.store().task(task)?;
+                counts.extend(row.map(|row| Strikes::Task { task, strikes: row.strikes + 1 }));
+            }
+            Doing::Run(run) => _ = runs.insert(run),
+            Doing::Answer(run) => _ = (runs.insert(run), answering.insert(run)),
+            Doing::Start(start) => _ = starts.insert(start),
+            _ => {}
+        }
+    }
+    for run in runs {
+        let Some(mut row) = shared.store().run(run)? else { continue };
+        row.strikes += 1;
+        counts.push(count_run(shared, &row));
+        quarantined.extend(Some(row).filter(|row| shared.options.crash_limits.quarantines(row.strikes)));
+    }
+    if !counts.is_empty() && !write_now(shared, Write::Strike(counts))? {
+        return Ok(false);
+    }
+    shared.store().forget_left();
+    for row in quarantined.iter().filter(|row| row.status.is_open()) {
+        if let Ok(info) = RunInfo::of(row) {
+            log::warn_of_run(&info.name, &quarantine_words(row));
+        }
+    }
+    expect_probation(shared, starts, answering)?;
+    Ok(true)
+}
+
+fn count_run(shared: &Shared, row: &RunRow) -> Strikes {
+    let now = shared.now();
+    let stuck = match shared.options.crash_limits.quarantines(row.strikes) {
+        true => Some(Stuck { reason: quarantine_words(row), since: now, attempts: 1, retry: now }),
+        false => row.stuck.clone(),
+    };
+    Strikes::Run { run: row.no, strikes: row.strikes, stuck }
+}
+
+/// Runs with a crash count are played one at a time from now on, some of them later.
+fn expect_probation(
+    shared: &Shared,
+    mut starts: BTreeSet<u64>,
+    answering: BTreeSet<dacapo_store::RunNo>,
+) -> Result<(), StoreError> {
+    let (now, limits) = (shared.now(), &shared.options.crash_limits);
+    let mut suspected: BTreeSet<_> = shared.store().struck()?.into_iter().collect();
+    for (_, run) in &suspected {
+        // Whoever starts it again, with the same request, must not have its first turn played beside it.
+        starts.extend(shared.store().run(*run)?.map(|row| start_no(&row.workflow_id)));
+    }
+    suspected.retain(|(count, _)| !limits.quarantines(*count));
+    let delayed: BTreeMap<_, _> =
+        suspected.iter().filter_map(|(count, run)| Some((*run, limits.delayed_until(*count, now)?))).collect();
+    suspected.retain(|(_, run)| !delayed.contains_key(run));
+    shared.probation.expect(suspected, delayed, starts, answering);
+    Ok(())
+}
+
+/// Writes this, and waits for it. False if the store does not answer.
+fn write_now(shared: &Arc<Shared>, write: Write) -> Result<bool, StoreError> {
+    let (tell, told) = mpsc::channel();
+    submit(shared, write, move |_, result| drop(tell.send(result)));
+    told.recv().map_or(Ok(false), |answer| answer.map(|_| true))
+}

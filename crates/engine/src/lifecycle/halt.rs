@@ -1,0 +1,43 @@
+//! The end of an engine: from here on nothing is played or written. What the store holds is the truth, and the next engine
+//! goes on from there.
+
+use crate::EngineError;
+use crate::report::log;
+use crate::shared::Shared;
+
+/// Stops the engine for this reason. Attempts are given up, and callers that wait are told.
+pub(crate) fn halt(shared: &Shared, error: EngineError) {
+    if !shared.halted.halt(error.clone()) {
+        return;
+    }
+    if error != EngineError::ShutDown {
+        log::engine_error(&format_args!(
+            "the engine stops; what was committed is not lost. Start the process again: {error}"
+        ));
+    }
+    shared.shutdown.break_off(shared.host.steady_now());
+    shared.waiters.stop();
+    // Collected first: giving up drops user code, which must find no lock held.
+    let mut handles = shared.tasks.handles();
+    handles.extend(shared.local.take_all());
+    for handle in handles {
+        handle.give_up("the engine has stopped");
+    }
+    for run in shared.runs.all() {
+        let mut state = run.lock();
+        let (requests, playable) = (state.take_requests(), state.playable.take());
+        drop(state);
+        drop(playable);
+        for request in requests {
+            request.refuse(error.clone());
+        }
+    }
+}
+
+/// Stops the engine because a caller asked for it, and closes the store. Gives what is wrong with the store, if anything is.
+pub(crate) fn halt_and_close(shared: &Shared) -> Option<EngineError> {
+    halt(shared, EngineError::ShutDown);
+    let error = shared.store().close().err()?;
+    log::engine_error(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));
+    Some(error.into())
+}

@@ -1,0 +1,44 @@
+//! Whether the engine has stopped, and why.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::{Level, meter};
+
+use crate::EngineError;
+
+/// Why the engine has stopped, once it has.
+pub(crate) struct Halted {
+    /// Looked at with every piece of work.
+    is_halted: AtomicBool,
+    reason: Mutex<(Option<EngineError>, Level)>,
+}
+
+impl Halted {
+    pub(crate) fn new() -> Self {
+        let reason = (None, meter::STOPPED.level(&[]));
+        Self { is_halted: AtomicBool::new(false), reason: Mutex::new(ranks::HALTED, reason) }
+    }
+
+    pub(crate) fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn reason(&self) -> Option<EngineError> {
+        if self.is_halted() { self.reason.lock().0.clone() } else { None }
+    }
+
+    /// Notes that the engine stops for this reason. False if it had stopped before.
+    pub(crate) fn halt(&self, error: EngineError) -> bool {
+        let mut reason = self.reason.lock();
+        if reason.0.is_some() {
+            return false;
+        }
+        if error != EngineError::ShutDown {
+            reason.1.set(1);
+        }
+        reason.0 = Some(error);
+        self.is_halted.store(true, Ordering::Release);
+        true
+    }
+}

@@ -1,0 +1,132 @@
+//! The state of a graceful shutdown.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use dacapo_core::Name;
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::{Ailing, Drain};
+use tokio::sync::oneshot;
+
+use crate::EngineError;
+use crate::activity::pending::PendingActivity;
+use crate::host::Steady;
+
+/// How a shutdown went.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShutdownReport {
+    /// How long it took.
+    pub took: Duration,
+    /// Attempts that were asked to stop because the grace period was over.
+    pub asked_to_stop: usize,
+    /// Activities whose attempts did not end. The next process tries them again at once.
+    pub cut_off: Vec<PendingActivity>,
+    /// Code that was asked to stop before the shutdown and still runs.
+    pub left: Vec<Ailing>,
+    /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
+    pub store: Option<EngineError>,
+}
+
+/// Whether the engine shuts down, and how far it is.
+pub(crate) struct ShutdownState {
+    state: Mutex<Option<Shutdown>>,
+    /// Writes that a shutdown waits for.
+    unwritten: AtomicUsize,
+}
+
+struct Shutdown {
+    drain: Drain,
+    asked_to_stop: usize,
+    cut_off: Vec<PendingActivity>,
+    /// Whether it is over, and only the last commit is waited for.
+    is_over: bool,
+    waiters: Vec<oneshot::Sender<ShutdownReport>>,
+}
+
+impl ShutdownState {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::new(ranks::SHUTDOWN, None), unwritten: AtomicUsize::new(0) }
+    }
+
+    /// Begins, unless it has begun. Gives the times to go by if this call began it.
+    pub(crate) fn begin(&self, now: Steady, waiter: Option<oneshot::Sender<ShutdownReport>>) -> Option<Drain> {
+        let mut state = self.state.lock();
+        if let Some(shutdown) = &mut *state {
+            shutdown.waiters.extend(waiter);
+            return None;
+        }
+        let drain = Drain::new(now.0);
+        *state = Some(Shutdown {
+            drain: drain.clone(),
+            asked_to_stop: 0,
+            cut_off: Vec::new(),
+            is_over: false,
+            waiters: waiter.into_iter().collect(),
+        });
+        Some(drain)
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.state.lock().is_some()
+    }
+
+    /// Whether attempts of this queue have been asked to stop because of a shutdown: how they fail then is not their fault.
+    pub(crate) fn is_stopping(&self, queue: &Name) -> bool {
+        self.state.lock().as_ref().is_some_and(|shutdown| shutdown.drain.is_stopping(queue))
+    }
+
+    /// So many attempts of a queue are asked to stop.
+    pub(crate) fn ask_to_stop(&self, queue: &Name, attempts: usize) {
+        if let Some(shutdown) = &mut *self.state.lock() {
+            shutdown.drain.ask_to_stop(queue);
+            shutdown.asked_to_stop += attempts;
+        }
+    }
+
+    /// The attempts of a queue are left behind.
+    pub(crate) fn cut_off(&self, queue: &Name, activities: impl Iterator<Item = PendingActivity>) {
+        if let Some(shutdown) = &mut *self.state.lock() {
+            shutdown.cut_off.extend(activities);
+            shutdown.drain.cut_off(queue);
+        }
+    }
+
+    /// The shutdown that goes on, if one does and no write is on its way that it waits for.
+    pub(crate) fn waiting(&self) -> Option<Drain> {
+        let drain =
+            self.state.lock().as_ref().filter(|shutdown| !shutdown.is_over).map(|shutdown| shutdown.drain.clone())?;
+        (self.unwritten.load(Ordering::Acquire) == 0).then_some(drain)
+    }
+
+    /// Ends it, once. It stays until the engine has stopped: nothing may begin in between.
+    pub(crate) fn end(&self) -> bool {
+        self.state.lock().as_mut().is_some_and(|shutdown| !std::mem::replace(&mut shutdown.is_over, true))
+    }
+
+    /// The engine has stopped for another reason: callers that wait for the end of a shutdown are told.
+    pub(crate) fn break_off(&self, now: Steady) {
+        let goes_on = self.state.lock().as_ref().is_some_and(|shutdown| !shutdown.is_over);
+        if goes_on {
+            self.report(now, Vec::new(), None);
+        }
+    }
+
+    /// Tells callers that wait for the end how it went.
+    pub(crate) fn report(&self, now: Steady, left: Vec<Ailing>, store: Option<EngineError>) {
+        let Some(Shutdown { drain, asked_to_stop, cut_off, waiters, .. }) = self.state.lock().take() else { return };
+        let report = ShutdownReport { took: now.0.since(drain.began()), asked_to_stop, cut_off, left, store };
+        for waiter in waiters {
+            let _ = waiter.send(report.clone());
+        }
+    }
+
+    /// A write begins that a shutdown waits for.
+    pub(crate) fn begin_write(&self) {
+        self.unwritten.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Such a write has ended.
+    pub(crate) fn end_write(&self) {
+        self.unwritten.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,42 @@
+//! How runs end, as the store keeps it.
+
+use dacapo_core::{Failure, Name, Outcome};
+use dacapo_store::{ClosedRun, RunRow, Status};
+
+/// The result of a run.
+pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
+    let unreadable = |why: String| {
+        let failure = Failure::application(format!("the result of the run cannot be read: {why}"));
+        Outcome::Failed(Box::new(failure))
+    };
+    match result.map(minicbor::decode) {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => unreadable(error.to_string()),
+        None => unreadable("there is none".to_owned()),
+    }
+}
+
+/// A closed run, as a write that closes one gives it.
+pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
+    ClosedRun {
+        run: row.no,
+        first_run_id: row.first_run_id.clone(),
+        status: row.status,
+        result: row.result.clone().unwrap_or_default(),
+    }
+}
+
+/// The run that this one goes on as, by its result; none if it does not.
+pub fn next_of(run: &RunRow) -> Option<Name> {
+    next_run(run.status, &minicbor::decode(run.result.as_deref()?).ok()?)
+}
+
+/// The run that one with this end goes on as.
+pub(crate) fn next_run(status: Status, outcome: &Outcome) -> Option<Name> {
+    match (status, outcome) {
+        (Status::ContinuedAsNew, Outcome::Completed(next)) => {
+            Some(next.as_text().unwrap_or_default().trim_matches('"').to_owned().into())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! Task queues that no worker serves: each is logged once.
+
+use std::collections::BTreeMap;
+
+use dacapo_core::Name;
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::{Level, meter};
+
+use crate::report::log;
+
+/// Queues that were named and are not served here, and how many runs and activities wait in each.
+pub(crate) struct QueueLog(Mutex<BTreeMap<Name, Unserved>>);
+
+struct Unserved {
+    count: usize,
+    shown: Level,
+}
+
+impl QueueLog {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(ranks::QUEUE_LOG, BTreeMap::new()))
+    }
+
+    /// A run or an activity was put into a queue that is not served here.
+    pub(crate) fn report(&self, queue: &Name, served: &str) {
+        let mut queues = self.0.lock();
+        let is_first = !queues.contains_key(queue);
+        let entry = queues
+            .entry(queue.clone())
+            .or_insert_with(|| Unserved { count: 0, shown: meter::QUEUE_UNSERVED.level(&[queue]) });
+        entry.count += 1;
+        entry.shown.set(entry.count);
+        drop(queues);
+        if is_first {
+            log::engine_warning(&format_args!("{}; served here: {served}", words(queue)));
+        }
+    }
+}
+
+/// What a run says that waits for such a queue.
+pub(crate) fn words(queue: &str) -> String {
+    format!(
+        "no worker of this program serves task queue {queue:?}: what is started or called there waits until a program does. \
+         Serve that queue, or name one that is served"
+    )
+}

@@ -1,0 +1,112 @@
+//! Bringing things to a run: messages into its inbox, requests behind them; and waking it, so that a thread plays it.
+
+use std::sync::Arc;
+
+use dacapo_store::{NewMail, Posted, RunNo, StoreError, Write, Written};
+
+use crate::encode::encode;
+use crate::host::{Work, WorkKind};
+use crate::run::cached_run::{CachedRun, RunState, Stage};
+use crate::run::message::{Message, Request};
+use crate::shared::Shared;
+use crate::writes::submit;
+
+/// Changes the state of a run, which is put into memory if it is not there, and wakes it if there is work for it.
+pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(&mut RunState) -> R) -> R {
+    shared.runs.with(run, |cached, state| {
+        let result = change(state);
+        wake(shared, cached, state);
+        result
+    })
+}
+
+/// Puts a message into the inbox of a run.
+pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
+    // A stuck run takes nothing soon, and memory is no place for a result to wait in.
+    let is_result = matches!(message, Message::Result { .. });
+    if is_result && shared.runs.get(run).is_some_and(|cached| cached.lock().stage == Stage::Stuck) {
+        return shared.later(WorkKind::Write, move |shared| store_results(shared, run, vec![message]));
+    }
+    with_run(shared, run, |state| state.push(message));
+}
+
+/// Puts a message that was just stored into the inbox of its run.
+pub(crate) fn deliver_posted(shared: &Arc<Shared>, posted: &Posted) {
+    if posted.fresh {
+        match minicbor::decode(&posted.job) {
+            Ok(job) => deliver(shared, posted.run, Message::Stored { no: posted.no, job }),
+            Err(error) => tracing::error!(run = %posted.run, %error, "a message cannot be read"),
+        }
+    }
+}
+
+/// Stores results of activities as messages, so that the activities need not run again.
+pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Message>) {
+    for result in results {
+        let Message::Result { task, seq, .. } = &result else { continue };
+        let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: shared.now(), job: encode(result.job()) };
+        let write = Write::Post { run, mail, ended: Some(*task) };
+        submit(shared, write, move |shared, answer| match answer {
+            Ok(Written::Posted(posted)) => deliver_posted(shared, &posted),
+            // The activity is over, or its run is.
+            Ok(_) | Err(StoreError::Refused(_)) => {}
+            Err(_) => with_run(shared, run, |state| state.push(result)),
+        });
+    }
+}
+
+/// Asks something of a run.
+pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
+    with_run(shared, run, |state| state.ask(request));
+    // The engine may have stopped between the check and the request: then no thread will play this run.
+    if let Some(error) = shared.halted.reason() {
+        let requests = shared.runs.get(run).map(|cached| cached.lock().take_requests()).unwrap_or_default();
+        requests.into_iter().for_each(|request| request.refuse(error.clone()));
+    }
+}
+
+/// Has a run played: there may be messages for it in the store, or its pause is over.
+pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
+    shared.runs.with(run, |cached, state| {
+        if matches!(state.stage, Stage::Idle | Stage::Stuck) {
+            enqueue(shared, cached, state);
+        }
+    });
+}
+
+/// Queues a run that is idle and has work. A stuck run is played for its callers only.
+pub(crate) fn wake(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) {
+    let has_work = match state.stage {
+        Stage::Idle => state.has_work(),
+        Stage::Stuck => state.is_asked(),
+        Stage::Queued | Stage::Busy => false,
+    };
+    if has_work {
+        enqueue(shared, cached, state);
+    }
+}
+
+fn enqueue(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) {
+    state.stage = Stage::Queued;
+    if let (None, Some(worker)) = (cached.worker(), shared.workers.only()) {
+        cached.is_played_by(worker);
+    }
+    match cached.worker() {
+        Some(_) => queue_turn(shared, cached.clone()),
+        None => {
+            let cached = cached.clone();
+            shared.later(WorkKind::Read, move |shared| {
+                // If its queue cannot be read now, loading the run says what is wrong.
+                let queue = shared.store().run(cached.no).ok().flatten().map(|row| row.queue);
+                cached.is_played_by(queue.map_or_else(|| shared.workers.first(), |queue| shared.workers.of(&queue)));
+                queue_turn(shared, cached);
+            });
+        }
+    }
+}
+
+fn queue_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
+    let (this, run) = (shared.clone(), cached.no);
+    let queue = cached.worker().map(|worker| worker.queue().clone());
+    shared.host.perform(Work::new(WorkKind::Turn, Some(run), queue, move || (this.play_run)(&this, cached)));
+}

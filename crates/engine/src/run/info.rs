@@ -1,0 +1,38 @@
+//! What is known of a run and never changes.
+
+use std::sync::Arc;
+
+use dacapo_core::{Name, Pins};
+use dacapo_store::{Epoch, Parent, RunRow};
+use dacapo_worker::RunName;
+
+/// What is known of a run and never changes.
+#[derive(Clone, Debug)]
+pub(crate) struct RunInfo {
+    pub(crate) name: Arc<RunName>,
+    /// The first run of its chain, by which the chain is known.
+    pub(crate) first_run_id: Name,
+    pub(crate) parent: Option<Parent>,
+    pub(crate) pins: Pins,
+    pub(crate) epoch: Epoch,
+}
+
+impl RunInfo {
+    /// Reads it from a run's row. The error says what cannot be read.
+    pub(crate) fn of(row: &RunRow) -> Result<Self, String> {
+        let pins = minicbor::decode(&row.pins).map_err(|error| format!("its pins cannot be read: {error}"))?;
+        let name = RunName {
+            run_id: row.run_id.clone(),
+            workflow_id: row.workflow_id.clone(),
+            workflow: row.workflow.clone(),
+            queue: row.queue.clone(),
+        };
+        Ok(Self {
+            name: Arc::new(name),
+            first_run_id: row.first_run_id.clone(),
+            parent: row.parent.clone(),
+            pins,
+            epoch: row.epoch,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! What an engine is made of: one owner for each part of its state, each with its own lock.
+//!
+//! Owners know nothing of each other. What happens to several of them at once is an effect (`turn/effects.rs`), or a small
+//! function of the folder that it belongs to; ARCHITECTURE.md lists the ranks of their locks.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use dacapo_core::{Name, Pins, Timestamp};
+use dacapo_store::{Running, Store};
+use dacapo_sync::{Mutex, assert_may_block, ranks};
+use dacapo_worker::{TurnHost, describe_meters, meter};
+use metrics::Histogram;
+
+use crate::EngineError;
+use crate::activity::local_work::LocalWork;
+use crate::activity::task_queue::TaskQueue;
+use crate::crash_guard::probation::Probation;
+use crate::host::{Host, Steady, Work, WorkKind};
+use crate::lifecycle::halted::Halted;
+use crate::lifecycle::shutdown_state::ShutdownState;
+use crate::lifecycle::sweeping::Sweeping;
+use crate::lifecycle::zombie_alarms::ZombieAlarms;
+use crate::options::Options;
+use crate::read::records::LastRecord;
+use crate::report::queue_log::QueueLog;
+use crate::report::stuck_log::StuckLog;
+use crate::run::cache::RunCache;
+use crate::run::cached_run::CachedRun;
+use crate::run::waiters::Waiters;
+use crate::timer::wheel::{AlarmNo, Due, Timers};
+use crate::workers::Workers;
+
+/// Plays a run. Given by the engine, so that an inbox need not know how turns are played.
+pub(crate) type PlayRun = fn(&Arc<Shared>, Arc<CachedRun>);
+
+/// All that an engine is made of.
+pub(crate) struct Shared {
+    store: Arc<dyn Store>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) options: Options,
+    pub(crate) workers: Workers,
+    pub(crate) runs: RunCache,
+    pub(crate) tasks: TaskQueue,
+    pub(crate) local: LocalWork,
+    pub(crate) timers: Timers,
+    pub(crate) waiters: Waiters,
+    pub(crate) probation: Probation,
+    pub(crate) shutdown: ShutdownState,
+    pub(crate) zombie_alarms: ZombieAlarms,
+    pub(crate) stuck_log: StuckLog,
+    pub(crate) queue_log: QueueLog,
+    pub(crate) sweeping: Sweeping,
+    pub(crate) halted: Halted,
+    /// The record from which the input of an activity was last read.
+    pub(crate) last_record: Mutex<LastRecord>,
+    pub(crate) commit_seconds: Histogram,
+    pub(crate) play_run: PlayRun,
+    /// What the driver of turns hears and tells; set when the engine is opened.
+    pub(crate) turn_host: OnceLock<Arc<dyn TurnHost>>,
+}
+
+impl Shared {
+    pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options, play_run: PlayRun) -> Self {
+        describe_meters();
+        let places = options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_activities));
+        Self {
+            store,
+            host,
+            workers: Workers::new(&options.queues),
+            runs: RunCache::new(options.cache),
+            tasks: TaskQueue::new(places),
+            local: LocalWork::new(),
+            timers: Timers::new(),
+            waiters: Waiters::new(),
+            probation: Probation::new(),
+            shutdown: ShutdownState::new(),
+            zombie_alarms: ZombieAlarms::new(),
+            stuck_log: StuckLog::new(),
+            queue_log: QueueLog::new(),
+            sweeping: Sweeping::default(),
+            halted: Halted::new(),
+            last_record: Mutex::new(ranks::INPUTS, LastRecord::default()),
+            commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
+            play_run,
+            turn_host: OnceLock::new(),
+            options,
+        }
+    }
+
+    /// The store, for a thread that may block. Test builds panic if this thread must not.
+    #[track_caller]
+    pub(crate) fn store(&self) -> &dyn Store {
+        assert_may_block("the store");
+        #[cfg(debug_assertions)]
+        assert!(
+            tokio::runtime::Handle::try_current().is_err() || dacapo_sync::is_blocking_allowed(),
+            "the store may block, and this thread must not: it belongs to an async runtime"
+        );
+        &*self.store
+    }
+
+    /// Where it is noted which code runs. A note never blocks.
+    pub(crate) fn notes(&self) -> &dyn Running {
+        &*self.store
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.host.now()
+    }
+
+    /// Engine time and steady time.
+    pub(crate) fn clock(&self) -> (Timestamp, Steady) {
+        (self.host.now(), self.host.steady_now())
+    }
+
+    /// Arms an alarm of this process, so long from now.
+    pub(crate) fn arm_in(&self, time: Duration, due: Due) -> AlarmNo {
+        let (now, steady) = self.clock();
+        let (alarm, next) = self.timers.arm(steady.after(time), due, (now, steady));
+        if let Some(next) = next {
+            self.host.wake_at(next);
+        }
+        alarm
+    }
+
+    /// Why the engine does nothing more, if it does not.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        self.halted.reason().map_or(Ok(()), Err)
+    }
+
+    /// Has this done on a thread that may block.
+    pub(crate) fn later(self: &Arc<Self>, kind: WorkKind, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
+        let this = self.clone();
+        self.host.perform(Work::new(kind, None, None, move || work(&this)));
+    }
+
+    /// Drops something that holds user code, on a thread that runs user code.
+    pub(crate) fn drop_later(self: &Arc<Self>, value: impl Send + 'static) {
+        self.later(WorkKind::Evict, move |_| drop(value));
+    }
+
+    /// What the driver of turns hears and tells.
+    pub(crate) fn turn_host(&self) -> &Arc<dyn TurnHost> {
+        self.turn_host.get().expect("an engine has a host for turns since it was opened")
+    }
+
+    /// What new runs of this workflow keep for life.
+    pub(crate) fn pins_of(&self, workflow: &str) -> Pins {
+        let pins = self.options.pins.iter().find(|(name, _): &&(Name, Pins)| *name == workflow);
+        pins.map(|(_, pins)| pins.clone()).unwrap_or_default()
+    }
+}

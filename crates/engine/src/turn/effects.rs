@@ -1,0 +1,128 @@
+//! Effects: what a committed write leads to, as plain values, applied in one place. Nothing that a turn decided is visible
+//! before its effects are applied, and none is before the commit.
+
+use std::sync::Arc;
+
+use dacapo_core::{Name, Outcome, Seq};
+use dacapo_store::{ClosedRun, Posted, RunNo, StartedRun, Status, TimerRow, TurnWritten};
+
+use crate::EngineError;
+use crate::activity::cancel::{cancel_task, give_up_tasks};
+use crate::activity::dispatch::dispatch;
+use crate::activity::local;
+use crate::activity::task::Task;
+use crate::read::outcome::outcome_of;
+use crate::run::deliver::{deliver_posted, poke};
+use crate::run::forget::forget;
+use crate::run::waiters::UpdateStage;
+use crate::shared::Shared;
+use crate::timer::end::end_timer;
+use crate::timer::set_timers;
+use crate::turn::outcome::PlannedEffects;
+
+/// Something that a committed write leads to.
+pub(crate) enum Effect {
+    /// Timers were stored, and others ended.
+    SetTimers { added: Vec<TimerRow>, ended: Vec<TimerRow> },
+    /// An activity is pending.
+    QueueTask(Box<Task>),
+    /// An activity is no longer wanted; whether its outcome is.
+    CancelTask { seq: Seq, waits: bool },
+    /// Local work is no longer wanted; whether its outcome is.
+    CancelLocal { seq: Seq, waits: bool },
+    /// An update was accepted.
+    AcceptUpdate(Name),
+    /// An update was answered or rejected.
+    AnswerUpdate(Name, Result<UpdateStage, EngineError>),
+    /// A message was stored for a run.
+    Deliver(Posted),
+    /// A run was started, and its start waits as a message.
+    Started(StartedRun),
+    /// Another run was closed.
+    CloseOther(ClosedRun),
+    /// The run itself is closed.
+    Close(Status, Outcome),
+}
+
+/// The run whose write it was, and its chain.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) run: RunNo,
+    pub(crate) chain: &'a Name,
+}
+
+/// Applies effects, in order. New tasks run when they are dispatched.
+pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effect>) {
+    let Source { run, chain } = source;
+    for effect in effects {
+        match effect {
+            Effect::SetTimers { added, ended } => set_timers(shared, &added, &ended),
+            Effect::QueueTask(task) => shared.tasks.add(run, *task),
+            Effect::CancelTask { seq, waits } => cancel_task(shared, run, seq, waits),
+            Effect::CancelLocal { seq, waits } => local::cancel(shared, run, seq, waits),
+            Effect::AcceptUpdate(update) => shared.waiters.update_accepted(chain, &update),
+            Effect::AnswerUpdate(update, answer) => shared.waiters.update_answered(chain, &update, &answer),
+            Effect::Deliver(posted) => deliver_posted(shared, &posted),
+            Effect::Started(started) => begin_started(shared, &started),
+            Effect::CloseOther(closed) => close_other(shared, &closed),
+            Effect::Close(status, outcome) => {
+                shared.waiters.run_closed(run, chain, status, &outcome);
+                // Activities that the workflow detached run on.
+                forget(shared, run);
+            }
+        }
+    }
+}
+
+/// The effects that a turn's plan knows, in the order in which they are applied.
+pub(crate) fn planned(planned: PlannedEffects) -> Vec<Effect> {
+    let PlannedEffects { cancelled, cancelled_local, accepted, answered, rejected, .. } = planned;
+    let completed = |(update, outcome): (Name, Outcome)| (update, Ok(UpdateStage::Completed(outcome.into())));
+    let rejected = rejected
+        .into_iter()
+        .map(|rejected| (rejected.update, Err(EngineError::UpdateRejected(Box::new(rejected.failure)))));
+    cancelled
+        .into_iter()
+        .map(|(seq, waits)| Effect::CancelTask { seq, waits })
+        .chain(cancelled_local.into_iter().map(|(seq, waits)| Effect::CancelLocal { seq, waits }))
+        .chain(accepted.into_iter().map(Effect::AcceptUpdate))
+        .chain(
+            answered
+                .into_iter()
+                .map(completed)
+                .chain(rejected)
+                .map(|(update, answer)| Effect::AnswerUpdate(update, answer)),
+        )
+        .collect()
+}
+
+/// What a write brought about in other runs.
+pub(crate) fn in_other_runs(written: TurnWritten) -> impl Iterator<Item = Effect> {
+    let TurnWritten { posted, started, closed, .. } = written;
+    posted
+        .into_iter()
+        .map(Effect::Deliver)
+        .chain(started.into_iter().filter(|started| started.fresh).map(Effect::Started))
+        .chain(closed.into_iter().map(Effect::CloseOther))
+}
+
+/// A run whose start waits as a message.
+pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
+    let run = started.run;
+    let rows: Vec<_> = started.timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
+    set_timers(shared, &rows, &[]);
+    poke(shared, run);
+}
+
+/// A run was closed from outside: all that was pending ended with it.
+pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
+    let run = closed.run;
+    local::give_up_all(shared, run, "the run is closed");
+    for row in shared.timers.fired_of(run) {
+        end_timer(shared, row);
+    }
+    shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
+    forget(shared, run);
+    give_up_tasks(shared, run, |_| true);
+    dispatch(shared);
+}

@@ -1,0 +1,95 @@
+//! Making a turn: it is played, recorded, validated and planned. The same for the first turn of a run and for every other.
+
+use std::sync::Arc;
+
+use dacapo_core::{Activation, Completion, Rejected, Run, Turn, TurnRecord};
+use dacapo_store::{Doing, RunNo};
+use dacapo_worker::{HandOver, Play, Playing};
+
+use crate::crash_guard::hooks::{Note, note};
+use crate::report::log;
+use crate::run::info::RunInfo;
+use crate::run::message::Message;
+use crate::run::open_operations::OpenOperations;
+use crate::shared::Shared;
+use crate::turn::choices;
+use crate::turn::plan::{Plan, Planner};
+use crate::turn::validate::validate;
+
+/// Begins to play a run on this thread: under the deadlock watch, and noted as code that may kill the process.
+pub(crate) fn begin_play<'a>(
+    shared: &Arc<Shared>,
+    info: &'a RunInfo,
+    run: &'a mut Run,
+    code: Option<Doing>,
+    hand_over: HandOver,
+) -> Play<'a, Option<Note>> {
+    let note = code.and_then(|code| note(shared, code));
+    let worker = shared.workers.of(&info.name.queue);
+    worker.play(shared.turn_host(), Playing { name: &info.name, run, note, hand_over })
+}
+
+/// What a turn is made from beside its jobs.
+pub(crate) struct Making<'a> {
+    pub(crate) no: RunNo,
+    pub(crate) info: &'a RunInfo,
+    /// The open operations: as they were before the turn, and then as they are after it.
+    pub(crate) open: &'a mut OpenOperations,
+    /// What the turn takes.
+    pub(crate) messages: &'a [Message],
+}
+
+/// What became of a turn.
+pub(crate) enum Made {
+    /// It is ready to be committed. Whether it asked for nothing but local work.
+    Planned(Box<Plan>, TurnRecord),
+    /// It left nothing to record: it only rejected updates, or took results that came too late.
+    Void(Vec<Rejected>),
+    /// It cannot be committed: why, and what to do.
+    Stuck(String),
+    /// The run was taken from this thread, because the turn did not return in time.
+    TakenOver,
+}
+
+/// Plays a turn and plans what follows from it.
+pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Making<'_>, turn: Turn) -> Made {
+    let played = play.activate(Activation::Turn(turn.clone()));
+    drop(play);
+    let done = match played {
+        Some(Completion::Turn(done)) => done,
+        Some(Completion::Failed(error)) => return Made::Stuck(error.to_string()),
+        Some(other) => unreachable!("a turn was answered with {other:?}"),
+        None => return Made::TakenOver,
+    };
+    let Making { no, info, open, messages } = making;
+    choices::trace(&info.name, &done);
+    for warning in &done.warnings {
+        log::warn_of_run(&info.name, warning);
+    }
+    let Some(record) = TurnRecord::of(&turn, &done, &shared.options.build) else {
+        return Made::Void(done.rejected);
+    };
+    if let Some(reason) = validate(&record, shared.options.payload_limit) {
+        return Made::Stuck(reason);
+    }
+    let bytes = record.to_bytes();
+    let length = bytes.len();
+    let planner = Planner {
+        run: no,
+        info,
+        open,
+        messages,
+        task_of: &|seq| shared.tasks.number(no, seq),
+        run_id: &|| shared.host.run_id(),
+        pins: &|workflow| shared.pins_of(workflow),
+    };
+    match planner.plan(&record, bytes, &done) {
+        Err(reason) => Made::Stuck(reason),
+        Ok(mut plan) => {
+            let before = open.without_row_since;
+            open.enter(&record, length);
+            plan.mark_without_row(before, open.without_row_since);
+            Made::Planned(Box::new(plan), record)
+        }
+    }
+}

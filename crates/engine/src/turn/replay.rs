@@ -1,0 +1,73 @@
+//! Replay: a run is played again from its recorded turns, with the code at hand.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use dacapo_core::{Activation, Completion, Run};
+use dacapo_store::{RunRow, Store, StoreError};
+use dacapo_worker::Play;
+
+use crate::options::Options;
+use crate::read::records::{Unreadable, each_record};
+use crate::run::info::RunInfo;
+use crate::run::open_operations::OpenOperations;
+
+/// What became of a replay.
+pub(crate) enum Replayed {
+    /// All recorded turns were played.
+    Ready,
+    /// It cannot be played: why, and what to do.
+    Stuck(String),
+    /// The run was taken from this thread, because a turn did not return in time.
+    TakenOver,
+}
+
+/// A run of the workflow that a row names, before its first turn. The error says why there is none, and what to do.
+pub(crate) fn new_instance(options: &Options, row: &RunRow) -> Result<(Arc<RunInfo>, Run), String> {
+    let Some(workflow) = options.registry.find_workflow(&row.workflow) else {
+        return Err(format!(
+            "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
+            row.workflow,
+            options.known_workflows()
+        ));
+    };
+    let info = RunInfo::of(row)?;
+    let run = Run::new(workflow.clone(), options.for_run(&info.pins)).map_err(|error| error.to_string())?;
+    Ok((Arc::new(info), run))
+}
+
+/// Plays all recorded turns of a run again.
+pub(crate) fn replay<N>(
+    store: &dyn Store,
+    row: &RunRow,
+    play: &mut Play<'_, N>,
+    open: &mut OpenOperations,
+) -> Result<Replayed, StoreError> {
+    let read = each_record(store, row.no, |record, bytes| {
+        open.enter(&record, bytes);
+        ControlFlow::Break(match play.activate(Activation::Turn(record.into_turn())) {
+            Some(Completion::Turn(_)) => return ControlFlow::Continue(()),
+            None => Replayed::TakenOver,
+            Some(Completion::Failed(error)) => Replayed::Stuck(error.to_string()),
+            Some(other) => unreachable!("a turn was answered with {other:?}"),
+        })
+    });
+    match read {
+        Ok(None) if open.next_turn < row.turns => Ok(Replayed::Stuck(too_few(store, row, open.next_turn)?)),
+        Ok(None) => Ok(Replayed::Ready),
+        Ok(Some(stopped)) => Ok(stopped),
+        Err(Unreadable::Record(reason)) => Ok(Replayed::Stuck(reason)),
+        Err(Unreadable::Store(error)) => Err(error),
+    }
+}
+
+/// Why a run has fewer turns than it says.
+fn too_few(store: &dyn Store, row: &RunRow, found: u64) -> Result<String, StoreError> {
+    Ok(match store.run(row.no)? {
+        None => "it was deleted".to_owned(),
+        Some(_) => format!(
+            "it has {} turns, and only {found} of them are there: the store is damaged. Restore it from a backup",
+            row.turns
+        ),
+    })
+}

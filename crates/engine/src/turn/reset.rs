@@ -1,0 +1,161 @@
+//! Reset: a run begins again from an earlier turn, as a new run that keeps the turns before it. The thread that plays the run
+//! plans and writes the reset, so that no turn is played meanwhile.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use dacapo_core::{Failure, FailureKind, Job, Seq, Timestamp};
+use dacapo_store::{
+    NewMail, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
+};
+
+use crate::EngineError;
+use crate::activity::adopt::{Origins, adopt};
+use crate::activity::dispatch::dispatch;
+use crate::encode::encode;
+use crate::host::WorkKind;
+use crate::lifecycle::halt::halt;
+use crate::read::records::each_record;
+use crate::run::cached_run::CachedRun;
+use crate::run::deliver::poke;
+use crate::run::info::RunInfo;
+use crate::run::message::ResetRequest;
+use crate::run::new_run::{new_run, run_timers, seed_of};
+use crate::run::open_operations::{Open, OpenOperations};
+use crate::run::started::StartedAs;
+use crate::shared::Shared;
+use crate::timer::set_timers;
+use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::turn::plan::activity_timers;
+use crate::turn::rest::rest;
+use crate::writes::submit;
+
+/// Carries a reset out.
+pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
+    let ResetRequest { turn, reason, answer } = request;
+    let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
+        Some(row) => Ok((plan_reset(shared, &row, turn, &reason)?, row.workflow_id, row.first_run_id)),
+        None => Err(Refused::NoSuchRun.into()),
+    });
+    let (write, workflow_id, chain) = match planned {
+        Ok(planned) => planned,
+        Err(error) => {
+            let _ = answer.send(Err(error));
+            return go_on(shared, &cached);
+        }
+    };
+    let (run_id, timers) = (write.new.run_id.clone(), write.new.timers.clone());
+    submit(shared, Write::Reset(Box::new(write)), move |shared, result| match result {
+        Ok(Written::Turn(written)) => shared.later(WorkKind::Read, move |shared| {
+            let run = written.run;
+            // What the new run has pending comes first: its messages may wake it at once.
+            adopt_run(shared, run, &timers);
+            apply(shared, Source { run, chain: &chain }, in_other_runs(*written).collect());
+            // Messages that came for the old run meanwhile were given to the new one.
+            poke(shared, run);
+            dispatch(shared);
+            if shared.runs.get(cached.no).is_some() {
+                go_on(shared, &cached);
+            }
+            let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh: true }));
+        }),
+        Ok(other) => unreachable!("a reset was answered with {other:?}"),
+        Err(error) => {
+            if shared.runs.get(cached.no).is_some() {
+                go_on(shared, &cached);
+            }
+            let _ = answer.send(Err(error.into()));
+        }
+    });
+}
+
+/// The run goes on as it was, stuck if it was stuck.
+fn go_on(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    rest(shared, cached, None);
+    poke(shared, cached.no);
+}
+
+/// Takes over what a new run has pending from the beginning.
+fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]) {
+    let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
+    set_timers(shared, &rows, &[]);
+    let adopted = shared.store().tasks_of(run).and_then(|tasks| {
+        let mut origins = Origins::default();
+        let served = tasks.iter().filter(|task| shared.workers.serve(&task.queue));
+        served.into_iter().try_for_each(|task| adopt(shared, task, &mut origins))
+    });
+    if let Err(error) = adopted {
+        halt(shared, error.into());
+    }
+}
+
+fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<ResetWrite, EngineError> {
+    let now = shared.now();
+    let mut open = OpenOperations::default();
+    let mut later = Vec::new();
+    let mut turns = 0;
+    let read = each_record(shared.store(), row.no, |record, bytes| {
+        turns = record.number + 1;
+        match record.number < keep {
+            true => open.enter(&record, bytes),
+            false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&open, job))),
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+    // Messages that wait go over with the write; a result among them is known as well.
+    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|mail| minicbor::decode(&mail.job).ok());
+    let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();
+    let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
+    let run_id = shared.host.run_id();
+    let seed = Job::Seed { seed: seed_of(&run_id) };
+    let jobs = std::iter::once(("seed".to_owned(), seed))
+        .chain(later.into_iter().enumerate().map(|(number, job)| (format!("again:{number}"), job)));
+    let mail = jobs.map(|(key, job)| NewMail { key: key.into(), sent: now, job: encode(job) }).collect();
+    let info = RunInfo::of(row).map_err(StoreError::Corrupt)?;
+    let mut new = new_run((*open.start).clone(), &info.pins, now);
+    new.run_id = run_id.clone();
+    new.started = now;
+    new.first_run_id = row.first_run_id.clone();
+    new.memo = encode(&open.memo);
+    new.attributes = open.attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
+    new.timers = run_timers(&open.start).filter(|(due, _)| *due > now).collect();
+    new.timers.extend(open.without_row_since.map(|due| (due, TimerKind::Retry)));
+    let (mut tasks, mut children) = (Vec::new(), Vec::new());
+    for (seq, operation) in &open.operations {
+        match operation {
+            // Its result is known, and comes again.
+            Open::Timer { .. } | Open::Activity { .. } if resolved.contains(seq) => {}
+            Open::Timer { due } => new.timers.push((*due, TimerKind::Sleep(*seq))),
+            Open::Activity { command, turn, position, scheduled } => {
+                let queue = command.queue.clone().unwrap_or_else(|| row.queue.clone());
+                let (priority, position) = (command.priority.key, *position);
+                tasks.push((*turn, NewTask { seq: *seq, queue, ready: now, priority, position }));
+                new.timers.extend(activity_timers(command, *scheduled));
+            }
+            Open::Child { .. } => children.push(*seq),
+            _ => {}
+        }
+    }
+    let words = format!("reset to turn {keep} as run {run_id}: {reason}");
+    let failure = Box::new(Failure::new(FailureKind::Reset, words));
+    Ok(ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure })
+}
+
+/// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it
+/// twice.
+fn comes_again(open: &OpenOperations, job: &Job) -> bool {
+    match job {
+        Job::Signal(_) => true,
+        Job::Resolve { seq, resolution } => open.expects(*seq, resolution),
+        _ => false,
+    }
+}
+
+fn resolves(job: &Job) -> Option<Seq> {
+    match job {
+        Job::Resolve { seq, .. } => Some(*seq),
+        _ => None,
+    }
+}

@@ -1,0 +1,56 @@
+//! A run at rest: after a turn, or when there was nothing to play.
+
+use std::sync::Arc;
+
+use crate::crash_guard::hooks::end_play;
+use crate::lifecycle::shutdown;
+use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::deliver::wake;
+use crate::run::forget::leave;
+use crate::shared::Shared;
+
+/// Puts a run at rest. It goes on at once if more came, and leaves memory if the cache says so.
+pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Option<Box<Playable>>) {
+    let holds = playable.as_ref().is_some_and(|playable| !playable.held.is_empty());
+    let is_pinned = cached.lock().is_pinned;
+    // A run on probation leaves memory, so that the next play finds out whether it still is.
+    let keeps = holds || if is_pinned { shared.local.is_running(cached.no) } else { shared.runs.keeps() };
+    if !is_pinned || !keeps {
+        end_play(shared, cached);
+    }
+    let (playable, dropped) = if keeps { (playable, None) } else { (None, playable) };
+    let mut state = cached.lock();
+    state.stage = Stage::Idle;
+    state.playable = playable;
+    let (has_work, leaves) = (state.has_work(), state.playable.is_none());
+    if has_work {
+        wake(shared, cached, &mut state);
+    }
+    drop(state);
+    if !has_work && leaves {
+        leave(shared, cached);
+    }
+    if let Some(playable) = dropped {
+        shared.drop_later(playable);
+    }
+    shutdown::check(shared);
+    make_room(shared);
+}
+
+/// Takes runs out of memory that were not used for long, if there are too many.
+fn make_room(shared: &Arc<Shared>) {
+    while let Some(cached) = shared.runs.make_room() {
+        let playable = cached.lock().playable.take();
+        if let Some(playable) = playable {
+            shared.drop_later(playable);
+        }
+    }
+}
+
+/// The thread that played a run is done with it, and it has nothing to keep in memory.
+pub(crate) fn retire(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    end_play(shared, cached);
+    cached.lock().stage = Stage::Idle;
+    leave(shared, cached);
+    shutdown::check(shared);
+}

@@ -1,0 +1,83 @@
+//! Every lock class of Dacapo, in the order in which a thread may take them. ARCHITECTURE.md shows this table.
+
+use crate::Rank;
+
+macro_rules! ranks {
+    ($($(#[$doc:meta])* $name:ident = $kind:ident $number:literal $words:literal;)*) => {
+        $($(#[$doc])* pub const $name: Rank = Rank::$kind($number, $words);)*
+
+        /// The table, in order.
+        pub const ALL: &[Rank] = &[$($name),*];
+    };
+}
+
+ranks! {
+    /// Which runs are in memory.
+    RUN_CACHE = new 20 "engine: run cache";
+    /// One run in memory: its inbox and its state while no turn is played.
+    RUN = new 30 "engine: run";
+    /// Runs on probation.
+    PROBATION = new 40 "engine: probation";
+    /// Pending activities.
+    TASK_QUEUE = new 50 "engine: task queue";
+    /// Local work that runs.
+    LOCAL_WORK = new 60 "engine: local work";
+    /// The state of a graceful shutdown.
+    SHUTDOWN = new 65 "engine: shutdown";
+    /// When each worker's zombies are looked at.
+    ZOMBIE_ALARMS = new 70 "engine: zombie alarms";
+    /// Callers that wait for a result or for an update.
+    WAITERS = new 80 "engine: waiters";
+    /// Which causes were logged lately.
+    STUCK_LOG = new 90 "engine: stuck log";
+    /// Which queues without a worker were logged.
+    QUEUE_LOG = new 95 "engine: queue log";
+    /// Timers in memory.
+    TIMERS = new 100 "engine: timers";
+    /// Why the engine has stopped.
+    HALTED = new 110 "engine: halted";
+    /// The record from which inputs were last read. Its holder reads the store.
+    INPUTS = blocking 120 "engine: inputs";
+    /// Whether a turn that was held back was refused.
+    HELD_TURNS = new 130 "engine: held turns";
+    /// Who answers a start: its first turn, or the deadlock watch.
+    START_ANSWER = new 140 "engine: start answer";
+    /// Code that a worker has asked to stop.
+    ZOMBIES = new 200 "worker: zombies";
+    /// One play of a run: its thread and the deadlock watch decide who ends it.
+    PLAY = new 210 "worker: play";
+    /// What a thread of the pool is doing.
+    TURN_THREAD = new 220 "worker: turn thread";
+    /// The queues and threads of the pool.
+    TURN_POOL = new 230 "worker: turn pool";
+    /// Turns that the deadlock watch looks at.
+    DEADLOCK_WATCH = new 240 "worker: deadlock watch";
+    /// Attempts that run on the runtime.
+    ATTEMPTS = new 250 "worker: attempts";
+    /// One attempt.
+    ATTEMPT = new 260 "worker: attempt";
+    /// The parts of an attempt.
+    ATTEMPT_SCOPE = new 270 "worker: attempt scope";
+    /// When the host's clock wakes the engine.
+    CLOCK = new 280 "host: clock";
+    /// Why a store halted, and its open connection.
+    STORE_WRITER = blocking 300 "store: writer";
+    /// Writes that wait for the next group.
+    STORE_QUEUE = new 310 "store: queue";
+    /// Connections and tables that are read.
+    STORE_READER = blocking 320 "store: reader";
+    /// Notes of what runs, beside the store.
+    STORE_NOTES = blocking 330 "store: notes";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_the_table_rise_and_their_names_differ() {
+        assert!(ALL.is_sorted_by(|one, next| one.number() < next.number()));
+        let names: std::collections::BTreeSet<_> = ALL.iter().map(|rank| rank.name()).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

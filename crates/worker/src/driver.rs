@@ -1,0 +1,177 @@
+//! The driver of turns: it plays activations of a run, for whatever backend brings them.
+//!
+//! ```text
+//!   backend ── Activation ──▶ Play::activate ──▶ Run::activate ──▶ Completion ──▶ backend
+//!                               │  deadlock watch, crash note, span, silence on replay, metrics
+//!                               └─ a turn that does not return: the watch takes the run from this thread (`None`)
+//! ```
+//!
+//! It knows no store and no backend. A backend says what it has to say about a run by a [`Playing`]: who the run is, how the
+//! play is noted, and what to do when a turn does not return.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use dacapo_core::{Activation, Completion, Run, Timestamp, Watch};
+use dacapo_sync::{Mutex, ranks};
+use tracing::info_span;
+
+use crate::deadlock::{Deadlock, GiveUp, WatchedTurn};
+use crate::interrupt::StuckTurn;
+use crate::run_name::RunName;
+use crate::silence::silence;
+use crate::worker::Worker;
+use crate::zombies::{Entity, TerminationId};
+
+/// What the driver needs of the process it runs in.
+pub trait TurnHost: Send + Sync {
+    /// Watches over turns that are played on this thread from now on, each of which may take so long, until the result is
+    /// dropped. None where no thread can watch.
+    fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn>;
+    /// The time by which code that was asked to stop is asked again.
+    fn steady_now(&self) -> Timestamp;
+    /// The list of code that this worker has asked to stop has changed.
+    fn terminations_changed(&self, worker: &Arc<Worker>);
+}
+
+/// Called when a turn does not return in time, on the thread of the watch: it must not block. The run belongs to whoever
+/// this hands it to; what the stuck thread still comes to is void.
+pub type HandOver = Box<dyn FnOnce(Deadlock, StuckPlay) + Send>;
+
+/// Whether the code of a play that was given up on still runs.
+#[derive(Clone, Debug, Default)]
+pub struct StuckPlay(Weak<Mutex<State>>);
+
+impl StuckPlay {
+    /// Whether it still runs.
+    pub fn is_running(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+/// How a play stands, for the two that may end it: the thread that plays, and the watch over it.
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Plays,
+    /// The watch gave up on it, and its code is asked to stop.
+    GivenUp(TerminationId),
+    Ended,
+}
+
+/// A run to be played, and how.
+pub struct Playing<'a, N> {
+    /// Who it is.
+    pub name: &'a Arc<RunName>,
+    /// The run.
+    pub run: &'a mut Run,
+    /// A note that user code runs, kept beside the store by whoever counts crashes. Dropped when the play ends.
+    pub note: N,
+    /// Takes the run from this thread when a turn does not return.
+    pub hand_over: HandOver,
+}
+
+/// A thread that plays a run, turn after turn, until this is dropped. Each turn has its own time.
+pub struct Play<'a, N> {
+    host: Arc<dyn TurnHost>,
+    worker: Arc<Worker>,
+    name: &'a RunName,
+    run: &'a mut Run,
+    state: Arc<Mutex<State>>,
+    /// Ends before the note: what the watch sees no more cannot be given up on.
+    watched: Option<WatchedTurn>,
+    _note: N,
+}
+
+impl Worker {
+    /// Begins to play a run on this thread.
+    pub fn play<'a, N>(self: &Arc<Self>, host: &Arc<dyn TurnHost>, playing: Playing<'a, N>) -> Play<'a, N> {
+        let Playing { name, run, note, hand_over } = playing;
+        let state = Arc::new(Mutex::new(ranks::PLAY, State::Plays));
+        let limit = self.values().workflow_deadlock_timeout;
+        let watched = match limit.is_zero() {
+            true => None,
+            false => {
+                let (worker, watcher) = (self.clone(), Watcher { host: host.clone(), state: state.clone() });
+                let name = name.clone();
+                let give_up = move |deadlock: Deadlock| {
+                    watcher.stop_turn(&worker, Entity::turn(&name), &deadlock);
+                    hand_over(deadlock, StuckPlay(Arc::downgrade(&watcher.state)));
+                };
+                host.watch(run.watch(), limit, Box::new(give_up))
+            }
+        };
+        Play { host: host.clone(), worker: self.clone(), name, run, state, watched, _note: note }
+    }
+}
+
+impl<N> Play<'_, N> {
+    /// Plays an activation. None if the run was taken from this thread meanwhile: its completion is void.
+    pub fn activate(&mut self, activation: Activation) -> Option<Completion> {
+        let completion = match &activation {
+            Activation::Turn(turn) if turn.replaying || turn.recorded.is_some() => {
+                self.worker.meters().replayed_turns.increment(1);
+                let _silence = silence();
+                self.run.activate(activation)
+            }
+            Activation::Turn(_) => {
+                let began = Instant::now();
+                let completion = self.in_span(activation);
+                self.worker.meters().turns.increment(1);
+                self.worker.meters().turn_seconds.record(began.elapsed());
+                completion
+            }
+            Activation::Query(_) | Activation::Evict => self.in_span(activation),
+        };
+        matches!(*self.state.lock(), State::Plays).then_some(completion)
+    }
+
+    fn in_span(&mut self, activation: Activation) -> Completion {
+        let RunName { workflow, workflow_id, run_id, queue } = self.name;
+        // None has a parent: a turn belongs to its run, and not to whatever this thread did before.
+        let span = match &activation {
+            Activation::Turn(_) => info_span!(
+                target: "dacapo", parent: None, "turn", %workflow, %workflow_id, %run_id, %queue, turn = self.run.watch().turn()
+            ),
+            Activation::Query(queries) => info_span!(
+                target: "dacapo", parent: None, "query", %workflow, %workflow_id, %run_id, %queue,
+                query = queries.first().map(|query| query.name.as_str()).unwrap_or_default()
+            ),
+            Activation::Evict => tracing::Span::none(),
+        };
+        span.in_scope(|| self.run.activate(activation))
+    }
+}
+
+impl<N> Drop for Play<'_, N> {
+    fn drop(&mut self) {
+        self.watched = None;
+        let before = std::mem::replace(&mut *self.state.lock(), State::Ended);
+        if let State::GivenUp(termination) = before {
+            self.worker.finished(termination, self.host.steady_now());
+            self.host.terminations_changed(&self.worker);
+        }
+    }
+}
+
+/// The watch's end of a play.
+struct Watcher {
+    host: Arc<dyn TurnHost>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Watcher {
+    /// Asks a turn to stop that did not return in time.
+    fn stop_turn(&self, worker: &Arc<Worker>, entity: Entity, deadlock: &Deadlock) {
+        worker.meters().deadlocks.increment(1);
+        let code = Arc::new(StuckTurn::new(deadlock.watch.clone()));
+        let now = self.host.steady_now();
+        let termination = worker.terminate(entity, code, &deadlock.reason, now);
+        let before = std::mem::replace(&mut *self.state.lock(), State::GivenUp(termination));
+        if matches!(before, State::Ended) {
+            // It returned this very moment.
+            worker.finished(termination, now);
+        }
+        self.host.terminations_changed(worker);
+    }
+}
