@@ -30,7 +30,11 @@ impl Run {
         if played {
             self.check_conditions()?;
         }
-        let released = std::mem::take(&mut self.shared.lock().released);
+        let released = {
+            let mut state = self.shared.lock();
+            state.release_withheld();
+            std::mem::take(&mut state.released)
+        };
         self.wake(released);
         Ok(())
     }

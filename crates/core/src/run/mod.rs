@@ -14,6 +14,7 @@ mod holder;
 mod inspect;
 mod jobs;
 mod matcher;
+mod message_order;
 mod messages;
 mod phase;
 mod query;
@@ -93,7 +94,8 @@ impl Run {
             false => None,
         };
         let scheduler = options.pins.policy.scheduler(options.own_policy.as_deref().map(|own| own as _))?;
-        let state = State::new(scheduler, workflow.handler_policy());
+        let mut state = State::new(scheduler, workflow.handler_policy());
+        state.handlers_first = options.pins.order == Order::HandlersFirst;
         let shared = Arc::new(Shared::new(state, options.reporter));
         Ok(Self { workflow, order: options.pins.order, shared, round: Vec::new(), twin, poisoned: None })
     }

@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(crate) second: bool,
     pub(crate) seed: u64,
     next_place: u32,
+    /// Whether the run is pinned to play handlers before the root.
+    pub(crate) handlers_first: bool,
 
     pub(crate) units: SmallMap<UnitKey, Box<Unit>>,
     pub(crate) next_unit: UnitKey,
@@ -193,6 +195,7 @@ impl State {
             second: false,
             seed: 0,
             next_place: 0,
+            handlers_first: false,
             units: SmallMap::new(),
             next_unit: 0,
             aborted: BTreeMap::new(),

@@ -11,6 +11,7 @@ mod identity;
 mod ids;
 mod joins;
 mod kit;
+mod message_order;
 mod moving;
 mod nondeterminism;
 mod order;
