@@ -201,7 +201,7 @@ impl State {
         match what {
             // Its place in the line is passed over when its turn comes.
             What::Signal(name) => self.clear_line(name),
-            What::Condition => drop(self.closures_mut().conditions.remove(&id)),
+            What::Condition => drop(self.forget_condition(id)),
             What::Operation(..) | What::Start(..) | What::Units => {}
         }
     }
@@ -273,7 +273,7 @@ impl State {
             .mail
             .as_ref()
             .is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty() && mail.withheld.is_empty());
-        no_mail && self.conditions().next().is_none() && self.released.is_empty()
+        no_mail && !self.has_conditions() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.

@@ -272,7 +272,7 @@ impl State {
 
     /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
     /// was woken.
-    fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
+    pub(crate) fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
         let look = self.look_mut();
         look.wakers.push(waker.clone());
         look.peeked = Some(look.peeked.map_or(came, |earlier| earlier.min(came)));

@@ -5,6 +5,7 @@
 #![allow(clippy::result_large_err, reason = "a failure is as large as the core makes it")]
 
 mod commands;
+mod costs;
 mod dropping;
 mod golden;
 mod identity;
