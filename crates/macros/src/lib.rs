@@ -31,7 +31,7 @@ use syn::{ImplItemFn, Item, ItemFn, ItemImpl, parse_macro_input};
 /// }
 /// ```
 ///
-/// Options: `name = "…"` (the function's own by default), `order = "root_first"` or `"handlers_first"`,
+/// Options: `name = "…"` (the function's own by default), `order = "handlers_first"` (by default) or `"root_first"`,
 /// `unfinished_handlers = "warn_and_abandon"` or `"wait"`.
 ///
 /// On an impl block, `#[run]` marks the workflow function, which takes `ctx: Ctx<Self>`; `#[init]` a function from the

@@ -44,7 +44,7 @@ impl WorkflowOptions {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
         let mut options = Self {
             name: None,
-            order: quote!(::dacapo::Order::RootFirst),
+            order: quote!(::dacapo::Order::HandlersFirst),
             unfinished_handlers: quote!(::dacapo::UnfinishedHandlers::WarnAndAbandon),
         };
         let parser = syn::meta::parser(|meta| {

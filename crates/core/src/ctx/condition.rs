@@ -10,8 +10,12 @@ use crate::run::{Condition, Hold, Mode, Polled, Shared, SlotId, What};
 use crate::{Cancelled, Ctx};
 
 impl Ctx {
-    /// Waits until the condition holds. It is looked at now, and again after every round in which something ran. It
-    /// only computes: it may read a [`crate::StateCell`] or anything else the workflow shares, and not call the ctx.
+    /// Waits until the condition holds. It only computes, and does not call the ctx.
+    ///
+    /// It is evaluated now, and again after every round in which a [`crate::StateCell`] that it read was changed, so many
+    /// units can wait for cells of their own at little cost. A condition that reads no cell may depend on anything that the
+    /// workflow shares, and is evaluated after every round in which a unit ran. One that reads cells must depend on nothing
+    /// else that changes: where runs are played twice, as in tests, breaking this fails the activation.
     #[track_caller]
     pub fn wait_until(&self, condition: impl Fn() -> bool + Send + Sync + 'static) -> WaitUntil {
         self.wait_until_at(condition, Location::caller())
@@ -38,17 +42,18 @@ pub struct WaitUntil {
 impl WaitUntil {
     /// Opens the wait. A condition that holds already ends it before it began.
     fn open(&mut self) -> Option<SlotId> {
-        drop(self.shared.enter_poll()?);
+        self.shared.enter_poll()?.begin_reads();
         let holds = {
             let _hold = Hold::mode(Mode::Closure);
             (self.condition)()
         };
         let mut state = self.shared.enter_poll()?;
+        let cells = state.take_reads();
         let slot = state.open_wait(What::Condition, self.site);
         if holds {
             state.end_at_once(slot);
         } else {
-            state.closures_mut().conditions.insert(slot, self.condition.clone());
+            state.await_condition(slot, self.condition.clone(), cells);
         }
         self.slot = Some(slot);
         Some(slot)

@@ -2,9 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use super::woken::Woken;
 use crate::Ctx;
 
 impl Ctx {
@@ -22,28 +23,6 @@ impl Ctx {
     }
 }
 
-/// Which of many children were woken, so that only those are polled.
-struct Woken {
-    places: Mutex<Vec<usize>>,
-    parent: Mutex<Option<Waker>>,
-}
-
-impl Woken {
-    fn take(&self) -> Vec<usize> {
-        let mut places = std::mem::take(&mut *self.places.lock().unwrap_or_else(PoisonError::into_inner));
-        places.sort();
-        places.dedup();
-        places
-    }
-
-    fn await_by(&self, waker: &Waker) {
-        let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        if !parent.as_ref().is_some_and(|parent| parent.will_wake(waker)) {
-            *parent = Some(waker.clone());
-        }
-    }
-}
-
 struct ChildWaker {
     woken: Arc<Woken>,
     place: usize,
@@ -55,11 +34,8 @@ impl Wake for ChildWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.places.lock().unwrap_or_else(PoisonError::into_inner).push(self.place);
-        let parent = self.woken.parent.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(parent) = parent {
-            parent.wake();
-        }
+        self.woken.push(self.place);
+        self.woken.wake_parent();
     }
 }
 
@@ -80,7 +56,7 @@ impl<F: Future> Unpin for Children<F> {}
 
 impl<F: Future> Children<F> {
     fn new(futures: impl IntoIterator<Item = F>) -> Self {
-        let woken = Arc::new(Woken { places: Mutex::default(), parent: Mutex::default() });
+        let woken = Arc::new(Woken::default());
         let children: Vec<Child<F>> = futures
             .into_iter()
             .enumerate()
@@ -90,7 +66,7 @@ impl<F: Future> Children<F> {
             })
             .collect();
         let left = children.len();
-        *woken.places.lock().unwrap_or_else(PoisonError::into_inner) = (0..left).collect();
+        (0..left).for_each(|place| woken.push(place));
         Self { outputs: children.iter().map(|_| None).collect(), children, woken, left }
     }
 

@@ -1,12 +1,12 @@
 //! Races: the first to be done wins, by ordinal and not by the order of polling.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use super::standings::{Standings, Tracking};
 use super::timer::Timer;
 use crate::run::Shared;
 use crate::{Cancelled, Ctx, Failure, FailureKind, Ordinal, TimeoutKind};
@@ -33,14 +33,8 @@ impl Ctx {
         A: Future<Output = Result<X, E>>,
         B: Future<Output = Result<Y, F>>,
     {
-        Race { shared: self.shared.clone(), first: Contender::new(first), second: Contender::new(second) }
-    }
-
-    /// Races any number of futures of one type: gives the place of the winner, its output, and the race of the others.
-    #[track_caller]
-    pub fn select_all<F: Future>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
-        let contenders = futures.into_iter().map(Contender::new).collect();
-        SelectAll { shared: self.shared.clone(), contenders }
+        let (first, second) = (Contender::new(first), Contender::new(second));
+        Race { shared: self.shared.clone(), first, second, polls: 0, tracking: None }
     }
 
     /// Gives a future this long. A timeout is a failure of kind [`TimeoutKind::Deadline`].
@@ -54,20 +48,38 @@ impl Ctx {
 }
 
 /// One side of a race.
-struct Contender<F: Future> {
+pub(super) struct Contender<F: Future> {
     future: Option<Pin<Box<F>>>,
     output: Option<Box<F::Output>>,
     /// The latest result it has taken so far.
     latest: Option<Ordinal>,
+    /// What it is polled with; without one, as the race is.
+    waker: Option<Waker>,
 }
 
 impl<F: Future> Contender<F> {
-    fn new(future: F) -> Self {
-        Self { future: Some(Box::pin(future)), output: None, latest: None }
+    pub(super) fn new(future: F) -> Self {
+        Self { future: Some(Box::pin(future)), output: None, latest: None, waker: None }
+    }
+
+    /// Polls it with a waker of its own from now on.
+    pub(super) fn with_waker(mut self, waker: Waker) -> Self {
+        self.waker = Some(waker);
+        self
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.future.is_some()
+    }
+
+    /// Takes what it came to. Nothing is left of it then.
+    pub(super) fn leave(&mut self) -> Option<F::Output> {
+        self.waker = None;
+        self.output.take().map(|output| *output)
     }
 }
 
-trait Contend {
+pub(super) trait Contend {
     /// Polls it. Says whether it is done.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool;
     fn took(&mut self, result: Option<Ordinal>);
@@ -77,7 +89,11 @@ trait Contend {
 impl<F: Future> Contend for Contender<F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(future) = &mut self.future else { return self.output.is_some() };
-        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+        let polled = match &self.waker {
+            Some(waker) => future.as_mut().poll(&mut Context::from_waker(waker)),
+            None => future.as_mut().poll(cx),
+        };
+        if let Poll::Ready(output) = polled {
             self.output = Some(Box::new(output));
             self.future = None;
         }
@@ -93,47 +109,81 @@ impl<F: Future> Contend for Contender<F> {
     }
 }
 
-/// Decides a race, if it can be decided now. First every side is polled while results that are there are only looked
-/// at; then, again and again, the side with the earliest result is polled as far as the next side's result, until no
-/// other side could have been earlier. So a side that loses has taken nothing that came after the race was decided.
-/// What came after a result that the unit is still to be shown waits for that one, for it may decide the race.
-fn decide(shared: &Shared, sides: &mut [&mut dyn Contend], cx: &mut Context<'_>) -> Option<usize> {
-    let outer = shared.enter_poll()?.is_peeking();
-    let mut done: Vec<usize> = Vec::new();
-    let mut ahead: BTreeSet<(Ordinal, usize)> = BTreeSet::new();
-    for (place, side) in sides.iter_mut().enumerate() {
-        let (is_done, seen) = poll_side(shared, *side, cx, true, None);
-        match seen {
-            _ if is_done => done.push(place),
-            Some(seen) => drop(ahead.insert((seen, place))),
-            None => {}
-        }
+/// The sides of a race, by place.
+pub(super) trait Sides {
+    fn side(&mut self, place: usize) -> &mut dyn Contend;
+}
+
+impl<A: Future, B: Future> Sides for (&mut Contender<A>, &mut Contender<B>) {
+    fn side(&mut self, place: usize) -> &mut dyn Contend {
+        if place == 0 { self.0 } else { self.1 }
+    }
+}
+
+impl<F: Future> Sides for Vec<Contender<F>> {
+    fn side(&mut self, place: usize) -> &mut dyn Contend {
+        &mut self[place]
+    }
+}
+
+/// Decides a race, if it can be decided now. First the sides that something happened to are polled while results that are
+/// there are only looked at; then, again and again, the side with the earliest result is polled as far as the next side's
+/// result, until no other side could have been earlier. So a side that loses has taken nothing that came after the race was
+/// decided. What came after a result that the unit is still to be shown waits for that one, for it may decide the race.
+pub(super) fn decide(
+    shared: &Shared,
+    sides: &mut dyn Sides,
+    standings: &mut Standings,
+    places: impl IntoIterator<Item = usize>,
+    cx: &mut Context<'_>,
+) -> Option<usize> {
+    let (is_peeking, is_inner) = shared.enter_poll().map(|state| (state.is_peeking(), state.is_within_race()))?;
+    for place in places {
+        let side = sides.side(place);
+        let (is_done, seen) = poll_side(shared, side, cx, true, None);
+        standings.note(place, side, is_done, seen);
     }
     // Within a race that is itself only looked at, nothing is taken.
+    if !is_peeking {
+        take_results(shared, sides, standings, cx)?;
+    }
+    let winner = standings.pick(shared);
+    if winner.is_none()
+        && is_inner
+        && let Some((came, _)) = standings.ahead.first()
+    {
+        // A race around this one has to know of what is left, also of what was looked at in an earlier poll.
+        shared.enter_poll()?.peek(*came, cx.waker());
+    }
+    winner
+}
+
+/// Lets the sides take their results in the order in which those came, as long as that may change who wins.
+fn take_results(shared: &Shared, sides: &mut dyn Sides, standings: &mut Standings, cx: &mut Context<'_>) -> Option<()> {
+    let mut waiting = Vec::new();
     loop {
-        if outer {
-            break;
-        }
         rouse(shared);
-        let best = done.iter().map(|place| sides[*place].latest()).min();
-        let Some((came, place)) = ahead.pop_first() else { break };
-        if best.is_some_and(|best| best < Some(came)) {
+        let best = standings.best();
+        let Some((came, place)) = standings.ahead.first().copied() else { break };
+        let hidden = shared.enter_poll()?.earliest_hidden();
+        if best.is_some_and(|best| best < Some(came)) || hidden.is_some_and(|hidden| hidden < came) {
             break;
         }
-        let limits = [shared.enter_poll()?.earliest_hidden(), ahead.first().map(|(next, _)| *next), best.flatten()];
-        let (is_done, seen) = poll_side(shared, sides[place], cx, false, limits.into_iter().flatten().min());
+        standings.forget(place);
+        let next = standings.ahead.first().map(|(next, _)| *next);
+        let side = sides.side(place);
+        let limit = [hidden, next, best.flatten()].into_iter().flatten().min();
+        let (is_done, seen) = poll_side(shared, side, cx, false, limit);
         match seen {
-            _ if is_done => done.push(place),
-            // One that still only looks at the same result waits for what is hidden.
-            Some(seen) if seen != came => drop(ahead.insert((seen, place))),
-            _ => {}
+            // One that still only looks at the same result would do so again.
+            Some(seen) if !is_done && seen == came => waiting.push((place, came)),
+            seen => standings.note(place, side, is_done, seen),
         }
     }
-    let best = done.iter().map(|place| sides[*place].latest()).min()?;
-    let mut equals: Vec<usize> = done.into_iter().filter(|place| sides[*place].latest() == best).collect();
-    equals.sort();
-    let pick = if equals.len() == 1 { 0 } else { shared.pick_branch(equals.len() as u32) };
-    equals.get(pick as usize).copied()
+    for (place, came) in waiting {
+        standings.note(place, sides.side(place), false, Some(came));
+    }
+    Some(())
 }
 
 /// Polls a side: results are only looked at, or taken as far as the horizon. Gives whether it is done, and the earliest
@@ -166,6 +216,7 @@ impl<'s> Looking<'s> {
         let mut state = shared.enter_poll()?;
         let consumed = state.consumed.take();
         let look = state.look_mut();
+        look.depth += 1;
         let peeking = std::mem::replace(&mut look.peeking, peeking);
         let horizon = std::mem::replace(&mut look.horizon, horizon);
         let peeked = look.peeked.take();
@@ -184,6 +235,7 @@ impl Drop for Looking<'_> {
         let mut state = self.shared.lock();
         state.consumed = state.consumed.max(self.consumed);
         let look = state.look_mut();
+        look.depth = look.depth.saturating_sub(1);
         (look.peeking, look.horizon) = (self.peeking, self.horizon);
         // What an outer race sees of this one is the earliest of all sides.
         look.peeked = [self.peeked, look.peeked].into_iter().flatten().min();
@@ -211,6 +263,34 @@ pub struct Race<A: Future, B: Future> {
     shared: Arc<Shared>,
     first: Contender<A>,
     second: Contender<B>,
+    polls: u8,
+    /// Once it was polled often: most races are not, and need no wakers of their own.
+    tracking: Option<Box<Tracking>>,
+}
+
+/// A race that was polled as often as this polls only the sides that were woken from then on.
+const OFTEN: u8 = 4;
+
+impl<A: Future, B: Future> Race<A, B> {
+    /// The winner, if there is one now.
+    fn decide(&mut self, cx: &mut Context<'_>) -> Option<usize> {
+        self.polls = self.polls.saturating_add(1);
+        if self.polls == OFTEN {
+            let tracking = Tracking::default();
+            self.first.waker = Some(tracking.waker(&self.shared, 0));
+            self.second.waker = Some(tracking.waker(&self.shared, 1));
+            self.tracking = Some(Box::new(tracking));
+        }
+        let pending = [self.first.is_pending(), self.second.is_pending()];
+        let mut sides = (&mut self.first, &mut self.second);
+        match &mut self.tracking {
+            None => decide(&self.shared, &mut sides, &mut Standings::default(), [0, 1], cx),
+            Some(tracking) => {
+                let places = tracking.places(&self.shared, cx, 2, |place| pending[place])?;
+                decide(&self.shared, &mut sides, &mut tracking.standings, places, cx)
+            }
+        }
+    }
 }
 
 impl<A, B, X, Y, E, F> Future for Race<A, B>
@@ -223,46 +303,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let race = &mut *self;
-        let winner = decide(&race.shared, &mut [&mut race.first, &mut race.second], cx);
+        let winner = race.decide(cx);
         match (winner, race.first.output.take(), race.second.output.take()) {
             (Some(0), Some(output), _) => Poll::Ready((*output).map(Either::First).map_err(Failure::from)),
             (Some(1), _, Some(output)) => Poll::Ready((*output).map(Either::Second).map_err(Failure::from)),
             _ => Poll::Pending,
         }
-    }
-}
-
-/// Any number of futures in a race: await it for the place and output of the winner, and the race of the others.
-#[must_use = "a race does nothing unless it is awaited"]
-pub struct SelectAll<F: Future> {
-    shared: Arc<Shared>,
-    contenders: Vec<Contender<F>>,
-}
-
-impl<F: Future> SelectAll<F> {
-    /// How many are left.
-    pub fn len(&self) -> usize {
-        self.contenders.len()
-    }
-
-    /// Whether none is left. Such a race never ends.
-    pub fn is_empty(&self) -> bool {
-        self.contenders.is_empty()
-    }
-}
-
-impl<F: Future> Future for SelectAll<F> {
-    type Output = (usize, F::Output, Self);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let race = &mut *self;
-        let mut sides: Vec<&mut dyn Contend> = race.contenders.iter_mut().map(|side| side as _).collect();
-        let Some(winner) = decide(&race.shared, &mut sides, cx) else { return Poll::Pending };
-        let Some(output) = race.contenders[winner].output.take() else { return Poll::Pending };
-        // One that was done beside the winner keeps what it came to.
-        let mut contenders = std::mem::take(&mut race.contenders);
-        contenders.remove(winner);
-        Poll::Ready((winner, *output, Self { shared: race.shared.clone(), contenders }))
     }
 }
 

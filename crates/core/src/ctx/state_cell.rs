@@ -4,25 +4,26 @@ use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use crate::run::{Hold, Holder, Mode, Shared};
+use crate::run::{CellId, Hold, Holder, Mode, Shared};
 use crate::{Ctx, ViolationKind};
 
 impl Ctx {
     /// A value that units and handlers of this run share. It is rebuilt by replay like everything else in memory.
     pub fn state<S: Send + 'static>(&self, value: S) -> StateCell<S> {
-        StateCell { shared: self.shared.clone(), value: Arc::new(Mutex::new(value)) }
+        StateCell { shared: self.shared.clone(), id: self.shared.next_cell(), value: Arc::new(Mutex::new(value)) }
     }
 }
 
 /// A value shared by units of one run. Closures over it run at once and only compute: they may not call the ctx.
 pub struct StateCell<S> {
     shared: Arc<Shared>,
+    id: CellId,
     value: Arc<Mutex<S>>,
 }
 
 impl<S> Clone for StateCell<S> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), value: self.value.clone() }
+        Self { shared: self.shared.clone(), id: self.id, value: self.value.clone() }
     }
 }
 
@@ -32,6 +33,7 @@ impl<S> StateCell<S> {
     pub fn update<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
         let alive = self.shared.enter(Location::caller()).is_some();
         let mut value = self.enter();
+        self.shared.lock().change_cell(self.id);
         let _hold = alive.then(|| Hold::mode(Mode::Closure));
         change(&mut value)
     }
@@ -53,13 +55,21 @@ impl<S> StateCell<S> {
         if !only_looks {
             drop(self.shared.enter(site));
         }
-        StateGuard { cell: self, value: self.enter(), only_looks, site }
+        StateGuard { cell: self, value: self.enter(), only_looks, is_changed: false, site }
     }
 
-    /// Whether a closure of this run asks, which may look and nothing else.
+    /// Whether a closure of this run asks, which may look and nothing else. If it is a condition, it depends on this cell.
     fn is_computed(&self) -> bool {
         let holder = Holder::of_thread();
-        matches!(holder.mode, Mode::Closure | Mode::Query) && holder.plays(self.shared.lock().token)
+        if !matches!(holder.mode, Mode::Closure | Mode::Query) {
+            return false;
+        }
+        let mut state = self.shared.lock();
+        let computes = holder.plays(state.token);
+        if computes {
+            state.read_cell(self.id);
+        }
+        computes
     }
 
     fn enter(&self) -> MutexGuard<'_, S> {
@@ -77,6 +87,8 @@ pub struct StateGuard<'c, S> {
     cell: &'c StateCell<S>,
     value: MutexGuard<'c, S>,
     only_looks: bool,
+    /// Whether the run knows that the value may have changed.
+    is_changed: bool,
     site: &'static Location<'static>,
 }
 
@@ -93,6 +105,9 @@ impl<S> DerefMut for StateGuard<'_, S> {
         if self.only_looks {
             let text = "a condition, validator or query changed a state cell; such closures only look".to_owned();
             self.cell.shared.refuse(text, self.site);
+        }
+        if !std::mem::replace(&mut self.is_changed, true) {
+            self.cell.shared.lock().change_cell(self.cell.id);
         }
         &mut self.value
     }

@@ -7,7 +7,6 @@ use super::give_up::last_words;
 use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
 use super::shared::Stop;
-use super::slot::{SlotId, Value};
 use super::unit::Message;
 use crate::{ActivationError, UnitId};
 
@@ -30,7 +29,11 @@ impl Run {
         if played {
             self.check_conditions()?;
         }
-        let released = std::mem::take(&mut self.shared.lock().released);
+        let released = {
+            let mut state = self.shared.lock();
+            state.release_withheld();
+            std::mem::take(&mut state.released)
+        };
         self.wake(released);
         Ok(())
     }
@@ -66,31 +69,8 @@ impl Run {
         }
     }
 
-    /// Ends the waits whose condition holds, in the order in which they began.
-    fn check_conditions(&mut self) -> Result<(), ActivationError> {
-        let conditions: Vec<_> = {
-            let state = self.shared.lock();
-            state.conditions().map(|(slot, condition)| (*slot, condition.clone())).collect()
-        };
-        for (slot, condition) in conditions {
-            if self.compute(|| condition())? {
-                self.end_wait(slot);
-            }
-        }
-        Ok(())
-    }
-
-    fn end_wait(&mut self, slot: SlotId) {
-        let mut state = self.shared.lock();
-        let condition = state.closures_mut().conditions.remove(&slot);
-        let ordinal = state.next_ordinal();
-        state.deliver(slot, ordinal, Value::Done);
-        drop(state);
-        drop(condition);
-    }
-
     /// Runs a closure of the user's for the executor. It may compute, and nothing else.
-    fn compute<T>(&self, closure: impl FnOnce() -> T) -> Result<T, ActivationError> {
+    pub(super) fn compute<T>(&self, closure: impl FnOnce() -> T) -> Result<T, ActivationError> {
         let result = {
             let _hold = Hold::mode(Mode::Closure);
             catch_unwind(AssertUnwindSafe(closure))

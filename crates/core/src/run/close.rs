@@ -103,12 +103,16 @@ impl State {
             .map(|unit| (unit.id.clone(), unit.on_end.clone()))
             .collect();
         handlers.sort_by(|a, b| a.0.cmp(&b.0));
+        let reason = match self.goes_on_as_new() {
+            true => "the workflow continued as new before this update was done; the new run does not know of it",
+            false => "the workflow completed before this update did",
+        };
         for (unit, on_end) in &handlers {
             if let OnEnd::Handler(end) = on_end
                 && let Some(update) = &end.update
             {
                 self.answered(update);
-                let failure = Failure::application("the workflow completed before this update did").typed("RunClosed");
+                let failure = Failure::application(reason).typed("RunClosed");
                 let outcome = Outcome::Failed(Box::new(failure.not_retryable()));
                 let answer = CompleteUpdate { update: update.clone(), outcome };
                 self.emit_for(unit.clone(), CommandKind::CompleteUpdate(Box::new(answer)), end.site);

@@ -54,6 +54,10 @@ pub(crate) struct Messages {
     accepted: BTreeSet<Name>,
     query_handlers: BTreeMap<Name, QueryFn>,
     next_handler: u32,
+    /// When the messages came whose handlers have their first step coming.
+    pub(super) unstarted: BTreeSet<Ordinal>,
+    /// Units whose next result is a signal that has to wait, and when that came.
+    pub(super) withheld: BTreeSet<(Ordinal, UnitKey)>,
     pub(crate) phase: Option<Phase>,
     /// Phases that were dropped while handlers of theirs were not done.
     pub(crate) left_phases: Vec<Phase>,
@@ -69,6 +73,24 @@ impl Messages {
         items.extend(updates.map(|handler| Box::new(handler) as _));
         let queries = std::mem::take(&mut self.query_handlers).into_values();
         items.extend(queries.map(|handler| Box::new(handler) as _));
+    }
+
+    /// The open phase and those that were dropped before their handlers were done.
+    pub(super) fn phases(&self) -> impl Iterator<Item = &Phase> {
+        self.phase.iter().chain(&self.left_phases)
+    }
+
+    /// When the earliest message came that has a handler and was not brought to it, for phases that take one now.
+    pub(super) fn earliest_queued(&self, takes: impl Fn(Option<u64>) -> bool) -> Option<Ordinal> {
+        let signals = self.due.iter().filter_map(|name| {
+            let mailbox = self.signals.get(name)?;
+            takes(mailbox.handler.as_ref()?.phase).then(|| mailbox.queue.front())?
+        });
+        let updates = self
+            .updates
+            .iter()
+            .filter_map(|(name, queue)| takes(self.update_handlers.get(name)?.phase).then(|| queue.front())?);
+        signals.map(|(came, _)| *came).chain(updates.map(|(came, _)| *came)).min()
     }
 }
 
@@ -136,8 +158,12 @@ impl State {
         }
     }
 
-    /// Takes the next signal of this name if one is there and nobody waits for it.
+    /// Takes the next signal of this name if one is there, nobody waits for it, and no earlier message goes first.
     pub(crate) fn take_signal(&mut self, name: &Name) -> Option<(Ordinal, Box<Signal>)> {
+        let (came, _) = self.mail.as_ref()?.signals.get(name)?.queue.front()?;
+        if self.is_withheld(*came) {
+            return None;
+        }
         let taken = self.mail.as_mut()?.signals.get_mut(name)?.queue.pop_front();
         self.clear_line(name);
         taken
@@ -175,7 +201,7 @@ impl State {
         match what {
             // Its place in the line is passed over when its turn comes.
             What::Signal(name) => self.clear_line(name),
-            What::Condition => drop(self.closures_mut().conditions.remove(&id)),
+            What::Condition => drop(self.forget_condition(id)),
             What::Operation(..) | What::Start(..) | What::Units => {}
         }
     }
@@ -243,8 +269,11 @@ impl State {
     /// Whether there is nothing to do between two rounds: no message to bring to a handler, no condition to look at, no
     /// result left behind.
     pub(crate) fn is_settled(&self) -> bool {
-        let no_mail = self.mail.as_ref().is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty());
-        no_mail && self.conditions().next().is_none() && self.released.is_empty()
+        let no_mail = self
+            .mail
+            .as_ref()
+            .is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty() && mail.withheld.is_empty());
+        no_mail && !self.has_conditions() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.
@@ -288,7 +317,7 @@ impl State {
         phase: Option<u64>,
         update: Option<Name>,
         site: &'static Location<'static>,
-        message: (Ordinal, Message),
+        (came, message): (Ordinal, Message),
         future: UnitFuture,
     ) -> UnitId {
         let id = UnitId::root().child(Seg::H(self.messages().next_handler));
@@ -296,13 +325,16 @@ impl State {
         let held = self.enter_phase(phase);
         let key = self.spawn(
             id.clone(),
-            OnEnd::Handler(Box::new(HandlerEnd { update, phase, site, message: Some(message) })),
+            OnEnd::Handler(Box::new(HandlerEnd { update, phase, site, came, message: Some(message) })),
             HANDLERS,
             future,
             held,
         );
         if held {
             self.hold_back(key);
+        } else {
+            self.set_current(phase, key);
+            self.handler_is_due(key);
         }
         id
     }
@@ -328,10 +360,11 @@ impl State {
                 && let Some(message) = end.message.take()
             {
                 recalled.push(key);
-                messages.push(message);
+                messages.push((end.came, message));
             }
         }
         for (came, message) in messages {
+            self.messages().unstarted.remove(&came);
             match message {
                 Message::Signal(signal) => self.give_back(came, signal),
                 Message::Update(update) => {

@@ -7,6 +7,7 @@
 
 mod boundary;
 mod close;
+mod conditions;
 mod double_play;
 mod emit;
 mod give_up;
@@ -14,6 +15,7 @@ mod holder;
 mod inspect;
 mod jobs;
 mod matcher;
+mod message_order;
 mod messages;
 mod phase;
 mod query;
@@ -36,13 +38,14 @@ pub use unit::UnitFuture;
 pub use watch::Watch;
 pub use workflow::{Aside, Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
 
+pub(crate) use conditions::{CellId, Condition};
 pub(crate) use emit::Ticket;
 pub(crate) use holder::{Hold, Holder, Mode};
 pub(crate) use messages::{SignalFn, SignalHandler, UpdateFn, UpdateHandler, ValidatorFn};
 pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};
-pub(crate) use state::{Condition, State};
+pub(crate) use state::State;
 pub(crate) use unit::{OnEnd, UnitKey};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -87,13 +90,17 @@ impl Run {
                 let aside = options.aside.clone();
                 let options = RunOptions { double_play: false, reporter: None, ..options.clone() };
                 let run = Self::new(workflow.clone(), options)?;
-                run.shared.lock().second = true;
+                let mut state = run.shared.lock();
+                (state.second, state.is_played_twice) = (true, true);
+                drop(state);
                 Some(Box::new(Twin { run, aside }))
             }
             false => None,
         };
         let scheduler = options.pins.policy.scheduler(options.own_policy.as_deref().map(|own| own as _))?;
-        let state = State::new(scheduler, workflow.handler_policy());
+        let mut state = State::new(scheduler, workflow.handler_policy());
+        state.handlers_first = options.pins.order == Order::HandlersFirst;
+        state.is_played_twice = options.double_play;
         let shared = Arc::new(Shared::new(state, options.reporter));
         Ok(Self { workflow, order: options.pins.order, shared, round: Vec::new(), twin, poisoned: None })
     }

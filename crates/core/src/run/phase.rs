@@ -16,8 +16,10 @@ pub(crate) struct Phase {
     serial: bool,
     /// Handlers that have started and are not done.
     running: usize,
+    /// Of a serial phase: the handler that the others wait for.
+    pub(crate) current: Option<UnitKey>,
     /// Started handlers whose go has not come.
-    held: VecDeque<UnitKey>,
+    pub(crate) held: VecDeque<UnitKey>,
     /// What the phase waits on once it takes nothing more.
     closing: Option<SlotId>,
 }
@@ -27,7 +29,7 @@ impl State {
         let messages = self.messages();
         let id = messages.next_phase;
         messages.next_phase += 1;
-        messages.phase = Some(Phase { id, serial, running: 0, held: VecDeque::new(), closing: None });
+        messages.phase = Some(Phase { id, serial, running: 0, current: None, held: VecDeque::new(), closing: None });
         id
     }
 
@@ -49,14 +51,23 @@ impl State {
         }
     }
 
+    /// This handler, or its async part, is the one that the others of its phase wait for.
+    pub(crate) fn set_current(&mut self, id: Option<u64>, key: UnitKey) {
+        if let Some(phase) = self.phase(id).filter(|phase| phase.serial) {
+            phase.current = Some(key);
+        }
+    }
+
     /// Counts a handler of this phase out, and lets the next one go.
     pub(crate) fn leave_phase(&mut self, id: Option<u64>) {
         let Some(phase) = self.phase(id) else { return };
         phase.running -= 1;
         let next = phase.held.pop_front();
+        phase.current = next;
         let done = phase.running == 0;
         let closing = phase.closing.filter(|_| done);
         if let Some(key) = next {
+            self.handler_is_due(key);
             self.make_runnable(key);
         }
         if let Some(slot) = closing {

@@ -13,6 +13,9 @@ impl Run {
         loop {
             self.between_rounds(steps > 0)?;
             if !self.next_round() {
+                if steps > 0 {
+                    self.check_unchanged_conditions()?;
+                }
                 self.at_quiescence();
                 return Ok(steps);
             }

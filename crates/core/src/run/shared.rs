@@ -1,10 +1,12 @@
 //! What a run's ctxs, futures and wakers share with its executor, and who may touch it when.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Wake;
 use std::thread::panicking;
 
+use super::conditions::CellId;
 use super::give_up::last_words;
 use super::holder::{Hold, Holder, Mode};
 use super::slot::SlotId;
@@ -23,12 +25,19 @@ pub(crate) struct Stop;
 /// no user code ever runs under it.
 pub(crate) struct Shared {
     state: Mutex<State>,
+    /// The number of the next state cell.
+    next_cell: AtomicU64,
     reporter: Option<Reporter>,
 }
 
 impl Shared {
     pub(crate) fn new(state: State, reporter: Option<Reporter>) -> Self {
-        Self { state: Mutex::new(state), reporter }
+        Self { state: Mutex::new(state), next_cell: AtomicU64::new(0), reporter }
+    }
+
+    /// A number for a new state cell.
+    pub(crate) fn next_cell(&self) -> CellId {
+        self.next_cell.fetch_add(1, Ordering::Relaxed)
     }
 
     /// For the executor itself.

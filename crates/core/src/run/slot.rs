@@ -102,14 +102,15 @@ impl State {
     /// Puts a result where its future finds it. A future that was polled before sees it in its unit's turn of results;
     /// one that was not finds it ready.
     pub(crate) fn deliver(&mut self, id: SlotId, ordinal: Ordinal, value: Value) {
+        let withheld = matches!(value, Value::Signal(_)) && self.is_withheld(ordinal);
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.arrived = Some((ordinal, value));
-        slot.revealed = slot.owner.is_none();
+        slot.revealed = slot.owner.is_none() && !withheld;
         let Some(owner) = slot.owner else { return };
         match self.units.get_mut(&owner).filter(|unit| !unit.dying) {
             Some(unit) => {
                 unit.reveals.push_back(id);
-                self.make_runnable(owner);
+                self.show_next(owner);
             }
             None => self.release(id),
         }
@@ -131,7 +132,9 @@ impl State {
 
     /// Shows a unit its next result. The waker that asked for it is woken by the caller, outside the lock.
     pub(crate) fn reveal(&mut self, key: UnitKey) -> Option<Waker> {
-        self.has_reveals(key);
+        if !self.has_reveals(key) || self.withhold(key) {
+            return None;
+        }
         let unit = self.units.get_mut(&key)?;
         let id = unit.reveals.pop_front()?;
         let slot = self.slots.get_mut(&id)?;
@@ -222,7 +225,14 @@ impl State {
         if let Some(unit) = self.units.get_mut(&key) {
             unit.reveals.insert(place, id);
         }
-        self.make_runnable(key);
+        self.show_next(key);
+    }
+
+    /// Makes a unit runnable for its next result, unless that has to wait.
+    fn show_next(&mut self, key: UnitKey) {
+        if !self.withhold(key) {
+            self.make_runnable(key);
+        }
     }
 
     /// The future is gone, or gave up: its operation is cancelled and later results are ignored. Gives back the waker,
@@ -262,7 +272,7 @@ impl State {
 
     /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
     /// was woken.
-    fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
+    pub(crate) fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
         let look = self.look_mut();
         look.wakers.push(waker.clone());
         look.peeked = Some(look.peeked.map_or(came, |earlier| earlier.min(came)));

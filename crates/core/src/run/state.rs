@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::conditions::Conditions;
 use super::emit::Seal;
 use super::matcher::Matcher;
 use super::messages::Messages;
@@ -61,8 +62,12 @@ pub(crate) struct State {
     pub(crate) replaying: bool,
     /// Whether this is the second instance of a run that is played twice.
     pub(crate) second: bool,
+    /// Whether this is one of the two instances of such a run.
+    pub(crate) is_played_twice: bool,
     pub(crate) seed: u64,
     next_place: u32,
+    /// Whether the run is pinned to play handlers before the root.
+    pub(crate) handlers_first: bool,
 
     pub(crate) units: SmallMap<UnitKey, Box<Unit>>,
     pub(crate) next_unit: UnitKey,
@@ -88,6 +93,7 @@ pub(crate) struct State {
     pub(crate) tombstones: SeqSet,
     pub(crate) scopes: Scopes,
     pub(crate) next_scope: ScopeId,
+    pub(crate) conditions: Option<Box<Conditions>>,
     closures: Option<Box<Closures>>,
 
     pub(crate) commands: Vec<Command>,
@@ -113,7 +119,6 @@ pub(crate) struct State {
 /// What the run holds of the user's closures, beside its units and handlers. Most hold none.
 #[derive(Default)]
 pub(crate) struct Closures {
-    pub(crate) conditions: BTreeMap<SlotId, Condition>,
     pub(crate) bodies: BTreeMap<Seq, Body>,
     /// Those that are not needed any more, to be dropped outside the lock.
     pub(crate) spent: Vec<Box<dyn Any + Send>>,
@@ -145,6 +150,8 @@ pub(crate) struct Facts {
 /// What the races of the running unit are finding out. Most runs have none.
 #[derive(Default)]
 pub(crate) struct Look {
+    /// How many races are polling a side now, one within the other.
+    pub(crate) depth: u32,
     /// Results are looked at and not taken.
     pub(crate) peeking: bool,
     /// The earliest result that was looked at.
@@ -156,9 +163,6 @@ pub(crate) struct Look {
     /// Results that came after this one are not taken: it is still to be shown.
     pub(crate) horizon: Option<Ordinal>,
 }
-
-/// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
-pub(crate) type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What happens to handlers that still wait when the workflow function returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -191,8 +195,10 @@ impl State {
             history: History::default(),
             replaying: false,
             second: false,
+            is_played_twice: false,
             seed: 0,
             next_place: 0,
+            handlers_first: false,
             units: SmallMap::new(),
             next_unit: 0,
             aborted: BTreeMap::new(),
@@ -211,6 +217,7 @@ impl State {
             tombstones: SeqSet::default(),
             scopes: Scopes::of_run(),
             next_scope: 3,
+            conditions: None,
             closures: None,
             commands: Vec::new(),
             seals: Vec::new(),
@@ -251,10 +258,12 @@ impl State {
         items.extend(self.slots.take_values().into_iter().map(|slot| slot as _));
         items.extend(std::mem::take(&mut self.released).into_iter().map(|waker| Box::new(waker) as _));
         if let Some(closures) = self.closures.take() {
-            let Closures { conditions, bodies, spent } = *closures;
-            items.extend(conditions.into_values().map(|condition| Box::new(condition) as _));
+            let Closures { bodies, spent } = *closures;
             items.extend(bodies.into_values().map(|body| Box::new(body) as _));
             items.extend(spent);
+        }
+        if let Some(conditions) = &mut self.conditions {
+            conditions.take_all(&mut items);
         }
         if let Some(mail) = &mut self.mail {
             mail.take_handlers(&mut items);
@@ -274,11 +283,6 @@ impl State {
 
     pub(crate) fn closures_mut(&mut self) -> &mut Closures {
         self.closures.get_or_insert_default()
-    }
-
-    /// The conditions that somebody waits for, in the order in which the waits began.
-    pub(crate) fn conditions(&self) -> impl Iterator<Item = (&SlotId, &Condition)> {
-        self.closures.iter().flat_map(|closures| &closures.conditions)
     }
 
     pub(crate) fn next_ordinal(&mut self) -> Ordinal {
@@ -308,6 +312,11 @@ impl State {
 
     pub(crate) fn is_peeking(&self) -> bool {
         self.look.as_ref().is_some_and(|look| look.peeking)
+    }
+
+    /// Whether a race polls one of its sides now.
+    pub(crate) fn is_within_race(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.depth > 0)
     }
 
     pub(crate) fn is_rousing(&self) -> bool {

@@ -41,10 +41,8 @@ impl Run {
         }
         let unit = state.running_unit();
         unit.go = Go::Running;
-        if let OnEnd::Handler(end) = &mut unit.on_end {
-            end.message = None;
-        }
         let scope = unit.scope;
+        state.begin_step_of(key);
         state.scope = scope;
         state.consumed = None;
         drop(state);
@@ -104,7 +102,7 @@ impl Run {
         if let Some(fault) = state.fault.take() {
             return Err(*fault);
         }
-        let more = state.has_reveals(key);
+        let more = state.has_reveals(key) && !state.withhold(key);
         let unit = state.running_unit();
         let again = unit.go == Go::RunningAgain || more;
         unit.go = Go::Idle;

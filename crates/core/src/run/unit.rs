@@ -55,8 +55,10 @@ pub(crate) struct HandlerEnd {
     pub(crate) update: Option<Name>,
     pub(crate) phase: Option<u64>,
     pub(crate) site: &'static Location<'static>,
+    /// When its message came.
+    pub(crate) came: Ordinal,
     /// What it was started for, until it has had its first go.
-    pub(crate) message: Option<(Ordinal, Message)>,
+    pub(crate) message: Option<Message>,
 }
 
 /// What a handler is started for.
@@ -158,7 +160,13 @@ impl State {
         let id = self.next_child(Seg::A);
         let unit = self.running_unit();
         let (scope, on_end) = (unit.scope, std::mem::replace(&mut unit.on_end, OnEnd::HandedOver));
-        self.spawn(id, on_end, scope, future, false);
+        let phase = match &on_end {
+            OnEnd::Handler(end) => end.phase,
+            _ => None,
+        };
+        let key = self.spawn(id, on_end, scope, future, false);
+        self.set_current(phase, key);
+        self.handler_is_due(key);
     }
 
     /// The scope of what the running unit launches: beside the workflow function, or beside the handlers.

@@ -88,10 +88,11 @@ impl fmt::Debug for Workflow {
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// The root, then branches and launched units by path, then handlers by number.
-    #[default]
     #[n(0)]
     RootFirst,
-    /// Handlers by number, then the root, then branches and launched units by path.
+    /// Handlers by number, then the root, then branches and launched units by path: the default. A wait for a signal is
+    /// not ready while an earlier message waits for its handler to start.
+    #[default]
     #[n(1)]
     HandlersFirst,
 }

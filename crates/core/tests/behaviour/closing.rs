@@ -215,7 +215,8 @@ fn work_that_a_handler_asks_for_after_main_returned_is_ignored_with_a_warning() 
         ctx.signal("stop").await?;
         say("stopped")
     };
-    check_refused(
+    check_refused_with(
+        root_first(),
         late,
         "start
          signal stop, update u 1",

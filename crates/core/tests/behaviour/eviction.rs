@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dacapo_core::{Activation, Activity, Completion, Ctx};
+use dacapo_core::{Activation, Activity, Completion, Ctx, Run, RunOptions};
 use dacapo_testkit::{check, expect, workflow};
 
 use crate::kit::*;
@@ -45,7 +45,8 @@ fn an_eviction_polls_nothing_drops_every_guard_once_and_decides_nothing() {
             watched("root").await
         }
     });
-    let mut run = single(&run);
+    let options = RunOptions { pins: root_first(), double_play: false, ..RunOptions::default() };
+    let mut run = Run::new(run, options).unwrap();
     let signal = dacapo_core::Job::Signal(Box::new(dacapo_core::Signal { name: "s".into(), ..Default::default() }));
     let begun = run.activate(turn(vec![start_job(), signal]));
     expect![[r#"

@@ -107,7 +107,7 @@ fn awaiting_a_launched_unit_that_failed_ends_even_in_a_shield_or_too_late() {
 /// S3-2, S3-4: a handler is in the other scope, and neither scope's failure reaches the other.
 #[test]
 fn a_launched_unit_that_fails_does_not_cancel_the_handlers() {
-    check(
+    check_root_first(
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
             ctx.on_update("u", |_| Ok(()), move |_| step(inside.clone(), "handler"));
@@ -130,7 +130,7 @@ fn a_launched_unit_that_fails_does_not_cancel_the_handlers() {
 /// S3-4
 #[test]
 fn a_handler_that_fails_reaches_neither_main_nor_launched_units_nor_other_handlers() {
-    check(
+    check_root_first(
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
             ctx.on_signal("s", move |signal| {

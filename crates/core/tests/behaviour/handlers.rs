@@ -137,8 +137,8 @@ const SPEAK: &str = "start
 
 /// S0-32, T-1, C-48
 #[test]
-fn by_default_the_root_goes_before_the_handlers() {
-    check(
+fn a_run_pinned_to_root_first_plays_the_root_before_the_handlers() {
+    check_root_first(
         both_speak,
         SPEAK,
         expect![[r#"
@@ -151,11 +151,9 @@ fn by_default_the_root_goes_before_the_handlers() {
 
 /// C-48
 #[test]
-fn a_run_pinned_to_handlers_first_plays_them_before_the_root() {
-    let pins = Pins { order: Order::HandlersFirst, ..Pins::default() };
-    check_workflow(
-        &workflow(both_speak),
-        pins,
+fn a_new_run_plays_handlers_before_the_root() {
+    check(
+        both_speak,
         SPEAK,
         expect![[r#"
         turn 0  [] activity a
@@ -168,11 +166,10 @@ fn a_run_pinned_to_handlers_first_plays_them_before_the_root() {
 /// C-48: the order is part of the record, not of today's settings.
 #[test]
 fn a_run_keeps_its_order_of_units_when_it_is_replayed_by_a_worker_with_another_default() {
-    let pins = Pins { order: Order::HandlersFirst, ..Pins::default() };
-    let mut play = dacapo_testkit::Play::new(workflow(both_speak), pins, dacapo_testkit::Mode::Whole);
+    let mut play = dacapo_testkit::Play::new(workflow(both_speak), root_first(), dacapo_testkit::Mode::Whole);
     play.play(SPEAK);
     let today = dacapo_core::RunOptions::default();
-    assert_eq!(today.pins.order, Order::RootFirst);
+    assert_eq!(today.pins.order, Order::HandlersFirst);
     assert!(play.transcript.replay(&workflow(both_speak), today).is_ok());
 }
 

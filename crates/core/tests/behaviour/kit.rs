@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dacapo_core::{
-    Activation, Completion, Ctx, Failure, Job, Payload, Pins, Run, RunOptions, Start, Timestamp, Turn, Workflow,
+    Activation, Completion, Ctx, Failure, Job, Order, Payload, Pins, Run, RunOptions, Start, Timestamp, Turn, Workflow,
 };
-use dacapo_testkit::{Expect, Mode, Play, workflow};
+use dacapo_testkit::{Expect, Mode, Play, check_workflow, workflow};
 
 pub(crate) type Done = Result<Payload, Failure>;
 
@@ -74,6 +74,21 @@ impl Drop for Meddler {
     }
 }
 
+/// The pins of a run that plays the root before its handlers, as the founding documents say.
+pub(crate) fn root_first() -> Pins {
+    Pins { order: Order::RootFirst, ..Pins::default() }
+}
+
+/// The kit's own check, for a run that plays the root before its handlers.
+#[track_caller]
+pub(crate) fn check_root_first<F, P>(function: F, script: &str, expected: Expect)
+where
+    F: Fn(Ctx, Payload) -> P + Send + Sync + 'static,
+    P: Future<Output = Done> + Send + 'static,
+{
+    check_workflow(&workflow(function), root_first(), script, expected);
+}
+
 /// One instance of a run, without a twin, played by hand.
 pub(crate) fn single(workflow: &Workflow) -> Run {
     Run::new(workflow.clone(), RunOptions { double_play: false, ..RunOptions::default() }).unwrap()
@@ -104,9 +119,19 @@ where
     F: Fn(Ctx, Payload) -> P + Send + Sync + 'static,
     P: Future<Output = Done> + Send + 'static,
 {
+    check_refused_with(Pins::default(), function, script, expected);
+}
+
+/// [`check_refused`], for a run with pins.
+#[track_caller]
+pub(crate) fn check_refused_with<F, P>(pins: Pins, function: F, script: &str, expected: Expect)
+where
+    F: Fn(Ctx, Payload) -> P + Send + Sync + 'static,
+    P: Future<Output = Done> + Send + 'static,
+{
     let workflow = workflow(function);
     let play = |mode| {
-        let mut play = Play::new(workflow.clone(), Pins::default(), mode);
+        let mut play = Play::new(workflow.clone(), pins.clone(), mode);
         play.play(script);
         without_lines(&play.printed)
     };

@@ -214,7 +214,7 @@ fn a_run_goes_on_when_the_panic_is_gone() {
 /// C-44: main has decided; what a destructor of the rest does cannot undo it.
 #[test]
 fn a_destructor_that_panics_while_the_run_closes_is_a_warning() {
-    check(
+    check_root_first(
         |ctx: Ctx, _| async move {
             let (inside, bomb) = (ctx.clone(), Bomb("boom"));
             drop(ctx.launch(async move {

@@ -60,7 +60,7 @@ fn handlers_of_a_phase_go_one_after_the_other_async_part_included() {
 /// C-10: B and C had started when the condition came true; the phase ends after them.
 #[test]
 fn a_phase_that_has_what_it_waits_for_ends_after_the_handlers_that_are_running() {
-    check(
+    check_root_first(
         one_phase,
         "start, signal word = A, signal word = B
          update word 1 = C
@@ -380,7 +380,7 @@ fn what_an_async_part_still_holds_when_it_is_done_is_cancelled() {
 /// C-10
 #[test]
 fn a_cancelled_phase_ends_after_its_handlers_have() {
-    check(
+    check_root_first(
         |ctx: Ctx, _| async move {
             let words = ctx.state(Vec::new());
             let end = collect(ctx.clone(), words.clone()).await;

@@ -285,7 +285,7 @@ fn handlers_first_lets_an_update_be_seen_by_the_root_in_the_same_round() {
     };
     let script = "start
          update add 1, signal stop";
-    check(
+    check_root_first(
         both,
         script,
         expect![[r#"
@@ -322,7 +322,13 @@ fn a_refused_turn_makes_no_choice() {
 /// C-10, C-43: an update whose handler waits is answered when the run ends as cancelled, failed or continued, too.
 #[test]
 fn however_the_run_ends_an_accepted_update_gets_an_answer() {
-    for script in ["start, update u 1 = A\n fail main: broken", "start, update u 1 = A\n resolve main"] {
+    let (failed, continued) = (
+        "the workflow completed before this update did",
+        "the workflow continued as new before this update was done; the new run does not know of it",
+    );
+    for (script, reason) in
+        [("start, update u 1 = A\n fail main: broken", failed), ("start, update u 1 = A\n resolve main", continued)]
+    {
         let mut play = Play::new(
             workflow(|ctx: Ctx, _| async move {
                 let inside = ctx.clone();
@@ -338,7 +344,7 @@ fn however_the_run_ends_an_accepted_update_gets_an_answer() {
             Mode::Whole,
         );
         play.play(script);
-        let answer = "[h0] complete update 1 failed the workflow completed before this update did  [] ";
-        assert!(play.printed.contains(answer), "{}", play.printed);
+        let answer = format!("[h0] complete update 1 failed {reason}  [] ");
+        assert!(play.printed.contains(&answer), "{}", play.printed);
     }
 }

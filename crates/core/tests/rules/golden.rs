@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use crate::kit::*;
 
-/// A program that was recorded, and the script it was recorded with.
-type Story = (&'static str, fn() -> Workflow, &'static str);
+/// A program that was recorded, the script it was recorded with, and the order its run is pinned to.
+type Story = (&'static str, fn() -> Workflow, &'static str, Order);
 
 const STORIES: &[Story] = &[
     (
@@ -19,6 +19,7 @@ const STORIES: &[Story] = &[
          resolve A, resolve B
          resolve C
          resolve D = done",
+        Order::RootFirst,
     ),
     (
         "race",
@@ -27,6 +28,7 @@ const STORIES: &[Story] = &[
          signal word = one
          fire 5s, signal word = two
          resolve refund = refunded",
+        Order::RootFirst,
     ),
     (
         "operations",
@@ -40,6 +42,7 @@ const STORIES: &[Story] = &[
          resolve L = done
          seed 9, drop dropped: gone
          fail last: no",
+        Order::RootFirst,
     ),
     (
         "handlers",
@@ -50,8 +53,43 @@ const STORIES: &[Story] = &[
          signal tick = 3
          resolve slow
          cancel: enough",
+        Order::RootFirst,
+    ),
+    (
+        "message-order",
+        || workflow(account),
+        "start, signal deposit = 1, update add one = 2, signal finish = early, signal deposit = 4
+         resolve pause, signal deposit = 8, signal finish = late",
+        Order::HandlersFirst,
     ),
 ];
+
+/// Handlers that take deposits, and a root that twice waits for a signal sent after some of them.
+async fn account(ctx: Ctx, _: Payload) -> Done {
+    let amount = |input: &[Payload]| input[0].as_text().and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+    let sum = ctx.state(0);
+    let inside = sum.clone();
+    ctx.on_signal("deposit", move |signal| {
+        inside.update(|sum| *sum += amount(&signal.input));
+        async { Ok(()) }
+    });
+    let inside = sum.clone();
+    ctx.on_update(
+        "add",
+        |_| Ok(()),
+        move |update| {
+            let sum = inside.update(|sum| {
+                *sum += amount(&update.input);
+                *sum
+            });
+            async move { Ok(Payload::from(sum.to_string())) }
+        },
+    );
+    ctx.signal("finish").await?;
+    ctx.activity("pause", sum.read(u64::to_string)).await?;
+    ctx.signal("finish").await?;
+    Ok(Payload::from(sum.read(u64::to_string)))
+}
 
 async fn branches(ctx: Ctx, name: Payload) -> Done {
     let branches = [("A", "C"), ("B", "D")].map(|(first, second)| {
@@ -145,7 +183,7 @@ fn golden(name: &str) -> (String, Transcript) {
 }
 
 fn recorded(story: &Story) -> Transcript {
-    let mut play = Play::new(story.1(), Pins::default(), Mode::Whole);
+    let mut play = Play::new(story.1(), Pins { order: story.3, ..Pins::default() }, Mode::Whole);
     play.play(story.2);
     assert!(!play.printed.lines().any(|line| line.starts_with("failed")), "{}", play.printed);
     play.transcript.clone()
@@ -156,7 +194,7 @@ fn recorded(story: &Story) -> Transcript {
 #[test]
 fn golden_transcripts_replay_for_ever() {
     for story in STORIES {
-        let (name, workflow, _) = story;
+        let (name, workflow, ..) = story;
         if std::env::var_os("DACAPO_WRITE_GOLDEN").is_some() && !file(name).exists() {
             std::fs::write(file(name), recorded(story).to_text()).unwrap();
         }

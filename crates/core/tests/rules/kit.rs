@@ -4,7 +4,7 @@ pub(crate) use std::sync::{Arc, Mutex};
 pub(crate) use std::time::Duration;
 
 pub(crate) use dacapo_core::*;
-pub(crate) use dacapo_testkit::{Mode, Play, check, check_replay, expect, workflow};
+pub(crate) use dacapo_testkit::{Mode, Play, check, check_replay, check_workflow, expect, workflow};
 
 /// What a workflow comes to.
 pub(crate) type Done = Result<Payload, Failure>;
@@ -16,6 +16,11 @@ pub(crate) const fn secs(seconds: u64) -> Duration {
 /// A workflow that ends with nothing to say.
 pub(crate) fn nothing() -> Done {
     Ok(Payload::empty())
+}
+
+/// The pins of a run that plays the root before its handlers, as the founding documents say.
+pub(crate) fn root_first() -> Pins {
+    Pins { order: Order::RootFirst, ..Pins::default() }
 }
 
 /// Plays a script in memory and gives what is left of it.

@@ -5,12 +5,14 @@
 #![allow(clippy::result_large_err, reason = "a failure is as large as the core makes it")]
 
 mod commands;
+mod costs;
 mod dropping;
 mod golden;
 mod identity;
 mod ids;
 mod joins;
 mod kit;
+mod message_order;
 mod moving;
 mod nondeterminism;
 mod order;

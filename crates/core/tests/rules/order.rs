@@ -124,8 +124,9 @@ async fn everybody(ctx: Ctx, _: Payload) -> Done {
 /// S0-32, T-1: handlers come after branches, though an `h` stands before a `p` in the alphabet.
 #[test]
 fn the_root_goes_first_then_branches_then_handlers() {
-    check(
-        everybody,
+    check_workflow(
+        &workflow(everybody),
+        root_first(),
         "start, signal tick, signal tick
          resolve H, resolve P, resolve H, resolve P, resolve R",
         expect![[r#"

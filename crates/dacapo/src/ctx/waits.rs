@@ -13,8 +13,12 @@ impl<S> Ctx<S> {
         self.raw.sleep(duration)
     }
 
-    /// Waits until the condition holds. It is looked at now, and again after every round in which something ran. It only
-    /// computes: it may read a [`dacapo_core::StateCell`] or anything else the workflow shares, and not call the ctx.
+    /// Waits until the condition holds. It only computes, and does not call the ctx.
+    ///
+    /// It is evaluated now, and again after every round in which a [`dacapo_core::StateCell`] that it read was changed, so
+    /// many units can wait for cells of their own at little cost. A condition that reads no cell may depend on anything that
+    /// the workflow shares, and is evaluated after every round in which a unit ran. One that reads cells must depend on
+    /// nothing else that changes: where runs are played twice, as in tests, breaking this fails the activation.
     #[track_caller]
     pub fn wait_until(&self, condition: impl Fn() -> bool + Send + Sync + 'static) -> WaitUntil {
         self.raw.wait_until(condition)
@@ -27,7 +31,8 @@ impl<S> Ctx<S> {
 }
 
 impl<S: Send + 'static> Ctx<S> {
-    /// Waits until the condition holds for the state.
+    /// Waits until the condition holds for the state. It is evaluated now, and again after every round in which the state
+    /// was changed.
     #[track_caller]
     pub fn wait_state(&self, condition: impl Fn(&S) -> bool + Send + Sync + 'static) -> WaitUntil {
         let state = self.state_cell().clone();

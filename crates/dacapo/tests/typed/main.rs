@@ -7,6 +7,7 @@ mod decoding;
 mod handlers;
 mod kit;
 mod logging;
+mod message_order;
 mod register;
 mod stateful;
 mod values;

@@ -17,7 +17,7 @@ async fn pong(n: u64) -> Result<u64, Failure> {
     Ok(n)
 }
 
-#[workflow(order = "handlers_first")]
+#[workflow(order = "root_first")]
 async fn game(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     ctx.call(pong, n).await
 }
@@ -59,7 +59,7 @@ fn functions_values_raw_definitions_tuples_and_vectors_are_served() {
         names(&catalog),
         (vec!["Match", "game", "pinned", "raw"], vec!["Table::clear", "one", "ping", "pong", "two"])
     );
-    let ordered = Pins { order: Order::HandlersFirst, ..Pins::default() };
+    let ordered = Pins { order: Order::RootFirst, ..Pins::default() };
     assert_eq!((&catalog.pins["game"], &catalog.pins["Match"]), (&ordered, &Pins::default()));
     let shared = Catalog::of(Arc::new(Table)).unwrap();
     assert_eq!(names(&shared), (vec![], vec!["Table::clear"]));

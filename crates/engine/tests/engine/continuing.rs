@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use dacapo_core::{ContinueAsNew, Ctx, Failure, Payload};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Order, Payload, Pins};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::{RunFilter, Status};
 use dacapo_testkit::Stage;
@@ -159,7 +159,11 @@ async fn hands_on(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
 /// when it was not.
 #[test]
 fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it() {
-    let serve = || options().workflow("hands on", hands_on);
+    let serve = || {
+        let mut options = options().workflow("hands on", hands_on);
+        options.pins.push(("hands on".into(), Pins { order: Order::RootFirst, ..Pins::default() }));
+        options
+    };
     over_every_cache_and_restart(serve, |stage| {
         let send = |stage: &Stage, id, value, wait| {
             stage.try_wait(stage.engine().update(&RunId::of("a"), update_of(id, "put", value), wait))

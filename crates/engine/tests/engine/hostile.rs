@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use dacapo_core::{ContinueAsNew, Ctx, Failure, Payload, Retry, Timestamp, Update};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Order, Payload, Pins, Retry, Timestamp, Update};
 use dacapo_engine::{Cache, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
 use dacapo_testkit::Stage;
@@ -158,11 +158,16 @@ async fn keeps(ctx: Ctx, before: Payload) -> Result<Payload, Failure> {
 }
 
 /// The run accepted the update in the turn that ended it: it was answered, and the next run knew nothing of it. Whichever
-/// comes first, the next run takes it.
+/// comes first, the next run takes it, or knows what it did.
 #[test]
 fn an_update_beside_a_continue_as_new_reaches_the_next_run() {
-    for update_first in [false, true] {
-        let stage = Stage::new(options().workflow("keeps", keeps));
+    let orders = [(Order::RootFirst, "second(first),U"), (Order::HandlersFirst, "second(first,U)")];
+    for ((order, expected), update_first) in
+        orders.into_iter().flat_map(|order| [false, true].map(|update_first| (order, update_first)))
+    {
+        let mut serve = options().workflow("keeps", keeps);
+        serve.pins.push(("keeps".into(), Pins { order, ..Pins::default() }));
+        let stage = Stage::new(serve);
         stage.start("keeps", "a", "first").unwrap();
         stage.settle();
         let (engine, to) = (stage.engine(), RunId::of("a"));
@@ -178,7 +183,7 @@ fn an_update_beside_a_continue_as_new_reaches_the_next_run() {
         stage.wait(signal_sent).unwrap();
         stage.settle();
         signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("second(first),U"), "update first: {update_first}");
+        assert_eq!(stage.result("a"), completed(expected), "{order:?}, update first: {update_first}");
     }
 }
 

@@ -19,6 +19,7 @@ mod limits;
 mod local;
 mod log;
 mod looking;
+mod message_order;
 mod messages;
 mod meters;
 mod parking;

@@ -1,0 +1,115 @@
+//! What a race knows of its sides from one poll to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+
+use super::race::Contend;
+use super::woken::Woken;
+use crate::Ordinal;
+use crate::run::{ScopeId, Shared, UnitKey};
+
+/// How far the sides of a race are. Sides that nothing has happened to since they were looked at keep their standing, so
+/// that a race of many costs what happens to them and not how many they are.
+#[derive(Default)]
+pub(super) struct Standings {
+    /// Sides with a result that was looked at and left, and when it came.
+    pub(super) ahead: BTreeSet<(Ordinal, usize)>,
+    /// The same, by place.
+    seen: BTreeMap<usize, Ordinal>,
+    /// Sides that are done, by the latest result they took.
+    done: BTreeMap<Option<Ordinal>, BTreeSet<usize>>,
+}
+
+impl Standings {
+    /// Takes down what a poll of a side came to.
+    pub(super) fn note(&mut self, place: usize, side: &dyn Contend, is_done: bool, seen: Option<Ordinal>) {
+        self.forget(place);
+        if is_done {
+            self.done.entry(side.latest()).or_default().insert(place);
+        } else if let Some(seen) = seen {
+            self.ahead.insert((seen, place));
+            self.seen.insert(place, seen);
+        }
+    }
+
+    pub(super) fn forget(&mut self, place: usize) {
+        if let Some(seen) = self.seen.remove(&place) {
+            self.ahead.remove(&(seen, place));
+        }
+    }
+
+    /// The latest result of the side that is done and took its last result before the others did.
+    pub(super) fn best(&self) -> Option<Option<Ordinal>> {
+        self.done.first_key_value().map(|(latest, _)| *latest)
+    }
+
+    /// Picks the winner, if one is done: the policy decides between equals.
+    pub(super) fn pick(&mut self, shared: &Shared) -> Option<usize> {
+        let (latest, equals) = self.done.iter_mut().next()?;
+        let latest = *latest;
+        let pick = if equals.len() == 1 { 0 } else { shared.pick_branch(equals.len() as u32) };
+        let winner = equals.iter().nth(pick as usize).copied()?;
+        equals.remove(&winner);
+        if equals.is_empty() {
+            self.done.remove(&latest);
+        }
+        Some(winner)
+    }
+}
+
+/// The standings of a race that polls only the sides that were woken.
+#[derive(Default)]
+pub(super) struct Tracking {
+    pub(super) standings: Standings,
+    woken: Arc<Woken>,
+    /// The unit and the scope of the last poll: waits belong to both.
+    polled_by: Option<(Option<UnitKey>, ScopeId)>,
+}
+
+impl Tracking {
+    /// The waker of the side at this place.
+    pub(super) fn waker(&self, shared: &Arc<Shared>, place: usize) -> Waker {
+        Waker::from(Arc::new(SideWaker { shared: shared.clone(), woken: self.woken.clone(), place }))
+    }
+
+    /// The sides to look at: those that were woken, and all `sides` of them if the race moved to another unit or scope.
+    /// None if the run is being taken apart.
+    pub(super) fn places(
+        &mut self,
+        shared: &Shared,
+        cx: &Context<'_>,
+        sides: usize,
+        is_pending: impl Fn(usize) -> bool,
+    ) -> Option<Vec<usize>> {
+        let here = shared.enter_poll().map(|state| (state.running, state.scope))?;
+        self.woken.await_by(cx.waker());
+        let mut places = self.woken.take();
+        if self.polled_by.replace(here) != Some(here) {
+            places = (0..sides).collect();
+        }
+        places.retain(|place| is_pending(*place));
+        Some(places)
+    }
+}
+
+/// Wakes one side of a race.
+struct SideWaker {
+    shared: Arc<Shared>,
+    woken: Arc<Woken>,
+    place: usize,
+}
+
+impl Wake for SideWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // A side that was only looked at is woken so that it can be polled to take what it saw. The race knows of it.
+        if !self.shared.lock().is_rousing() {
+            self.woken.push(self.place);
+        }
+        self.woken.wake_parent();
+    }
+}

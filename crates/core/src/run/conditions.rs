@@ -1,0 +1,204 @@
+//! Conditions that units wait for, and when each has to be evaluated.
+//!
+//! A condition is a closure of the user's. While it is evaluated, the state cells that it reads are noted; it can hold only
+//! after one of them has changed, so it is evaluated again when one has. A condition that reads no cell may depend on
+//! anything, and is evaluated after every round in which a unit ran.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::Run;
+use super::holder::{Hold, Mode};
+use super::slot::{SlotId, Value};
+use super::state::State;
+use crate::{ActivationError, ViolationKind};
+
+/// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
+pub(crate) type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// A state cell within its run.
+pub(crate) type CellId = u64;
+
+/// A condition that a unit waits for.
+struct Waiting {
+    condition: Condition,
+    /// The cells that it read when it was last evaluated.
+    cells: BTreeSet<CellId>,
+}
+
+#[derive(Default)]
+pub(crate) struct Conditions {
+    /// In the order in which the waits began.
+    waiting: BTreeMap<SlotId, Waiting>,
+    /// The waits whose condition reads this cell.
+    readers: BTreeMap<CellId, BTreeSet<SlotId>>,
+    /// The waits whose condition reads no cell.
+    unbound: BTreeSet<SlotId>,
+    /// Cells that changed since conditions were last evaluated.
+    changed: BTreeSet<CellId>,
+    /// What the condition that is being evaluated has read so far.
+    reads: Option<BTreeSet<CellId>>,
+}
+
+impl Conditions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn insert(&mut self, slot: SlotId, condition: Condition, cells: BTreeSet<CellId>) {
+        if cells.is_empty() {
+            self.unbound.insert(slot);
+        }
+        for cell in &cells {
+            self.readers.entry(*cell).or_default().insert(slot);
+        }
+        self.waiting.insert(slot, Waiting { condition, cells });
+    }
+
+    pub(super) fn remove(&mut self, slot: SlotId) -> Option<Condition> {
+        let Waiting { condition, cells } = self.waiting.remove(&slot)?;
+        self.unbound.remove(&slot);
+        for cell in cells {
+            if let Some(readers) = self.readers.get_mut(&cell) {
+                readers.remove(&slot);
+                if readers.is_empty() {
+                    self.readers.remove(&cell);
+                }
+            }
+        }
+        Some(condition)
+    }
+
+    /// The condition was evaluated again, and read these cells.
+    fn rebind(&mut self, slot: SlotId, cells: BTreeSet<CellId>) {
+        if self.waiting.get(&slot).is_some_and(|waiting| waiting.cells != cells)
+            && let Some(condition) = self.remove(slot)
+        {
+            self.insert(slot, condition, cells);
+        }
+    }
+
+    /// The conditions that may hold now and did not before, in the order in which the waits began.
+    fn take_due(&mut self) -> Vec<(SlotId, Condition)> {
+        let mut due = self.unbound.clone();
+        for cell in std::mem::take(&mut self.changed) {
+            due.extend(self.readers.get(&cell).into_iter().flatten());
+        }
+        let condition = |slot| Some((slot, self.waiting.get(&slot)?.condition.clone()));
+        due.into_iter().filter_map(condition).collect()
+    }
+
+    /// All that read cells.
+    fn bound(&self) -> Vec<(SlotId, Condition)> {
+        let bound = self.waiting.iter().filter(|(_, waiting)| !waiting.cells.is_empty());
+        bound.map(|(slot, waiting)| (*slot, waiting.condition.clone())).collect()
+    }
+
+    /// Hands over all closures, to be dropped one by one.
+    pub(super) fn take_all(&mut self, items: &mut Vec<Box<dyn Any + Send>>) {
+        let waiting = std::mem::take(&mut self.waiting).into_values();
+        items.extend(waiting.map(|waiting| Box::new(waiting.condition) as _));
+    }
+}
+
+impl State {
+    /// Whether a unit waits for a condition.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.conditions.as_ref().is_some_and(|conditions| !conditions.is_empty())
+    }
+
+    /// Notes what is read until [`State::take_reads`].
+    pub(crate) fn begin_reads(&mut self) {
+        self.conditions.get_or_insert_default().reads = Some(BTreeSet::new());
+    }
+
+    pub(crate) fn take_reads(&mut self) -> BTreeSet<CellId> {
+        self.conditions.as_mut().and_then(|conditions| conditions.reads.take()).unwrap_or_default()
+    }
+
+    /// A closure that the executor evaluates reads this cell.
+    pub(crate) fn read_cell(&mut self, cell: CellId) {
+        if let Some(reads) = self.conditions.as_mut().and_then(|conditions| conditions.reads.as_mut()) {
+            reads.insert(cell);
+        }
+    }
+
+    /// This cell may have changed.
+    pub(crate) fn change_cell(&mut self, cell: CellId) {
+        if let Some(conditions) = self.conditions.as_mut().filter(|conditions| conditions.readers.contains_key(&cell)) {
+            conditions.changed.insert(cell);
+        }
+    }
+
+    /// A wait for this condition begins; it was evaluated, did not hold and read these cells.
+    pub(crate) fn await_condition(&mut self, slot: SlotId, condition: Condition, cells: BTreeSet<CellId>) {
+        self.conditions.get_or_insert_default().insert(slot, condition, cells);
+    }
+
+    pub(crate) fn forget_condition(&mut self, slot: SlotId) -> Option<Condition> {
+        self.conditions.as_mut()?.remove(slot)
+    }
+}
+
+impl Run {
+    /// Ends the waits whose condition holds, in the order in which they began.
+    pub(super) fn check_conditions(&mut self) -> Result<(), ActivationError> {
+        let due = self.shared.lock().conditions.as_mut().map(|conditions| conditions.take_due()).unwrap_or_default();
+        for (slot, condition) in due {
+            let (holds, cells) = self.evaluate(&condition)?;
+            match holds {
+                true => self.end_wait(slot),
+                false => {
+                    if let Some(conditions) = &mut self.shared.lock().conditions {
+                        conditions.rebind(slot, cells);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&self, condition: &Condition) -> Result<(bool, BTreeSet<CellId>), ActivationError> {
+        self.shared.lock().begin_reads();
+        let holds = self.compute(|| condition())?;
+        Ok((holds, self.shared.lock().take_reads()))
+    }
+
+    fn end_wait(&mut self, slot: SlotId) {
+        let mut state = self.shared.lock();
+        let condition = state.forget_condition(slot);
+        let ordinal = state.next_ordinal();
+        state.deliver(slot, ordinal, Value::Done);
+        drop(state);
+        drop(condition);
+    }
+
+    /// Where runs are played twice, a condition that came to hold although no cell that it read has changed fails the
+    /// activation: elsewhere its wait would not end.
+    pub(super) fn check_unchanged_conditions(&mut self) -> Result<(), ActivationError> {
+        let bound = {
+            let state = self.shared.lock();
+            let conditions = state.conditions.as_ref().filter(|_| state.is_played_twice);
+            conditions.map(|conditions| conditions.bound()).unwrap_or_default()
+        };
+        for (slot, condition) in bound {
+            let holds = {
+                let _hold = Hold::mode(Mode::Closure);
+                catch_unwind(AssertUnwindSafe(|| condition()))
+            };
+            let mut state = self.shared.lock();
+            if matches!(holds, Ok(true)) && state.fault.is_none() {
+                let site = state.slots.get(&slot).map(|slot| slot.site);
+                let text = "a condition came to hold, and no state cell that it reads has changed: it is evaluated only when \
+                            one has. Put everything that it depends on into state cells, or read none in it";
+                state.violate(ViolationKind::Misuse(text.to_owned()), site);
+            }
+            if let Some(fault) = state.fault.take() {
+                return Err(*fault);
+            }
+        }
+        Ok(())
+    }
+}
