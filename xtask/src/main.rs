@@ -7,6 +7,7 @@ mod cargo;
 mod code;
 mod gate;
 mod markdown;
+mod modules;
 mod mutants;
 mod profile;
 mod requirements;
