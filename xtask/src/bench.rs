@@ -110,11 +110,7 @@ impl Program {
 
     fn build(&self, root: &Path) -> Result<()> {
         let mut command = cargo::command(&root.join(self.folder));
-        // What cargo told this program of itself would have dependencies built anew that look at it.
-        let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| told(&name.to_string_lossy())) {
-            command.env_remove(name);
-        }
+        cargo::forget_caller(&mut command);
         command.args(["build", "--release", "--locked", "--package", self.package]);
         success(command.arg("--target-dir").arg(self.target(root)), self.package)
     }

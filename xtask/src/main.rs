@@ -9,6 +9,7 @@ mod gate;
 mod markdown;
 mod modules;
 mod mutants;
+mod process;
 mod profile;
 mod requirements;
 mod test_fn;
@@ -28,10 +29,12 @@ cargo xtask <command>
   tidy                    the house rules, each finding with its file and line; `tidy --rules` lists them
   requirements            docs/requirements.md against the tests that name its ids
   requirements --fill     write the names of those tests into the table
-  mutants                 break the core as xtask/mutants.toml says, one line at a time; some test must notice each
-  mutants --list          only check that every entry of the list still fits its file
-  mutants --only N,M,…    try these entries alone
-  mutants --from N        begin with entry N
+  mutants --changed [REV] break the code that changed since REV (HEAD) with cargo-mutants; a test has to notice each mutant
+  mutants --crate NAME    the same for all code of a crate
+  mutants --sample N      the same for N mutants of core, store, engine and worker, chosen by --seed S; --shard K/N tries a part
+  mutants --breakages     replace functions as xtask/breakages.toml says: a fence removed, a flush left out
+                          all of them take --list, --only TEXT, --jobs N, --limit SECONDS (of tests) and --retry-missed; results are kept in
+                          target/mutants, and what was tried is not tried again until its file changes
   bench                   six workloads on Dacapo and its rivals, in turns, and a table of the figures and their ratios
   bench --own             Dacapo alone
   bench --quick           a little of each, to see that it works
