@@ -39,6 +39,8 @@ cargo xtask <command>
   bench --own             Dacapo alone
   bench --quick           a little of each, to see that it works
   bench --runs N          N times; the table shows the run in the middle
+  bench --only w1,w4      these workloads alone
+  bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
   profile                 where the processor time of each workload goes (needs `perf`)
   help                    this page
 ";
