@@ -6,11 +6,13 @@ mod bench;
 mod cargo;
 mod code;
 mod gate;
+mod long;
 mod markdown;
 mod modules;
 mod mutants;
 mod process;
 mod profile;
+mod repeat;
 mod requirements;
 mod test_fn;
 mod tidy;
@@ -41,6 +43,9 @@ cargo xtask <command>
   bench --runs N          N times; the table shows the run in the middle
   bench --only w1,w4      these workloads alone
   bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
+  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, bench
+  repeat [SUITE…]         the threads, engine and worker tests (or PACKAGE/TEST) --times N (50) in a row, with --loaded on busy cores;
+                          stops at the first failure
   profile                 where the processor time of each workload goes (needs `perf`)
   help                    this page
 ";
@@ -73,6 +78,8 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["requirements"] => requirements::check(root),
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
+        ["long", options @ ..] => long::run(root, options),
+        ["repeat", options @ ..] => repeat::run(root, options),
         ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
