@@ -63,7 +63,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "unfinished", advice: "finish it or take it out", find: |tree| Ok(unfinished::find(tree)) },
     Rule {
         name: "sleeping-tests",
-        advice: "advance a virtual clock or wait for the event itself",
+        advice: "advance a virtual clock or wait for the event itself, within a bound",
         find: |tree| Ok(sleeping_tests::find(tree)),
     },
     Rule {
