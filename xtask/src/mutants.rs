@@ -14,16 +14,18 @@ mod tool;
 mod trial;
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use self::options::{Options, Source};
 use self::results::Outcome;
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
+    let _lock = lock(root)?;
     let began = Instant::now();
     let tried = match &options.source {
         Source::Breakages => breakages::run(root, &options)?,
@@ -60,6 +62,20 @@ fn summarise(tried: &Tried) -> Result<()> {
         (0, 0) => Ok(()),
         (0, _) => bail!("mutants: {untried} of {} were not tried", tried.len()),
         _ => bail!("mutants: {missed} of {viable} viable mutants were missed: write the tests that notice them"),
+    }
+}
+
+/// Held for as long as this process uses the copies of the tree.
+fn lock(root: &Path) -> Result<File> {
+    let path = home(root).join("lock");
+    std::fs::create_dir_all(home(root)).with_context(|| format!("cannot create {}", home(root).display()))?;
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("another `cargo xtask mutants` uses {}: wait for its end", home(root).display())
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
     }
 }
 

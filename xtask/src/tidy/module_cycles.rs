@@ -106,6 +106,22 @@ mod tests {
     }
 
     #[test]
+    fn cycle_breaks_the_rule_where_it_is_enforced() {
+        let files = |name: &str| {
+            let path = |file: &str| format!("crates/{name}/src/{file}.rs");
+            let texts = [
+                ("lib", "mod b; mod c;"),
+                ("b", "use crate::c::C; pub struct B;"),
+                ("c", "use crate::b::B; pub struct C;"),
+            ];
+            let owned: Vec<(String, &str)> = texts.iter().map(|(file, text)| (path(file), *text)).collect();
+            let borrowed: Vec<(&str, &str)> = owned.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+            find(&Tree::of(&borrowed)).unwrap().len()
+        };
+        assert_eq!((files("sys"), files("faults")), (1, 0));
+    }
+
+    #[test]
     fn report_shows_the_loop_with_the_line_of_each_use() {
         let files = [
             ("crates/worker/src/lib.rs", "mod b; mod c;"),

@@ -168,6 +168,23 @@ mod tests {
     }
 
     #[test]
+    fn enforced_limits_break_their_rules() {
+        let long = "//\n".repeat(501);
+        let large =
+            format!("struct T; impl T {{ {} }}", (0..41).map(|n| format!("fn f{n}() {{}} ")).collect::<String>());
+        let tree = Tree::of(&[
+            ("crates/sys/src/lib.rs", "mod a; mod b;"),
+            ("crates/sys/src/a.rs", &long),
+            ("crates/sys/src/b.rs", &large),
+            ("crates/engine/src/lib.rs", &long),
+        ]);
+        assert_eq!(shown(&files(&tree).unwrap()), ["crates/sys/src/a.rs:501: 501 lines, 500 are allowed"]);
+        assert_eq!(shown(&super::methods(&tree).unwrap()), ["crates/sys/src/b.rs:1: T has 41 methods, 40 are allowed"]);
+        let tree = Tree::of(&[("crates/sys/src/lib.rs", &function("long", 81))]);
+        assert_eq!(super::functions(&tree).unwrap().len(), 2);
+    }
+
+    #[test]
     fn methods_of_all_impl_blocks_of_one_type_are_counted_together() {
         let files = [
             ("crates/a/src/lib.rs", "mod b; mod c; mod d; pub use b::Big;"),
