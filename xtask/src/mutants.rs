@@ -1,8 +1,9 @@
 //! `mutants`: break the code on purpose and see whether a test notices.
 //!
-//! Most mutants are those of `cargo-mutants`, which changes operators and return values; `xtask/breakages.toml` adds a few that mean something:
-//! a fence removed, a flush left out. All of them are tried in copies of the tree under `target/mutants`, and results are kept there, so that
-//! an interrupted run continues where it stopped.
+//! Most mutants are those that `cargo-mutants` makes by changing operators and return values; `xtask/breakages.toml` adds a few that mean
+//! something: a fence removed, a flush left out. All of them are tried here, in copies of the tree under `target/mutants`, because
+//! `cargo-mutants` itself can neither try a chosen list nor run the tests of dependants only for what a package's own tests miss. Results are
+//! kept, so that an interrupted run continues where it stopped.
 
 mod breakages;
 mod copy;
@@ -12,6 +13,7 @@ mod packages;
 mod results;
 mod tool;
 mod trial;
+mod tries;
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -22,20 +24,37 @@ use anyhow::{Context, Result, bail};
 
 use self::options::{Options, Source};
 use self::results::Outcome;
+use self::tries::Mutant;
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
-    let _lock = lock(root)?;
     let began = Instant::now();
-    let tried = match &options.source {
-        Source::Breakages => breakages::run(root, &options)?,
-        Source::Changed(_) | Source::Packages(_) | Source::Sample { .. } => generated::run(root, &options)?,
+    let mutants = match &options.source {
+        Source::Breakages => breakages::load(root)?,
+        Source::Changed(_) | Source::Packages(_) | Source::Sample { .. } => generated::load(root, &options)?,
     };
+    let mutants = chosen(mutants, &options);
     if options.only_list {
+        mutants.iter().for_each(|mutant| println!("{}", mutant.name));
+        println!("mutants: {} chosen", mutants.len());
         return Ok(());
     }
+    let _lock = lock(root)?;
+    let tried = tries::run(root, &mutants, &options)?;
     println!("\nmutants: summary after {:.0?}", began.elapsed());
-    summarise(&tried)
+    summarise(&tried)?;
+    if options.source == Source::Breakages && tried.values().any(|outcome| *outcome == Some(Outcome::Unviable)) {
+        bail!("mutants: the body of a breakage does not compile: correct the entry in xtask/breakages.toml");
+    }
+    Ok(())
+}
+
+/// The part of the mutants that the options ask for.
+fn chosen(mutants: Vec<Mutant>, options: &Options) -> Vec<Mutant> {
+    let (part, parts) = options.shard;
+    let named =
+        mutants.into_iter().filter(|mutant| options.only.as_ref().is_none_or(|text| mutant.name.contains(text)));
+    named.enumerate().filter(|(place, _)| place % parts == part - 1).map(|(_, mutant)| mutant).collect()
 }
 
 /// Everything that was asked for, by name, with its result. What has none was not tried.

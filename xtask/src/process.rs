@@ -1,9 +1,12 @@
 //! Child processes that end within a time limit.
 
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+
+/// How long a child that was asked to end may take.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// How a child process ended.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +34,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration, progress: impl Fn(Dura
         }
         let taken = began.elapsed();
         if taken >= limit {
-            // The group is the child's own, so nothing else is killed.
-            Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status().ok();
-            child.kill().ok();
-            child.wait()?;
+            kill(&mut child)?;
             return Ok(Ended::Killed);
         }
         if taken.as_secs() / 30 > shown {
@@ -43,6 +43,24 @@ pub(crate) fn run(command: &mut Command, limit: Duration, progress: impl Fn(Dura
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Ends a child and all that it started. It is asked first: a test runner gives each test a process group of its own and ends those itself.
+fn kill(child: &mut Child) -> Result<()> {
+    // The group is the child's own, so nothing else is killed.
+    let group = format!("-{}", child.id());
+    let send = |signal: &str| Command::new("kill").args([signal, "--", &group]).status().ok();
+    send("-TERM");
+    let asked = Instant::now();
+    while child.try_wait()?.is_none() {
+        if asked.elapsed() > GRACE {
+            send("-KILL");
+            child.kill().ok();
+            child.wait()?;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -33,25 +33,24 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What identifies a trial: a mutant, the text of its file, and the tests that were run.
+/// What identifies a mutant: its name, and what it was made of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Trial {
+pub(super) struct Key {
     pub(super) mutant: String,
-    /// A hash of the file, so that a mutant is tried again when its file has changed.
+    /// A hash of its file and of what it changes, so that it is tried again when one of them has changed.
     pub(super) text: u64,
-    pub(super) stage: usize,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
-    trial: Trial,
+    key: Key,
     outcome: Outcome,
 }
 
 pub(super) struct Results {
     file: PathBuf,
-    found: BTreeMap<Trial, Outcome>,
+    found: BTreeMap<Key, Outcome>,
 }
 
 impl Results {
@@ -61,11 +60,11 @@ impl Results {
         let file = home.join("results.jsonl");
         let text = fs::read_to_string(&file).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-        Ok(Self { file, found: lines.map(|line| (line.trial, line.outcome)).collect() })
+        Ok(Self { file, found: lines.map(|line| (line.key, line.outcome)).collect() })
     }
 
-    pub(super) fn get(&self, trial: &Trial) -> Option<Outcome> {
-        self.found.get(trial).copied()
+    pub(super) fn get(&self, key: &Key) -> Option<Outcome> {
+        self.found.get(key).copied()
     }
 
     /// Forgets what was missed, in memory: a new result replaces it.
@@ -73,12 +72,12 @@ impl Results {
         self.found.retain(|_, outcome| *outcome != Outcome::Missed);
     }
 
-    pub(super) fn keep(&mut self, trial: Trial, outcome: Outcome) -> Result<()> {
-        let line = serde_json::to_string(&Line { trial: trial.clone(), outcome })?;
+    pub(super) fn keep(&mut self, key: Key, outcome: Outcome) -> Result<()> {
+        let line = serde_json::to_string(&Line { key: key.clone(), outcome })?;
         let opened = OpenOptions::new().create(true).append(true).open(&self.file);
         let mut file = opened.with_context(|| format!("cannot open {}", self.file.display()))?;
         writeln!(file, "{line}").with_context(|| format!("cannot write {}", self.file.display()))?;
-        self.found.insert(trial, outcome);
+        self.found.insert(key, outcome);
         Ok(())
     }
 }
@@ -99,17 +98,17 @@ mod tests {
     #[test]
     fn results_survive_an_interruption_and_later_ones_replace_earlier_ones() {
         let home = std::env::temp_dir().join(format!("xtask-results-{}", std::process::id()));
-        let trial = |mutant: &str| Trial { mutant: mutant.to_owned(), text: 7, stage: 0 };
+        let key = |mutant: &str| Key { mutant: mutant.to_owned(), text: 7 };
         let mut results = Results::load(&home).unwrap();
-        results.keep(trial("a"), Outcome::Missed).unwrap();
-        results.keep(trial("b"), Outcome::Caught).unwrap();
-        results.keep(trial("a"), Outcome::Caught).unwrap();
+        results.keep(key("a"), Outcome::Missed).unwrap();
+        results.keep(key("b"), Outcome::Caught).unwrap();
+        results.keep(key("a"), Outcome::Caught).unwrap();
         let cut = fs::read_to_string(home.join("results.jsonl")).unwrap() + "{\"mutant\":\"c\",";
         fs::write(home.join("results.jsonl"), cut).unwrap();
         let results = Results::load(&home).unwrap();
         fs::remove_dir_all(&home).unwrap();
-        let got = ["a", "b", "c"].map(|mutant| results.get(&trial(mutant)));
+        let got = ["a", "b", "c"].map(|mutant| results.get(&key(mutant)));
         assert_eq!(got, [Some(Outcome::Caught), Some(Outcome::Caught), None]);
-        assert_eq!(results.get(&Trial { text: 8, ..trial("a") }), None);
+        assert_eq!(results.get(&Key { text: 8, ..key("a") }), None);
     }
 }
