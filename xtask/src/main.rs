@@ -1,6 +1,7 @@
-//! The gates of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
+//! The gates and tools of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
 //!
-//! They need the Rust toolchain and nothing else, and they read nothing outside the tree.
+//! The gates need the Rust toolchain and nothing else, and they read nothing outside the tree. `mutants` installs cargo-mutants into
+//! `target/tools`.
 
 mod bench;
 mod cargo;

@@ -22,7 +22,7 @@ pub(super) fn of(module: &Module) -> Vec<Use> {
 struct Uses(Vec<Use>);
 
 impl Uses {
-    /// Paths among tokens that nobody parsed: names with `::` between them.
+    /// Paths among tokens that syn does not parse: names with `::` between them.
     fn push_tokens(&mut self, tokens: &TokenStream) {
         let code = Code::of(tokens.clone());
         let is_joined = |at: usize| code.text(at) == ":" && code.text(at + 1) == ":";
