@@ -10,19 +10,26 @@ use crate::embedded::Embedded;
 use crate::kept;
 use crate::programs::{SEEN, asked};
 
+/// How long the history may take to be made, and a run to come to rest.
+const LIMIT: Duration = Duration::from_secs(600);
+
 pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
     let (activities, times) = size.history;
     let file = folder.join("dacapo.db");
     let embedded = Embedded::open(&file).await?;
     let run = embedded.app.start(asked, (activities, payload(5))).id("w5").await?;
+    let began = Instant::now();
     while run.query(SEEN, ()).await? < activities {
+        ensure!(began.elapsed() < LIMIT, "the run has not come to its activity {activities} after {LIMIT:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut replays = Latencies::default();
     let before = Usage::now();
     for _ in 0..times {
         // It comes to rest a moment after it has answered.
+        let resting = Instant::now();
         while embedded.app.runs_in_memory() > 0 {
+            ensure!(resting.elapsed() < LIMIT, "the run cannot be evicted after {LIMIT:?}");
             embedded.app.evict_idle();
             tokio::task::yield_now().await;
         }

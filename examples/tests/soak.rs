@@ -69,6 +69,7 @@ async fn everything_at_once_for_a_long_time_ends_with_every_run_accounted_for() 
             backups += 1;
         }
         while Instant::now() < until {
+            // sleep: the process lives for a while before it is killed.
             tokio::time::sleep(Duration::from_millis(5)).await;
             assert!(process.try_wait().unwrap().is_none(), "it ended by itself");
         }

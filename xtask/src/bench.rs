@@ -2,6 +2,9 @@
 //!
 //! Systems take turns within a workload, because what a shared machine gives changes from minute to minute.
 
+mod against;
+mod ratio;
+
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +14,9 @@ use anyhow::{Context, Result, bail};
 use crate::cargo;
 
 const WORKLOADS: [&str; 6] = ["w1", "w2", "w3", "w4", "w5", "w6"];
+
+/// The rounds of a comparison, unless `--rounds` says otherwise.
+const ROUNDS: usize = 8;
 
 /// A program that prints lines of measurements.
 struct Program {
@@ -35,10 +41,17 @@ struct Options {
     own: bool,
     quick: bool,
     runs: usize,
+    /// The workloads to run; all of them if it is empty.
+    only: Vec<String>,
+    /// The revision to compare with.
+    against: Option<String>,
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
+    if let Some(rev) = &options.against {
+        return against::run(root, rev, &options);
+    }
     let mut programs = vec![&OWN];
     if !options.own {
         programs.extend(&RIVALS);
@@ -53,7 +66,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
         fs::write(file, "").with_context(|| format!("cannot write {}", file.display()))?;
     }
     for run in 1..=options.runs {
-        for workload in WORKLOADS {
+        for workload in WORKLOADS.into_iter().filter(|workload| options.includes(workload)) {
             for (program, file) in programs.iter().zip(&files) {
                 println!("run {run} of {}: {workload} on {}", options.runs, program.name);
                 program.measure(root, workload, options.quick, file)?;
@@ -75,11 +88,15 @@ pub(crate) fn executable(root: &Path) -> PathBuf {
 }
 
 impl Options {
+    fn includes(&self, workload: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == workload)
+    }
+
     fn parse(mut words: &[&str]) -> Result<Self> {
-        let mut options = Self { own: false, quick: false, runs: 1 };
+        let mut options = Self { own: false, quick: false, runs: 0, only: Vec::new(), against: None };
         loop {
             words = match words {
-                [] => return Ok(options),
+                [] => break,
                 ["--own", rest @ ..] => {
                     options.own = true;
                     rest
@@ -88,13 +105,34 @@ impl Options {
                     options.quick = true;
                     rest
                 }
-                ["--runs", runs, rest @ ..] => {
+                ["--runs" | "--rounds", runs, rest @ ..] => {
                     options.runs = runs.parse().with_context(|| format!("`{runs}` is no number of runs"))?;
                     rest
                 }
-                [other, ..] => bail!("`{other}` is no option of bench: --own, --quick, --runs N"),
+                ["--only", names, rest @ ..] => {
+                    options.only = names.split(',').map(workload).collect::<Result<_>>()?;
+                    rest
+                }
+                ["--against", rev, rest @ ..] => {
+                    options.against = Some((*rev).to_owned());
+                    rest
+                }
+                [other, ..] => {
+                    bail!("`{other}` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV")
+                }
             }
         }
+        if options.runs == 0 {
+            options.runs = if options.against.is_some() { ROUNDS } else { 1 };
+        }
+        Ok(options)
+    }
+}
+
+fn workload(name: &str) -> Result<String> {
+    match WORKLOADS.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => bail!("unknown workload `{name}`: expected w1 to w6"),
     }
 }
 
@@ -110,11 +148,7 @@ impl Program {
 
     fn build(&self, root: &Path) -> Result<()> {
         let mut command = cargo::command(&root.join(self.folder));
-        // What cargo told this program of itself would have dependencies built anew that look at it.
-        let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| told(&name.to_string_lossy())) {
-            command.env_remove(name);
-        }
+        cargo::forget_caller(&mut command);
         command.args(["build", "--release", "--locked", "--package", self.package]);
         success(command.arg("--target-dir").arg(self.target(root)), self.package)
     }
@@ -147,7 +181,15 @@ mod tests {
         let options = Options::parse(&["--quick", "--runs", "3"]).unwrap();
         assert_eq!((options.own, options.quick, options.runs), (false, true, 3));
         let error = Options::parse(&["--fast"]).err().unwrap().to_string();
-        assert_eq!(error, "`--fast` is no option of bench: --own, --quick, --runs N");
+        assert_eq!(error, "`--fast` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV");
+        let options = Options::parse(&["--rounds", "3", "--against", "main", "--only", "w1,w4"]).unwrap();
+        assert_eq!((options.against.as_deref(), options.runs), (Some("main"), 3));
+        assert_eq!(
+            (Options::parse(&["--against", "main"]).unwrap().runs, Options::parse(&[]).unwrap().runs),
+            (ROUNDS, 1)
+        );
+        assert!(options.includes("w4") && !options.includes("w2"));
+        assert!(Options::parse(&["--only", "w9"]).is_err());
     }
 
     #[test]

@@ -9,3 +9,12 @@ pub(crate) fn command(root: &Path) -> Command {
     command.current_dir(root);
     command
 }
+
+/// Removes what cargo told this program about its own package: dependencies that look at it would be built again.
+pub(crate) fn forget_caller(command: &mut Command) {
+    let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| told(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
+    command.env_remove("CARGO_TARGET_DIR");
+}

@@ -36,9 +36,13 @@ pub(crate) struct Code {
 
 impl Code {
     pub(crate) fn lex(text: &str) -> Result<Self, LexError> {
+        Ok(Self::of(TokenStream::from_str(text)?))
+    }
+
+    pub(crate) fn of(stream: TokenStream) -> Self {
         let mut code = Self::default();
-        code.push_all(TokenStream::from_str(text)?);
-        Ok(code)
+        code.push_all(stream);
+        code
     }
 
     fn push_all(&mut self, stream: TokenStream) {

@@ -1,14 +1,19 @@
-//! The gates of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
+//! The gates and tools of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
 //!
-//! They need the Rust toolchain and nothing else, and they read nothing outside the tree.
+//! The gates need the Rust toolchain and nothing else, and they read nothing outside the tree. `mutants` installs cargo-mutants into
+//! `target/tools`.
 
 mod bench;
 mod cargo;
 mod code;
 mod gate;
+mod long;
 mod markdown;
+mod modules;
 mod mutants;
+mod process;
 mod profile;
+mod repeat;
 mod requirements;
 mod test_fn;
 mod tidy;
@@ -27,14 +32,21 @@ cargo xtask <command>
   tidy                    the house rules, each finding with its file and line; `tidy --rules` lists them
   requirements            docs/requirements.md against the tests that name its ids
   requirements --fill     write the names of those tests into the table
-  mutants                 break the core as xtask/mutants.toml says, one line at a time; some test must notice each
-  mutants --list          only check that every entry of the list still fits its file
-  mutants --only N,M,…    try these entries alone
-  mutants --from N        begin with entry N
+  mutants --changed [REV] break the code that changed since REV (HEAD) with cargo-mutants; a test has to notice each mutant
+  mutants --crate NAME    the same for all code of a crate
+  mutants --sample N      the same for N mutants of core, store, engine and worker, chosen by --seed S; --shard K/N tries a part
+  mutants --breakages     replace functions as xtask/breakages.toml says: a fence removed, a flush left out
+                          all of them take --list, --only TEXT, --jobs N, --limit SECONDS (of tests) and --retry-missed; results are kept in
+                          target/mutants, and what was tried is not tried again until its file changes
   bench                   six workloads on Dacapo and its rivals, in turns, and a table of the figures and their ratios
   bench --own             Dacapo alone
   bench --quick           a little of each, to see that it works
   bench --runs N          N times; the table shows the run in the middle
+  bench --only w1,w4      these workloads alone
+  bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
+  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, bench
+  repeat [SUITE…]         the threads, engine and worker tests (or PACKAGE/TEST) --times N (50) in a row, with --loaded on busy cores;
+                          stops at the first failure
   profile                 where the processor time of each workload goes (needs `perf`)
   help                    this page
 ";
@@ -67,6 +79,8 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["requirements"] => requirements::check(root),
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
+        ["long", options @ ..] => long::run(root, options),
+        ["repeat", options @ ..] => repeat::run(root, options),
         ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),

@@ -2,18 +2,19 @@
 //!
 //! A rule is a name, what to do about its findings, and a function from the tree to findings.
 
-mod core_dependencies;
-mod core_lints;
 mod core_purity;
+mod crates;
 mod doc_links;
 mod doc_paths;
 mod doc_symbols;
 mod file_length;
 mod fixed_ports;
+mod module_cycles;
 mod public_calls;
 mod quoted_tests;
 mod readme_length;
 mod registries;
+mod shape;
 mod sleeping_tests;
 mod unfinished;
 mod unsafe_code;
@@ -62,7 +63,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "unfinished", advice: "finish it or take it out", find: |tree| Ok(unfinished::find(tree)) },
     Rule {
         name: "sleeping-tests",
-        advice: "advance a virtual clock or wait for the event itself",
+        advice: "advance a virtual clock or wait for the event itself, within a bound",
         find: |tree| Ok(sleeping_tests::find(tree)),
     },
     Rule {
@@ -83,14 +84,16 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "core-purity",
         advice: "the core gets time, seed and payloads as arguments and touches nothing",
-        find: |tree| Ok(core_purity::find(tree)),
+        find: core_purity::find,
     },
     Rule {
-        name: "core-dependencies",
-        advice: "the core's dependencies are the list in xtask/src/tidy/core_dependencies.rs",
-        find: core_dependencies::find,
+        name: "module-cycles",
+        advice: "move what both modules need into a third one, or pass data instead of calling back",
+        find: module_cycles::find,
     },
-    Rule { name: "core-lints", advice: "restore crates/core/clippy.toml", find: |tree| Ok(core_lints::find(tree)) },
+    Rule { name: "function-length", advice: "split the function: one screen each", find: shape::functions },
+    Rule { name: "source-length", advice: "split the file: one noun each", find: shape::files },
+    Rule { name: "methods", advice: "split the type: each owner holds its own data", find: shape::methods },
     Rule { name: "doc-paths", advice: "correct the path or the document", find: |tree| Ok(doc_paths::find(tree)) },
     Rule {
         name: "doc-symbols",
@@ -117,6 +120,9 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
+/// Figures that are printed whether a rule enforces them or not.
+const REPORTS: &[fn(&Tree) -> Result<String>] = &[module_cycles::report, shape::report];
+
 pub(crate) fn list() {
     for rule in RULES {
         println!("{:<20} {}", rule.name, rule.advice);
@@ -137,6 +143,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             println!("          {finding}");
         }
         broken.push(rule.name);
+    }
+    for report in REPORTS {
+        print!("\n{}", report(&tree)?);
     }
     if !broken.is_empty() {
         bail!("tidy: {} of {} rules are broken: {}", broken.len(), RULES.len(), broken.join(", "));

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -170,7 +171,9 @@ async fn runs_that_are_deleted_during_an_export_are_left_out() {
     }
     let left = rusqlite::Connection::open(folder.path().join("a.db")).unwrap();
     let is_swept = || left.query_row("SELECT count(*) FROM garbage", [], |row| row.get::<_, i64>(0)).unwrap() == 0;
+    let began = Instant::now();
     while !is_swept() {
+        assert!(began.elapsed() < secs(120), "the turns of deleted runs are still there");
         tokio::task::yield_now().await;
     }
     go_on.send(()).unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
+use std::time::Instant;
 
 use dacapo::prelude::*;
 use dacapo::{QueueSettings, Status};
@@ -75,9 +76,12 @@ fn threads(beginning: &str) -> usize {
     names.filter(|name| name.starts_with(beginning)).count()
 }
 
-/// Waits until this is so: it takes a moment until threads that are not needed have left.
-async fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
+/// Waits until a condition holds: it takes a moment until threads that are not needed have left. Panics with `what` it waited for.
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < secs(120), "waited 120 s in vain for {what}");
+        // sleep: leaves the processor to the threads that are waited for, between two looks.
         tokio::time::sleep(millis(10)).await;
     }
 }
@@ -102,7 +106,7 @@ fn bad_code_among_a_thousand_healthy_runs_is_contained_and_leaves_nothing_behind
         let app = Dacapo::open("memory:").await.unwrap().queue(queue).serve(served).await.unwrap();
         let (base, _) = app.turn_threads();
         // The thread that opened the store leaves, and the runtime's two workers stay.
-        until(|| threads("tokio-rt-worker") == 2).await;
+        until("the end of the thread that opened the store", || threads("tokio-rt-worker") == 2).await;
         let before = threads("");
         let bad = [
             app.start(spins, ()).await.unwrap(),
@@ -119,14 +123,14 @@ fn bad_code_among_a_thousand_healthy_runs_is_contained_and_leaves_nothing_behind
         }
         // The activity's run ends by itself; the workflows are stuck and are terminated.
         assert!(bad[3].result().await.is_err());
-        until(|| app.health()[0].1.zombies >= 3).await;
+        until("three zombies", || app.health()[0].1.zombies >= 3).await;
         for run in &bad[..3] {
             run.terminate("it does no good").await.unwrap();
             assert_eq!(run.describe().await.unwrap().status, Status::Terminated);
         }
         release();
-        until(|| app.health()[0].1.entities.is_empty()).await;
-        until(|| app.turn_threads() == (base, 0)).await;
-        until(|| threads("") == before).await;
+        until("the end of the code that was asked to stop", || app.health()[0].1.entities.is_empty()).await;
+        until("the end of the turn threads that are not needed", || app.turn_threads() == (base, 0)).await;
+        until("as many threads as before", || threads("") == before).await;
     });
 }

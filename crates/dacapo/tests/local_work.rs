@@ -14,7 +14,8 @@ impl World {
     #[activity]
     async fn touch(self: Arc<Self>, n: u64) -> Result<u64, Failure> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
-        // A turn that waits for local work is held for a tenth of a second, and is then committed without its result.
+        // sleep: this is the work. A turn that waits for local work is held for a tenth of a second, and is then committed without its
+        // result.
         tokio::time::sleep(millis(98 + n % 8)).await;
         Ok(n)
     }

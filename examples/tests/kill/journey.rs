@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dacapo_engine::{Reader, RunId};
 use dacapo_sqlite::SqliteStore;
@@ -56,8 +57,10 @@ fn a_journey_goes_on_when_nobody_reads_what_it_says() {
         let reader = Reader::new(Arc::new(SqliteStore::open_read_only(&file).ok()?));
         reader.describe(&RunId::of("journey")).ok().map(|run| (run.turns, run.pending))
     };
+    let began = Instant::now();
     let retried = loop {
         assert_eq!(journey.try_wait().unwrap(), None, "it goes on");
+        assert!(began.elapsed() < Duration::from_secs(60), "the first step neither ends nor fails");
         match turns() {
             Some((1, pending)) if pending.iter().any(|activity| activity.attempt > 1) => break true,
             Some((2.., _)) => break false,

@@ -1,27 +1,16 @@
-//! One trial: build the tests, run them one binary after the other, stop at the first that fails.
-//!
-//! The binaries are started directly and not through `cargo test`, so that one that hangs can be ended by its own id.
+//! Runs the tests of some packages against a broken tree, within a time limit.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use anyhow::{Context, Result};
 
+use super::results::Outcome;
+use super::tool;
 use crate::cargo;
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// Every test passed: nobody noticed.
-    Passed,
-    /// The tests that failed.
-    Failed(String),
-    OutOfTime,
-    /// Its first error. This is a fault of the list, not a catch.
-    DoesNotCompile(String),
-}
+use crate::process::{self, Ended};
 
 /// Few cases, always the same ones, without shrinking or notes for later: the question is only whether a test fails.
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -32,109 +21,71 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("RUST_BACKTRACE", "0"),
 ];
 
-pub(super) fn run(bench: &Path, target: &Path, build: &str, filter: &str, limit: u64) -> Result<Outcome> {
-    let binaries = match build_tests(bench, target, build)? {
-        Ok(binaries) => binaries,
-        Err(error) => return Ok(Outcome::DoesNotCompile(error)),
+/// A test that compiles programs of its own, for a minute, and looks at no code that a mutant changes.
+const SKIPPED: &str = "mistakes_do_not_compile_and_say_what_to_do";
+
+/// Arguments that leave out what does not help to find mutants.
+fn arguments(nextest: bool) -> Vec<String> {
+    match nextest {
+        true => ["--no-tests", "pass", "-E", &format!("not test({SKIPPED})")].map(str::to_owned).to_vec(),
+        false => ["--", "--skip", SKIPPED].map(str::to_owned).to_vec(),
+    }
+}
+
+/// Seconds that a build may take.
+const BUILD: u64 = 900;
+
+/// The outcome, and the failed tests or the first error of the compiler.
+pub(super) fn run(folder: &Path, packages: &[String], filter: Option<&str>, limit: u64) -> Result<(Outcome, String)> {
+    let log = folder.join("target/trial.log");
+    fs::create_dir_all(folder.join("target"))?;
+    let nextest = tool::has_nextest(folder);
+    let words: &[&str] = if nextest { &["nextest", "run", "--color", "never"] } else { &["test", "--tests"] };
+    let command = |more: &[&str]| {
+        let mut command = cargo::command(folder);
+        cargo::forget_caller(&mut command);
+        command.args(words).args(packages.iter().flat_map(|package| ["--package", package])).args(more);
+        command.envs(ENVIRONMENT.iter().copied()).env_remove("UPDATE_EXPECT");
+        command
     };
-    let end = Instant::now() + Duration::from_secs(limit);
-    for binary in &binaries {
-        let outcome = run_binary(binary, filter, &target.join("output.txt"), end)?;
-        if outcome != Outcome::Passed {
-            return Ok(outcome);
-        }
+    if !finish(&mut command(&["--no-run"]), &log, BUILD)?.unwrap_or(false) {
+        return Ok((Outcome::Unviable, first_error(&fs::read_to_string(&log)?)));
     }
-    Ok(Outcome::Passed)
-}
-
-struct Binary {
-    path: PathBuf,
-    /// Tests start in their crate's folder, as under cargo.
-    folder: PathBuf,
-}
-
-/// One line of cargo's messages, as far as we read it.
-#[derive(Deserialize)]
-struct Message {
-    executable: Option<PathBuf>,
-    manifest_path: Option<PathBuf>,
-    message: Option<Diagnostic>,
-}
-
-#[derive(Deserialize)]
-struct Diagnostic {
-    level: String,
-    message: String,
-}
-
-/// The built binaries, or the compiler's first error.
-fn build_tests(bench: &Path, target: &Path, args: &str) -> Result<Result<Vec<Binary>, String>> {
-    for _ in 0..2 {
-        let output = cargo::command(bench)
-            .args(["test", "--no-run", "--quiet", "--message-format=json"])
-            .args(args.split_whitespace())
-            .env("CARGO_TARGET_DIR", target)
-            .output()
-            .context("cannot start cargo test")?;
-        let lines = String::from_utf8_lossy(&output.stdout);
-        let messages: Vec<Message> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        if output.status.success() {
-            return Ok(Ok(messages.into_iter().filter_map(binary).collect()));
-        }
-        let mut diagnostics = messages.into_iter().filter_map(|message| message.message);
-        if let Some(error) = diagnostics.find(|diagnostic| diagnostic.level == "error") {
-            return Ok(Err(error.message));
-        }
-        // A compiler that failed without a word was ended by somebody, and gets a second go.
-        eprintln!("mutants: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let mut more = arguments(nextest);
+    more.extend(filter.map(str::to_owned));
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    match finish(&mut command(&more), &log, limit)? {
+        Some(true) => Ok((Outcome::Missed, String::new())),
+        Some(false) => Ok((Outcome::Caught, failed_tests(&fs::read_to_string(&log)?))),
+        None => Ok((Outcome::Timeout, format!("the tests took longer than {limit} s"))),
     }
-    bail!("`cargo test --no-run {args}` failed twice without an error of the compiler")
 }
 
-fn binary(message: Message) -> Option<Binary> {
-    let folder = message.manifest_path?.parent()?.to_path_buf();
-    Some(Binary { path: message.executable?, folder })
+/// Runs a command to its end and says whether it succeeded; none if it took too long.
+fn finish(command: &mut Command, log: &Path, limit: u64) -> Result<Option<bool>> {
+    let output = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    match process::run(command, Duration::from_secs(limit), |_| {})? {
+        Ended::Killed => Ok(None),
+        ended => Ok(Some(ended.is_success())),
+    }
 }
 
-fn run_binary(binary: &Binary, filter: &str, output: &Path, end: Instant) -> Result<Outcome> {
-    let mut child = Command::new(&binary.path)
-        .args(filter.split_whitespace())
-        .current_dir(&binary.folder)
-        .env("CARGO_MANIFEST_DIR", &binary.folder)
-        .env_remove("UPDATE_EXPECT")
-        .envs(ENVIRONMENT.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(File::create(output)?)
-        .stderr(Stdio::null())
-        .spawn()
-        .with_context(|| format!("cannot start {}", binary.path.display()))?;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if Instant::now() >= end {
-            child.kill()?;
-            child.wait()?;
-            return Ok(Outcome::OutOfTime);
-        }
-        std::thread::sleep(Duration::from_millis(20));
+fn first_error(log: &str) -> String {
+    log.lines().find(|line| line.starts_with("error")).unwrap_or("the compiler said nothing").to_owned()
+}
+
+/// The names of the first three failed tests, as `cargo nextest` or `cargo test` prints them.
+fn failed_tests(log: &str) -> String {
+    let of_nextest = |line: &str| {
+        let is_failure = ["FAIL [", "SIGABRT [", "TIMEOUT ["].iter().any(|start| line.trim_start().starts_with(start));
+        is_failure.then(|| line.rsplit(' ').next().unwrap_or_default().to_owned())
     };
-    if status.success() {
-        return Ok(Outcome::Passed);
-    }
-    let names = failed_tests(&fs::read_to_string(output)?);
-    let name = if names.is_empty() { format!("the end of {} ({status})", binary.path.display()) } else { names };
-    Ok(Outcome::Failed(name))
-}
-
-/// The names of the failed tests, the first three of them.
-fn failed_tests(output: &str) -> String {
-    let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.trim().to_owned());
-    let mut names: Vec<String> = output.lines().filter_map(failed).collect();
-    let more = names.len().saturating_sub(3);
+    let of_cargo = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.trim().to_owned());
+    let mut names: Vec<String> = log.lines().filter_map(|line| of_nextest(line).or_else(|| of_cargo(line))).collect();
+    names.dedup();
     names.truncate(3);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    names.join(", ") + &more
+    names.join(", ")
 }
 
 #[cfg(test)]
@@ -142,19 +93,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_failed_tests_are_named() {
-        let output = "running 6 tests\ntest a ... ok\ntest m::b ... FAILED\ntest c - should panic ... FAILED\n
-test d ... FAILED\ntest e ... FAILED\n\nfailures:\n";
-        assert_eq!(failed_tests(output), "m::b, c - should panic, d and 1 more");
-        assert_eq!(failed_tests("running 1 test\n"), "");
-    }
-
-    #[test]
-    fn a_message_is_a_binary_only_if_it_can_be_started() {
-        let parse = |text: &str| binary(serde_json::from_str(text).unwrap());
-        let built = r#"{"reason":"compiler-artifact","executable":"/t/a","manifest_path":"/a/Cargo.toml"}"#;
-        assert_eq!(parse(built).unwrap().folder, Path::new("/a"));
-        let library = r#"{"reason":"compiler-artifact","executable":null,"manifest_path":"/a/Cargo.toml"}"#;
-        assert!(parse(library).is_none());
+    fn failed_tests_are_named_whichever_tool_ran_them() {
+        let nextest =
+            "        PASS [   0.010s] dacapo-store a::b\n        FAIL [   0.006s] (3/9) dacapo-store::it c::d\n";
+        assert_eq!(failed_tests(nextest), "c::d");
+        let cargo = "test a ... ok\ntest m::b ... FAILED\ntest c - should panic ... FAILED\n";
+        assert_eq!(failed_tests(cargo), "m::b, c - should panic");
     }
 }

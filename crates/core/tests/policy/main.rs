@@ -2,11 +2,6 @@
 //!
 //! All randomness is seeded (S1-70): the tests do the same on every machine and every day.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "sources are read and threads started to look at the policies from outside"
-)]
-
 mod deterministic;
 mod executor_side;
 mod forms;
@@ -16,4 +11,3 @@ mod malformed;
 mod properties;
 mod random;
 mod replay;
-mod sources;

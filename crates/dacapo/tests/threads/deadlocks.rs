@@ -5,6 +5,8 @@ use std::sync::{Condvar, Mutex};
 
 use dacapo::prelude::*;
 
+use crate::waiting::wait_until;
+
 #[activity]
 async fn step(number: u64) -> Result<u64, Failure> {
     Ok(number + 1)
@@ -69,13 +71,13 @@ async fn panics(_ctx: Ctx) -> Result<(), Failure> {
 
 /// Why a run is stuck, once it is for this reason.
 async fn stuck<O>(run: &Handle<O>, reason: &str) -> String {
-    loop {
-        let stuck = run.describe().await.unwrap().stuck.map(|stuck| stuck.reason);
-        if let Some(stuck) = stuck.filter(|stuck| stuck.contains(reason)) {
-            return stuck;
-        }
-        tokio::time::sleep(millis(5)).await;
-    }
+    let mut found = String::new();
+    wait_until(&format!("a run that is stuck: {reason}"), async || {
+        found = run.describe().await.unwrap().stuck.map(|stuck| stuck.reason).unwrap_or_default();
+        found.contains(reason)
+    })
+    .await;
+    found
 }
 
 /// S3-43, T-11, C-23
@@ -119,9 +121,7 @@ async fn turns_that_do_not_return_are_given_up_on_and_nobody_else_notices() {
     assert_eq!(blocked.result().await.unwrap(), "through the door");
     assert_eq!(at_once.result().await.unwrap(), "through the door");
     assert_eq!(spinning.result().await.unwrap(), "out of breath");
-    while app.turn_threads() != (threads, 0) {
-        tokio::time::sleep(millis(5)).await;
-    }
+    wait_until("the end of threads that are not needed", async || app.turn_threads() == (threads, 0)).await;
     assert_eq!(blocked.history().await.unwrap().turns.len(), 2, "each turn is recorded once");
 }
 
@@ -148,15 +148,13 @@ async fn a_run_whose_turn_does_not_return_costs_one_thread_and_is_played_again_o
     stuck(&run, "deadlock: turn ").await;
     let first = run.describe().await.unwrap().stuck.unwrap();
     // It has been tried again, as far as that goes, when the moment for it has passed.
-    while std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() < u128::from(first.retry.0) + 500_000_000 {
-        tokio::time::sleep(millis(10)).await;
-    }
+    let has_passed =
+        async || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() >= u128::from(first.retry.0) + 500_000_000;
+    wait_until("the moment of the next try", has_passed).await;
     assert_eq!((app.turn_threads().1, app.health()[0].1.entities.len()), (1, 1));
     GATE.open();
     assert_eq!(run.result().await.unwrap(), 1);
-    while !app.health()[0].1.entities.is_empty() {
-        tokio::time::sleep(millis(5)).await;
-    }
+    wait_until("the end of the turn that was given up", async || app.health()[0].1.entities.is_empty()).await;
 }
 
 static LATE: Door = Door::new();

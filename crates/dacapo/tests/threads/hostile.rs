@@ -98,9 +98,12 @@ async fn no_acknowledged_signal_is_lost_by_resets() {
     }
     for round in 1..=10 {
         // Some signals are taken in between.
-        while run.describe().await.unwrap().turns < 1 + 3 * round {
-            tokio::task::yield_now().await;
-        }
+        let moves_on = async {
+            while run.describe().await.unwrap().turns < 1 + 3 * round {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("three more turns", moves_on).await;
         soon("a reset", run.reset(1, "again")).await.unwrap();
     }
     is_enough.store(true, Ordering::SeqCst);
@@ -208,9 +211,12 @@ async fn nobody_hangs_when_the_engine_shuts_down() {
             });
         }
         // The engine is shut down in the midst of it, each time a little later.
-        while run.describe().await.unwrap().turns < 1 + round % 20 {
-            tokio::task::yield_now().await;
-        }
+        let moves_on = async {
+            while run.describe().await.unwrap().turns < 1 + round % 20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("a few turns", moves_on).await;
         soon("the shutdown", app.shutdown()).await;
         soon("a caller", callers.join_all()).await;
     }

@@ -10,3 +10,4 @@ mod rehearsal;
 mod sending;
 mod sharing;
 mod stuck;
+mod waiting;

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use dacapo::prelude::*;
 use dacapo::{Dacapo, Filter, Unplayable};
 
+use crate::waiting::wait_until;
+
 const GO: Signal<u32> = Signal::new("go");
 
 #[activity]
@@ -57,9 +59,7 @@ async fn runs_at_rest_that_a_deploy_would_park_are_found_before_and_after_it() {
     let app = Dacapo::open(&url).await.unwrap().serve((v2::visit, note)).await.unwrap();
     for name in ["even-1", "odd-1", "blocked", "even-2", "odd-2"] {
         let run = app.start(v2::visit, name.into()).id(name).await.unwrap();
-        while run.describe().await.unwrap().turns < 2 {
-            tokio::task::yield_now().await;
-        }
+        wait_until("the second turn", async || run.describe().await.unwrap().turns >= 2).await;
     }
     assert_eq!(app.check_open_runs(|_| ()).await.unwrap(), []);
 

@@ -1,12 +1,12 @@
-//! The core depends on a short list of crates that only shape data, and on nothing that runs, stores or talks.
+//! The core depends on a short list of crates that only encode data, and on nothing that runs, stores or talks.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
-use super::Finding;
 use crate::cargo;
+use crate::tidy::Finding;
 use crate::tree::Tree;
 
 const MANIFEST: &str = "crates/core/Cargo.toml";
