@@ -174,12 +174,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut connection = schema::connect(folder.path().join("store.db").to_str().unwrap(), false).unwrap();
         schema::prepare(&connection).unwrap();
-        // A commit hook that objects is the nearest thing to a flush that fails.
-        connection.commit_hook(Some(|| true)).unwrap();
+        // A commit hook that objects is the nearest thing to a flush that fails. Older versions of rusqlite return nothing here.
+        let _ = connection.commit_hook(Some(|| true));
         let mut batch = FileBatch::new(connection, None);
         let unknown = batch.commit(&[start(0)]).remove(0).unwrap_err();
         assert!(unknown.to_string().contains("the outcome of a commit is unknown"), "{unknown}");
-        batch.connection.commit_hook(None::<fn() -> bool>).unwrap();
+        let _ = batch.connection.commit_hook(None::<fn() -> bool>);
         assert_eq!(batch.commit(&[start(1)]), [Err(unknown)], "whoever goes on must read first");
         assert_eq!(count(&batch), 0);
     }

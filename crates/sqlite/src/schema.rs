@@ -1,8 +1,6 @@
 //! The tables, and how a file becomes ours. Tables grow at their end: rows have rising numbers, and nothing is clustered
 //! by the id of a run.
 
-use std::ffi::CStr;
-
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -85,7 +83,7 @@ pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreEr
     }
 }
 
-fn connect_with(path: &str, flags: OpenFlags, layer: Option<&CStr>) -> Result<Connection, StoreError> {
+fn connect_with(path: &str, flags: OpenFlags, layer: Option<&str>) -> Result<Connection, StoreError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match layer {
         Some(layer) => Connection::open_with_flags_and_vfs(path, flags, layer),
