@@ -4,8 +4,8 @@ use rusqlite::Connection;
 
 use dacapo_store::{Batch, StoreError, Write, Written, apply};
 
-use crate::lease::Place;
 use crate::numbers::Numbers;
+use crate::served_files::ServedFiles;
 use crate::tables::Tables;
 use crate::trouble::trouble;
 
@@ -17,12 +17,12 @@ pub(crate) struct FileBatch {
     broken: Option<StoreError>,
     numbers: Numbers,
     /// None where no file is served.
-    place: Option<Place>,
+    files: Option<ServedFiles>,
 }
 
 impl FileBatch {
-    pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
-        Self { connection, broken: None, numbers: Numbers::default(), place }
+    pub(crate) fn new(connection: Connection, files: Option<ServedFiles>) -> Self {
+        Self { connection, broken: None, numbers: Numbers::default(), files }
     }
 
     /// Runs a statement that is kept, for all commits.
@@ -63,13 +63,13 @@ impl FileBatch {
         }
     }
 
-    /// Whether the file is still where it was, and this process's to write.
-    fn look_around(&mut self) -> Result<(), StoreError> {
-        let place = self.place.as_ref().map_or(Ok(()), Place::check);
-        if let Err(gone) = &place {
+    /// Checks that the file is still where it was, and this process's to write.
+    fn check_files(&mut self) -> Result<(), StoreError> {
+        let checked = self.files.as_ref().map_or(Ok(()), ServedFiles::check);
+        if let Err(gone) = &checked {
             self.broken = Some(gone.clone());
         }
-        place
+        checked
     }
 
     fn roll_back(&self) {
@@ -86,14 +86,14 @@ impl Batch for FileBatch {
             // Whoever wrote last was told.
             return Ok(());
         }
-        let place = self.look_around();
-        if place.is_ok() {
+        let checked = self.check_files();
+        if checked.is_ok() {
             // What is in the log goes into the file itself, so that the file alone is a copy of everything. If that
             // cannot be done now, the next process does it.
             let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         }
         self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
-        place
+        checked
     }
 
     fn commit(&mut self, writes: &[Write]) -> Vec<Answer> {
@@ -101,7 +101,7 @@ impl Batch for FileBatch {
         if let Some(broken) = &self.broken {
             return all(broken);
         }
-        if let Err(gone) = self.look_around() {
+        if let Err(gone) = self.check_files() {
             return all(&gone);
         }
         match self.transact(writes) {

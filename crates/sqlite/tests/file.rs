@@ -260,9 +260,12 @@ fn a_process_whose_lease_is_removed_writes_nothing_more() {
     let first = SqliteStore::open(&path).unwrap();
     start(&first, 1).unwrap();
     fs::remove_file(format!("{path}-lease")).unwrap();
-    let second = SqliteStore::open(&path).unwrap();
+    let refused = refusal(SqliteStore::open(&path));
+    assert!(matches!(refused, StoreError::Busy(_)), "the file itself is locked: {refused}");
     let stopped = start(&first, 2).unwrap_err().to_string();
     assert!(stopped.contains("-lease was removed or replaced"), "{stopped}");
+    drop(first);
+    let second = SqliteStore::open(&path).unwrap();
     start(&second, 2).unwrap();
     assert_eq!(second.count(&RunFilter::default()).unwrap(), 2);
 }
