@@ -132,6 +132,23 @@ async fn histories_move_to_another_store_and_can_be_asked_there() {
     assert_eq!(fresh.import(Cursor::new(one)).await.unwrap(), Imported { runs: 1, ..Imported::default() });
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn export_to_a_file_has_mode_0600_and_replaces_nothing() {
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::new();
+    let app = place.serve("a.db").await;
+    fill(&app).await;
+    let path = place.path("histories.jsonl");
+    assert_eq!(app.runs().export_to_file(&Filter::all(), &path).await.unwrap(), 6);
+    let (_, expected) = app.runs().export(&Filter::all(), Vec::new()).await.unwrap();
+    assert!(std::fs::read(&path).unwrap() == expected, "the file is what a writer gets");
+    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    let refused = app.runs().export_to_file(&Filter::all(), &path).await.unwrap_err().to_string();
+    assert!(refused.contains("histories.jsonl: File exists"), "{refused}");
+    assert!(std::fs::read(&path).unwrap() == expected, "the file is left as it is");
+}
+
 #[tokio::test]
 async fn a_file_of_histories_that_is_none_or_damaged_is_refused_by_line() {
     let app = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();

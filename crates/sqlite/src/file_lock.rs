@@ -6,13 +6,13 @@
 //! before the first and closed after the last of SQLite's own. Nothing else in this crate may open a database file.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
 use parking_lot::Mutex;
 
-use dacapo_store::StoreError;
+use dacapo_store::{StoreError, private_file};
 
 use crate::inode::Inode;
 
@@ -37,7 +37,8 @@ impl FileLock {
     pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
         Self::share(path, |path| match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                OpenOptions::new().create(true).truncate(false).write(true).open(path)
+                // SQLite gives the log and its index the mode of the file.
+                private_file().create(true).truncate(false).write(true).open(path)
             }
             opened => opened,
         })

@@ -1,11 +1,11 @@
 //! The right to serve a file: a lock on a file beside it, `orders.db-lease`. The operating system takes it back when the
 //! process ends, however it ends. The lock on the database itself is in [`crate::file_lock`].
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dacapo_store::StoreError;
+use dacapo_store::{StoreError, private_file};
 
 use crate::inode::Inode;
 
@@ -34,7 +34,7 @@ impl Lease {
             StoreError::Unavailable(format!("{database} cannot be served: {}: {error}", path.display()))
         };
         loop {
-            let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(unavailable)?;
+            let lock = private_file().create(true).truncate(false).write(true).open(&path).map_err(unavailable)?;
             match lock.try_lock() {
                 // Somebody may have removed it since it was opened: then it is no longer the one that others would find.
                 Ok(()) if Inode::at(&path) != Inode::of(&lock).ok() => {}

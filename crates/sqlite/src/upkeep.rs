@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use dacapo_store::{StoreError, Upkeep};
+use dacapo_store::{StoreError, Upkeep, private_file};
 
 use crate::ground::{FileSystem, Ground};
 use crate::trouble::trouble;
@@ -29,6 +29,8 @@ impl SqliteStore {
         part.push(".part");
         let part = PathBuf::from(part);
         let _ = std::fs::remove_file(&part);
+        // SQLite takes a file that is empty as one that is not there, and leaves its mode.
+        private_file().create_new(true).write(true).open(&part).map_err(failed)?;
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
         let copied = schema::connect_to_read(&self.path)
             .and_then(|reader| copy(&reader, name).map_err(trouble))

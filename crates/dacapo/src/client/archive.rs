@@ -3,14 +3,15 @@
 //! a file that was cut is known as such. Nothing in them belongs to one kind of store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, Read, Seek, Write};
+use std::io::{BufRead, BufWriter, Read, Seek, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dacapo_core::{Name, Timestamp};
 use dacapo_engine::{EngineError, Reader, check_import, next_of};
-use dacapo_store::{Belongings, ImportWrite, MailNo, MailRow, Refused, RunFilter, RunNo, RunRow, Status};
+use dacapo_store::{Belongings, ImportWrite, MailNo, MailRow, Refused, RunFilter, RunNo, RunRow, Status, private_file};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Error, Result};
@@ -213,6 +214,21 @@ pub(super) fn export(reader: &Reader, filter: &RunFilter, to: &mut dyn Write) ->
     write(to, &Line::Complete { runs })?;
     to.flush().map_err(|error| cannot_write(&error))?;
     Ok(runs)
+}
+
+/// Writes such a file under a name that is not taken.
+pub(super) fn export_to_file(reader: &Reader, filter: &RunFilter, path: &Path) -> Result<u64> {
+    let cannot = |error| Error::System(format!("{}: {error}", path.display()));
+    let file = private_file().create_new(true).write(true).open(path).map_err(cannot)?;
+    let mut to = BufWriter::new(file);
+    let exported = export(reader, filter, &mut to).and_then(|runs| {
+        to.get_ref().sync_all().map_err(cannot)?;
+        Ok(runs)
+    });
+    if exported.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    exported
 }
 
 /// Writes one run. Says whether it was there to the end.
