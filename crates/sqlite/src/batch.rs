@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use dacapo_store::{Batch, StoreError, Write, Written, apply};
 
+use crate::commit_note::{CommitNote, Commits};
 use crate::numbers::Numbers;
 use crate::served_files::ServedFiles;
 use crate::tables::Tables;
@@ -16,13 +17,22 @@ pub(crate) struct FileBatch {
     /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
     broken: Option<StoreError>,
     numbers: Numbers,
+    commits: Commits,
     /// None where no file is served.
     files: Option<ServedFiles>,
+    /// None where no file is served, or where none can be written.
+    note: Option<CommitNote>,
 }
 
 impl FileBatch {
-    pub(crate) fn new(connection: Connection, files: Option<ServedFiles>) -> Self {
-        Self { connection, broken: None, numbers: Numbers::default(), files }
+    /// Commits to a database that has so many commits, with the files that are served and the note beside them.
+    pub(crate) fn new(
+        connection: Connection,
+        commits: Commits,
+        served: Option<(ServedFiles, Option<CommitNote>)>,
+    ) -> Self {
+        let (files, note) = served.map_or((None, None), |(files, note)| (Some(files), note));
+        Self { connection, broken: None, numbers: Numbers::default(), commits, files, note }
     }
 
     /// Runs a statement that is kept, for all commits.
@@ -45,9 +55,18 @@ impl FileBatch {
                 answer => answers.push(answer),
             }
         }
+        let commits = Commits { count: self.commits.count + 1, ..self.commits };
+        if let Err(error) = self.count_commit(commits) {
+            self.roll_back();
+            return Err(error);
+        }
         match self.run("COMMIT") {
             Ok(()) => {
-                self.numbers = numbers;
+                (self.numbers, self.commits) = (numbers, commits);
+                // The commit is flushed, and nobody was told yet.
+                if let Some(note) = &self.note {
+                    note.write(commits);
+                }
                 Ok(answers)
             }
             Err(full @ StoreError::Full(_)) => {
@@ -63,13 +82,27 @@ impl FileBatch {
         }
     }
 
+    /// Counts the commit that is about to be made, in the database.
+    fn count_commit(&self, commits: Commits) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached("UPDATE numbers SET commits = ?").map_err(trouble)?;
+        statement.execute([commits.count as i64]).map(drop).map_err(trouble)
+    }
+
     /// Checks that the file is still where it was, and this process's to write.
     fn check_files(&mut self) -> Result<(), StoreError> {
-        let checked = self.files.as_ref().map_or(Ok(()), ServedFiles::check);
+        let Some(files) = &self.files else { return Ok(()) };
+        let checked = files.check().and_then(|()| files.check_log(|| self.empty_log()));
         if let Err(gone) = &checked {
             self.broken = Some(gone.clone());
         }
         checked
+    }
+
+    /// Moves all of the log into the database. Says whether that was possible.
+    fn empty_log(&self) -> bool {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], read);
+        moved.is_ok_and(|(is_busy, pages, moved): (bool, i64, i64)| !is_busy && pages == moved)
     }
 
     fn roll_back(&self) {
@@ -141,6 +174,11 @@ mod tests {
         }))
     }
 
+    fn batch(connection: Connection) -> FileBatch {
+        let commits = Commits::in_database(&connection).unwrap().unwrap();
+        FileBatch::new(connection, commits, None)
+    }
+
     fn count(batch: &FileBatch) -> i64 {
         batch.connection.query_row("SELECT count(*) FROM runs", [], |row| row.get(0)).unwrap()
     }
@@ -152,7 +190,7 @@ mod tests {
         schema::prepare(&connection).unwrap();
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
         connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 8), [], |_| Ok(())).unwrap();
-        let mut batch = FileBatch::new(connection, None);
+        let mut batch = batch(connection);
         let mut kept = 0;
         let full = loop {
             let group = [start(kept), start(kept + 1)];
@@ -176,7 +214,7 @@ mod tests {
         schema::prepare(&connection).unwrap();
         // A commit hook that objects is the nearest thing to a flush that fails. Older versions of rusqlite return nothing here.
         let _ = connection.commit_hook(Some(|| true));
-        let mut batch = FileBatch::new(connection, None);
+        let mut batch = batch(connection);
         let unknown = batch.commit(&[start(0)]).remove(0).unwrap_err();
         assert!(unknown.to_string().contains("the outcome of a commit is unknown"), "{unknown}");
         let _ = batch.connection.commit_hook(None::<fn() -> bool>);

@@ -5,6 +5,7 @@
 //! processes may open the same file for reading.
 
 mod batch;
+mod commit_note;
 mod file_lock;
 mod ground;
 mod inode;
@@ -28,11 +29,12 @@ use rusqlite::Connection;
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
 use batch::FileBatch;
+use commit_note::{CommitNote, Commits};
 use file_lock::FileLock;
 use lease::Lease;
 use running::RunningFile;
 use served_files::ServedFiles;
-use trouble::naming;
+use trouble::{corrupt, naming};
 
 pub use ground::Ground;
 pub use tuning::Tuning;
@@ -84,15 +86,21 @@ impl SqliteStore {
         let cannot_open = |error| StoreError::Unavailable(format!("{path} cannot be opened: {error}"));
         let mut lock = FileLock::open_or_create(Path::new(path)).map_err(cannot_open)?;
         // Before SQLite opens it, and before anything is written.
-        let files = ServedFiles::new(path, lease, &lock)?;
+        let mut files = ServedFiles::new(path, lease, &lock)?;
         lock.lock(path)?;
         let writer = schema::connect(path, false)?;
         // Another file may have taken its place meanwhile.
         files.check()?;
+        schema::version(&writer)?;
+        commit_note::check(&writer, path)?;
         schema::prepare(&writer)?;
         schema::tune(&writer, tuning)?;
+        let commits = Commits::in_database(&writer)?.ok_or_else(|| corrupt("its commits are not counted"))?;
+        // SQLite makes the log when it reads.
+        files.watch_log()?;
         let reader = schema::connect(path, true)?;
-        Ok((FileBatch::new(writer, Some(files)), reader, lock))
+        let batch = FileBatch::new(writer, commits, Some((files, CommitNote::open(path))));
+        Ok((batch, reader, lock))
     }
 
     /// Opens a file for reading beside the process that serves it.

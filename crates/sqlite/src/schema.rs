@@ -12,7 +12,7 @@ use crate::trouble::trouble;
 /// "dcpo": marks a file as ours.
 const APPLICATION: i64 = 0x6463_706f;
 /// The newest schema this build knows. Each migration brings a file one version further.
-const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// How a file is written that is ours. Nothing is written before its commit, as the layer below wants it; what a group writes is in
 /// memory anyway.
@@ -21,14 +21,14 @@ const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRA
 
 /// Makes an empty file ours, brings an older one up to date, and refuses any other.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
-    let version = recognise(connection)?;
+    let found = version(connection)?;
     let known = MIGRATIONS.len() as i64;
-    if version > known {
-        return Err(StoreError::Newer { found: version, known });
+    if found > known {
+        return Err(StoreError::Newer { found, known });
     }
     // Only now, because it changes the file.
     connection.execute_batch(DURABLE).map_err(trouble)?;
-    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(version as usize) {
+    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(found as usize) {
         let script = format!(
             "BEGIN IMMEDIATE; {migration} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}; COMMIT;"
         );
@@ -47,7 +47,7 @@ pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), Store
 /// Refuses a file that is not ours or not up to date, and changes nothing.
 pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as i64;
-    match recognise(connection)? {
+    match version(connection)? {
         found if found > known => Err(StoreError::Newer { found, known }),
         0 => Err(StoreError::Foreign("the file is empty".to_owned())),
         found if found < known => Err(StoreError::Foreign(format!(
@@ -58,7 +58,7 @@ pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// The schema version of a file that is ours, or 0 for one that is empty.
-fn recognise(connection: &Connection) -> Result<i64, StoreError> {
+pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).map_err(trouble);
     let application = number("PRAGMA application_id")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;

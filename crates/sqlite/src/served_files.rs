@@ -15,6 +15,8 @@ pub(crate) struct ServedFiles {
     file: Inode,
     lease: PathBuf,
     lease_file: Inode,
+    /// The log, once SQLite has made it.
+    log: Option<(PathBuf, Inode)>,
 }
 
 impl ServedFiles {
@@ -31,9 +33,23 @@ impl ServedFiles {
             file: lock.inode(),
             lease: absolute(lease.path())?,
             lease_file: lease.inode().map_err(trouble)?,
+            log: None,
         };
         files.check()?;
         Ok(files)
+    }
+
+    /// From here on the log, which SQLite has open by now, must stay where it is too. SQLite never replaces it while it is open.
+    pub(crate) fn watch_log(&mut self) -> Result<(), StoreError> {
+        // SQLite puts it beside the real file.
+        let mut path = std::fs::canonicalize(&self.database).unwrap_or_else(|_| self.database.clone()).into_os_string();
+        path.push("-wal");
+        let path = PathBuf::from(path);
+        let inode = Inode::at(&path);
+        let missing = || StoreError::Unavailable(format!("{} is missing: SQLite has made no log", path.display()));
+        let inode = inode.ok_or_else(missing)?;
+        self.log = Some((path, inode));
+        Ok(())
     }
 
     /// Whether they are still as they were.
@@ -61,5 +77,29 @@ impl ServedFiles {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the log is still as it was. One that was removed is still open in this process and can be moved into the database:
+    /// `rescue` does that, and says whether it did.
+    pub(crate) fn check_log(&self, rescue: impl FnOnce() -> bool) -> Result<(), StoreError> {
+        let Some((log, inode)) = &self.log else { return Ok(()) };
+        let (is_removed, what) = match Inode::at(log) {
+            Some(found) if found == *inode => return Ok(()),
+            Some(_) => (false, "replaced"),
+            None => (true, "removed"),
+        };
+        let (log, name) = (log.display(), self.database.display());
+        let rest = match is_removed && rescue() {
+            true => {
+                format!("What was acknowledged was moved into {name}, so that nothing is lost: start the process again")
+            }
+            false => {
+                "What was acknowledged last is in the log that was there: put it back before the file is served again"
+                    .to_owned()
+            }
+        };
+        Err(StoreError::Unavailable(format!(
+            "{log} was {what} while {name} was served; nothing more is written. {rest}"
+        )))
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn naming(path: &str, error: StoreError) -> StoreError {
         StoreError::Foreign(what) => StoreError::Foreign(named(what)),
         StoreError::Corrupt(what) => StoreError::Corrupt(named(what)),
         StoreError::Unavailable(what) => StoreError::Unavailable(named(what)),
+        StoreError::Lost(what) => StoreError::Lost(named(what)),
         other => other,
     }
 }

@@ -8,7 +8,7 @@ use dacapo_store::{StoreError, Upkeep, private_file};
 
 use crate::ground::{FileSystem, Ground};
 use crate::trouble::trouble;
-use crate::{SqliteStore, schema};
+use crate::{SqliteStore, commit_note, schema};
 
 /// What SQLite says of a file in which nothing is wrong.
 const SOUND: &str = "ok";
@@ -60,6 +60,11 @@ impl Upkeep for SqliteStore {
         let mut statement = reader.prepare("PRAGMA integrity_check").map_err(trouble)?;
         let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
         let found: Vec<String> = found.collect::<Result<_, _>>().map_err(trouble)?;
-        Ok(found.into_iter().filter(|flaw| flaw != SOUND).collect())
+        let mut problems: Vec<String> = found.into_iter().filter(|problem| problem != SOUND).collect();
+        match commit_note::check(&reader, &self.path) {
+            Err(StoreError::Lost(what)) => problems.push(what),
+            checked => checked?,
+        }
+        Ok(problems)
     }
 }

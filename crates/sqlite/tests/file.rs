@@ -154,9 +154,9 @@ fn a_file_of_another_program_or_of_a_later_version_is_refused() {
     let change = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     change("PRAGMA user_version = 99");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
-        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 2 });
+        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 3 });
     }
-    change("PRAGMA user_version = 2; PRAGMA application_id = 7");
+    change("PRAGMA user_version = 3; PRAGMA application_id = 7");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
         assert!(matches!(refusal(opens(&path)), StoreError::Foreign(_)));
     }

@@ -25,7 +25,15 @@ fn files_of_a_store_and_its_backup_are_created_with_mode_0600() {
     store.submit(Write::Sweep { most: 1 }, Box::new(|written| drop(written.unwrap())));
     store.began(Doing::Run(RunNo(1))).unwrap();
     store.back_up(&folder.path().join("copy.db")).unwrap();
-    let expected = ["copy.db", "store.db", "store.db-lease", "store.db-running", "store.db-shm", "store.db-wal"];
+    let expected = [
+        "copy.db",
+        "store.db",
+        "store.db-commits",
+        "store.db-lease",
+        "store.db-running",
+        "store.db-shm",
+        "store.db-wal",
+    ];
     assert_eq!(modes(folder.path()), expected.map(|name| (name.to_owned(), 0o600)));
 }
 

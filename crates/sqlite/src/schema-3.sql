@@ -1,0 +1,3 @@
+ALTER TABLE numbers ADD COLUMN store BLOB NOT NULL DEFAULT x'';
+ALTER TABLE numbers ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+UPDATE numbers SET store = randomblob(16);
