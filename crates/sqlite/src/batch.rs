@@ -4,8 +4,8 @@ use rusqlite::Connection;
 
 use dacapo_store::{Batch, StoreError, Write, Written, apply};
 
-use crate::commit_note::{CommitNote, Commits};
-use crate::numbers::Numbers;
+use crate::commit_note::CommitNote;
+use crate::counters::Counters;
 use crate::served_files::ServedFiles;
 use crate::tables::Tables;
 use crate::trouble::trouble;
@@ -16,8 +16,7 @@ pub(crate) struct FileBatch {
     connection: Connection,
     /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
     broken: Option<StoreError>,
-    numbers: Numbers,
-    commits: Commits,
+    counters: Counters,
     /// None where no file is served.
     files: Option<ServedFiles>,
     /// None where no file is served, or where none can be written.
@@ -25,14 +24,14 @@ pub(crate) struct FileBatch {
 }
 
 impl FileBatch {
-    /// Commits to a database that has so many commits, with the files that are served and the note beside them.
+    /// Commits to a database that has these counters, with the files that are served and the note beside them.
     pub(crate) fn new(
         connection: Connection,
-        commits: Commits,
+        counters: Counters,
         served: Option<(ServedFiles, Option<CommitNote>)>,
     ) -> Self {
         let (files, note) = served.map_or((None, None), |(files, note)| (Some(files), note));
-        Self { connection, broken: None, numbers: Numbers::default(), commits, files, note }
+        Self { connection, broken: None, counters, files, note }
     }
 
     /// Runs a statement that is kept, for all commits.
@@ -43,8 +42,9 @@ impl FileBatch {
     /// Applies all writes in one transaction. An error is that of the whole group.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
         self.run("BEGIN IMMEDIATE")?;
-        let mut numbers = self.numbers;
-        let mut tables = Tables(&self.connection, &mut numbers);
+        let mut counters = self.counters;
+        counters.commits += 1;
+        let mut tables = Tables(&self.connection, &mut counters);
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             match apply(&mut tables, write) {
@@ -55,17 +55,16 @@ impl FileBatch {
                 answer => answers.push(answer),
             }
         }
-        let commits = Commits { count: self.commits.count + 1, ..self.commits };
-        if let Err(error) = self.count_commit(commits) {
+        if let Err(error) = counters.write(&self.connection) {
             self.roll_back();
             return Err(error);
         }
         match self.run("COMMIT") {
             Ok(()) => {
-                (self.numbers, self.commits) = (numbers, commits);
+                self.counters = counters;
                 // The commit is flushed, and nobody was told yet.
                 if let Some(note) = &self.note {
-                    note.write(commits);
+                    note.write(&counters);
                 }
                 Ok(answers)
             }
@@ -80,12 +79,6 @@ impl FileBatch {
                 Err(unknown)
             }
         }
-    }
-
-    /// Counts the commit that is about to be made, in the database.
-    fn count_commit(&self, commits: Commits) -> Result<(), StoreError> {
-        let mut statement = self.connection.prepare_cached("UPDATE numbers SET commits = ?").map_err(trouble)?;
-        statement.execute([commits.count as i64]).map(drop).map_err(trouble)
     }
 
     /// Checks that the file is still where it was, and this process's to write.
@@ -175,8 +168,8 @@ mod tests {
     }
 
     fn batch(connection: Connection) -> FileBatch {
-        let commits = Commits::in_database(&connection).unwrap().unwrap();
-        FileBatch::new(connection, commits, None)
+        let counters = Counters::read(&connection).unwrap().unwrap();
+        FileBatch::new(connection, counters, None)
     }
 
     fn count(batch: &FileBatch) -> i64 {

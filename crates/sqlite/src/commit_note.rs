@@ -12,51 +12,37 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use dacapo_store::{StoreError, private_file};
 
-use crate::trouble::trouble;
-
-/// The id of a store: random, and the same in all copies of its file.
-pub(crate) type StoreId = [u8; 16];
+use crate::counters::{Counters, StoreId};
 
 /// The id, the count and a checksum over both.
 const SIZE: usize = 16 + 8 + 4;
 
-/// How many commits a store has.
+/// The last commit that was acknowledged, and the store that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Commits {
-    pub(crate) store: StoreId,
-    pub(crate) count: u64,
+struct Noted {
+    store: StoreId,
+    commits: u64,
 }
 
-impl Commits {
-    /// The commits that a database has; none if it has no tables yet, or none that count commits.
-    pub(crate) fn in_database(connection: &Connection) -> Result<Option<Self>, StoreError> {
-        let sql = "SELECT count(*) FROM pragma_table_info('numbers') WHERE name = 'commits'";
-        if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(trouble)? == 0 {
-            return Ok(None);
-        }
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, StoreId>(0)?, row.get::<_, i64>(1)?));
-        let row = connection.query_row("SELECT store, commits FROM numbers", [], read).optional().map_err(trouble)?;
-        Ok(row.map(|(store, count)| Self { store, count: count as u64 }))
-    }
-
-    /// The commits that are noted beside a database. None if there is no note, or if it is torn.
-    fn noted(path: &Path) -> Option<Self> {
+impl Noted {
+    /// The note under this name. None if there is none, or if it is torn.
+    fn read(path: &Path) -> Option<Self> {
         let mut bytes = [0; SIZE];
         File::open(path).ok()?.read_exact(&mut bytes).ok()?;
         let (content, sum) = bytes.split_last_chunk::<4>()?;
         let (store, count) = content.split_first_chunk::<16>()?;
-        let commits = Self { store: *store, count: u64::from_le_bytes(*count.first_chunk()?) };
-        (crc32fast::hash(content) == u32::from_le_bytes(*sum)).then_some(commits)
+        let noted = Self { store: *store, commits: u64::from_le_bytes(*count.first_chunk()?) };
+        (crc32fast::hash(content) == u32::from_le_bytes(*sum)).then_some(noted)
     }
 
     fn to_bytes(self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         bytes[..16].copy_from_slice(&self.store);
-        bytes[16..24].copy_from_slice(&self.count.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.commits.to_le_bytes());
         let sum = crc32fast::hash(&bytes[..24]);
         bytes[24..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -72,9 +58,10 @@ impl CommitNote {
         private_file().create(true).truncate(false).write(true).open(path(database)).ok().map(Self)
     }
 
-    /// Notes that so many commits are durable. A note that cannot be written is an old one.
-    pub(crate) fn write(&self, commits: Commits) {
-        let _ = write_at_start(&self.0, &commits.to_bytes());
+    /// Notes that these commits are durable. A note that cannot be written is an old one.
+    pub(crate) fn write(&self, counters: &Counters) {
+        let noted = Noted { store: counters.store, commits: counters.commits };
+        let _ = write_at_start(&self.0, &noted.to_bytes());
     }
 }
 
@@ -105,18 +92,18 @@ fn path(database: &str) -> PathBuf {
 pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), StoreError> {
     let path = path(database);
     // The note first: the process that serves the file may commit meanwhile.
-    let Some(noted) = Commits::noted(&path) else { return Ok(()) };
+    let Some(noted) = Noted::read(&path) else { return Ok(()) };
     let lost = |found: String| {
         let note = path.display();
         Err(StoreError::Lost(format!(
             "{database} {found}, and {} were acknowledged as {note} says. Its log {database}-wal, or the file itself, was removed, \
              replaced or damaged. Put the right files back; or remove {note} to accept the loss, as when a backup was restored",
-            noted.count
+            noted.commits
         )))
     };
-    match Commits::in_database(connection)? {
-        Some(found) if found.store == noted.store && found.count < noted.count => {
-            lost(format!("has {} commits", found.count))
+    match Counters::read(connection)? {
+        Some(found) if found.store == noted.store && found.commits < noted.commits => {
+            lost(format!("has {} commits", found.commits))
         }
         // Its tables are made before the first commit that counts.
         None => lost("has none of its commits".to_owned()),

@@ -5,16 +5,20 @@
 //! processes may open the same file for reading.
 
 mod batch;
+mod columns;
 mod commit_note;
+mod counters;
 mod file_lock;
 mod ground;
 mod inode;
 mod lease;
-mod numbers;
 mod read;
+mod row;
 mod running;
 mod schema;
+mod seal;
 mod served_files;
+mod sum;
 mod tables;
 mod trouble;
 mod tuning;
@@ -29,7 +33,8 @@ use rusqlite::Connection;
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
 use batch::FileBatch;
-use commit_note::{CommitNote, Commits};
+use commit_note::CommitNote;
+use counters::Counters;
 use file_lock::FileLock;
 use lease::Lease;
 use running::RunningFile;
@@ -95,11 +100,11 @@ impl SqliteStore {
         commit_note::check(&writer, path)?;
         schema::prepare(&writer)?;
         schema::tune(&writer, tuning)?;
-        let commits = Commits::in_database(&writer)?.ok_or_else(|| corrupt("its commits are not counted"))?;
+        let counters = Counters::read(&writer)?.ok_or_else(|| corrupt("its commits are not counted"))?;
         // SQLite makes the log when it reads.
         files.watch_log()?;
         let reader = schema::connect(path, true)?;
-        let batch = FileBatch::new(writer, commits, Some((files, CommitNote::open(path))));
+        let batch = FileBatch::new(writer, counters, Some((files, CommitNote::open(path))));
         Ok((batch, reader, lock))
     }
 

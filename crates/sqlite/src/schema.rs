@@ -2,17 +2,30 @@
 //! by the id of a run.
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use dacapo_store::StoreError;
 
 use crate::Tuning;
+use crate::seal::seal_all;
 use crate::trouble::trouble;
 
 /// "dcpo": marks a file as ours.
 const APPLICATION: i64 = 0x6463_706f;
-/// The newest schema this build knows. Each migration brings a file one version further.
-const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+/// Each migration brings a file one version further; the last one is the newest schema that this build knows.
+const MIGRATIONS: &[Migration] = &[
+    Migration { script: include_str!("schema-1.sql"), finish: None },
+    Migration { script: include_str!("schema-2.sql"), finish: None },
+    Migration { script: include_str!("schema-3.sql"), finish: Some(seal_all) },
+];
+
+type Finish = fn(&Connection) -> Result<(), StoreError>;
+
+struct Migration {
+    script: &'static str,
+    /// What SQL alone cannot do.
+    finish: Option<Finish>,
+}
 
 /// How a file is written that is ours. Nothing is written before its commit, as the layer below wants it; what a group writes is in
 /// memory anyway.
@@ -29,10 +42,12 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     // Only now, because it changes the file.
     connection.execute_batch(DURABLE).map_err(trouble)?;
     for (migration, number) in MIGRATIONS.iter().zip(1..).skip(found as usize) {
-        let script = format!(
-            "BEGIN IMMEDIATE; {migration} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}; COMMIT;"
-        );
-        connection.execute_batch(&script).map_err(trouble)?;
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(trouble)?;
+        let script =
+            format!("{} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number};", migration.script);
+        transaction.execute_batch(&script).map_err(trouble)?;
+        migration.finish.map_or(Ok(()), |finish| finish(&transaction))?;
+        transaction.commit().map_err(trouble)?;
     }
     Ok(())
 }

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use dacapo_store::{StoreError, Upkeep, private_file};
 
+use crate::counters::Counters;
 use crate::ground::{FileSystem, Ground};
+use crate::row::{attribute, deleted_run, message, task, timer};
 use crate::trouble::trouble;
 use crate::{SqliteStore, commit_note, schema};
 
@@ -61,10 +63,42 @@ impl Upkeep for SqliteStore {
         let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
         let found: Vec<String> = found.collect::<Result<_, _>>().map_err(trouble)?;
         let mut problems: Vec<String> = found.into_iter().filter(|problem| problem != SOUND).collect();
-        match commit_note::check(&reader, &self.path) {
-            Err(StoreError::Lost(what)) => problems.push(what),
-            checked => checked?,
-        }
+        problems.extend(problem(commit_note::check(&reader, &self.path))?);
+        problems.extend(problem(Counters::read(&reader))?);
+        // Runs and turns are looked at one by one, by those who know what they mean.
+        let mut scan = |table: &str, columns: &str, read: fn(&Row<'_>) -> Result<(), StoreError>| {
+            problems.extend(damaged_rows(&reader, &format!("SELECT {columns} FROM {table}"), read)?);
+            Ok::<_, StoreError>(())
+        };
+        scan("mail", message::COLUMNS, |row| message::read(row).map(drop))?;
+        scan("tasks", task::COLUMNS, |row| task::read(row).map(drop))?;
+        scan("timers", timer::COLUMNS, |row| timer::read(row).map(drop))?;
+        scan("attributes", attribute::COLUMNS, |row| attribute::read(row).map(drop))?;
+        scan("garbage", deleted_run::COLUMNS, |row| deleted_run::read(row).map(drop))?;
         Ok(problems)
+    }
+}
+
+/// The rows of a query that do not match their checksums.
+fn damaged_rows(
+    reader: &Connection,
+    sql: &str,
+    read: fn(&Row<'_>) -> Result<(), StoreError>,
+) -> Result<Vec<String>, StoreError> {
+    let mut statement = reader.prepare(sql).map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    let mut problems = Vec::new();
+    while let Some(row) = rows.next().map_err(trouble)? {
+        problems.extend(problem(read(row))?);
+    }
+    Ok(problems)
+}
+
+/// Damage as a problem to report. Other errors are errors here too.
+fn problem<T>(checked: Result<T, StoreError>) -> Result<Option<String>, StoreError> {
+    match checked {
+        Ok(_) => Ok(None),
+        Err(StoreError::Lost(what) | StoreError::Corrupt(what)) => Ok(Some(what)),
+        Err(error) => Err(error),
     }
 }

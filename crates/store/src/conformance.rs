@@ -624,6 +624,11 @@ pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {
     let (page, last) = list(&all, None, 3);
     assert_eq!(page, ["d", "c", "b"]);
     assert_eq!(list(&all, last, 3).0, ["a"]);
+    let numbers: Vec<RunNo> = store.list(&all, None, 9).unwrap().iter().map(|row| row.no).collect();
+    assert_eq!(
+        (store.numbers(None, 3).unwrap(), store.numbers(last, 3).unwrap()),
+        (numbers[..3].into(), numbers[3..].into())
+    );
     let odd = RunFilter { workflow: Some("odd".into()), ..RunFilter::default() };
     assert_eq!((list(&odd, None, 9).0, store.count(&odd).unwrap()), (vec!["d".to_owned(), "b".to_owned()], 2));
     let between = RunFilter { started_from: Some(at(10)), started_before: Some(at(30)), ..RunFilter::default() };

@@ -408,6 +408,12 @@ impl Runs for MemoryStore {
         Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
     }
 
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let numbers = tables.runs.keys().rev().filter(|no| before.is_none_or(|before| **no < before));
+        Ok(numbers.take(limit).copied().collect())
+    }
+
     fn belongings(&self, run: RunNo) -> Result<Belongings> {
         let tables = self.tables();
         let attributes = tables.attributes.iter().filter(|((of, _), _)| *of == run);

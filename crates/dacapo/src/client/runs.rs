@@ -87,7 +87,7 @@ impl Runs {
     }
 
     /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
-    /// readable. `progress` is told now and then how many runs were looked at.
+    /// readable, and the result that its last turn decided. `progress` is told now and then how many runs were looked at.
     pub async fn verify(&self, mut progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Flaw>> {
         self.read(move |reader| reader.verify(&mut progress)).await
     }
