@@ -8,9 +8,11 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo, private_file};
 
@@ -78,7 +80,7 @@ impl RunningFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Whatever runs on was asked to stop, and is not to be blamed for what happens now.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{Name, ParentClose, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
@@ -43,7 +43,7 @@ impl MemoryStore {
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
