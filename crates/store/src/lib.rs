@@ -11,21 +11,25 @@ mod apply;
 #[cfg(any(test, feature = "conformance"))]
 #[expect(missing_docs, reason = "the name of a rule says what it is")]
 pub mod conformance;
+mod end;
 mod error;
 mod group;
 mod import;
 mod mail;
 mod memory;
 mod number;
+mod post;
 mod private;
 mod reads;
 mod reset;
 mod rows;
 mod run;
 mod running;
+mod start;
 mod status;
 mod task;
 mod timer;
+mod turn;
 mod write;
 
 pub use apply::apply;
