@@ -221,7 +221,8 @@ impl Inner {
     /// A file was opened, and perhaps made.
     pub(crate) fn opened(&self, path: &Path, existed: bool) {
         let mut state = self.lock();
-        let found = || File::durable(std::fs::read(path).ok().filter(|_| existed));
+        // An empty file may have been made a moment ago, by the program itself: its name is not durable yet.
+        let found = || File::durable(std::fs::read(path).ok().filter(|content| existed && !content.is_empty()));
         state.files.entry(path.to_owned()).or_insert_with(found).create();
     }
 

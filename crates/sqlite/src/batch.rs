@@ -4,8 +4,9 @@ use rusqlite::Connection;
 
 use dacapo_store::{Batch, StoreError, Write, Written, apply};
 
-use crate::lease::Place;
-use crate::numbers::Numbers;
+use crate::commit_note::CommitNote;
+use crate::counters::Counters;
+use crate::served_files::ServedFiles;
 use crate::tables::Tables;
 use crate::trouble::trouble;
 
@@ -15,14 +16,22 @@ pub(crate) struct FileBatch {
     connection: Connection,
     /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
     broken: Option<StoreError>,
-    numbers: Numbers,
+    counters: Counters,
     /// None where no file is served.
-    place: Option<Place>,
+    files: Option<ServedFiles>,
+    /// None where no file is served, or where none can be written.
+    note: Option<CommitNote>,
 }
 
 impl FileBatch {
-    pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
-        Self { connection, broken: None, numbers: Numbers::default(), place }
+    /// Commits to a database that has these counters, with the files that are served and the note beside them.
+    pub(crate) fn new(
+        connection: Connection,
+        counters: Counters,
+        served: Option<(ServedFiles, Option<CommitNote>)>,
+    ) -> Self {
+        let (files, note) = served.map_or((None, None), |(files, note)| (Some(files), note));
+        Self { connection, broken: None, counters, files, note }
     }
 
     /// Runs a statement that is kept, for all commits.
@@ -33,8 +42,9 @@ impl FileBatch {
     /// Applies all writes in one transaction. An error is that of the whole group.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
         self.run("BEGIN IMMEDIATE")?;
-        let mut numbers = self.numbers;
-        let mut tables = Tables(&self.connection, &mut numbers);
+        let mut counters = self.counters;
+        counters.commits += 1;
+        let mut tables = Tables(&self.connection, &mut counters);
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             match apply(&mut tables, write) {
@@ -45,9 +55,17 @@ impl FileBatch {
                 answer => answers.push(answer),
             }
         }
+        if let Err(error) = counters.write(&self.connection) {
+            self.roll_back();
+            return Err(error);
+        }
         match self.run("COMMIT") {
             Ok(()) => {
-                self.numbers = numbers;
+                self.counters = counters;
+                // The commit is flushed, and nobody was told yet.
+                if let Some(note) = &self.note {
+                    note.write(&counters);
+                }
                 Ok(answers)
             }
             Err(full @ StoreError::Full(_)) => {
@@ -63,13 +81,21 @@ impl FileBatch {
         }
     }
 
-    /// Whether the file is still where it was, and this process's to write.
-    fn look_around(&mut self) -> Result<(), StoreError> {
-        let place = self.place.as_ref().map_or(Ok(()), Place::check);
-        if let Err(gone) = &place {
+    /// Checks that the file is still where it was, and this process's to write.
+    fn check_files(&mut self) -> Result<(), StoreError> {
+        let Some(files) = &self.files else { return Ok(()) };
+        let checked = files.check().and_then(|()| files.check_log(|| self.empty_log()));
+        if let Err(gone) = &checked {
             self.broken = Some(gone.clone());
         }
-        place
+        checked
+    }
+
+    /// Moves all of the log into the database. Says whether that was possible.
+    fn empty_log(&self) -> bool {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], read);
+        moved.is_ok_and(|(is_busy, pages, moved): (bool, i64, i64)| !is_busy && pages == moved)
     }
 
     fn roll_back(&self) {
@@ -86,14 +112,14 @@ impl Batch for FileBatch {
             // Whoever wrote last was told.
             return Ok(());
         }
-        let place = self.look_around();
-        if place.is_ok() {
+        let checked = self.check_files();
+        if checked.is_ok() {
             // What is in the log goes into the file itself, so that the file alone is a copy of everything. If that
             // cannot be done now, the next process does it.
             let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         }
         self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
-        place
+        checked
     }
 
     fn commit(&mut self, writes: &[Write]) -> Vec<Answer> {
@@ -101,7 +127,7 @@ impl Batch for FileBatch {
         if let Some(broken) = &self.broken {
             return all(broken);
         }
-        if let Err(gone) = self.look_around() {
+        if let Err(gone) = self.check_files() {
             return all(&gone);
         }
         match self.transact(writes) {
@@ -141,6 +167,11 @@ mod tests {
         }))
     }
 
+    fn batch(connection: Connection) -> FileBatch {
+        let counters = Counters::read(&connection).unwrap().unwrap();
+        FileBatch::new(connection, counters, None)
+    }
+
     fn count(batch: &FileBatch) -> i64 {
         batch.connection.query_row("SELECT count(*) FROM runs", [], |row| row.get(0)).unwrap()
     }
@@ -152,7 +183,7 @@ mod tests {
         schema::prepare(&connection).unwrap();
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
         connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 8), [], |_| Ok(())).unwrap();
-        let mut batch = FileBatch::new(connection, None);
+        let mut batch = batch(connection);
         let mut kept = 0;
         let full = loop {
             let group = [start(kept), start(kept + 1)];
@@ -174,12 +205,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut connection = schema::connect(folder.path().join("store.db").to_str().unwrap(), false).unwrap();
         schema::prepare(&connection).unwrap();
-        // A commit hook that objects is the nearest thing to a flush that fails.
-        connection.commit_hook(Some(|| true)).unwrap();
-        let mut batch = FileBatch::new(connection, None);
+        // A commit hook that objects is the nearest thing to a flush that fails. Older versions of rusqlite return nothing here.
+        let _ = connection.commit_hook(Some(|| true));
+        let mut batch = batch(connection);
         let unknown = batch.commit(&[start(0)]).remove(0).unwrap_err();
         assert!(unknown.to_string().contains("the outcome of a commit is unknown"), "{unknown}");
-        batch.connection.commit_hook(None::<fn() -> bool>).unwrap();
+        let _ = batch.connection.commit_hook(None::<fn() -> bool>);
         assert_eq!(batch.commit(&[start(1)]), [Err(unknown)], "whoever goes on must read first");
         assert_eq!(count(&batch), 0);
     }

@@ -1,10 +1,13 @@
 //! The right to serve a file: a lock on a file beside it, `orders.db-lease`. The operating system takes it back when the
-//! process ends, however it ends. The database itself is never opened here: closing it again would drop SQLite's own locks.
+//! process ends, however it ends. The lock on the database itself is in [`crate::file_lock`].
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use dacapo_store::StoreError;
+use dacapo_store::{StoreError, private_file};
+
+use crate::inode::Inode;
 
 /// Held for as long as this process serves a file.
 pub(crate) struct Lease {
@@ -27,14 +30,14 @@ impl Lease {
         let mut path = std::fs::canonicalize(of).unwrap_or_else(|_| of.to_owned()).into_os_string();
         path.push("-lease");
         let path = PathBuf::from(path);
-        let unavailable = |error: std::io::Error| {
+        let unavailable = |error: io::Error| {
             StoreError::Unavailable(format!("{database} cannot be served: {}: {error}", path.display()))
         };
         loop {
-            let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(unavailable)?;
+            let lock = private_file().create(true).truncate(false).write(true).open(&path).map_err(unavailable)?;
             match lock.try_lock() {
                 // Somebody may have removed it since it was opened: then it is no longer the one that others would find.
-                Ok(()) if Identity::at(&path) != Identity::of(&lock) => {}
+                Ok(()) if Inode::at(&path) != Inode::of(&lock).ok() => {}
                 Ok(()) => return Ok(Self { lock, path }),
                 Err(TryLockError::WouldBlock) => {
                     return Err(StoreError::Busy(format!(
@@ -46,106 +49,19 @@ impl Lease {
         }
     }
 
+    /// The file that is locked.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which file that is.
+    pub(crate) fn inode(&self) -> io::Result<Inode> {
+        Inode::of(&self.lock)
+    }
+
     /// Gives it back for a file that is not ours after all, and leaves nothing beside it.
     pub(crate) fn withdraw(self) {
         // While it is locked: whoever has it open already finds that it is gone.
         let _ = std::fs::remove_file(&self.path);
     }
-}
-
-/// Which file is served, under which name, by which lease. Somebody may remove any of them, or give the file a second name,
-/// while it is served: what is written then would be lost.
-pub(crate) struct Place {
-    database: PathBuf,
-    file: Identity,
-    lease: PathBuf,
-    lock: Identity,
-}
-
-impl Place {
-    /// The file that is there now.
-    pub(crate) fn of(database: &str, lease: &Lease) -> Result<Self, StoreError> {
-        let trouble = |error: std::io::Error| StoreError::Unavailable(format!("{database}: {error}"));
-        // The program may change its working directory.
-        let absolute = |path: &Path| std::path::absolute(path).map_err(trouble);
-        let gone = || trouble(std::io::ErrorKind::NotFound.into());
-        let database = absolute(Path::new(database))?;
-        let file = Identity::at(&database).ok_or_else(gone)?;
-        let lock = Identity::of(&lease.lock).ok_or_else(gone)?;
-        let place = Self { database, file, lease: absolute(&lease.path)?, lock };
-        place.check()?;
-        Ok(place)
-    }
-
-    /// Whether all is as it was.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let name = self.database.display();
-        let wrong = |what: String| Err(StoreError::Unavailable(what));
-        let Some(found) = std::fs::metadata(&self.database).ok().filter(|found| Identity::from(found) == self.file)
-        else {
-            return wrong(format!(
-                "{name} was removed or replaced while it was served; nothing more is written. What was acknowledged before \
-                 is in the file that was removed"
-            ));
-        };
-        if names(&found) > 1 {
-            return wrong(format!(
-                "{name} has {} names (hard links), and a process that serves it by another would undo what this one does; \
-                 nothing is written. Remove the other names (`find -samefile {name}` finds them), and start again",
-                names(&found)
-            ));
-        }
-        if Identity::at(&self.lease) != Some(self.lock) {
-            return wrong(format!(
-                "{} was removed or replaced while {name} was served, so another process may serve it now; nothing more is \
-                 written here. What was acknowledged is in the file",
-                self.lease.display()
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// What tells one file from another, whatever its name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    number: u64,
-}
-
-impl Identity {
-    fn at(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|metadata| Self::from(&metadata))
-    }
-
-    fn of(file: &File) -> Option<Self> {
-        file.metadata().ok().map(|metadata| Self::from(&metadata))
-    }
-}
-
-#[cfg(unix)]
-impl From<&Metadata> for Identity {
-    fn from(metadata: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        Self { device: metadata.dev(), number: metadata.ino() }
-    }
-}
-
-/// Elsewhere a file that is open cannot be removed.
-#[cfg(not(unix))]
-impl From<&Metadata> for Identity {
-    fn from(_: &Metadata) -> Self {
-        Self { device: 0, number: 0 }
-    }
-}
-
-/// How many names a file has.
-#[cfg(unix)]
-fn names(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::nlink(metadata)
-}
-
-#[cfg(not(unix))]
-fn names(_: &Metadata) -> u64 {
-    1
 }

@@ -1,30 +1,45 @@
 //! The embedded store: one SQLite file, fully durable, committed in groups.
 //!
 //! One process serves a file at a time; the lock on a file beside it is that process's lease, and it ends with the
-//! process, so the next one owns everything at once. Other processes may open the same file for reading.
+//! process, so the next one owns everything at once. The file itself is locked too, because it may have several paths. Other
+//! processes may open the same file for reading.
 
 mod batch;
+mod columns;
+mod commit_note;
+mod counters;
+mod file_lock;
 mod ground;
+mod inode;
 mod lease;
-mod numbers;
 mod read;
+mod row;
 mod running;
 mod schema;
+mod seal;
+mod served_files;
+mod sum;
 mod tables;
 mod trouble;
 mod tuning;
 mod upkeep;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
 use batch::FileBatch;
-use lease::{Lease, Place};
+use commit_note::CommitNote;
+use counters::Counters;
+use file_lock::FileLock;
+use lease::Lease;
 use running::RunningFile;
-use trouble::naming;
+use served_files::ServedFiles;
+use trouble::{corrupt, naming};
 
 pub use ground::Ground;
 pub use tuning::Tuning;
@@ -39,6 +54,8 @@ pub struct SqliteStore {
     /// Reads do not wait for commits: they have a connection of their own.
     reader: Mutex<Connection>,
     path: String,
+    /// After the connections: none of them may outlive it. None when the file is open for reading only and cannot be shared.
+    lock: Mutex<Option<FileLock>>,
     /// Held for as long as this process serves the file.
     lease: Mutex<Option<Lease>>,
     /// None when the file is open for reading only, or when nothing can be noted.
@@ -55,10 +72,11 @@ impl SqliteStore {
     pub fn open_tuned(path: &str, tuning: &Tuning) -> Result<Self, StoreError> {
         let lease = Lease::take(path)?;
         match Self::connect(path, &lease, tuning) {
-            Ok((batch, reader)) => Ok(Self {
+            Ok((batch, reader, lock)) => Ok(Self {
                 group: Some(Group::new(batch, GROUP)),
                 reader: Mutex::new(reader),
                 path: path.to_owned(),
+                lock: Mutex::new(Some(lock)),
                 lease: Mutex::new(Some(lease)),
                 running: RunningFile::open(path),
             }),
@@ -69,33 +87,46 @@ impl SqliteStore {
         }
     }
 
-    fn connect(path: &str, lease: &Lease, tuning: &Tuning) -> Result<(FileBatch, Connection), StoreError> {
+    fn connect(path: &str, lease: &Lease, tuning: &Tuning) -> Result<(FileBatch, Connection, FileLock), StoreError> {
+        let cannot_open = |error| StoreError::Unavailable(format!("{path} cannot be opened: {error}"));
+        let mut lock = FileLock::open_or_create(Path::new(path)).map_err(cannot_open)?;
+        // Before SQLite opens it, and before anything is written.
+        let mut files = ServedFiles::new(path, lease, &lock)?;
+        lock.lock(path)?;
         let writer = schema::connect(path, false)?;
-        // Before anything is written.
-        let place = Place::of(path, lease)?;
+        // Another file may have taken its place meanwhile.
+        files.check()?;
+        schema::version(&writer)?;
+        commit_note::check(&writer, path)?;
         schema::prepare(&writer)?;
         schema::tune(&writer, tuning)?;
+        let counters = Counters::read(&writer)?.ok_or_else(|| corrupt("its commits are not counted"))?;
+        // SQLite makes the log when it reads.
+        files.watch_log()?;
         let reader = schema::connect(path, true)?;
-        Ok((FileBatch::new(writer, Some(place)), reader))
+        let batch = FileBatch::new(writer, counters, Some((files, CommitNote::open(path))));
+        Ok((batch, reader, lock))
     }
 
     /// Opens a file for reading beside the process that serves it.
     pub fn open_read_only(path: &str) -> Result<Self, StoreError> {
-        if !std::path::Path::new(path).exists() {
+        if !Path::new(path).exists() {
             return Err(StoreError::Unavailable(format!("there is no file {path}")));
         }
+        let lock = FileLock::open(Path::new(path)).ok();
         let reader = schema::connect_to_read(path).map_err(|error| naming(path, error))?;
         Ok(Self {
             group: None,
             reader: Mutex::new(reader),
             path: path.to_owned(),
+            lock: Mutex::new(lock),
             lease: Mutex::default(),
             running: None,
         })
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reader.lock()
     }
 }
 
@@ -112,8 +143,11 @@ impl Writes for SqliteStore {
         if let Some(running) = &self.running {
             running.close();
         }
-        // Only now: nothing more is written, so the next process may serve the file.
-        drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
+        // Only now: nothing more is written, so the next process may serve the file. It asks for the lease first.
+        if let Some(lock) = &mut *self.lock.lock() {
+            lock.unlock();
+        }
+        drop(self.lease.lock().take());
         closed
     }
 }

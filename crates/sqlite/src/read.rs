@@ -5,25 +5,23 @@ use std::ops::ControlFlow;
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 
-use dacapo_core::{Name, Seq, Timestamp};
+use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, Mail, MailNo, MailRow, NodeNo, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks,
-    TimerKind, TimerRow, Timers, Turns,
+    Belongings, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow, Timers,
+    Turns,
 };
 
 use crate::SqliteStore;
-use crate::tables::{RUN, moment, name, run_row, run_where, time};
-use crate::trouble::{corrupt, trouble};
+use crate::columns::moment;
+use crate::row::{attribute, message, run, task, timer, turn};
+use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-const TASK: &str =
-    "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details, outside";
 /// Of closed runs that something is held against there are few, but of open runs there are very many.
 const STRUCK: &str = "SELECT strikes, no FROM runs WHERE strikes > 0 AND +status = 0 ORDER BY strikes, no";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
 const ASKED: &str = "SELECT run FROM mail WHERE chain = ? AND key = ? ORDER BY run";
-const MAIL: &str = "no, run, key, sent, job, taken, outcome";
 
 impl SqliteStore {
     fn rows<T>(&self, sql: &str, values: &[Value], read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
@@ -70,12 +68,12 @@ fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
 
 fn list_sql(filter: &RunFilter) -> (String, Vec<Value>) {
     let (condition, values) = condition(filter);
-    (format!("SELECT {RUN} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?"), values)
+    (format!("SELECT {} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?", run::COLUMNS), values)
 }
 
 fn oldest_sql(filter: &RunFilter) -> (String, Vec<Value>) {
     let (condition, values) = condition(filter);
-    (format!("SELECT {RUN} FROM runs WHERE {condition} AND no > ? ORDER BY no LIMIT ?"), values)
+    (format!("SELECT {} FROM runs WHERE {condition} AND no > ? ORDER BY no LIMIT ?", run::COLUMNS), values)
 }
 
 fn count_sql(filter: &RunFilter) -> (String, Vec<Value>) {
@@ -85,16 +83,16 @@ fn count_sql(filter: &RunFilter) -> (String, Vec<Value>) {
 
 impl Runs for SqliteStore {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
-        run_where(&self.reader(), "no = ?", params![no.0])
+        run::find(&self.reader(), "no = ?", params![no.0])
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
         match run_id {
-            Some(run_id) => run_where(&self.reader(), "run_id = ? AND workflow_id = ?", params![run_id, workflow_id]),
+            Some(run_id) => run::find(&self.reader(), "run_id = ? AND workflow_id = ?", params![run_id, workflow_id]),
             None => {
                 let reader = self.reader();
-                let open = run_where(&reader, "workflow_id = ? AND status = 0", params![workflow_id])?;
-                let last = || run_where(&reader, "workflow_id = ? ORDER BY no DESC LIMIT 1", params![workflow_id]);
+                let open = run::find(&reader, "workflow_id = ? AND status = 0", params![workflow_id])?;
+                let last = || run::find(&reader, "workflow_id = ? ORDER BY no DESC LIMIT 1", params![workflow_id]);
                 open.map_or_else(last, |open| Ok(Some(open)))
             }
         }
@@ -104,26 +102,30 @@ impl Runs for SqliteStore {
         let (sql, mut values) = list_sql(filter);
         values.push(before.map_or(i64::MAX, |before| before.0).into());
         values.push((limit as i64).into());
-        self.rows(&sql, &values, run_row)
+        self.rows(&sql, &values, run::read)
     }
 
     fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
         let (sql, mut values) = oldest_sql(filter);
         values.push(after.map_or(i64::MIN, |after| after.0).into());
         values.push((limit as i64).into());
-        self.rows(&sql, &values, run_row)
+        self.rows(&sql, &values, run::read)
+    }
+
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
+        let values = [before.map_or(i64::MAX, |before| before.0).into(), (limit as i64).into()];
+        let sql = "SELECT no FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?";
+        self.rows(sql, &values, |row| row.get(0).map(RunNo).map_err(trouble))
     }
 
     fn belongings(&self, run: RunNo) -> Result<Belongings> {
         let no = &[run.0.into()];
-        let requests = self.rows("SELECT request FROM runs WHERE no = ?", no, |row| {
-            row.get::<_, Option<String>>(0).map(|request| request.map(Name::from)).map_err(trouble)
-        })?;
-        let attributes = self.rows("SELECT name, value FROM attributes WHERE run = ? ORDER BY name", no, |row| {
-            name(row, 0).and_then(|name| Ok((name, row.get(1)?))).map_err(trouble)
-        })?;
-        let mail = self.rows(&format!("SELECT {MAIL} FROM mail WHERE run = ? ORDER BY no"), no, mail_row)?;
-        Ok(Belongings { request: requests.into_iter().flatten().next(), attributes, mail })
+        let Some(request) = run::request(&self.reader(), run)? else { return Ok(Belongings::default()) };
+        let sql = format!("SELECT {} FROM attributes WHERE run = ? ORDER BY name", attribute::COLUMNS);
+        let attributes = self.rows(&sql, no, attribute::read)?;
+        let sql = format!("SELECT {} FROM mail WHERE run = ? ORDER BY no", message::COLUMNS);
+        let mail = self.rows(&sql, no, message::read)?;
+        Ok(Belongings { request, attributes, mail })
     }
 
     fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
@@ -153,14 +155,12 @@ impl Runs for SqliteStore {
 impl Turns for SqliteStore {
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
         let reader = self.reader();
-        let sql = "SELECT turn, record FROM turns WHERE run = ? AND turn >= ? ORDER BY turn";
-        let mut statement = reader.prepare_cached(sql).map_err(trouble)?;
+        let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn >= ? ORDER BY turn", turn::COLUMNS);
+        let mut statement = reader.prepare_cached(&sql).map_err(trouble)?;
         let mut rows = statement.query(params![run.0, from as i64]).map_err(trouble)?;
         while let Some(row) = rows.next().map_err(trouble)? {
-            let turn: i64 = row.get(0).map_err(trouble)?;
-            let record = row.get_ref(1).map_err(trouble)?;
-            let record = record.as_blob().map_err(|error| corrupt(error.to_string()))?;
-            if show(turn as u64, record).is_break() {
+            let (turn, record) = turn::read(row)?;
+            if show(turn, record).is_break() {
                 break;
             }
         }
@@ -168,30 +168,15 @@ impl Turns for SqliteStore {
     }
 }
 
-fn mail_row(row: &Row<'_>) -> Result<MailRow> {
-    let read = || {
-        Ok(MailRow {
-            no: MailNo(row.get(0)?),
-            run: RunNo(row.get(1)?),
-            key: name(row, 2)?,
-            sent: time(row.get(3)?),
-            job: row.get(4)?,
-            taken: row.get::<_, Option<i64>>(5)?.map(|turn| turn as u64),
-            outcome: row.get(6)?,
-        })
-    };
-    read().map_err(trouble)
-}
-
 impl Mail for SqliteStore {
     fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>> {
-        let sql = format!("SELECT {MAIL} FROM mail WHERE run = ? AND taken IS NULL ORDER BY no");
-        self.rows(&sql, &[run.0.into()], mail_row)
+        let sql = format!("SELECT {} FROM mail WHERE run = ? AND taken IS NULL ORDER BY no", message::COLUMNS);
+        self.rows(&sql, &[run.0.into()], message::read)
     }
 
     fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>> {
-        let sql = format!("SELECT {MAIL} FROM mail WHERE run = ? AND key = ?");
-        Ok(self.rows(&sql, &[run.0.into(), key.to_owned().into()], mail_row)?.pop())
+        let sql = format!("SELECT {} FROM mail WHERE run = ? AND key = ?", message::COLUMNS);
+        Ok(self.rows(&sql, &[run.0.into(), key.to_owned().into()], message::read)?.pop())
     }
 
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
@@ -206,64 +191,40 @@ impl Mail for SqliteStore {
     }
 }
 
-fn task_row(row: &Row<'_>) -> Result<TaskRow> {
-    let read = || {
-        Ok(TaskRow {
-            no: TaskNo(row.get(0)?),
-            run: RunNo(row.get(1)?),
-            seq: Seq(row.get::<_, i64>(2)? as u64),
-            queue: name(row, 3)?,
-            ready: time(row.get(4)?),
-            priority: row.get(5)?,
-            turn: row.get::<_, i64>(6)? as u64,
-            position: row.get(7)?,
-            attempt: row.get(8)?,
-            strikes: row.get(9)?,
-            holder: row.get::<_, Option<i64>>(10)?.map(NodeNo),
-            failure: row.get(11)?,
-            details: row.get(12)?,
-            outside: row.get::<_, Option<i64>>(13)?.map(time),
-        })
-    };
-    read().map_err(trouble)
-}
-
 impl Tasks for SqliteStore {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
         let places = vec!["?"; queues.len()].join(", ");
-        let sql = format!("SELECT {TASK} FROM tasks WHERE no > ? AND queue IN ({places}) ORDER BY no LIMIT ?");
+        let sql =
+            format!("SELECT {} FROM tasks WHERE no > ? AND queue IN ({places}) ORDER BY no LIMIT ?", task::COLUMNS);
         let mut values: Vec<Value> = vec![above.into()];
         values.extend(queues.iter().map(|queue| Value::from(queue.to_string())));
         values.push((limit as i64).into());
-        self.rows(&sql, &values, task_row)
+        self.rows(&sql, &values, task::read)
     }
 
     fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
-        let sql = format!("SELECT {TASK} FROM tasks WHERE no = ?");
-        Ok(self.rows(&sql, &[no.0.into()], task_row)?.pop())
+        let sql = format!("SELECT {} FROM tasks WHERE no = ?", task::COLUMNS);
+        Ok(self.rows(&sql, &[no.0.into()], task::read)?.pop())
     }
 
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
-        self.rows(&format!("SELECT {TASK} FROM tasks WHERE run = ? ORDER BY no"), &[run.0.into()], task_row)
+        self.rows(
+            &format!("SELECT {} FROM tasks WHERE run = ? ORDER BY no", task::COLUMNS),
+            &[run.0.into()],
+            task::read,
+        )
     }
 }
 
 impl Timers for SqliteStore {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
-        let sql = "SELECT due, run, kind, seq FROM timers WHERE due <= ? ORDER BY due, run, kind, seq LIMIT ?";
-        self.rows(sql, &[moment(until).into(), (limit as i64).into()], |row| {
-            let read = || Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?));
-            let (due, run, kind, seq) = read().map_err(trouble)?;
-            let known = TimerKind::from_code(kind, seq as u64);
-            let kind = known.ok_or_else(|| corrupt(format!("a timer of run {run} has kind {kind}")))?;
-            Ok(TimerRow { due: time(due), run: RunNo(run), kind })
-        })
+        let sql = format!("SELECT {} FROM timers WHERE due <= ? ORDER BY due, run, kind, seq LIMIT ?", timer::COLUMNS);
+        self.rows(&sql, &[moment(until).into(), (limit as i64).into()], timer::read)
     }
 
     fn next_due(&self) -> Result<Option<Timestamp>> {
-        let rows =
-            self.rows("SELECT min(due) FROM timers", &[], |row| row.get::<_, Option<i64>>(0).map_err(trouble))?;
-        Ok(rows.first().copied().flatten().map(time))
+        let sql = format!("SELECT {} FROM timers ORDER BY due LIMIT 1", timer::COLUMNS);
+        Ok(self.rows(&sql, &[], timer::read)?.first().map(|timer| timer.due))
     }
 }
 

@@ -5,14 +5,16 @@
 //! When the file was changed last is when its process was last known to live. While something is under way and nothing is
 //! written, a small thread sees to that, so that the next process can tell what had just begun from what had run for long.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
-use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo};
+use parking_lot::{Mutex, MutexGuard};
+
+use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo, private_file};
 
 use dacapo_sys::Slots;
 
@@ -64,7 +66,7 @@ impl RunningFile {
         let mut path = real.into_os_string();
         path.push("-running");
         let path = PathBuf::from(path);
-        let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).ok()?;
+        let mut file = private_file().create(true).truncate(false).read(true).write(true).open(&path).ok()?;
         let last_seen = seconds(file.metadata().ok()?.modified().ok()?);
         let mut bytes = Vec::new();
         Read::by_ref(&mut file).take((SLOTS * SIZE) as u64).read_to_end(&mut bytes).ok()?;
@@ -78,7 +80,7 @@ impl RunningFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Whatever runs on was asked to stop, and is not to be blamed for what happens now.
@@ -272,7 +274,7 @@ mod tests {
         let [a, b] = [1, 2].map(|no| Doing::Attempt(TaskNo(no)));
         for (last_seen, blamed) in [(began + 20, vec![a, b]), (began + 60, vec![a, b]), (began + 80, vec![b])] {
             std::fs::write(note(folder.path()), [bytes_of(a, began), bytes_of(b, began + 30)].concat()).unwrap();
-            let file = OpenOptions::new().write(true).open(note(folder.path())).unwrap();
+            let file = File::options().write(true).open(note(folder.path())).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(last_seen)).unwrap();
             assert_eq!(open(folder.path()).left(), blamed, "seen alive at {last_seen}");
         }

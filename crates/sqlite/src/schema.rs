@@ -1,20 +1,31 @@
 //! The tables, and how a file becomes ours. Tables grow at their end: rows have rising numbers, and nothing is clustered
 //! by the id of a run.
 
-use std::ffi::CStr;
-
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use dacapo_store::StoreError;
 
 use crate::Tuning;
+use crate::seal::seal_all;
 use crate::trouble::trouble;
 
 /// "dcpo": marks a file as ours.
 const APPLICATION: i64 = 0x6463_706f;
-/// The newest schema this build knows. Each migration brings a file one version further.
-const MIGRATIONS: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+/// Each migration brings a file one version further; the last one is the newest schema that this build knows.
+const MIGRATIONS: &[Migration] = &[
+    Migration { script: include_str!("schema-1.sql"), finish: None },
+    Migration { script: include_str!("schema-2.sql"), finish: None },
+    Migration { script: include_str!("schema-3.sql"), finish: Some(seal_all) },
+];
+
+type Finish = fn(&Connection) -> Result<(), StoreError>;
+
+struct Migration {
+    script: &'static str,
+    /// What SQL alone cannot do.
+    finish: Option<Finish>,
+}
 
 /// How a file is written that is ours. Nothing is written before its commit, as the layer below wants it; what a group writes is in
 /// memory anyway.
@@ -23,18 +34,20 @@ const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRA
 
 /// Makes an empty file ours, brings an older one up to date, and refuses any other.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
-    let version = recognise(connection)?;
+    let found = version(connection)?;
     let known = MIGRATIONS.len() as i64;
-    if version > known {
-        return Err(StoreError::Newer { found: version, known });
+    if found > known {
+        return Err(StoreError::Newer { found, known });
     }
     // Only now, because it changes the file.
     connection.execute_batch(DURABLE).map_err(trouble)?;
-    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(version as usize) {
-        let script = format!(
-            "BEGIN IMMEDIATE; {migration} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}; COMMIT;"
-        );
-        connection.execute_batch(&script).map_err(trouble)?;
+    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(found as usize) {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(trouble)?;
+        let script =
+            format!("{} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number};", migration.script);
+        transaction.execute_batch(&script).map_err(trouble)?;
+        migration.finish.map_or(Ok(()), |finish| finish(&transaction))?;
+        transaction.commit().map_err(trouble)?;
     }
     Ok(())
 }
@@ -49,7 +62,7 @@ pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), Store
 /// Refuses a file that is not ours or not up to date, and changes nothing.
 pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as i64;
-    match recognise(connection)? {
+    match version(connection)? {
         found if found > known => Err(StoreError::Newer { found, known }),
         0 => Err(StoreError::Foreign("the file is empty".to_owned())),
         found if found < known => Err(StoreError::Foreign(format!(
@@ -60,7 +73,7 @@ pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// The schema version of a file that is ours, or 0 for one that is empty.
-fn recognise(connection: &Connection) -> Result<i64, StoreError> {
+pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).map_err(trouble);
     let application = number("PRAGMA application_id")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
@@ -85,7 +98,7 @@ pub(crate) fn connect(path: &str, read_only: bool) -> Result<Connection, StoreEr
     }
 }
 
-fn connect_with(path: &str, flags: OpenFlags, layer: Option<&CStr>) -> Result<Connection, StoreError> {
+fn connect_with(path: &str, flags: OpenFlags, layer: Option<&str>) -> Result<Connection, StoreError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match layer {
         Some(layer) => Connection::open_with_flags_and_vfs(path, flags, layer),

@@ -5,22 +5,20 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
-    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
-    StoreError, Stuck, TaskNo, TimerKind, is_request,
+    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
+    StoreError, Stuck, TaskNo, TimerKind, TimerRow, is_request,
 };
 
-use crate::numbers::Numbers;
-use crate::trouble::{corrupt, trouble};
+use crate::columns::moment;
+use crate::counters::Counters;
+use crate::row::run_sums::{self, Identity};
+use crate::row::{attribute, deleted_run, message, run, task, timer, turn};
+use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A connection, within a transaction that its owner began, and numbers for new rows.
-pub(crate) struct Tables<'c>(pub(crate) &'c Connection, pub(crate) &'c mut Numbers);
-
-/// The columns of a run, in the order in which [`run_row`] reads them.
-pub(crate) const RUN: &str = "no, run_id, workflow_id, workflow, queue, status, started, closed, turns, owner, epoch, pins, \
-     parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
-     published, result, strikes";
+/// A connection, within a transaction that its owner began, and the counters that give numbers to new rows.
+pub(crate) struct Tables<'c>(pub(crate) &'c Connection, pub(crate) &'c mut Counters);
 
 /// What a step of a sweep may still remove.
 struct Left {
@@ -33,8 +31,24 @@ impl Tables<'_> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
     }
 
-    fn new_no(&mut self) -> Result<i64> {
-        self.1.take(self.0)
+    /// Changes columns of a run that have a checksum with others: the row is compared before, and sealed after.
+    fn change_run(&self, no: RunNo, sql: &str, params: impl Params) -> Result<()> {
+        if run::find(self.0, "no = ?", [no.0])?.is_some() {
+            self.execute(sql, params)?;
+            run::seal(self.0, no)?;
+        }
+        Ok(())
+    }
+
+    fn unseen_messages(&self, run: RunNo) -> Result<Vec<MailNo>> {
+        let sql = format!("SELECT {} FROM mail WHERE run = ? AND taken IS NULL", message::COLUMNS);
+        let mut statement = self.0.prepare_cached(&sql).map_err(trouble)?;
+        let mut rows = statement.query([run.0]).map_err(trouble)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(trouble)? {
+            found.push(message::read(row)?.no);
+        }
+        Ok(found)
     }
 
     /// Removes turns of a deleted run. Says whether they are all gone.
@@ -76,6 +90,17 @@ impl Tables<'_> {
     }
 
     fn number(&self, sql: &str, params: impl Params) -> Result<Option<i64>> {
+        self.value(sql, params)
+    }
+
+    /// The first row that a query finds.
+    fn first<T>(&self, sql: &str, params: impl Params, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Option<T>> {
+        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let mut rows = statement.query(params).map_err(trouble)?;
+        rows.next().map_err(trouble)?.map(read).transpose()
+    }
+
+    fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
         let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
         statement.query_row(params, |row| row.get(0)).optional().map_err(trouble)
     }
@@ -85,10 +110,11 @@ impl Rows for Tables<'_> {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let first = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
         let parent = new.parent.as_ref();
-        let no = self.new_no()?;
+        let no = self.1.take();
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, turns, owner, epoch, pins, parent, \
-             parent_seq, parent_close, first_run_id, request, memo) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             parent_seq, parent_close, first_run_id, request, memo, identity_sum, progress_sum, memo_sum) \
+             VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 no,
                 new.run_id.as_str(),
@@ -106,16 +132,20 @@ impl Rows for Tables<'_> {
                 first.as_str(),
                 new.request.as_deref(),
                 new.memo,
+                Identity::of_new(new, owner).sum(no).finish(),
+                run_sums::progress(no, turns, epoch, 0).finish(),
+                run_sums::memo(no, &new.memo).finish(),
             ],
         )?;
         Ok(RunNo(no))
     }
 
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
-        let no = no.map_or_else(|| self.new_no(), |no| Ok(no.0))?;
+        let no = no.map_or_else(|| self.1.take(), |no| no.0);
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, closed, turns, epoch, pins, \
-             first_run_id, request, memo, published, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
+             first_run_id, request, memo, published, result, identity_sum, progress_sum, memo_sum, published_sum, result_sum) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 no,
                 run.run_id.as_str(),
@@ -132,6 +162,11 @@ impl Rows for Tables<'_> {
                 run.memo,
                 run.published,
                 run.result,
+                Identity::of_closed(run, request).sum(no).finish(),
+                run_sums::progress(no, run.turns, Epoch::default(), 0).finish(),
+                run_sums::memo(no, &run.memo).finish(),
+                run.published.as_ref().map(|snapshot| run_sums::published(no, snapshot).finish()),
+                run_sums::result(no, run.status, run.closed.map(moment), run.result.as_deref()).finish(),
             ],
         )?;
         Ok(RunNo(no))
@@ -148,7 +183,7 @@ impl Rows for Tables<'_> {
     }
 
     fn run(&mut self, no: RunNo) -> Result<Option<RunRow>> {
-        run_where(self.0, "no = ?", params![no.0])
+        run::find(self.0, "no = ?", [no.0])
     }
 
     fn open_run(&mut self, workflow_id: &str) -> Result<Option<RunNo>> {
@@ -169,65 +204,75 @@ impl Rows for Tables<'_> {
         let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
         let children = statement.query_map([run.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(trouble)?;
         let children: Vec<(i64, i64)> = children.collect::<std::result::Result<_, _>>().map_err(trouble)?;
-        children.into_iter().map(|(no, close)| Ok((RunNo(no), parent_close(close)?))).collect()
+        children.into_iter().map(|(no, close)| Ok((RunNo(no), run::parent_close(close)?))).collect()
     }
 
     fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()> {
-        self.execute("UPDATE runs SET parent = ?, parent_seq = -1 WHERE no = ?", params![parent.0, child.0]).map(drop)
+        let sql = "UPDATE runs SET parent = ?, parent_seq = -1 WHERE no = ?";
+        self.change_run(child, sql, [parent.0, child.0])
     }
 
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool> {
-        let sql = "UPDATE runs SET turns = ?1 + 1, strikes = ?4, stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, \
-             stuck_retry = NULL WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
-        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0, strikes])? == 1)
+        let sql = "UPDATE runs SET turns = ?1 + 1, strikes = ?4, progress_sum = ?5, stuck_reason = NULL, stuck_since = NULL, \
+             stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL \
+             WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
+        let sum = run_sums::progress(run.0, turn + 1, epoch, strikes).finish();
+        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0, strikes, sum])? == 1)
     }
 
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool> {
-        let sql = "UPDATE runs SET owner = ?, epoch = ? WHERE no = ? AND epoch = ? AND status = 0";
-        Ok(self.execute(sql, params![node.0, epoch.0, run.0, seen.0])? == 1)
+        let passes = self.run(run)?.is_some_and(|row| row.status.is_open() && row.epoch == seen);
+        if passes {
+            let sql = "UPDATE runs SET owner = ?, epoch = ? WHERE no = ?";
+            self.change_run(run, sql, [node.0, epoch.0, run.0])?;
+        }
+        Ok(passes)
     }
 
     fn set_parent(&mut self, run: RunNo, parent: RunNo) -> Result<()> {
-        self.execute("UPDATE runs SET parent = ? WHERE no = ?", params![parent.0, run.0]).map(drop)
+        self.change_run(run, "UPDATE runs SET parent = ? WHERE no = ?", [parent.0, run.0])
     }
 
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()> {
-        let sql = "UPDATE runs SET status = ?, closed = ?, result = ?, owner = NULL, stuck_reason = NULL, \
-             stuck_since = NULL, stuck_attempts = NULL, stuck_retry = NULL WHERE no = ?";
-        self.execute(sql, params![status.code(), moment(at), result, run.0]).map(drop)
+        // The owner stays in the row: it has a checksum with what never changes, and a closed run is shown without one.
+        let sql = "UPDATE runs SET status = ?, closed = ?, result = ?, result_sum = ?, stuck_reason = NULL, \
+             stuck_since = NULL, stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL WHERE no = ?";
+        let sum = run_sums::result(run.0, status, Some(moment(at)), Some(result)).finish();
+        self.execute(sql, params![status.code(), moment(at), result, sum, run.0]).map(drop)
     }
 
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()> {
-        let sql = "UPDATE runs SET stuck_reason = ?, stuck_since = ?, stuck_attempts = ?, stuck_retry = ? WHERE no = ?";
+        let sql = "UPDATE runs SET stuck_reason = ?, stuck_since = ?, stuck_attempts = ?, stuck_retry = ?, stuck_sum = ? \
+             WHERE no = ?";
         let row = params![
             stuck.map(|stuck| stuck.reason.as_str()),
             stuck.map(|stuck| moment(stuck.since)),
             stuck.map(|stuck| stuck.attempts),
             stuck.map(|stuck| moment(stuck.retry)),
+            stuck.map(|stuck| run_sums::stuck(run.0, stuck).finish()),
             run.0,
         ];
         self.execute(sql, row).map(drop)
     }
 
     fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
-        self.execute("UPDATE runs SET strikes = ? WHERE no = ?", params![strikes, run.0]).map(drop)
+        self.change_run(run, "UPDATE runs SET strikes = ? WHERE no = ?", params![strikes, run.0])
     }
 
     fn delete_run(&mut self, run: RunNo) -> Result<()> {
-        for sql in [
-            "DELETE FROM runs WHERE no = ?",
-            "DELETE FROM attributes WHERE run = ?",
-            "DELETE FROM tasks WHERE run = ?",
-            "INSERT OR IGNORE INTO garbage (run) VALUES (?)",
-        ] {
+        for sql in
+            ["DELETE FROM runs WHERE no = ?", "DELETE FROM attributes WHERE run = ?", "DELETE FROM tasks WHERE run = ?"]
+        {
             self.execute(sql, [run.0])?;
         }
-        Ok(())
+        let sum = deleted_run::sum(run).finish();
+        self.execute("INSERT OR IGNORE INTO garbage (run, sum) VALUES (?, ?)", [run.0, sum]).map(drop)
     }
 
     fn sweep(&mut self, most: usize) -> Result<bool> {
         let mut left = Left { rows: most, bytes: SWEEP_BYTES };
-        while let Some(run) = self.number("SELECT run FROM garbage ORDER BY run LIMIT 1", [])? {
+        let sql = format!("SELECT {} FROM garbage ORDER BY run LIMIT 1", deleted_run::COLUMNS);
+        while let Some(RunNo(run)) = self.first(&sql, [], deleted_run::read)? {
             if !(self.sweep_turns(run, &mut left)? && self.sweep_mail(run, &mut left)?) {
                 return Ok(true);
             }
@@ -237,19 +282,23 @@ impl Rows for Tables<'_> {
     }
 
     fn set_memo(&mut self, run: RunNo, memo: &[u8]) -> Result<()> {
-        self.execute("UPDATE runs SET memo = ? WHERE no = ?", params![memo, run.0]).map(drop)
+        let sum = run_sums::memo(run.0, memo).finish();
+        self.execute("UPDATE runs SET memo = ?, memo_sum = ? WHERE no = ?", params![memo, sum, run.0]).map(drop)
     }
 
     fn set_published(&mut self, run: RunNo, snapshot: &[u8]) -> Result<()> {
-        self.execute("UPDATE runs SET published = ? WHERE no = ?", params![snapshot, run.0]).map(drop)
+        let sum = run_sums::published(run.0, snapshot).finish();
+        let sql = "UPDATE runs SET published = ?, published_sum = ? WHERE no = ?";
+        self.execute(sql, params![snapshot, sum, run.0]).map(drop)
     }
 
     fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&[u8]>) -> Result<()> {
         match value {
             Some(value) => {
-                let sql = "INSERT INTO attributes (run, name, value) VALUES (?, ?, ?) \
-                     ON CONFLICT (run, name) DO UPDATE SET value = excluded.value";
-                self.execute(sql, params![run.0, name.as_str(), value])
+                let sql = "INSERT INTO attributes (run, name, value, sum) VALUES (?, ?, ?, ?) \
+                     ON CONFLICT (run, name) DO UPDATE SET value = excluded.value, sum = excluded.sum";
+                let sum = attribute::sum(run, name, value).finish();
+                self.execute(sql, params![run.0, name.as_str(), value, sum])
             }
             None => self.execute("DELETE FROM attributes WHERE run = ? AND name = ?", params![run.0, name.as_str()]),
         }
@@ -257,31 +306,37 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {
-        let sql = "INSERT INTO turns (run, turn, record) VALUES (?, ?, ?)";
-        self.execute(sql, params![run.0, turn as i64, record]).map(drop)
+        let sql = "INSERT INTO turns (run, turn, record, sum) VALUES (?, ?, ?, ?)";
+        let sum = turn::sum(run, turn, record).finish();
+        self.execute(sql, params![run.0, turn as i64, record, sum]).map(drop)
     }
 
     fn copy_turns(&mut self, from: RunNo, to: RunNo, count: u64) -> Result<()> {
-        let sql = "INSERT INTO turns (run, turn, record) \
-             SELECT ?, turn, record FROM turns WHERE run = ? AND turn < ? ORDER BY turn";
-        self.execute(sql, params![to.0, from.0, count as i64]).map(drop)
+        let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn < ? ORDER BY turn", turn::COLUMNS);
+        let connection = self.0;
+        let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
+        let mut rows = statement.query(params![from.0, count as i64]).map_err(trouble)?;
+        while let Some(row) = rows.next().map_err(trouble)? {
+            let (number, record) = turn::read(row)?;
+            self.insert_turn(to, number, record)?;
+        }
+        Ok(())
     }
 
-    fn turn(&mut self, run: RunNo, turn: u64) -> Result<Option<Vec<u8>>> {
-        let sql = "SELECT record FROM turns WHERE run = ? AND turn = ?";
-        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
-        statement.query_row(params![run.0, turn as i64], |row| row.get(0)).optional().map_err(trouble)
+    fn turn(&mut self, run: RunNo, number: u64) -> Result<Option<Vec<u8>>> {
+        let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn = ?", turn::COLUMNS);
+        self.first(&sql, params![run.0, number as i64], |row| Ok(turn::read(row)?.1.to_vec()))
     }
 
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo> {
-        let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, strikes) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0)";
-        let (queue, ready) = (task.queue.as_str(), moment(task.ready));
-        let no = self.new_no()?;
-        self.execute(
-            sql,
-            params![no, run.0, task.seq.0 as i64, queue, ready, task.priority, turn as i64, task.position],
-        )?;
+        let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, strikes, sum, attempt_sum) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0, ?, ?)";
+        let NewTask { seq, queue, ready, priority, position } = task;
+        let no = self.1.take();
+        let sum = task::Fixed::of_new(no, run, turn, task).sum();
+        let attempt_sum = task::Attempt::first(no, *ready).sum();
+        let (seq, ready, turn) = (seq.0 as i64, moment(*ready), turn as i64);
+        self.execute(sql, params![no, run.0, seq, queue.as_str(), ready, priority, turn, position, sum, attempt_sum])?;
         Ok(TaskNo(no))
     }
 
@@ -297,24 +352,31 @@ impl Rows for Tables<'_> {
         self.execute("DELETE FROM tasks WHERE run = ?", [run.0]).map(drop)
     }
 
-    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()> {
-        self.execute("UPDATE tasks SET strikes = ? WHERE no = ?", params![strikes, task.0]).map(drop)
+    fn strike_task(&mut self, no: TaskNo, strikes: u32) -> Result<()> {
+        let sql = format!("SELECT {} FROM tasks WHERE no = ?", task::COLUMNS);
+        if self.first(&sql, [no.0], task::read)?.is_some() {
+            self.execute("UPDATE tasks SET strikes = ? WHERE no = ?", params![strikes, no.0])?;
+            task::seal(self.0, no)?;
+        }
+        Ok(())
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
-        let sql = "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, outside = ?, failure = ?, details = ? \
-             WHERE no = ?";
+        let sql = "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, outside = ?, failure = ?, details = ?, \
+             attempt_sum = ? WHERE no = ?";
+        let sum = task::Attempt::of_write(attempt).sum();
         let (holder, ready) = (attempt.holder.map(|holder| holder.0), moment(attempt.ready));
         let outside = attempt.outside.map(moment);
         let AttemptWrite { task, attempt, strikes, failure, details, .. } = attempt;
-        let row = params![attempt, ready, holder, strikes, outside, failure, details, task.0];
+        let row = params![attempt, ready, holder, strikes, outside, failure, details, sum, task.0];
         Ok(self.execute(sql, row)? == 1)
     }
 
     fn insert_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()> {
+        let sum = timer::sum(&TimerRow { due, run, kind }).finish();
         let (kind, seq) = kind.code();
-        let sql = "INSERT OR IGNORE INTO timers (due, run, kind, seq) VALUES (?, ?, ?, ?)";
-        self.execute(sql, params![moment(due), run.0, kind, seq as i64]).map(drop)
+        let sql = "INSERT OR IGNORE INTO timers (due, run, kind, seq, sum) VALUES (?, ?, ?, ?, ?)";
+        self.execute(sql, params![moment(due), run.0, kind, seq as i64, sum]).map(drop)
     }
 
     fn delete_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()> {
@@ -324,22 +386,23 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>> {
-        let sql = match is_request(&mail.key) {
-            true => {
-                "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken, chain) \
-                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, first_run_id FROM runs WHERE no = ?2"
-            }
-            false => "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken) VALUES (?, ?, ?, ?, ?, ?)",
+        let chain = match is_request(&mail.key) {
+            true => self.value::<String>("SELECT first_run_id FROM runs WHERE no = ?", [run.0])?,
+            false => None,
         };
-        let taken = taken.map(|turn| turn as i64);
-        let no = self.new_no()?;
-        let added = self.execute(sql, params![no, run.0, mail.key.as_str(), moment(mail.sent), mail.job, taken])?;
+        let sql = "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken, chain, sum, taken_sum) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let no = self.1.take();
+        let sum = message::sum(no, run, &mail.key, moment(mail.sent), &mail.job, chain.as_deref()).finish();
+        let taken_sum = taken.map(|turn| message::taken_sum(no, turn).finish());
+        let (key, sent, taken) = (mail.key.as_str(), moment(mail.sent), taken.map(|turn| turn as i64));
+        let added = self.execute(sql, params![no, run.0, key, sent, mail.job, taken, chain, sum, taken_sum])?;
         Ok((added == 1).then_some(MailNo(no)))
     }
 
     fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
-        let mut statement = self.0.prepare_cached("SELECT job FROM mail WHERE run = ? AND key = ?").map_err(trouble)?;
-        statement.query_row(params![run.0, key], |row| row.get(0)).optional().map_err(trouble)
+        let sql = format!("SELECT {} FROM mail WHERE run = ? AND key = ?", message::COLUMNS);
+        self.first(&sql, params![run.0, key], |row| Ok(message::read(row)?.job))
     }
 
     fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
@@ -352,13 +415,19 @@ impl Rows for Tables<'_> {
     }
 
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {
-        // Mail of a key that the other run has is there already.
-        let sql = "UPDATE OR IGNORE mail SET run = ? WHERE run = ? AND taken IS NULL";
-        self.execute(sql, params![to.0, from.0]).map(drop)
+        for no in self.unseen_messages(from)? {
+            // A message of a key that the other run has is there already.
+            if self.execute("UPDATE OR IGNORE mail SET run = ? WHERE no = ?", [to.0, no.0])? == 1 {
+                message::seal(self.0, no)?;
+            }
+        }
+        Ok(())
     }
 
     fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()> {
-        self.execute("UPDATE mail SET taken = ? WHERE no = ?", params![turn as i64, mail.0]).map(drop)
+        let sum = message::taken_sum(mail.0, turn).finish();
+        let sql = "UPDATE mail SET taken = ?, taken_sum = ? WHERE no = ?";
+        self.execute(sql, [turn as i64, sum, mail.0]).map(drop)
     }
 
     fn count_unseen(&mut self, run: RunNo) -> Result<usize> {
@@ -367,84 +436,8 @@ impl Rows for Tables<'_> {
     }
 
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {
-        let sql = "UPDATE mail SET outcome = ? WHERE run = ? AND key = ?";
-        self.execute(sql, params![outcome, run.0, key.as_str()]).map(drop)
+        let sum = message::outcome_sum(run, key, outcome).finish();
+        let sql = "UPDATE mail SET outcome = ?, outcome_sum = ? WHERE run = ? AND key = ?";
+        self.execute(sql, params![outcome, sum, run.0, key.as_str()]).map(drop)
     }
-}
-
-/// The run that a condition finds.
-pub(crate) fn run_where(connection: &Connection, condition: &str, params: impl Params) -> Result<Option<RunRow>> {
-    let sql = format!("SELECT {RUN} FROM runs WHERE {condition}");
-    let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
-    let mut rows = statement.query(params).map_err(trouble)?;
-    rows.next().map_err(trouble)?.map(run_row).transpose()
-}
-
-/// Reads a run.
-pub(crate) fn run_row(row: &Row<'_>) -> Result<RunRow> {
-    read_run(row).map_err(trouble)?
-}
-
-fn read_run(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
-    let parent: Option<(i64, i64, i64)> = match (row.get(12)?, row.get(13)?, row.get(14)?) {
-        (Some(run), Some(seq), Some(close)) => Some((run, seq, close)),
-        _ => None,
-    };
-    let parent: Option<Result<Parent>> = parent
-        .map(|(run, seq, close)| Ok(Parent { run: RunNo(run), seq: Seq(seq as u64), close: parent_close(close)? }));
-    let stuck = match (row.get::<_, Option<String>>(16)?, row.get(17)?, row.get(18)?, row.get(19)?) {
-        (Some(reason), Some(since), Some(attempts), Some(retry)) => {
-            Some(Stuck { reason, since: time(since), attempts, retry: time(retry) })
-        }
-        _ => None,
-    };
-    let (no, status) = (RunNo(row.get(0)?), row.get(5)?);
-    let (run_id, workflow_id, workflow, queue) = (name(row, 1)?, name(row, 2)?, name(row, 3)?, name(row, 4)?);
-    let (started, closed) = (time(row.get(6)?), row.get::<_, Option<i64>>(7)?.map(time));
-    let (turns, owner, epoch) = (row.get::<_, i64>(8)? as u64, row.get::<_, Option<i64>>(9)?, Epoch(row.get(10)?));
-    let (pins, first_run_id) = (row.get(11)?, name(row, 15)?);
-    let (memo, published, result, strikes) = (row.get(20)?, row.get(21)?, row.get(22)?, row.get(23)?);
-    Ok((|| {
-        Ok(RunRow {
-            no,
-            run_id,
-            workflow_id,
-            workflow,
-            queue,
-            status: Status::from_code(status).ok_or_else(|| corrupt(format!("{no} has status {status}")))?,
-            started,
-            closed,
-            turns,
-            owner: owner.map(NodeNo),
-            epoch,
-            pins,
-            parent: parent.transpose()?,
-            first_run_id,
-            stuck,
-            strikes,
-            memo,
-            published,
-            result,
-        })
-    })())
-}
-
-pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<Name> {
-    Ok(Name::from(row.get::<_, String>(column)?))
-}
-
-/// A moment as SQLite keeps it. The end of time is the last moment it can hold.
-pub(crate) fn moment(at: Timestamp) -> i64 {
-    i64::try_from(at.0).unwrap_or(i64::MAX)
-}
-
-pub(crate) const fn time(moment: i64) -> Timestamp {
-    Timestamp(moment as u64)
-}
-
-fn parent_close(code: i64) -> Result<ParentClose> {
-    [ParentClose::Terminate, ParentClose::Abandon, ParentClose::RequestCancel]
-        .into_iter()
-        .find(|close| *close as i64 == code)
-        .ok_or_else(|| corrupt(format!("a run has parent-close policy {code}")))
 }

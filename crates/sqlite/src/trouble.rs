@@ -12,8 +12,15 @@ pub(crate) fn trouble(error: Error) -> StoreError {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(text),
         Some(ErrorCode::NotADatabase) => StoreError::Foreign(text),
+        _ if is_wrong_type(&error) => StoreError::Corrupt(text),
         _ => StoreError::Unavailable(text),
     }
+}
+
+/// Whether a column holds what no store writes there.
+fn is_wrong_type(error: &Error) -> bool {
+    use Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(error, InvalidColumnType(..) | FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | Utf8Error(..))
 }
 
 /// What is stored cannot be right.
@@ -28,6 +35,7 @@ pub(crate) fn naming(path: &str, error: StoreError) -> StoreError {
         StoreError::Foreign(what) => StoreError::Foreign(named(what)),
         StoreError::Corrupt(what) => StoreError::Corrupt(named(what)),
         StoreError::Unavailable(what) => StoreError::Unavailable(named(what)),
+        StoreError::Lost(what) => StoreError::Lost(named(what)),
         other => other,
     }
 }

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
-use dacapo_store::{StoreError, Upkeep};
+use dacapo_store::{StoreError, Upkeep, private_file};
 
+use crate::counters::Counters;
 use crate::ground::{FileSystem, Ground};
+use crate::row::{attribute, deleted_run, message, task, timer};
 use crate::trouble::trouble;
-use crate::{SqliteStore, schema};
+use crate::{SqliteStore, commit_note, schema};
 
 /// What SQLite says of a file in which nothing is wrong.
 const SOUND: &str = "ok";
@@ -29,6 +31,8 @@ impl SqliteStore {
         part.push(".part");
         let part = PathBuf::from(part);
         let _ = std::fs::remove_file(&part);
+        // SQLite takes a file that is empty as one that is not there, and leaves its mode.
+        private_file().create_new(true).write(true).open(&part).map_err(failed)?;
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
         let copied = schema::connect_to_read(&self.path)
             .and_then(|reader| copy(&reader, name).map_err(trouble))
@@ -58,6 +62,43 @@ impl Upkeep for SqliteStore {
         let mut statement = reader.prepare("PRAGMA integrity_check").map_err(trouble)?;
         let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
         let found: Vec<String> = found.collect::<Result<_, _>>().map_err(trouble)?;
-        Ok(found.into_iter().filter(|flaw| flaw != SOUND).collect())
+        let mut problems: Vec<String> = found.into_iter().filter(|problem| problem != SOUND).collect();
+        problems.extend(problem(commit_note::check(&reader, &self.path))?);
+        problems.extend(problem(Counters::read(&reader))?);
+        // Runs and turns are looked at one by one, by those who know what they mean.
+        let mut scan = |table: &str, columns: &str, read: fn(&Row<'_>) -> Result<(), StoreError>| {
+            problems.extend(damaged_rows(&reader, &format!("SELECT {columns} FROM {table}"), read)?);
+            Ok::<_, StoreError>(())
+        };
+        scan("mail", message::COLUMNS, |row| message::read(row).map(drop))?;
+        scan("tasks", task::COLUMNS, |row| task::read(row).map(drop))?;
+        scan("timers", timer::COLUMNS, |row| timer::read(row).map(drop))?;
+        scan("attributes", attribute::COLUMNS, |row| attribute::read(row).map(drop))?;
+        scan("garbage", deleted_run::COLUMNS, |row| deleted_run::read(row).map(drop))?;
+        Ok(problems)
+    }
+}
+
+/// The rows of a query that do not match their checksums.
+fn damaged_rows(
+    reader: &Connection,
+    sql: &str,
+    read: fn(&Row<'_>) -> Result<(), StoreError>,
+) -> Result<Vec<String>, StoreError> {
+    let mut statement = reader.prepare(sql).map_err(trouble)?;
+    let mut rows = statement.query([]).map_err(trouble)?;
+    let mut problems = Vec::new();
+    while let Some(row) = rows.next().map_err(trouble)? {
+        problems.extend(problem(read(row))?);
+    }
+    Ok(problems)
+}
+
+/// Damage as a problem to report. Other errors are errors here too.
+fn problem<T>(checked: Result<T, StoreError>) -> Result<Option<String>, StoreError> {
+    match checked {
+        Ok(_) => Ok(None),
+        Err(StoreError::Lost(what) | StoreError::Corrupt(what)) => Ok(Some(what)),
+        Err(error) => Err(error),
     }
 }

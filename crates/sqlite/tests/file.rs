@@ -154,9 +154,9 @@ fn a_file_of_another_program_or_of_a_later_version_is_refused() {
     let change = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     change("PRAGMA user_version = 99");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
-        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 2 });
+        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 3 });
     }
-    change("PRAGMA user_version = 2; PRAGMA application_id = 7");
+    change("PRAGMA user_version = 3; PRAGMA application_id = 7");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
         assert!(matches!(refusal(opens(&path)), StoreError::Foreign(_)));
     }
@@ -260,9 +260,12 @@ fn a_process_whose_lease_is_removed_writes_nothing_more() {
     let first = SqliteStore::open(&path).unwrap();
     start(&first, 1).unwrap();
     fs::remove_file(format!("{path}-lease")).unwrap();
-    let second = SqliteStore::open(&path).unwrap();
+    let refused = refusal(SqliteStore::open(&path));
+    assert!(matches!(refused, StoreError::Busy(_)), "the file itself is locked: {refused}");
     let stopped = start(&first, 2).unwrap_err().to_string();
     assert!(stopped.contains("-lease was removed or replaced"), "{stopped}");
+    drop(first);
+    let second = SqliteStore::open(&path).unwrap();
     start(&second, 2).unwrap();
     assert_eq!(second.count(&RunFilter::default()).unwrap(), 2);
 }

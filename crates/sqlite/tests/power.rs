@@ -269,10 +269,34 @@ fn deletions_and_imports_are_whole_wherever_the_power_fails() {
     }
 }
 
-/// Without the flush of the log a commit that was acknowledged is lost: the sweep above would see it.
+/// Without the flush of the log a commit that was acknowledged is lost: the sweep above would see it, and so does the next
+/// process, by the note of the last commit.
 #[test]
 fn without_the_flush_of_the_log_commits_are_lost() {
-    assert_ne!(cut_everywhere(SMALL, 5, Some(Kind::Log)), [""; 0]);
+    let wrong = cut_everywhere(SMALL, 5, Some(Kind::Log));
+    assert!(wrong.iter().any(|how| how.contains("acknowledged work is missing")), "{wrong:#?}");
+}
+
+/// The note of the last commit is not on the disk of these tests: it keeps all that was ever written to it, which is the worst
+/// that it can do, in all sweeps of this file. Here it is lost or torn as well.
+#[test]
+fn note_of_the_last_commit_refuses_nothing_that_a_power_loss_left() {
+    let mut noted = 0;
+    for change in (0..changes(MOVING)).step_by(9) {
+        let disk = Disk::new();
+        disk.fail_from(change, u64::MAX, Fault::PowerLoss);
+        let known = play(&disk, MOVING);
+        disk.cut();
+        disk.restore(change + 1);
+        let path = disk.path("store.db-commits");
+        let note = std::fs::read(&path).unwrap_or_default();
+        noted += usize::from(!note.is_empty());
+        for left in [note.len(), note.len() / 2, 0] {
+            std::fs::write(&path, &note[..left]).unwrap();
+            assert_eq!(disagreement(&disk, &known, MOVING), None, "change {change}, {left} bytes of the note");
+        }
+    }
+    assert!(noted > 10, "{noted} notes");
 }
 
 /// Without the flush of the file itself a log that was moved into it is lost: the sweep above would see it.

@@ -20,6 +20,9 @@ pub enum StoreError {
     /// What is stored cannot be right.
     #[error("the store is damaged: {0}. Restore it from a backup")]
     Corrupt(String),
+    /// Work that was acknowledged is missing. It is not served until the caller accepts that.
+    #[error("acknowledged work is missing: {0}")]
+    Lost(String),
     /// A later version wrote it.
     #[error("the store has schema version {found}, and this build knows {known}: open it with a newer build")]
     Newer {

@@ -5,9 +5,9 @@
 //! find the write. So a lone write costs one commit and no change of threads, and under load many share one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError, TryLockError};
 
 use metrics::Histogram;
+use parking_lot::Mutex;
 
 use crate::{StoreError, Write, Written};
 
@@ -59,30 +59,26 @@ impl<B: Batch> Group<B> {
     }
 
     fn take(&self) -> Vec<(Write, Done)> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock();
         let count = queue.len().min(self.limit);
         if count == queue.len() { std::mem::take(&mut *queue) } else { queue.drain(..count).collect() }
     }
 
     /// Commits nothing from here on, once the commit that is under way is done.
     pub fn close(&self) -> Result<(), StoreError> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner).close()
+        self.batch.lock().close()
     }
 
     /// Commits what is queued, unless somebody is at it.
     fn lead(&self) {
         loop {
-            let mut batch = match self.batch.try_lock() {
-                Ok(batch) => batch,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                // Whoever holds it looks at the queue once more after letting go.
-                Err(TryLockError::WouldBlock) => return,
-            };
+            // The thread that holds it looks at the queue once more after letting go.
+            let Some(mut batch) = self.batch.try_lock() else { return };
             let (writes, done): (Vec<Write>, Vec<Done>) = self.take().into_iter().unzip();
             if writes.is_empty() {
                 drop(batch);
                 // Between the look and letting go, somebody may have queued a write and gone away.
-                if self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                if self.queue.lock().is_empty() {
                     return;
                 }
                 continue;
@@ -101,7 +97,7 @@ impl<B: Batch> Group<B> {
 
 impl<B: Batch> Writes for Group<B> {
     fn submit(&self, write: Write, done: Done) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push((write, done));
+        self.queue.lock().push((write, done));
         self.lead();
     }
 }

@@ -11,20 +11,25 @@ mod apply;
 #[cfg(any(test, feature = "conformance"))]
 #[expect(missing_docs, reason = "the name of a rule says what it is")]
 pub mod conformance;
+mod end;
 mod error;
 mod group;
 mod import;
 mod mail;
 mod memory;
 mod number;
+mod post;
+mod private;
 mod reads;
 mod reset;
 mod rows;
 mod run;
 mod running;
+mod start;
 mod status;
 mod task;
 mod timer;
+mod turn;
 mod write;
 
 pub use apply::apply;
@@ -33,6 +38,7 @@ pub use group::{Batch, Done, Group, Writes};
 pub use mail::{MailRow, NewMail, is_request};
 pub use memory::MemoryStore;
 pub use number::{Epoch, MailNo, NodeNo, RunNo, TaskNo};
+pub use private::private_file;
 pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, Conflict, NewRun, Parent, RunRow, Stuck};

@@ -41,6 +41,8 @@ pub trait Runs {
     fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
     /// Runs that match, oldest first, after this number.
     fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
+    /// The numbers of runs, newest first, before this one, whatever else their rows hold: for a look at each by itself.
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>>;
     /// What a run has beside its row and its turns.
     fn belongings(&self, run: RunNo) -> Result<Belongings>;
     /// Open runs against which something is held, and how much, the least first.

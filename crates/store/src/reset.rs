@@ -3,8 +3,10 @@
 
 use dacapo_core::Outcome;
 
-use crate::apply::{furnish, post, release_children};
+use crate::end::release_children;
+use crate::post::post;
 use crate::rows::Rows;
+use crate::start::furnish;
 use crate::{ClosedRun, Epoch, NewRun, Refused, ResetWrite, RunNo, RunRow, Status, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;

@@ -84,6 +84,10 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.oldest(filter, after, limit)
     }
 
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>, StoreError> {
+        self.store()?.numbers(before, limit)
+    }
+
     fn belongings(&self, run: RunNo) -> Result<Belongings, StoreError> {
         self.store()?.belongings(run)
     }

@@ -73,6 +73,13 @@ impl Runs {
         blocking(move || Ok((archive::export(&reader, &filter, &mut to)?, to))).await?
     }
 
+    /// The same into a file that is not there yet and that only its owner may read (mode 0600 on Unix). Gives the number of runs
+    /// once the file is flushed. If that fails, there is no file.
+    pub async fn export_to_file(&self, filter: &Filter, to: impl AsRef<Path>) -> Result<u64> {
+        let (reader, filter, to) = (self.reader.clone(), filter.0.clone(), to.as_ref().to_owned());
+        blocking(move || archive::export_to_file(&reader, &filter, &to)).await?
+    }
+
     /// Copies everything, as it stands at one moment, into a file that is not there yet. The store is served meanwhile.
     pub async fn back_up(&self, to: impl AsRef<Path>) -> Result<()> {
         let to = to.as_ref().to_owned();
@@ -80,7 +87,7 @@ impl Runs {
     }
 
     /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
-    /// readable. `progress` is told now and then how many runs were looked at.
+    /// readable, and the result that its last turn decided. `progress` is told now and then how many runs were looked at.
     pub async fn verify(&self, mut progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Flaw>> {
         self.read(move |reader| reader.verify(&mut progress)).await
     }

@@ -26,6 +26,9 @@ impl Place {
             "memory" => bad("a store in memory has neither a name nor settings".to_owned()),
             "sqlite" => match path.strip_prefix("//").unwrap_or(path) {
                 "" => bad("it names no file".to_owned()),
+                // The name that SQLite and other libraries give to a database in memory. As a file name it would be one more
+                // file, kept for ever.
+                ":memory:" | ":memory" => bad("a store in memory is opened with `memory:`".to_owned()),
                 path => Ok(Self::Sqlite { path: path.to_owned(), read_only }),
             },
             "postgres" | "postgresql" | "temporal" => bad(format!("{scheme} is not part of this build")),
@@ -48,6 +51,18 @@ mod tests {
         assert_eq!(Place::parse("sqlite:orders.db"), Ok(sqlite("orders.db", false)));
         assert_eq!(Place::parse("sqlite:///var/orders.db"), Ok(sqlite("/var/orders.db", false)));
         assert_eq!(Place::parse("sqlite:/var/orders.db?mode=ro"), Ok(sqlite("/var/orders.db", true)));
+    }
+
+    #[test]
+    fn url_of_an_sqlite_database_in_memory_is_refused_with_the_url_that_works() {
+        for url in ["sqlite::memory:", "sqlite::memory", "sqlite://:memory:", "sqlite::memory:?mode=ro"] {
+            let error = Place::parse(url).expect_err(url).to_string();
+            assert!(error.contains("a store in memory is opened with `memory:`"), "{error}");
+        }
+        // The names of files.
+        for url in ["sqlite:memory", "sqlite:./:memory:"] {
+            assert!(matches!(Place::parse(url), Ok(Place::Sqlite { .. })), "{url}");
+        }
     }
 
     #[test]

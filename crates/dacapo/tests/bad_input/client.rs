@@ -78,6 +78,8 @@ fn opening() -> Vec<Row> {
         }),
         row!("Runs::back_up", "a store in memory", "no backup", _s =>
             Dacapo::open("memory:").await.unwrap().runs().back_up("x").await),
+        row!("Runs::export_to_file", "a folder that is not there", "No such file", _s =>
+            Dacapo::open("memory:").await.unwrap().runs().export_to_file(&Filter::all(), "no/such/folder").await),
         row!("Runs::export", "a writer that takes nothing", "cannot be written", _s =>
             Dacapo::open("memory:").await.unwrap().runs().export(&Filter::all(), std::io::Cursor::new([0_u8; 3])).await),
         row!("Handle::delete", "an open run", "is open", _s => {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use dacapo_core::{Name, Outcome, Payload, Pins, TurnRecord};
-use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, StoreError};
+use dacapo_core::{CommandKind, Name, Outcome, Payload, Pins, TurnRecord};
+use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, Status, StoreError};
 
 use crate::EngineError;
 use crate::names::check_name;
@@ -70,9 +70,10 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     if run.turns != turns.len() as u64 {
         return Err(bad(format!("it says that it has {} turns, and {} came", run.turns, turns.len())));
     }
+    let mut last = None;
     for (number, bytes) in (0..).zip(turns) {
         match TurnRecord::from_bytes(bytes) {
-            Ok(record) if record.number == number => {}
+            Ok(record) if record.number == number => last = Some(record),
             Ok(record) => return Err(bad(format!("turn {number} is recorded as turn {}", record.number))),
             Err(error) => return Err(bad(format!("turn {number}: {error}"))),
         }
@@ -92,6 +93,32 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     match next_run(run.status, &outcome) {
         Some(next) if next == run.run_id => Err(bad("it goes on as itself".to_owned())),
         Some(next) if next.is_empty() => Err(bad("it goes on as a run without an id".to_owned())),
-        _ => Ok(()),
+        _ => check_result(run, last.as_ref()).map_err(bad),
+    }
+}
+
+/// Compares how a run closed, and with what result, with what its last turn decided. A run that was ended from outside has no such
+/// turn.
+pub(crate) fn check_result(run: &RunRow, last: Option<&TurnRecord>) -> Result<(), String> {
+    let Some(result) = &run.result else { return Ok(()) };
+    let outcome = minicbor::decode::<Outcome>(result).map_err(|error| format!("its result cannot be read: {error}"))?;
+    let decided = last.and_then(|turn| turn.commands.last()).map(|command| &command.kind);
+    let decided = decided.filter(|command| command.is_terminal());
+    let is_same = match (run.status, decided, &outcome) {
+        (Status::Completed, Some(CommandKind::Complete { result }), Outcome::Completed(found)) => result == found,
+        (Status::Failed, Some(CommandKind::Fail { failure }), Outcome::Failed(found)) => failure == found,
+        (Status::Cancelled, Some(CommandKind::CancelRun { failure }), Outcome::Failed(found)) => failure == found,
+        // The id of the next run is not in the turn. A run that failed may go on as another try.
+        (
+            Status::ContinuedAsNew,
+            Some(CommandKind::ContinueAsNew(_) | CommandKind::Fail { .. }),
+            Outcome::Completed(_),
+        ) => true,
+        (Status::Terminated | Status::TimedOut, None, Outcome::Failed(_)) => true,
+        _ => false,
+    };
+    match is_same {
+        true => Ok(()),
+        false => Err(format!("it is {}, and its result is not what its last turn decided", run.status)),
     }
 }

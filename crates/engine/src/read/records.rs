@@ -45,7 +45,11 @@ pub(crate) fn each_record<S>(
         }
         ControlFlow::Break(())
     });
-    read.map_err(Unreadable::Store)?;
+    // A damaged record is one run's trouble, and not the store's.
+    read.map_err(|error| match error {
+        StoreError::Corrupt(reason) => Unreadable::Record(reason),
+        error => Unreadable::Store(error),
+    })?;
     stopped.transpose()
 }
 

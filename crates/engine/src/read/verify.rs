@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use dacapo_core::TurnRecord;
-use dacapo_store::{RunRow, StoreError};
+use dacapo_store::{RunNo, StoreError};
 
 use crate::EngineError;
+use crate::read::archive::check_result;
 use crate::read::records::each_row;
 use crate::read::{Reader, RunId};
 
@@ -34,47 +35,65 @@ const PAGE: usize = 500;
 
 impl Reader {
     /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
-    /// readable. `progress` is told how many runs were looked at.
+    /// readable, and the result that its last turn decided. `progress` is told how many runs were looked at.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Flaw>, EngineError> {
         let mut flaws: Vec<Flaw> = self.store().flaws()?.into_iter().map(|what| Flaw { run: None, what }).collect();
         let (mut before, mut seen) = (None, 0);
         loop {
-            let rows = self.store().list(&Default::default(), before, PAGE)?;
-            for row in &rows {
-                flaws.extend(self.flaws_of(row)?);
+            let runs = self.store().numbers(before, PAGE)?;
+            for run in &runs {
+                flaws.extend(self.flaws_of(*run)?);
             }
-            seen += rows.len() as u64;
+            seen += runs.len() as u64;
             progress(seen);
-            match rows.last() {
-                Some(last) if rows.len() == PAGE => before = Some(last.no),
+            match runs.last() {
+                Some(last) if runs.len() == PAGE => before = Some(*last),
                 _ => return Ok(flaws),
             }
         }
     }
 
+    /// What is wrong with one run, or that its row is damaged.
+    fn flaws_of(&self, run: RunNo) -> Result<Vec<Flaw>, StoreError> {
+        match self.try_flaws_of(run) {
+            Err(StoreError::Corrupt(what)) => Ok(vec![Flaw { run: None, what }]),
+            flaws => flaws,
+        }
+    }
+
     /// It may play on, close or be deleted while its turns are read, so its row is read again after them: what lies between
     /// the two is sound.
-    fn flaws_of(&self, before: &RunRow) -> Result<Vec<Flaw>, StoreError> {
+    fn try_flaws_of(&self, run: RunNo) -> Result<Vec<Flaw>, StoreError> {
+        let Some(before) = self.store().run(run)? else { return Ok(Vec::new()) };
         let mut wrong = Vec::new();
-        let mut next = 0;
-        each_row(self.store(), before.no, &mut |number, bytes| {
+        let (mut next, mut last) = (0, None);
+        let read = each_row(self.store(), run, &mut |number, bytes| {
             match TurnRecord::from_bytes(bytes) {
                 Err(error) => wrong.push(format!("turn {number} cannot be read: {error}")),
                 Ok(record) if record.number != number => {
                     wrong.push(format!("turn {number} is recorded as turn {}", record.number));
                 }
                 Ok(_) if number != next => wrong.push(format!("turn {number} follows where turn {next} should be")),
-                Ok(_) => {}
+                Ok(record) => last = Some(record),
             }
             next = number + 1;
             ControlFlow::Continue(())
-        })?;
-        let Some(row) = self.store().run(before.no)? else { return Ok(Vec::new()) };
-        if !(before.turns..=row.turns).contains(&next) {
-            wrong.push(format!("it says that it has {} turns, and there are {next}", row.turns));
+        });
+        let Some(row) = self.store().run(run)? else { return Ok(Vec::new()) };
+        match read {
+            Err(StoreError::Corrupt(what)) => wrong.push(format!("a turn cannot be read: {what}")),
+            Err(error) => return Err(error),
+            Ok(()) if !(before.turns..=row.turns).contains(&next) => {
+                wrong.push(format!("it says that it has {} turns, and there are {next}", row.turns));
+            }
+            Ok(()) => {}
         }
         if row.status.is_open() != row.closed.is_none() || row.status.is_open() != row.result.is_none() {
             wrong.push(format!("it is {}, and its end and result say otherwise", row.status));
+        }
+        // A run that has played on meanwhile has another last turn than the one that was read.
+        if wrong.is_empty() && row.turns == next {
+            wrong.extend(check_result(&row, last.as_ref()).err());
         }
         let run = RunId { workflow_id: row.workflow_id.clone(), run_id: Some(row.run_id.clone()) };
         Ok(wrong.into_iter().map(|what| Flaw { run: Some(run.clone()), what }).collect())

@@ -21,7 +21,7 @@ use rusqlite::ffi;
 use gathered::Gathered;
 
 /// The name under which connections ask for this layer.
-pub const NAME: &CStr = c"dacapo";
+const NAME: &CStr = c"dacapo";
 
 /// Room for a file of the layer below, should another than SQLite's own be put in place later.
 const ROOM: c_int = 256;
@@ -64,8 +64,9 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
-/// Makes the layer known to SQLite, once for the process. None if SQLite does not take it, and then its own does as well.
-pub fn install() -> Option<&'static CStr> {
+/// Registers the layer with SQLite, once for the process, and returns its name for `Connection::open_with_flags_and_vfs`. None
+/// if SQLite refuses it; SQLite's own layer does as well.
+pub fn install() -> Option<&'static str> {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     let installed = *INSTALLED.get_or_init(|| {
         let Some(below) = below() else { return false };
@@ -81,7 +82,8 @@ pub fn install() -> Option<&'static CStr> {
         // SAFETY: it lives for ever, and nobody else has it.
         unsafe { ffi::sqlite3_vfs_register(ours, 0) == ffi::SQLITE_OK }
     });
-    installed.then_some(NAME)
+    // A string, and no C string: rusqlite takes both only from 0.34 on.
+    installed.then(|| NAME.to_str().expect("the name is ASCII"))
 }
 
 /// The layer below: whichever is SQLite's default at the moment, which is never this one.

@@ -1,0 +1,18 @@
+//! Values as SQLite keeps them.
+
+use rusqlite::Row;
+
+use dacapo_core::{Name, Timestamp};
+
+pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<Name> {
+    Ok(Name::from(row.get::<_, String>(column)?))
+}
+
+/// A moment as SQLite keeps it. The end of time is the last moment it can hold.
+pub(crate) fn moment(at: Timestamp) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
+}
+
+pub(crate) const fn time(moment: i64) -> Timestamp {
+    Timestamp(moment as u64)
+}

@@ -1,0 +1,160 @@
+//! The lock on the database file itself. The lease lies beside a path, and one file may be reached by several paths, for example
+//! by a bind mount; this lock (`flock`) is on the file, whatever its path.
+//!
+//! POSIX drops all record locks of a process on a file as soon as the process closes any descriptor of that file, SQLite's
+//! locks included. So a process has one descriptor for each database file. All stores over the file share it, and it is opened
+//! before the first and closed after the last of SQLite's own. Nothing else in this crate may open a database file.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use parking_lot::Mutex;
+
+use dacapo_store::{StoreError, private_file};
+
+use crate::inode::Inode;
+
+/// The database files that this process has open.
+static OPEN: Mutex<BTreeMap<Inode, OpenFile>> = Mutex::new(BTreeMap::new());
+
+struct OpenFile {
+    file: File,
+    /// How many stores share the descriptor.
+    stores: usize,
+    is_served: bool,
+}
+
+/// A share of the process's descriptor for a database file. Each store has one and drops it after all its connections.
+pub(crate) struct FileLock {
+    inode: Inode,
+    is_serving: bool,
+}
+
+impl FileLock {
+    /// Opens the file for a store that serves it, and makes an empty one if there is none.
+    pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
+        Self::share(path, |path| match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // SQLite gives the log and its index the mode of the file.
+                private_file().create(true).truncate(false).write(true).open(path)
+            }
+            opened => opened,
+        })
+    }
+
+    /// Opens the file for a store that reads it.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::share(path, |path| File::open(path))
+    }
+
+    fn share(path: &Path, open: impl FnOnce(&Path) -> io::Result<File>) -> io::Result<Self> {
+        // Held while a descriptor is opened or closed, so that a second one of the same file never exists.
+        let mut all = OPEN.lock();
+        let known = Inode::at(path).filter(|inode| all.contains_key(inode));
+        let inode = match known {
+            Some(inode) => inode,
+            None => {
+                let file = open(path)?;
+                let inode = Inode::of(&file)?;
+                all.insert(inode, OpenFile { file, stores: 0, is_served: false });
+                inode
+            }
+        };
+        all.entry(inode).and_modify(|open| open.stores += 1);
+        Ok(Self { inode, is_serving: false })
+    }
+
+    /// Which file it is.
+    pub(crate) fn inode(&self) -> Inode {
+        self.inode
+    }
+
+    /// Locks the file for serving. `database` is its path, for the error.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] if it is served under any path, by this process or another.
+    pub(crate) fn lock(&mut self, database: &str) -> Result<(), StoreError> {
+        let mut all = OPEN.lock();
+        let open = all.get_mut(&self.inode).expect("a share keeps its file open");
+        if open.is_served {
+            return Err(busy(database, self.inode));
+        }
+        match try_lock(&open.file) {
+            Ok(()) => {
+                (open.is_served, self.is_serving) = (true, true);
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(busy(database, self.inode)),
+            Err(TryLockError::Error(error)) => {
+                Err(StoreError::Unavailable(format!("{database} cannot be locked for serving: {error}")))
+            }
+        }
+    }
+
+    /// Lets others serve the file. It stays open, because this process may still read it.
+    pub(crate) fn unlock(&mut self) {
+        if let Some(open) = OPEN.lock().get_mut(&self.inode)
+            && std::mem::take(&mut self.is_serving)
+        {
+            open.is_served = false;
+            // Cannot fail for a lock that is held; if it did, the lock would end with the descriptor.
+            let _ = open.file.unlock();
+        }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        self.unlock();
+        let mut all = OPEN.lock();
+        if let Some(open) = all.get_mut(&self.inode) {
+            open.stores -= 1;
+            if open.stores == 0 {
+                // Closes the descriptor.
+                all.remove(&self.inode);
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    file.try_lock()
+}
+
+/// Elsewhere such a lock would be in the way of SQLite's own. The lease beside the file has to do.
+#[cfg(not(target_os = "linux"))]
+fn try_lock(_: &File) -> Result<(), TryLockError> {
+    Ok(())
+}
+
+fn busy(database: &str, inode: Inode) -> StoreError {
+    let holder = match holder(inode) {
+        Some(process) if process == std::process::id() => "this process".to_owned(),
+        Some(process) => format!("process {process}"),
+        None => "a process that cannot be seen from here, perhaps in another container,".to_owned(),
+    };
+    StoreError::Busy(format!(
+        "{holder} holds the lock on {database} and serves it, perhaps under another path (a bind mount). One process serves a \
+         file at a time: stop that one first, or open the file read-only (`sqlite:{database}?mode=ro`) to look at it"
+    ))
+}
+
+/// The process that holds the lock on a file, if this one may know.
+#[cfg(target_os = "linux")]
+fn holder(inode: Inode) -> Option<u32> {
+    let (locks, file) = (std::fs::read_to_string("/proc/locks").ok()?, inode.in_proc_locks());
+    // 1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010689 0 EOF
+    let holder = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&file.as_str())).then(|| fields[4].parse().ok())?
+    };
+    locks.lines().find_map(holder)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_: Inode) -> Option<u32> {
+    None
+}

@@ -1,0 +1,105 @@
+//! The files that belong to a store that is served. If one of them is removed, replaced or given a second name meanwhile, what is
+//! written from then on would be lost, so a store looks at them before every commit.
+
+use std::path::{Path, PathBuf};
+
+use dacapo_store::StoreError;
+
+use crate::file_lock::FileLock;
+use crate::inode::{Inode, names};
+use crate::lease::Lease;
+
+/// The files of a store, as they were when it was opened.
+pub(crate) struct ServedFiles {
+    database: PathBuf,
+    file: Inode,
+    lease: PathBuf,
+    lease_file: Inode,
+    /// The log, once SQLite has made it.
+    log: Option<(PathBuf, Inode)>,
+}
+
+impl ServedFiles {
+    /// The files as they are now.
+    ///
+    /// # Errors
+    /// If they are not as they must be for serving.
+    pub(crate) fn new(database: &str, lease: &Lease, lock: &FileLock) -> Result<Self, StoreError> {
+        let trouble = |error: std::io::Error| StoreError::Unavailable(format!("{database}: {error}"));
+        // The program may change its working directory.
+        let absolute = |path: &Path| std::path::absolute(path).map_err(trouble);
+        let files = Self {
+            database: absolute(Path::new(database))?,
+            file: lock.inode(),
+            lease: absolute(lease.path())?,
+            lease_file: lease.inode().map_err(trouble)?,
+            log: None,
+        };
+        files.check()?;
+        Ok(files)
+    }
+
+    /// From here on the log, which SQLite has open by now, must stay where it is too. SQLite never replaces it while it is open.
+    pub(crate) fn watch_log(&mut self) -> Result<(), StoreError> {
+        // SQLite puts it beside the real file.
+        let mut path = std::fs::canonicalize(&self.database).unwrap_or_else(|_| self.database.clone()).into_os_string();
+        path.push("-wal");
+        let path = PathBuf::from(path);
+        let inode = Inode::at(&path);
+        let missing = || StoreError::Unavailable(format!("{} is missing: SQLite has made no log", path.display()));
+        let inode = inode.ok_or_else(missing)?;
+        self.log = Some((path, inode));
+        Ok(())
+    }
+
+    /// Whether they are still as they were.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        let name = self.database.display();
+        let wrong = |what: String| Err(StoreError::Unavailable(what));
+        let Some(found) = std::fs::metadata(&self.database).ok().filter(|found| Inode::from(found) == self.file) else {
+            return wrong(format!(
+                "{name} was removed or replaced while it was served; nothing more is written. What was acknowledged before \
+                 is in the file that was removed"
+            ));
+        };
+        if names(&found) > 1 {
+            return wrong(format!(
+                "{name} has {} names (hard links), and a process that serves it by another would undo what this one does; \
+                 nothing is written. Remove the other names (`find -samefile {name}` finds them), and start again",
+                names(&found)
+            ));
+        }
+        if Inode::at(&self.lease) != Some(self.lease_file) {
+            return wrong(format!(
+                "{} was removed or replaced while {name} was served; nothing more is written here. What was acknowledged is in \
+                 the file",
+                self.lease.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the log is still as it was. One that was removed is still open in this process and can be moved into the database:
+    /// `rescue` does that, and says whether it did.
+    pub(crate) fn check_log(&self, rescue: impl FnOnce() -> bool) -> Result<(), StoreError> {
+        let Some((log, inode)) = &self.log else { return Ok(()) };
+        let (is_removed, what) = match Inode::at(log) {
+            Some(found) if found == *inode => return Ok(()),
+            Some(_) => (false, "replaced"),
+            None => (true, "removed"),
+        };
+        let (log, name) = (log.display(), self.database.display());
+        let rest = match is_removed && rescue() {
+            true => {
+                format!("What was acknowledged was moved into {name}, so that nothing is lost: start the process again")
+            }
+            false => {
+                "What was acknowledged last is in the log that was there: put it back before the file is served again"
+                    .to_owned()
+            }
+        };
+        Err(StoreError::Unavailable(format!(
+            "{log} was {what} while {name} was served; nothing more is written. {rest}"
+        )))
+    }
+}

@@ -1,0 +1,224 @@
+//! Logs that are removed or damaged. SQLite takes both for the end of the log and says nothing, so a store counts its commits
+//! and notes the count outside the log.
+
+use std::fs;
+
+use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_sqlite::SqliteStore;
+use dacapo_store::{Conflict, NewRun, RunFilter, Runs, StoreError, Upkeep, Write, Writes};
+use tempfile::TempDir;
+
+struct Place {
+    _folder: TempDir,
+    path: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db").to_str().unwrap().to_owned();
+        Self { _folder: folder, path }
+    }
+
+    fn log(&self) -> String {
+        format!("{}-wal", self.path)
+    }
+
+    fn note(&self) -> String {
+        format!("{}-commits", self.path)
+    }
+
+    fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.path).unwrap()
+    }
+
+    /// Why it does not open for serving.
+    fn loss(&self) -> String {
+        match SqliteStore::open(&self.path) {
+            Err(StoreError::Lost(why)) => why,
+            Err(other) => panic!("{other} is another refusal"),
+            Ok(store) => panic!("it is served with {} runs", count(&store)),
+        }
+    }
+
+    /// A store that so many runs were started in, left as by a process that died.
+    fn with_runs(runs: u64) -> Self {
+        let place = Self::new();
+        let store = place.open();
+        (0..runs).for_each(|number| start(&store, number).unwrap());
+        place
+    }
+}
+
+fn start(store: &SqliteStore, number: u64) -> Result<(), StoreError> {
+    let new = NewRun {
+        run_id: format!("run-{number}").into(),
+        workflow_id: format!("order-{number}").into(),
+        workflow: "kit".into(),
+        queue: "main".into(),
+        started: Timestamp::from_millis(number),
+        pins: Vec::new(),
+        start: vec![1],
+        parent: None,
+        first_run_id: Name::default(),
+        reuse: IdReuse::AllowDuplicate,
+        conflict: Conflict::Fail,
+        request: None,
+        timers: Vec::new(),
+        memo: Vec::new(),
+        attributes: Vec::new(),
+    };
+    let (told, answer) = std::sync::mpsc::channel();
+    store.submit(Write::Start(Box::new(new)), Box::new(move |written| told.send(written.map(drop)).unwrap()));
+    answer.recv().unwrap()
+}
+
+fn count(store: &SqliteStore) -> u64 {
+    store.count(&RunFilter::default()).unwrap()
+}
+
+#[test]
+fn file_whose_log_lost_its_tail_is_not_served_until_the_loss_is_accepted() {
+    let place = Place::with_runs(20);
+    let mut log = fs::read(place.log()).unwrap();
+    let middle = log.len() / 2;
+    log[middle] ^= 1;
+    fs::write(place.log(), &log).unwrap();
+    let loss = place.loss();
+    assert!(loss.contains("and 20 were acknowledged") && loss.contains(&place.note()), "{loss}");
+    assert!(fs::read(place.log()).unwrap() == log, "a refused open leaves the log for whoever mends it");
+    let reading = SqliteStore::open_read_only(&place.path).unwrap();
+    let left = count(&reading);
+    assert!((1..20).contains(&left), "{left} runs are left");
+    assert_eq!(reading.flaws().unwrap(), [loss]);
+    drop(reading);
+    fs::remove_file(place.note()).unwrap();
+    let store = place.open();
+    assert_eq!((count(&store), store.flaws().unwrap()), (left, Vec::new()));
+    start(&store, 99).unwrap();
+    drop(store);
+    assert_eq!(count(&place.open()), left + 1);
+}
+
+#[test]
+fn every_damaged_byte_of_a_log_is_noticed_or_harmless() {
+    let place = Place::with_runs(6);
+    let (file, log, note) =
+        (fs::read(&place.path).unwrap(), fs::read(place.log()).unwrap(), fs::read(place.note()).unwrap());
+    let mut refused = 0;
+    // One byte of every frame's header and page, and of the header of the log.
+    for at in (0..log.len()).step_by(1_031) {
+        let mut damaged = log.clone();
+        damaged[at] ^= 0x10;
+        let _ = fs::remove_file(format!("{}-shm", place.path));
+        fs::write(&place.path, &file).unwrap();
+        fs::write(place.log(), &damaged).unwrap();
+        fs::write(place.note(), &note).unwrap();
+        match SqliteStore::open(&place.path) {
+            Err(StoreError::Lost(_)) => refused += 1,
+            Err(other) => panic!("byte {at}: {other}"),
+            Ok(store) => assert_eq!(count(&store), 6, "byte {at}"),
+        }
+    }
+    assert!(refused > 10, "{refused} refusals");
+}
+
+#[test]
+fn file_whose_log_was_removed_at_rest_is_not_served() {
+    let place = Place::with_runs(3);
+    fs::remove_file(place.log()).unwrap();
+    // Nothing was ever moved into the file, so that it has no tables either.
+    assert!(place.loss().contains("has none of its commits, and 3 were acknowledged"), "{}", place.loss());
+    fs::remove_file(place.note()).unwrap();
+    assert_eq!(count(&place.open()), 0);
+}
+
+#[test]
+fn file_behind_its_note_is_not_served_though_its_log_is_new() {
+    let place = Place::with_runs(3);
+    let store = place.open();
+    store.close().unwrap();
+    drop(store);
+    let old = fs::read(&place.path).unwrap();
+    let store = place.open();
+    start(&store, 3).unwrap();
+    store.close().unwrap();
+    drop(store);
+    // As a restored backup is.
+    fs::write(&place.path, old).unwrap();
+    assert!(place.loss().contains("has 3 commits, and 4 were acknowledged"), "{}", place.loss());
+}
+
+#[test]
+fn log_that_is_removed_while_it_is_served_is_noticed_before_the_next_commit_and_rescued() {
+    let place = Place::new();
+    let store = place.open();
+    (0..3).for_each(|number| start(&store, number).unwrap());
+    fs::remove_file(place.log()).unwrap();
+    let told = start(&store, 3).unwrap_err().to_string();
+    assert!(told.contains("-wal was removed while") && told.contains("nothing is lost"), "{told}");
+    assert_eq!(start(&store, 4).unwrap_err().to_string(), told, "nothing more is written");
+    drop(store);
+    let store = place.open();
+    assert_eq!((count(&store), store.flaws().unwrap()), (3, Vec::new()));
+}
+
+#[test]
+fn log_that_is_replaced_while_it_is_served_is_noticed_at_the_end() {
+    let place = Place::new();
+    let store = place.open();
+    start(&store, 0).unwrap();
+    fs::rename(place.log(), format!("{}.away", place.log())).unwrap();
+    fs::write(place.log(), "").unwrap();
+    let told = store.close().unwrap_err().to_string();
+    assert!(told.contains("-wal was replaced while") && told.contains("put it back"), "{told}");
+    drop(store);
+    place.loss();
+    fs::rename(format!("{}.away", place.log()), place.log()).unwrap();
+    let _ = fs::remove_file(format!("{}-shm", place.path));
+    assert_eq!(count(&place.open()), 1);
+}
+
+#[test]
+fn log_that_is_removed_before_the_process_dies_is_noticed_by_the_next_one() {
+    let place = Place::new();
+    let store = place.open();
+    start(&store, 0).unwrap();
+    fs::remove_file(place.log()).unwrap();
+    drop(store);
+    place.loss();
+}
+
+#[test]
+fn note_that_is_torn_or_of_another_store_counts_as_none() {
+    let place = Place::with_runs(3);
+    place.open().close().unwrap();
+    let older = fs::read(&place.path).unwrap();
+    start(&place.open(), 3).unwrap();
+    let note = fs::read(place.note()).unwrap();
+    let foreign = fs::read(Place::with_runs(9).note()).unwrap();
+    let mut torn: Vec<Vec<u8>> = (0..note.len()).map(|length| note[..length].to_vec()).collect();
+    torn.extend((0..note.len()).map(|at| [&note[..at], &[note[at] ^ 1], &note[at + 1..]].concat()));
+    torn.push(foreign);
+    for bytes in torn {
+        for log in [place.log(), format!("{}-shm", place.path)] {
+            let _ = fs::remove_file(log);
+        }
+        fs::write(&place.path, &older).unwrap();
+        fs::write(place.note(), &bytes).unwrap();
+        assert_eq!(count(&place.open()), 3, "note {bytes:?}");
+    }
+    fs::write(place.note(), &note).unwrap();
+    place.loss();
+}
+
+#[test]
+fn backup_has_no_note_and_is_served_where_it_is() {
+    let place = Place::with_runs(3);
+    let store = place.open();
+    let copy = Place::new();
+    store.back_up(copy.path.as_ref()).unwrap();
+    start(&store, 3).unwrap();
+    assert_eq!(count(&copy.open()), 3);
+    assert!(!fs::exists(copy.note()).unwrap() || fs::read(copy.note()).unwrap().is_empty());
+}

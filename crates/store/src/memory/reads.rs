@@ -1,0 +1,155 @@
+//! Reading the store in memory.
+
+use std::ops::ControlFlow;
+
+use dacapo_core::{Name, Timestamp};
+
+use super::MemoryStore;
+use crate::rows::Rows;
+use crate::{
+    Belongings, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow, Timers,
+    Turns, is_request,
+};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+impl Runs for MemoryStore {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        Rows::run(&mut *self.tables(), no)
+    }
+
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
+        let tables = self.tables();
+        let runs = tables.runs.values().filter(|row| row.workflow_id == *workflow_id);
+        let runs = runs.filter(|row| run_id.is_none_or(|run_id| row.run_id == *run_id));
+        Ok(runs.max_by_key(|row| (row.status.is_open(), row.no)).cloned())
+    }
+
+    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let tables = self.tables();
+        let rows = tables.runs.values().rev().filter(|row| before.is_none_or(|before| row.no < before));
+        Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+    }
+
+    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let tables = self.tables();
+        let rows = tables.runs.values().filter(|row| after.is_none_or(|after| row.no > after));
+        Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+    }
+
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let numbers = tables.runs.keys().rev().filter(|no| before.is_none_or(|before| **no < before));
+        Ok(numbers.take(limit).copied().collect())
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings> {
+        let tables = self.tables();
+        let attributes = tables.attributes.iter().filter(|((of, _), _)| *of == run);
+        let mail = tables.mail.values().filter(|row| row.run == run);
+        Ok(Belongings {
+            request: tables.requests.iter().find(|(_, of)| **of == run).map(|(request, _)| request.clone()),
+            attributes: attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect(),
+            mail: mail.cloned().collect(),
+        })
+    }
+
+    fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
+        let tables = self.tables();
+        let struck = tables.runs.values().filter(|row| row.strikes > 0 && row.status.is_open());
+        let mut struck: Vec<_> = struck.map(|row| (row.strikes, row.no)).collect();
+        struck.sort();
+        Ok(struck)
+    }
+
+    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let closed = tables.runs.values().filter_map(|row| Some((row.closed?, row.no)));
+        let mut closed: Vec<_> = closed.filter(|(at, _)| *at < moment).collect();
+        closed.sort();
+        Ok(closed.into_iter().map(|(_, no)| no).take(limit).collect())
+    }
+
+    fn has_remains(&self) -> Result<bool> {
+        Ok(!self.tables().garbage.is_empty())
+    }
+
+    fn count(&self, filter: &RunFilter) -> Result<u64> {
+        Ok(self.tables().runs.values().filter(|row| filter.matches(row)).count() as u64)
+    }
+}
+
+impl Turns for MemoryStore {
+    fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        let records: Vec<(u64, Vec<u8>)> = {
+            let tables = self.tables();
+            let range = tables.turns.range((run, from)..=(run, u64::MAX));
+            range.map(|((_, turn), record)| (*turn, record.clone())).collect()
+        };
+        for (turn, record) in records {
+            if show(turn, &record).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mail for MemoryStore {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>> {
+        let tables = self.tables();
+        Ok(tables.mail.values().filter(|mail| mail.run == run && mail.taken.is_none()).cloned().collect())
+    }
+
+    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>> {
+        let tables = self.tables();
+        let no = tables.keys.get(&(run, Name::from(key.to_owned())));
+        Ok(no.and_then(|no| tables.mail.get(no)).cloned())
+    }
+
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let of_chain = |run: &RunNo| tables.runs.get(run).is_some_and(|row| row.first_run_id == chain);
+        let mail = tables.mail.values().filter(|mail| is_request(&mail.key) && mail.key == request);
+        let mut runs: Vec<RunNo> = mail.map(|mail| mail.run).filter(of_chain).collect();
+        runs.sort();
+        Ok(runs)
+    }
+
+    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>> {
+        let tables = self.tables();
+        let open = |run: &RunNo| tables.runs.get(run).is_some_and(|row| row.status.is_open());
+        let mut runs: Vec<RunNo> =
+            tables.mail.values().filter(|mail| mail.taken.is_none()).map(|mail| mail.run).filter(open).collect();
+        runs.sort();
+        runs.dedup();
+        runs.truncate(limit);
+        Ok(runs)
+    }
+}
+
+impl Tasks for MemoryStore {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        let tables = self.tables();
+        let rows = tables.tasks.values().filter(|task| task.no.0 > above && queues.contains(&task.queue));
+        Ok(rows.take(limit).cloned().collect())
+    }
+
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        Ok(self.tables().tasks.get(&no).cloned())
+    }
+
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
+        Ok(self.tables().tasks.values().filter(|task| task.run == run).cloned().collect())
+    }
+}
+
+impl Timers for MemoryStore {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
+        Ok(self.tables().timers.keys().take_while(|timer| timer.due <= until).take(limit).copied().collect())
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>> {
+        Ok(self.tables().timers.keys().next().map(|timer| timer.due))
+    }
+}

@@ -1,0 +1,30 @@
+//! Messages to runs.
+
+use dacapo_core::{Job, Timestamp};
+
+use crate::rows::Rows;
+use crate::{NewMail, Posted, RunNo, StoreError, TurnWritten};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+pub(crate) fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
+    let job = mail.job.clone();
+    match rows.insert_mail(run, mail, None)? {
+        Some(no) => Ok(Posted { run, no, job, fresh: true }),
+        None => Ok(Posted { run, no: rows.mail_of_key(run, &mail.key)?.unwrap_or_default(), job, fresh: false }),
+    }
+}
+
+/// Sends a run the answer to something that it did itself.
+pub(crate) fn reply(
+    rows: &mut impl Rows,
+    run: RunNo,
+    key: String,
+    sent: Timestamp,
+    job: &Job,
+    written: &mut TurnWritten,
+) -> Result<()> {
+    let job = minicbor::to_vec(job).expect("writing to memory cannot fail");
+    written.posted.push(post(rows, run, &NewMail { key: key.into(), sent, job })?);
+    Ok(())
+}
