@@ -155,6 +155,11 @@ impl Stage {
         self.settle();
     }
 
+    /// Lets this much time pass without the engine being woken, as on a machine where its clock does not get to run.
+    pub fn pass_unnoticed(&self, time: Duration) {
+        self.host.pass(time);
+    }
+
     /// Does one piece of work. False if there is none now.
     pub fn step(&self) -> bool {
         self.host.step()

@@ -146,6 +146,12 @@ impl VirtualHost {
         state.wake = state.wake.filter(|wake| *wake > state.now);
     }
 
+    /// Lets time pass. What was to be woken meanwhile is woken late.
+    pub(crate) fn pass(&self, time: Duration) {
+        let mut state = self.lock();
+        state.now = state.now.after(time);
+    }
+
     /// The machine's clock is set forward by this much.
     pub(crate) fn step_clock(&self, by: Duration) {
         self.lock().ahead += by;

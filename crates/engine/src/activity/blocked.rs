@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use dacapo_core::{Name, Timestamp};
-use dacapo_store::{RunNo, Stuck, Write};
+use dacapo_store::{Epoch, RunNo, Stuck, Write};
 
 use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
-use crate::report::log;
+use crate::report::{log, queue_log};
+use crate::run::open_operations::{Open, OpenOperations};
 use crate::shared::Shared;
 use crate::writes::submit;
 
@@ -16,7 +17,26 @@ use crate::writes::submit;
 pub(crate) fn report_unserved(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let reason = unserved(shared, task);
     shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
-    mark_stuck(shared, run, task, reason, None);
+    mark_stuck(shared, run, task.info.epoch, reason, None);
+}
+
+/// A run, or one of its activities, waits in a task queue that no worker here serves. Logged once for each queue.
+pub(crate) fn report_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: &Name) {
+    shared.queue_log.report(queue, &shared.options.served_queues());
+    mark_unserved_queue(shared, run, epoch, queue);
+}
+
+/// Marks a run as stuck because it, or one of its activities, waits in a task queue that no worker here serves.
+pub(crate) fn mark_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: &Name) {
+    mark_stuck(shared, run, epoch, queue_log::words(queue), None);
+}
+
+/// The task queue of an open activity that no worker here serves, if there is one.
+pub(crate) fn unserved_queue(shared: &Shared, open: &OpenOperations) -> Option<Name> {
+    open.operations.values().find_map(|operation| match operation {
+        Open::Activity { command, .. } => command.queue.clone().filter(|queue| !shared.workers.serve(queue)),
+        _ => None,
+    })
 }
 
 /// The input of an activity cannot be read.
@@ -27,7 +47,7 @@ pub(crate) fn report_no_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
         task.command.activity, task.command.id
     );
     shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
-    mark_stuck(shared, run, task, reason, None);
+    mark_stuck(shared, run, task.info.epoch, reason, None);
 }
 
 /// An activity is quarantined or delayed because of its crash count. Logged once: a run that says so already is not logged.
@@ -39,24 +59,25 @@ pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, unti
     if !is_known {
         log::warn_of_run(&task.info.name, &reason);
     }
-    mark_stuck(shared, run, task, reason, until);
+    mark_stuck(shared, run, task.info.epoch, reason, until);
 }
 
-/// Marks a run as stuck if one of its activities waits for an operator: a turn says that the run goes on.
+/// Marks a run as stuck if one of its activities waits for an operator or is delayed: a turn says that the run goes on.
 pub(crate) fn mark_blocked(shared: &Arc<Shared>, run: RunNo) {
     if let Some(task) = shared.tasks.blocked(run) {
-        let reason = match task.state {
-            TaskState::Quarantined => quarantined(&task),
-            _ => unserved(shared, &task),
+        let (reason, until) = match task.state {
+            TaskState::Quarantined => (quarantined(&task), None),
+            TaskState::Waiting { until } => (delayed(&task, until), Some(until)),
+            _ => (unserved(shared, &task), None),
         };
-        mark_stuck(shared, run, &task, reason, None);
+        mark_stuck(shared, run, task.info.epoch, reason, until);
     }
 }
 
-fn mark_stuck(shared: &Arc<Shared>, run: RunNo, task: &Task, reason: String, until: Option<Timestamp>) {
+fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: String, until: Option<Timestamp>) {
     let now = shared.now();
     let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: until.unwrap_or(now) };
-    let write = Write::Park { run, epoch: task.info.epoch, stuck: Some(stuck) };
+    let write = Write::Park { run, epoch, stuck: Some(stuck) };
     shared.later(WorkKind::Write, move |shared| {
         submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &reason));
     });

@@ -117,6 +117,11 @@ impl Task {
         }
     }
 
+    /// Whether it waits because of its crash count: what waits for its next attempt has none.
+    pub(crate) fn is_delayed(&self) -> bool {
+        matches!(self.state, TaskState::Waiting { .. }) && self.crash_count > 0
+    }
+
     /// Whether an attempt runs here.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, TaskState::Running(_))

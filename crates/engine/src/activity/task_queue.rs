@@ -105,6 +105,7 @@ impl TaskQueue {
             TaskState::Quarantined => state.quarantined += 1,
             _ => {}
         }
+        state.delayed += usize::from(task.is_delayed());
         state.of_run.entry(run).or_default().insert(key.1);
         state.ids.insert((run, task.command.id), key.1);
         state.tasks.insert(key, task);
@@ -357,6 +358,7 @@ impl TaskQueue {
             && task.attempt == attempt
             && matches!(task.state, TaskState::Waiting { .. })
         {
+            state.delayed -= usize::from(task.is_delayed());
             task.state = TaskState::Ready;
             let task = task.clone();
             state.enlist((run, seq), &task);
@@ -406,12 +408,13 @@ impl TaskQueue {
         }
     }
 
-    /// A task of this run that does not run before an operator acts: serves its type, or releases it.
+    /// A task of this run that does not run before an operator acts (serves its type, or releases it) or its delay is over.
     pub(crate) fn blocked(&self, run: RunNo) -> Option<Task> {
         let state = self.0.lock();
-        let is_blocked = |task: &&Task| matches!(task.state, TaskState::Unserved | TaskState::Quarantined);
+        let waits = |task: &Task| matches!(task.state, TaskState::Unserved | TaskState::Quarantined);
+        let is_blocked = |task: &&Task| waits(task) || task.is_delayed();
         // Looked at with every turn of every run, and hardly ever is there one.
-        let any = state.quarantined > 0 || state.lanes.iter().any(|lane| lane.unserved > 0);
+        let any = state.quarantined + state.delayed > 0 || state.lanes.iter().any(|lane| lane.unserved > 0);
         let seqs = state.of_run.get(&run).filter(|_| any)?;
         seqs.iter().filter_map(|seq| state.tasks.get(&(run, *seq))).find(is_blocked).cloned()
     }

@@ -27,6 +27,8 @@ pub(crate) struct TaskTable {
     pub(crate) suspected: BTreeMap<(u32, TaskNo), Key>,
     /// The one of them that runs now, and which attempt that is.
     pub(crate) probation: Option<(Key, u32)>,
+    /// How many are delayed because of their crash count.
+    pub(crate) delayed: usize,
     /// How many are quarantined.
     pub(crate) quarantined: usize,
 }
@@ -115,6 +117,7 @@ impl TaskTable {
         self.clear(key);
         self.suspected.remove(&(task.crash_count, task.no));
         self.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));
+        self.delayed -= usize::from(task.is_delayed());
         if let Some(lane) = lane(&mut self.lanes, task.queue()) {
             lane.change(|lane| match task.state {
                 TaskState::Running(_) => lane.running -= 1,

@@ -37,9 +37,7 @@ impl Engine {
     /// of the attempt was due is refused.
     pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), EngineError> {
         let token: CompletionToken = token.parse()?;
-        if let Ok(payload) = &result {
-            self.check_size("the result of an activity", payload)?;
-        }
+        self.check_result("the result of an activity", &result)?;
         let (row, ending) = self
             .blocking(WorkKind::Write, move |shared| {
                 let Pending { row, task } = of_token(shared, &token)?;
@@ -80,9 +78,7 @@ impl Engine {
         result: Result<Payload, Failure>,
     ) -> Result<(), EngineError> {
         check_name("an activity id", &activity_id)?;
-        if let Ok(payload) = &result {
-            self.check_size("the result of an activity", payload)?;
-        }
+        self.check_result("the result of an activity", &result)?;
         let of = of.clone();
         let ended = self.blocking(WorkKind::Write, move |shared| {
             let row = open_row(shared, &of)?;

@@ -11,7 +11,7 @@ pub(crate) mod update;
 
 use std::sync::Arc;
 
-use dacapo_core::{Name, Payload};
+use dacapo_core::{Failure, Name, Payload};
 use dacapo_store::{Refused, RunRow, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
@@ -21,6 +21,7 @@ use crate::read::RunId;
 use crate::run::deliver::deliver_posted;
 use crate::shared::Shared;
 use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::turn::validate::failure_size;
 use crate::writes::submit;
 use crate::{EngineError, read};
 
@@ -41,6 +42,19 @@ impl Engine {
         let (size, limit) = (payload.data.len(), self.shared.options.payload_limit);
         match size > limit {
             true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks a result that a caller gives.
+    pub(crate) fn check_result(&self, what: &str, result: &Result<Payload, Failure>) -> Result<(), EngineError> {
+        let failure = match result {
+            Ok(payload) => return self.check_size(what, payload),
+            Err(failure) => failure,
+        };
+        let (size, limit) = (failure_size(failure), self.shared.options.payload_limit);
+        match size > limit {
+            true => Err(EngineError::PayloadTooLarge { what: format!("{what} as a failure"), size, limit }),
             false => Ok(()),
         }
     }

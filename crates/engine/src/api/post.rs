@@ -45,9 +45,7 @@ impl Engine {
         result: Result<Payload, Failure>,
     ) -> Result<(), EngineError> {
         check_name("a promise", &promise)?;
-        if let Ok(payload) = &result {
-            self.check_size("the value of a promise", payload)?;
-        }
+        self.check_result("the value of a promise", &result)?;
         let (of, wanted) = (to.clone(), promise.clone());
         let (answer, answered) = oneshot::channel();
         let row = self

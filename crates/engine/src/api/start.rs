@@ -9,8 +9,8 @@ use dacapo_core::{
     Turn,
 };
 use dacapo_store::{
-    Conflict, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, Strikes, Stuck, TimerRow, TurnOf,
-    TurnWritten, Write, Written,
+    Conflict, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, Strikes, TimerRow, TurnOf, TurnWritten,
+    Write, Written,
 };
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
@@ -21,7 +21,6 @@ use crate::engine::Engine;
 use crate::host::{Work, WorkKind};
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::names::check_name;
-use crate::report::queue_log;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::info::RunInfo;
 use crate::run::message::Answer;
@@ -185,10 +184,7 @@ fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: Answer<Sta
         return drop(answer.send(Err(error)));
     }
     let now = shared.now();
-    if !shared.workers.serve(&start.queue) {
-        return start_alone(shared, new, Alone::Unserved, answer);
-    }
-    if start.started > now {
+    if start.started > now || !shared.workers.serve(&start.queue) {
         return start_alone(shared, new, Alone::Later, answer);
     }
     if shared.probation.suspects_start(start_no(&new.workflow_id)) {
@@ -320,10 +316,8 @@ fn claim(shared: &Shared, run: RunNo) -> (Arc<CachedRun>, bool, bool) {
 
 /// Why a run is started without its first turn.
 enum Alone {
-    /// That comes later.
+    /// That comes later, or is played by a worker of another process.
     Later,
-    /// Its task queue is not served here.
-    Unserved,
     /// It may kill the process: its first turn was played when the last one died, before any store knew of the run. Now the
     /// run is stored first, with its crash count, and then played as any other; or it is there already.
     Suspected,
@@ -333,7 +327,7 @@ enum Alone {
 
 /// Starts a run without its first turn.
 fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<StartedAs>) {
-    let (workflow_id, queue) = (new.workflow_id.clone(), new.queue.clone());
+    let workflow_id = new.workflow_id.clone();
     submit(shared, Write::Start(Box::new(new)), move |shared, result| match result {
         Ok(Written::Started { run: started, effects }) => {
             let chain = Name::default();
@@ -341,7 +335,7 @@ fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<Sta
             let StartedRun { run, run_id, fresh, .. } = started.clone();
             let _ = answer.send(Ok(StartedAs { workflow_id: workflow_id.clone(), run_id, run, fresh }));
             if fresh {
-                begin_alone(shared, started, why, &workflow_id, &queue);
+                begin_alone(shared, started, why, &workflow_id);
             }
         }
         Ok(other) => unreachable!("a start was answered with {other:?}"),
@@ -349,18 +343,10 @@ fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<Sta
     });
 }
 
-fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_id: &str, queue: &Name) {
+fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_id: &str) {
     let run = started.run;
     match why {
         Alone::Later => begin_started(shared, &started),
-        Alone::Unserved => {
-            begin_started(shared, &started);
-            shared.queue_log.report(queue, &shared.options.served_queues());
-            let now = shared.now();
-            let stuck = Stuck { reason: queue_log::words(queue), since: now, attempts: 1, retry: now };
-            let write = Write::Park { run, epoch: Default::default(), stuck: Some(stuck) };
-            write_before_shutdown(shared, move |_| Some(write), |_, _| {});
-        }
         Alone::Suspected => {
             shared.probation.start_is_stored(start_no(workflow_id));
             let count = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);

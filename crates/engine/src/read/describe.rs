@@ -69,13 +69,9 @@ pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, EngineError> 
 }
 
 impl Reader {
-    fn describe_row(&self, of: &RunId) -> Result<Description, EngineError> {
-        describe(row(self.store(), of)?)
-    }
-
     /// Describes a run. Its pending activities are described as the store knows them.
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
-        let mut description = self.describe_row(of)?;
+        let mut description = describe(row(self.store(), of)?)?;
         if description.status.is_open() {
             let mut records = LastRecord::default();
             for task in self.store().tasks_of(description.run)? {
@@ -137,8 +133,12 @@ impl Engine {
     /// Describes a run, with its pending activities as they are this very moment. Blocks.
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
         self.shared.check()?;
-        let mut description = self.reader().describe_row(of)?;
-        description.pending = self.shared.tasks.pending(description.run);
+        let mut description = self.reader().describe(of)?;
+        // The store knows less of those that are pending here, and all there is of those in queues that are not served.
+        let mut pending = self.shared.tasks.pending(description.run);
+        pending.extend(description.pending.into_iter().filter(|activity| !self.shared.workers.serve(&activity.queue)));
+        pending.sort_by_key(|activity| activity.seq);
+        description.pending = pending;
         Ok(description)
     }
 }

@@ -21,6 +21,11 @@ impl QueueLog {
         Self(Mutex::new(ranks::QUEUE_LOG, BTreeMap::new()))
     }
 
+    /// Whether no such queue was named yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     /// A run or an activity was put into a queue that is not served here.
     pub(crate) fn report(&self, queue: &Name, served: &str) {
         let mut queues = self.0.lock();

@@ -81,7 +81,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         Ok(Loaded::Delayed(row, until)) => return set_delayed(shared, cached, &row, until),
         Ok(Loaded::Waits) => return shutdown::check(shared),
         Ok(Loaded::TakenOver) => return,
-        Ok(Loaded::NotYet(_) | Loaded::Elsewhere | Loaded::Missing) => String::new(),
+        Ok(Loaded::NotYet(_) | Loaded::Elsewhere(_) | Loaded::Missing) => String::new(),
         Err(error) => error.to_string(),
     };
     end_play(shared, cached);

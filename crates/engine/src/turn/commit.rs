@@ -7,7 +7,7 @@ use dacapo_store::{NewTask, Refused, RunNo, StoreError, TimerKind, TimerRow, Tur
 use dacapo_sync::{Mutex, ranks};
 
 use crate::EngineError;
-use crate::activity::blocked::mark_blocked;
+use crate::activity::blocked::{mark_blocked, mark_unserved_queue, unserved_queue};
 use crate::activity::cancel::give_up_tasks;
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
@@ -148,6 +148,10 @@ pub(crate) fn committed(
         // It was ended from outside between its commit and now, and its tasks with it.
         give_up_tasks(shared, cached.no, |task| made.contains(&task));
     }
+    let unserved = match is_closed || shared.queue_log.is_empty() {
+        true => None,
+        false => unserved_queue(shared, &playable.open).map(|queue| (playable.info.epoch, queue)),
+    };
     match is_closed {
         true => {
             let mut state = cached.lock();
@@ -163,7 +167,10 @@ pub(crate) fn committed(
         }
     }
     // A turn says that the run goes on; one of its activities may still wait for an operator.
-    mark_blocked(shared, cached.no);
+    match unserved {
+        Some((epoch, queue)) => mark_unserved_queue(shared, cached.no, epoch, &queue),
+        None => mark_blocked(shared, cached.no),
+    }
     dispatch(shared);
     shutdown::check(shared);
 }

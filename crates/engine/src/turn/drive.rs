@@ -7,6 +7,7 @@ use dacapo_core::{Command, CommandKind, Job, Operation, Seq, Turn, TurnRecord};
 use dacapo_store::Doing;
 
 use crate::EngineError;
+use crate::activity::blocked::{report_unserved_queue, unserved_queue};
 use crate::activity::local;
 use crate::lifecycle::shutdown;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
@@ -82,6 +83,9 @@ pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
 fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
     match load(shared, &cached, play) {
         Ok(Loaded::Ready(mut playable)) => {
+            if let Some(queue) = unserved_queue(shared, &playable.open) {
+                shared.queue_log.report(&queue, &shared.options.served_queues());
+            }
             let retries = std::mem::take(&mut cached.lock().retries);
             local::retry(shared, &cached, &mut playable, retries);
             local::resume(shared, &cached, &mut playable);
@@ -89,10 +93,14 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
         }
         Ok(Loaded::Closed(row)) => answer_closed(shared, &cached, play, &row),
         Ok(Loaded::TakenOver) => {}
-        Ok(away @ (Loaded::NotYet(_) | Loaded::Elsewhere)) => {
-            if let Loaded::NotYet(begins) = away {
-                // A delayed start has a timer in the store; one that waits for the clock has none.
-                shared.arm_in(begins.since(shared.now()), Due::Begin(cached.no));
+        Ok(Loaded::NotYet(begins)) => {
+            // A delayed start has a timer in the store; one that waits for the clock has none.
+            shared.arm_in(begins.since(shared.now()), Due::Begin(cached.no));
+            turn_away(shared, &cached);
+        }
+        Ok(Loaded::Elsewhere(row)) => {
+            if row.stuck.is_none() {
+                report_unserved_queue(shared, cached.no, row.epoch, &row.queue);
             }
             turn_away(shared, &cached);
         }

@@ -25,7 +25,7 @@ pub(crate) enum Loaded {
     /// Its start time has not come.
     NotYet(Timestamp),
     /// Its queue is not served here.
-    Elsewhere,
+    Elsewhere(Box<RunRow>),
     /// There is no such run.
     Missing,
     /// It cannot be played: why, and what to do.
@@ -47,7 +47,7 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
         return Ok(Loaded::Closed(Box::new(row)));
     }
     if !shared.workers.serve(&row.queue) {
-        return Ok(Loaded::Elsewhere);
+        return Ok(Loaded::Elsewhere(Box::new(row)));
     }
     if row.turns == 0 && row.started > shared.now() {
         return Ok(Loaded::NotYet(row.started));

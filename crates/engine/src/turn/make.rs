@@ -14,7 +14,7 @@ use crate::run::open_operations::OpenOperations;
 use crate::shared::Shared;
 use crate::turn::choices;
 use crate::turn::plan::{Plan, Planner};
-use crate::turn::validate::validate;
+use crate::turn::validate::{failure_within_limit, validate};
 
 /// Begins to play a run on this thread: under the deadlock watch, and noted as code that may kill the process.
 pub(crate) fn begin_play<'a>(
@@ -55,7 +55,7 @@ pub(crate) enum Made {
 pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Making<'_>, turn: Turn) -> Made {
     let played = play.activate(Activation::Turn(turn.clone()));
     drop(play);
-    let done = match played {
+    let mut done = match played {
         Some(Completion::Turn(done)) => done,
         Some(Completion::Failed(error)) => return Made::Stuck(error.to_string()),
         Some(other) => unreachable!("a turn was answered with {other:?}"),
@@ -66,10 +66,15 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
     for warning in &done.warnings {
         log::warn_of_run(&info.name, warning);
     }
+    let limit = shared.options.payload_limit;
+    // The sender of a rejected update is told why; nothing else is stored of it.
+    let within_limit =
+        |rejected: Rejected| Rejected { failure: failure_within_limit(rejected.failure, limit), ..rejected };
+    done.rejected = std::mem::take(&mut done.rejected).into_iter().map(within_limit).collect();
     let Some(record) = TurnRecord::of(&turn, &done, &shared.options.build) else {
         return Made::Void(done.rejected);
     };
-    if let Some(reason) = validate(&record, shared.options.payload_limit) {
+    if let Some(reason) = validate(&record, done.published.as_ref(), limit) {
         return Made::Stuck(reason);
     }
     let bytes = record.to_bytes();

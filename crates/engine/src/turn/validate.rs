@@ -7,8 +7,11 @@ use dacapo_core::{Command, CommandKind, Failure, Name, Outcome, Payload, Retry, 
 
 use crate::names::check_name;
 
-/// Why this turn cannot be stored, if it cannot.
-pub(crate) fn validate(record: &TurnRecord, limit: usize) -> Option<String> {
+/// Why this turn cannot be stored, if it cannot. `published` is the snapshot that it published.
+pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: usize) -> Option<String> {
+    if let Some(size) = published.map(|payload| payload.data.len()).filter(|size| *size > limit) {
+        return Some(format!("the published value: {}", too_large(size, limit)));
+    }
     record.commands.iter().find_map(|command| {
         let problem = oversized(&command.kind, limit).or_else(|| out_of_range(&command.kind))?;
         let Command { kind, site, unit, .. } = command;
@@ -19,16 +22,44 @@ pub(crate) fn validate(record: &TurnRecord, limit: usize) -> Option<String> {
 }
 
 fn oversized(command: &CommandKind, limit: usize) -> Option<String> {
-    let size = largest(command).filter(|size| *size > limit)?;
-    Some(format!(
+    largest(command).filter(|size| *size > limit).map(|size| too_large(size, limit))
+}
+
+fn too_large(size: usize, limit: usize) -> String {
+    format!(
         "a payload has {size} bytes, and the limit is {limit}. Store large data elsewhere and pass a reference, or raise the \
          payload limit"
-    ))
+    )
+}
+
+/// The size of the largest part of a failure or of its causes: a message, or a value among the details.
+pub(crate) fn failure_size(failure: &Failure) -> usize {
+    let parts = failure.chain().flat_map(|failure| {
+        let details = failure.details.iter().map(|payload| payload.data.len());
+        details.chain([failure.message.len()])
+    });
+    parts.max().unwrap_or(0)
+}
+
+/// A failure, or one that says that it is too large to be stored.
+pub(crate) fn failure_within_limit(failure: Failure, limit: usize) -> Failure {
+    let size = failure_size(&failure);
+    if size <= limit {
+        return failure;
+    }
+    let begins: String = failure.message.chars().take(limit.min(100)).collect();
+    let message = format!("{begins} (a part of this failure had {size} bytes, and the limit is {limit})");
+    let mut shorter = Failure::new(failure.kind, message).typed("PayloadTooLarge");
+    shorter.non_retryable = failure.non_retryable;
+    shorter
 }
 
 /// The result of an attempt, which fails if it is too large.
 pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
-    let size = result.as_ref().map_or(0, |payload| payload.data.len());
+    let size = match &result {
+        Ok(payload) => payload.data.len(),
+        Err(_) => return result.map_err(|failure| failure_within_limit(failure, limit)),
+    };
     if size <= limit {
         return result;
     }
@@ -54,8 +85,9 @@ fn largest(command: &CommandKind) -> Option<usize> {
         }
         CommandKind::CompleteUpdate(c) => match &c.outcome {
             Outcome::Completed(payload) => Some(payload.data.len()),
-            Outcome::Failed(_) => None,
+            Outcome::Failed(failure) => Some(failure_size(failure)),
         },
+        CommandKind::Fail { failure } | CommandKind::CancelRun { failure } => Some(failure_size(failure)),
         _ => None,
     }
 }

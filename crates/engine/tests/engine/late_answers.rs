@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Retry, Timestamp, Watch};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Order, Pins, Retry, Timestamp, Watch};
 use dacapo_engine::{
     Engine, EngineError, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind,
 };
@@ -465,20 +465,29 @@ fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered()
     }
 }
 
+/// Continues as new with every `go`, so often; the root goes first, so that an update that comes with a `go` is handed on.
+fn relay(times: u32) -> Options {
+    let mut options = options().workflow("relay", move |ctx: Ctx, input| async move {
+        ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
+        ctx.signal("go").await?;
+        match text(&input).parse::<u32>().unwrap_or(0) {
+            run if run == times => Ok("ended".into()),
+            run => {
+                let input = vec![payload((run + 1).to_string())];
+                Err(ctx.continue_as_new(ContinueAsNew { input, ..ContinueAsNew::default() }))
+            }
+        }
+    });
+    options.pins.push(("relay".into(), Pins { order: Order::RootFirst, ..Pins::default() }));
+    options
+}
+
 /// The next run of the chain answers the update before the commit that handed it on is heard of: its sender is told.
 #[test]
 fn update_handed_on_and_answered_before_the_commit_is_heard_of_is_answered() {
     for cache in CACHES {
         let store = Moody::new();
-        let serve = options().workflow("relay", |ctx: Ctx, input| async move {
-            ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
-            ctx.signal("go").await?;
-            match text(&input).as_str() {
-                "last" => Ok("ended".into()),
-                _ => Err(ctx.continue_as_new(ContinueAsNew { input: vec!["last".into()], ..ContinueAsNew::default() })),
-            }
-        });
-        let stage = Stage::over(store.clone(), serve.cache(cache));
+        let stage = Stage::over(store.clone(), relay(1).cache(cache));
         stage.start("relay", "a", "").unwrap();
         stage.settle();
         let (engine, to) = (stage.engine().clone(), RunId::of("a"));
@@ -489,10 +498,42 @@ fn update_handed_on_and_answered_before_the_commit_is_heard_of_is_answered() {
         store.is(Mood::AnswersTurnsLate);
         stage.settle();
         store.is(Mood::Fair);
-        // Whoever comes now finds the next run in the store, and wakes it.
+        // A message that comes now finds the next run in the store, and wakes it.
         signal(&stage, "a", "hello", "");
         stage.settle();
         assert_eq!(describe(&stage, "a").turns, 1, "{cache:?}: it has answered");
+        store.answer();
+        let answer = stage.try_wait(put);
+        assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
+    }
+}
+
+/// An update goes from the first run to the second and on to the third before either commit is heard of. Its sender waited at
+/// the second run, which was closed by then, for ever; or was told that the run continued as new.
+#[test]
+fn update_handed_on_twice_before_either_commit_is_heard_of_is_answered_by_the_third_run() {
+    for cache in CACHES {
+        let store = Moody::new();
+        let stage = Stage::over(store.clone(), relay(2).cache(cache));
+        stage.start("relay", "a", "").unwrap();
+        stage.settle();
+        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = pin!(engine.signal(&to, signal_of("go", "1"), None));
+        let mut second = pin!(engine.signal(&to, signal_of("go", "2"), None));
+        let mut put = pin!(engine.update(&to, update_of("u", "put", "1"), WaitFor::Completed));
+        assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
+        assert!(put.as_mut().poll(&mut cx).is_pending());
+        store.is(Mood::AnswersTurnsLate);
+        stage.settle();
+        // Both were taken by the first run and go on with the second, which a message wakes.
+        assert!(put.as_mut().poll(&mut cx).is_pending());
+        signal(&stage, "a", "hello", "");
+        stage.settle();
+        let chain: Vec<_> = stage.store().list(&Default::default(), None, 9).unwrap();
+        let statuses: Vec<Status> = chain.iter().map(|run| run.status).collect();
+        assert_eq!(statuses, [Status::Open, Status::ContinuedAsNew, Status::ContinuedAsNew], "{cache:?}");
+        store.is(Mood::Fair);
         store.answer();
         let answer = stage.try_wait(put);
         assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
