@@ -221,6 +221,7 @@ fn one_unit_at_a_time_is_in_user_code() {
 /// S0-4: root, branches, launched units, units of a scope and handlers, in every way in which a workflow can have several at
 /// once: all of a turn run on the thread that plays it, and the run knows of at most one that is running.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the test plays turns on threads of its own")]
 fn units_of_every_kind_run_one_after_the_other_on_the_thread_that_plays_the_turn() {
     type Seen = Arc<Mutex<Vec<(std::thread::ThreadId, Option<UnitId>)>>>;
     async fn every_kind(ctx: Ctx, note: impl Fn() + Clone + Send + Sync + 'static) -> Done {
