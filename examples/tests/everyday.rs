@@ -89,3 +89,39 @@ fn a_version_that_forgets_the_old_way_too_early_parks_the_runs_that_took_it() {
     let stage = stage.redeploy(serving(v2::remind));
     assert_told(&stage, "old", "\"by letter\"");
 }
+
+/// All files of a folder with this ending.
+fn files(folder: &std::path::Path, ending: &str) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder can be read");
+    let paths = entries.map(|entry| entry.expect("the entry can be read").path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path, ending),
+            false => {
+                vec![path].into_iter().filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+            }
+        })
+        .collect()
+}
+
+/// S4-9: what people learn from awaits a call once, and joins results where it wants them together, not calls so that they are
+/// scheduled together.
+#[test]
+fn no_example_or_guide_awaits_a_call_twice_or_joins_calls_to_schedule_them() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let mut read = files(&root.join("examples"), "rs");
+    read.retain(|path| !path.components().any(|part| part.as_os_str() == "tests"));
+    read.extend(files(&root.join("docs"), "md"));
+    read.push(root.join("README.md"));
+    assert!(read.len() > 20, "{} files", read.len());
+    let mut calls = 0;
+    for path in read {
+        let text = std::fs::read_to_string(&path).expect("the file can be read");
+        let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        for wrong in [".await.await", ".await?.await", "join!(", "join_all("] {
+            assert!(!dense.contains(wrong), "{} has {wrong}", path.display());
+        }
+        calls += dense.matches("ctx.call(").count();
+    }
+    assert!(calls > 20, "{calls} calls of activities are in what was read");
+}

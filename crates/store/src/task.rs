@@ -51,3 +51,43 @@ pub struct TaskRow {
     /// What the last attempt reported of its progress, encoded.
     pub details: Option<Vec<u8>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use dacapo_core::{Seq, Timestamp};
+
+    use super::NewTask;
+    use crate::{RunNo, TurnOf, TurnWrite, Write};
+
+    /// The tasks that a write hands in. A new write has to be entered here.
+    fn tasks(write: &Write) -> Vec<&NewTask> {
+        match write {
+            Write::Turn(turn) => turn.tasks.iter().collect(),
+            // It repeats tasks of turns that were committed before.
+            Write::Reset(reset) => reset.tasks.iter().map(|(_, task)| task).collect(),
+            Write::Start(_)
+            | Write::Post { .. }
+            | Write::Settle { .. }
+            | Write::Forget { .. }
+            | Write::Attempt(_)
+            | Write::Park { .. }
+            | Write::Strike(_)
+            | Write::Close { .. }
+            | Write::Delete { .. }
+            | Write::Expire { .. }
+            | Write::Import(_)
+            | Write::Sweep { .. }
+            | Write::Own { .. } => Vec::new(),
+        }
+    }
+
+    /// S4-34: no write submits a task by itself.
+    #[test]
+    fn no_write_hands_in_a_task_but_a_turn_and_the_reset_that_repeats_one() {
+        let task = NewTask { seq: Seq(0), queue: "main".into(), ready: Timestamp(0), priority: 0, position: 0 };
+        let turn = TurnWrite::new(TurnOf::Run(RunNo(1)), 0, Timestamp(0), Vec::new());
+        let turn = Write::Turn(Box::new(TurnWrite { tasks: vec![task.clone()], ..turn }));
+        assert_eq!(tasks(&turn), [&task]);
+        assert_eq!(tasks(&Write::Sweep { most: 1 }), Vec::<&NewTask>::new());
+    }
+}

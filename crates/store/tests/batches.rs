@@ -1,12 +1,13 @@
 //! A turn's batch at the border of the store: taken whole and once, or refused whole.
 
 use std::ops::ControlFlow;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Conflict, Epoch, MemoryStore, NewRun, NewTask, Refused, RunNo, Runs, StoreError, Tasks, TurnOf, TurnWrite,
-    TurnWritten, Turns, Write, Writes, Written,
+    Batch, Conflict, Done, Epoch, Group, MemoryStore, NewMail, NewRun, NewTask, Refused, RunNo, Runs, StoreError,
+    Tasks, TurnOf, TurnWrite, TurnWritten, Turns, Write, Writes, Written,
 };
 
 fn write(store: &MemoryStore, write: Write) -> Result<Written, StoreError> {
@@ -96,4 +97,63 @@ fn a_batch_for_a_run_that_does_not_exist_is_refused_and_stores_nothing() {
     assert_eq!(write(&store, batch(nobody, 3, "charge")), Err(Refused::NoSuchRun.into()));
     assert_eq!(held(&store, nobody), (Vec::new(), Vec::new()));
     assert_eq!((store.run(nobody).unwrap(), store.count(&Default::default()).unwrap()), (None, 0));
+}
+
+/// S4-34: starts and messages make no task, and neither does a turn that is refused.
+#[test]
+fn tasks_come_from_committed_turns_only() {
+    let store = MemoryStore::new();
+    let (run, other) = (start(&store, "a"), start(&store, "b"));
+    assert_eq!(held(&store, run), (Vec::new(), Vec::new()), "a start makes none");
+    let mail = NewMail { key: "signal:1".into(), sent: Timestamp::from_millis(1), job: b"work".to_vec() };
+    write(&store, Write::Post { run, mail, ended: None }).unwrap();
+    assert_eq!(held(&store, run).1, [], "nor does a message");
+    write(&store, batch(run, 1, "ship")).unwrap();
+    assert_eq!(held(&store, run).1, [(0, 0)], "a committed turn does");
+    assert!(write(&store, batch(run, 2, "charge")).is_err());
+    assert_eq!((held(&store, run).1, held(&store, other).1), (vec![(0, 0)], vec![]), "and a refused one does not");
+}
+
+/// Counts an answer.
+fn count_into(counter: Arc<AtomicUsize>) -> Done {
+    Box::new(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    })
+}
+
+/// Commits nothing and notes how many writes came together. While the first is committed, others are submitted.
+struct Sizes {
+    group: Arc<OnceLock<Weak<Group<Sizes>>>>,
+    waiting: usize,
+    seen: Arc<Mutex<Vec<usize>>>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Batch for Sizes {
+    fn commit(&mut self, writes: &[Write]) -> Vec<Result<Written, StoreError>> {
+        self.seen.lock().unwrap().push(writes.len());
+        let group = self.group.get().and_then(Weak::upgrade).expect("the group is there");
+        for _ in 0..std::mem::take(&mut self.waiting) {
+            let done = self.done.clone();
+            group.submit(Write::Sweep { most: 1 }, count_into(done));
+        }
+        writes.iter().map(|_| Err(Refused::NoSuchRun.into())).collect()
+    }
+}
+
+/// What waits is committed together, but never more than the limit in one transaction.
+#[test]
+fn group_commits_at_most_its_limit_of_writes_in_one_transaction() {
+    for (limit, waiting, expected) in
+        [(3, 10, vec![1, 3, 3, 3, 1]), (100, 10, vec![1, 10]), (1, 3, vec![1, 1, 1, 1]), (0, 2, vec![1, 1, 1])]
+    {
+        let (slot, seen, done) = (Arc::new(OnceLock::new()), Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let sizes = Sizes { group: slot.clone(), waiting, seen: Arc::clone(&seen), done: done.clone() };
+        let group = Arc::new(Group::new(sizes, limit));
+        slot.set(Arc::downgrade(&group)).ok().expect("it is set once");
+        let counted = done.clone();
+        group.submit(Write::Sweep { most: 1 }, count_into(counted));
+        assert_eq!(*seen.lock().unwrap(), expected, "limit {limit}, {waiting} waiting");
+        assert_eq!(done.load(Ordering::Relaxed), waiting + 1, "every write was answered");
+    }
 }

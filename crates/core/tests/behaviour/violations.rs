@@ -373,6 +373,35 @@ fn a_wake_from_outside_at_rest_is_reported_at_once_and_fails_the_next_activation
     "#]].assert_eq(&refused(&run.activate(signal("s"))));
 }
 
+/// S0-63: the reporter is called at once, by the thread that woke, and may look at the run: no lock is held. Whoever serves
+/// the run need not wait for the next message to say what is wrong with it.
+#[test]
+fn reporter_of_a_wake_from_outside_runs_on_the_waking_thread_and_may_look_at_the_run() {
+    let (exposed, waker) = exposed();
+    let watch: Arc<Mutex<Option<dacapo_core::Watch>>> = Arc::default();
+    let (tell, told) = std::sync::mpsc::channel();
+    let seen = watch.clone();
+    let reporter: Reporter = Arc::new(move |violation: &Violation| {
+        let watch = seen.lock().unwrap().clone().expect("the run is watched");
+        let found = (std::thread::current().id(), violation.kind.clone(), watch.turn(), watch.is_playing());
+        tell.send(found).unwrap();
+    });
+    let options = RunOptions { double_play: false, reporter: Some(reporter), ..RunOptions::default() };
+    let mut run = Run::new(exposed, options).unwrap();
+    *watch.lock().unwrap() = Some(run.watch());
+    assert_eq!(shown(&run.activate(start())), "turn 0\n");
+    let waker = waker.lock().unwrap().take().unwrap();
+    let thread = std::thread::spawn(move || waker.wake());
+    let waking = thread.thread().id();
+    let Ok(found) = told.recv_timeout(secs(10)) else {
+        // Its destructor would wait for the lock that the waking thread holds.
+        std::mem::forget(run);
+        panic!("the reporter is called while nothing is sent to the run, and no lock is held");
+    };
+    assert_eq!(found, (waking, dacapo_core::ViolationKind::ForeignWake, 1, false));
+    thread.join().unwrap();
+}
+
 /// S0-63
 #[test]
 fn a_wake_from_outside_during_a_turn_fails_that_turn_and_is_reported_at_once() {

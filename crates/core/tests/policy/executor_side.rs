@@ -440,3 +440,48 @@ fn a_turn_s_choices_leave_the_scheduler_with_it() {
     }
     assert_eq!(scheduler.get_position(), 20_000);
 }
+
+/// S1-74: a log that left the system as JSON or as bytes and came back plays the run that recorded it, and none other.
+#[test]
+fn exported_and_imported_log_replays_the_run_that_recorded_it() {
+    use dacapo_core::{RunOptions, Transcript, TurnChoices};
+
+    let racing = || {
+        dacapo_testkit::workflow(|ctx: dacapo_core::Ctx, _| async move {
+            let branch = |name: u32| {
+                let ctx = ctx.clone();
+                async move {
+                    ctx.set_state("turn of", name.to_string());
+                    ctx.activity("work", name.to_string()).await
+                }
+            };
+            ctx.parallel((0..5).map(branch)).await;
+            ctx.set_state("chosen", ctx.choose(9).to_string());
+            Ok(dacapo_core::Payload::empty())
+        })
+    };
+    let recorded = |seed| {
+        let pins = dacapo_core::Pins { policy: dacapo_core::PolicySpec::Random { seed }, ..Default::default() };
+        let mut play = dacapo_testkit::Play::new(racing(), pins, dacapo_testkit::Mode::Whole);
+        play.play("start\nresolve #0, resolve #1, resolve #2, resolve #3, resolve #4");
+        play.transcript.clone()
+    };
+    let export_json = |choices: &TurnChoices| serde_json::to_string(choices).unwrap();
+    let export_bytes = |choices: &TurnChoices| minicbor::to_vec(choices).unwrap();
+    let import = |into: &Transcript, logs: Vec<TurnChoices>| {
+        let mut transcript = into.clone();
+        transcript.turns.iter_mut().zip(logs).for_each(|(turn, choices)| turn.choices = Some(choices));
+        transcript.replay(&racing(), RunOptions::default()).map(drop)
+    };
+    let logs = |transcript: &Transcript| -> Vec<TurnChoices> {
+        transcript.turns.iter().map(|turn| turn.choices.clone().expect("a random policy records its choices")).collect()
+    };
+    let (mine, other) = (recorded(3), recorded(4));
+    assert!(mine.diff(&other).is_some(), "the two seeds choose differently");
+    let by_json = logs(&mine).iter().map(|log| serde_json::from_str(&export_json(log)).unwrap()).collect();
+    let by_bytes = logs(&mine).iter().map(|log| minicbor::decode(&export_bytes(log)).unwrap()).collect();
+    assert!(import(&mine, by_json).is_ok());
+    assert!(import(&mine, by_bytes).is_ok());
+    let foreign = logs(&other).iter().map(|log| serde_json::from_str(&export_json(log)).unwrap()).collect();
+    assert!(import(&mine, foreign).is_err(), "the imported log decides, and these commands are not its own");
+}

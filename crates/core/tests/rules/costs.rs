@@ -80,7 +80,7 @@ fn said(order: &[usize]) -> Done {
     Ok(Payload::from(if is_right { "in order".to_owned() } else { format!("{order:?}") }))
 }
 
-/// S2-14: a branch is polled when something happened to it, whether its result comes alone or with others.
+/// A branch is polled when something happened to it, whether its result comes alone or with others.
 #[test]
 fn select_all_over_many_branches_polls_each_a_few_times_in_all() {
     let one_by_one = counted(
@@ -95,7 +95,7 @@ fn select_all_over_many_branches_polls_each_a_few_times_in_all() {
     assert_eq!(all_at_once, ("in order".to_owned(), 3 * MANY));
 }
 
-/// S2-14: results that came before the first poll are there at once, and are looked at once.
+/// Results that came before the first poll are there at once, and are looked at once.
 #[test]
 fn select_all_over_many_finished_branches_polls_each_twice() {
     let found = counted(

@@ -63,7 +63,7 @@ where
     Ok(results?.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").into())
 }
 
-/// S2-24, S4-8, S4-11, S4-9: whichever join it is, all are scheduled in one turn and the results stand in input order.
+/// S2-24, S4-8, S4-11: whichever join it is, all are scheduled in one turn and the results stand in input order.
 #[test]
 fn every_join_gives_the_same_commands_and_results_in_input_order() {
     let script = "start
@@ -212,4 +212,80 @@ fn futures_of_a_join_that_are_woken_together_go_on_in_input_order() {
             turn 1  [] state first =  [] cancel #0  [] state second =  [] complete
         "#]],
     );
+}
+
+/// A waker that counts, and wakes another.
+struct Counting(std::task::Waker, Arc<std::sync::atomic::AtomicUsize>);
+
+impl std::task::Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.0.wake_by_ref();
+    }
+}
+
+/// S2-14: of the wakers that a future was polled with, the last one is woken, once, when the result is there; until then the
+/// future is pending, and then it is ready and holds none of them.
+#[test]
+fn future_wakes_only_the_waker_of_its_last_poll_and_then_keeps_none() {
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll, Waker};
+
+    let counts: [Arc<AtomicUsize>; 3] = Default::default();
+    let held: Arc<Mutex<Vec<std::sync::Weak<Counting>>>> = Arc::default();
+    let (inside, kept) = (counts.clone(), held.clone());
+    let workflow = workflow(move |ctx: Ctx, _| {
+        let (counts, held) = (inside.clone(), kept.clone());
+        async move {
+            let mut activity = ctx.activity("A", "");
+            let mut polls = 0;
+            let result = std::future::poll_fn(|cx| {
+                polls += 1;
+                for count in &counts {
+                    let waker = Arc::new(Counting(cx.waker().clone(), count.clone()));
+                    held.lock().unwrap().push(Arc::downgrade(&waker));
+                    let waker = Waker::from(waker);
+                    if let Poll::Ready(result) = Pin::new(&mut activity).poll(&mut Context::from_waker(&waker)) {
+                        return Poll::Ready(result);
+                    }
+                }
+                Poll::Pending
+            })
+            .await?;
+            let alive = held.lock().unwrap().iter().filter(|waker| waker.upgrade().is_some()).count();
+            Ok(Payload::from(format!(
+                "{} after {polls} polls, {alive} wakers held",
+                result.as_text().unwrap_or_default()
+            )))
+        }
+    });
+    let mut play = Play::new(workflow, Pins::default(), Mode::Whole);
+    let woken = || counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+    play.play("start\nsignal other");
+    let alive = held.lock().unwrap().iter().filter(|waker| waker.upgrade().is_some()).count();
+    assert_eq!((woken(), alive), ([0, 0, 0], 1), "it is pending, and keeps the last");
+    play.play("resolve A = done");
+    assert_eq!(woken(), [0, 0, 1]);
+    assert!(play.printed.ends_with("[] complete done after 2 polls, 0 wakers held\n"), "{}", play.printed);
+}
+
+/// S4-9: who comes from a system in which a call was awaited twice, or in which calls were joined to be scheduled together,
+/// leaves the first await and the join out: the commands are the same.
+#[test]
+fn calls_without_a_join_around_them_are_scheduled_like_joined_ones() {
+    async fn joined(ctx: Ctx, _: Payload) -> Done {
+        let results = futures::future::join_all(["A", "B", "C"].map(|name| ctx.activity(name, ""))).await;
+        ctx.activity("D", results.into_iter().collect::<Result<Vec<_>, _>>()?.remove(2)).await
+    }
+    async fn plain(ctx: Ctx, _: Payload) -> Done {
+        let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
+        let results = [a.await?, b.await?, c.await?];
+        ctx.activity("D", results[2].clone()).await
+    }
+    let script = "start\nresolve C = c\nresolve A = a\nresolve B = b\nresolve D = d";
+    let (joined, plain) = (play(joined, script), play(plain, script));
+    assert_eq!(decided(&joined.transcript), decided(&plain.transcript));
+    assert_eq!(plain.transcript.turns[0].commands.len(), 3, "all three in the first turn");
+    assert_eq!(joined.printed, plain.printed);
 }

@@ -1,5 +1,6 @@
 //! Rounds: who goes in which.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::kit::*;
@@ -215,4 +216,79 @@ fn one_unit_at_a_time_is_in_user_code() {
     let played = play(move |ctx, _| crowd(ctx, within.clone(), highest.clone()), &script);
     assert_eq!(decided(&played.transcript).len(), 20 * 3 * 3 + 1);
     assert_eq!((inside.load(Ordering::SeqCst), most.load(Ordering::SeqCst)), (0, 1));
+}
+
+/// S0-4: root, branches, launched units, units of a scope and handlers, in every way in which a workflow can have several at
+/// once: all of a turn run on the thread that plays it, and the run knows of at most one that is running.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test plays turns on threads of its own")]
+fn units_of_every_kind_run_one_after_the_other_on_the_thread_that_plays_the_turn() {
+    type Seen = Arc<Mutex<Vec<(std::thread::ThreadId, Option<UnitId>)>>>;
+    async fn every_kind(ctx: Ctx, note: impl Fn() + Clone + Send + Sync + 'static) -> Done {
+        let unit = |ctx: &Ctx| {
+            let (ctx, note) = (ctx.clone(), note.clone());
+            async move {
+                note();
+                ctx.yield_now().await;
+                note();
+                ctx.signal("go").await?;
+                note();
+                Ok::<_, Failure>(())
+            }
+        };
+        let inside = ctx.clone();
+        let noted = note.clone();
+        ctx.on_signal("tick", move |_| {
+            let (ctx, note) = (inside.clone(), noted.clone());
+            async move {
+                note();
+                ctx.yield_now().await;
+                note();
+                Ok(())
+            }
+        });
+        let launched = ctx.launch(unit(&ctx));
+        note();
+        let scoped = unit(&ctx);
+        let scope = ctx.scope(|scope| async move {
+            scope.launch(scoped);
+            Ok::<_, Failure>(())
+        });
+        let branches = ctx.parallel([unit(&ctx), unit(&ctx)]);
+        scope.await?;
+        branches.await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        launched.await?;
+        note();
+        nothing()
+    }
+    let seen: Seen = Arc::default();
+    let watch: Arc<Mutex<Option<Watch>>> = Arc::default();
+    let (noted, watched) = (seen.clone(), watch.clone());
+    let workflow = workflow(move |ctx, _| {
+        let (seen, watch) = (noted.clone(), watched.clone());
+        every_kind(ctx, move || {
+            let running = watch.lock().unwrap().as_ref().and_then(Watch::running);
+            seen.lock().unwrap().push((std::thread::current().id(), running));
+        })
+    });
+    let mut run = Run::new(workflow, RunOptions { double_play: false, ..RunOptions::default() }).unwrap();
+    *watch.lock().unwrap() = Some(run.watch());
+    let signal = |name: &'static str| Job::Signal(Box::new(Signal { name: name.into(), ..Signal::default() }));
+    let script = [vec![start(7), signal("tick"), signal("tick")], (0..4).map(|_| signal("go")).collect()];
+    let (mut threads, mut units) = (BTreeSet::new(), BTreeSet::new());
+    for jobs in script {
+        let (played, id) = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| run.activate(turn(jobs)));
+            let id = thread.thread().id();
+            (thread.join().unwrap(), id)
+        });
+        assert!(matches!(played, Completion::Turn(_)), "{played:?}");
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert!(seen.iter().all(|(thread, _)| *thread == id), "every unit runs on the thread that plays the turn");
+        units.extend(seen.into_iter().map(|(_, unit)| unit.expect("a unit is running").to_string()));
+        threads.insert(format!("{id:?}"));
+    }
+    assert_eq!(threads.len(), 2, "each turn was played by another thread");
+    assert_eq!(units.into_iter().collect::<Vec<_>>(), ["[]", "[h0]", "[h1]", "[l0]", "[l3]", "[p1]", "[p2]"]);
+    assert!(run.inspect().units.is_empty(), "all of them ended");
 }

@@ -37,7 +37,7 @@ fn two_activities_in_sequence_make_exactly_three_turns() {
     });
 }
 
-/// S2-17 S2-18 S2-12
+/// S2-17
 #[test]
 fn what_a_turn_decided_is_stored_with_it_and_then_done() {
     let gate = Gate::default();
@@ -331,4 +331,144 @@ fn a_run_that_waits_says_what_for() {
         assert_eq!(stage.moments(), before, "looking writes nothing");
         vec!["a"]
     });
+}
+
+/// S2-12: two runs with two activities of one type each. A completion by the token of one of them resolves that one, also
+/// after the run was loaded again, and nothing else.
+#[test]
+fn completion_reaches_only_the_operation_whose_token_it_names() {
+    let world = World::default();
+    let serve = || {
+        let tokens = world.clone();
+        options()
+            .workflow("asks twice", |ctx: Ctx, input| async move {
+                let ask = |which: &str| ctx.activity("ask", format!("{} {which}", text(&input)));
+                let (place, first, others) = ctx.select_all([ask("first"), ask("second")]).await;
+                let (_, second, _) = others.await;
+                Ok(payload(format!("{place}: {} then {}", text(&first?), text(&second?))))
+            })
+            .activity("ask", move |ctx, input| {
+                tokens.note(format!("{} {}", text(&input), ctx.completion_token()));
+                Err(ctx.complete_later())
+            })
+    };
+    over_every_cache_and_restart(serve, |stage| {
+        let before = world.count();
+        stage.start("asks twice", "a", "a").unwrap();
+        stage.start("asks twice", "b", "b").unwrap();
+        stage.settle();
+        let notes = world.notes().split_off(before);
+        let complete = |stage: &Stage, which: &str| {
+            let token = notes.iter().find_map(|note| note.strip_prefix(which)).expect("it was asked").trim().to_owned();
+            stage.wait(stage.engine().complete(&token, Ok(payload(which)))).unwrap();
+            stage.settle();
+        };
+        let pending = |stage: &Stage, id| describe(stage, id).pending.iter().map(|open| open.seq).collect::<Vec<_>>();
+        complete(&stage, "b second");
+        assert_eq!((pending(&stage, "a"), pending(&stage, "b")), (vec![Seq(0), Seq(1)], vec![Seq(0)]));
+        let stage = stage.restart();
+        stage.settle();
+        complete(&stage, "a second");
+        complete(&stage, "a first");
+        complete(&stage, "b first");
+        assert_eq!(stage.result("a"), completed("1: a second then a first"));
+        assert_eq!(stage.result("b"), completed("1: b second then b first"));
+        (stage, vec!["a", "b"])
+    });
+}
+
+/// S2-18: the run is not in memory when its first step completes. It is played again, the wait finds its result, and the
+/// second step is scheduled in that very turn.
+#[test]
+fn completion_replays_the_run_and_schedules_the_next_step_in_the_same_turn() {
+    let (gate, entries) = (Gate::default(), World::default());
+    let (held, noted) = (gate.clone(), entries.clone());
+    let mut options = options().cache(Cache::AtMost(0)).workflow("two steps", move |ctx, input| {
+        noted.note("entered");
+        two_steps(ctx, input)
+    });
+    options.double_play = false;
+    // The second step never ends.
+    let shut = Gate::default();
+    let double = move |_, input| if text(&input) == "3" { held.pass() } else { shut.pass() };
+    let stage = Stage::new(options.waiting("double", double));
+    stage.start("two steps", "a", "3").unwrap();
+    stage.settle();
+    assert_eq!(turns(&stage, "a"), "0 at 0ns: start two steps -> activity double\n");
+    let (run, before) = (describe(&stage, "a").run, entries.count());
+    gate.open(Ok("6".into()));
+    stage.settle();
+    let expected = expect![[r#"
+        0 at 0ns: start two steps -> activity double
+        1 at 0ns: resolve #0 activity -> activity double
+    "#]];
+    expected.assert_eq(&turns(&stage, "a"));
+    assert_eq!(entries.count(), before + 1, "it was played again from the beginning, once");
+    let tasks = stage.store().tasks_of(run).unwrap();
+    assert_eq!(tasks.iter().map(|task| (task.seq, task.turn)).collect::<Vec<_>>(), [(Seq(1), 1)]);
+}
+
+/// What `ctx.info().history` says is the size of the turns before this one, as the store holds them.
+#[test]
+fn history_bytes_are_the_sizes_of_the_stored_records_before_the_turn() {
+    let serve = || {
+        options().workflow("measures", |ctx: Ctx, _| async move {
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                seen.push(ctx.info().map(|info| (info.history.length, info.history.bytes)).unwrap_or_default());
+                ctx.signal("go").await?;
+            }
+            Ok(payload(format!("{seen:?}")))
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("measures", "a", "").unwrap();
+        for size in [1, 100, 10_000] {
+            stage.settle();
+            signal(stage, "a", "go", "x".repeat(size));
+        }
+        let run = describe(stage, "a").run;
+        let (status, result) = stage.result("a");
+        assert_eq!(status, dacapo_store::Status::Completed);
+        let mut sizes = Vec::new();
+        let mut show = |_: u64, record: &[u8]| {
+            sizes.push(record.len() as u64);
+            std::ops::ControlFlow::Continue(())
+        };
+        stage.store().turns(run, 0, &mut show).unwrap();
+        assert_eq!(sizes.len(), 4);
+        assert!(sizes[1] > 0 && sizes[2] > sizes[1] + 90, "the payloads are in the records: {sizes:?}");
+        // Events: the start; then one signal for each turn. No turn but the last decides anything.
+        let expected = [(0, 0), (1, sizes[0]), (2, sizes[0] + sizes[1])];
+        assert_eq!(text(&result.unwrap()), format!("{expected:?}"));
+        vec!["a"]
+    });
+}
+
+/// A timer that is due before the one that the engine waits for is waited for instead.
+#[test]
+fn earlier_timer_armed_behind_a_later_one_fires_first() {
+    let serve = || {
+        options().workflow("sleeps", |ctx: Ctx, input| async move {
+            ctx.sleep(secs(text(&input).parse().unwrap_or_default())).await?;
+            Ok(input)
+        })
+    };
+    let stage = Stage::new(serve());
+    let begun = stage.now();
+    stage.start("sleeps", "later", "100").unwrap();
+    stage.settle();
+    assert_eq!(stage.next_wake(), Some(begun.after(secs(100))));
+    stage.start("sleeps", "earlier", "10").unwrap();
+    stage.settle();
+    assert_eq!(stage.next_wake(), Some(begun.after(secs(10))), "the alarm is moved to the earlier timer");
+    stage.start("sleeps", "latest", "200").unwrap();
+    stage.settle();
+    assert_eq!(stage.next_wake(), Some(begun.after(secs(10))), "and not to a later one");
+    let is_open = |id| describe(&stage, id).status == dacapo_store::Status::Open;
+    stage.advance(secs(10));
+    assert_eq!((is_open("earlier"), is_open("later"), is_open("latest")), (false, true, true));
+    stage.advance(secs(90));
+    assert_eq!((is_open("later"), is_open("latest")), (false, true));
+    assert_eq!(stage.result("latest"), completed("200"));
 }
