@@ -27,7 +27,10 @@ const SKIPPED: &str = "mistakes_do_not_compile_and_say_what_to_do";
 /// Arguments that leave out what does not help to find mutants.
 fn arguments(nextest: bool) -> Vec<String> {
     match nextest {
-        true => ["--no-tests", "pass", "-E", &format!("not test({SKIPPED})")].map(str::to_owned).to_vec(),
+        // One failure is enough: a test that hangs meanwhile is not waited for.
+        true => ["--max-fail", "1:immediate", "--no-tests", "pass", "-E", &format!("not test({SKIPPED})")]
+            .map(str::to_owned)
+            .to_vec(),
         false => ["--", "--skip", SKIPPED].map(str::to_owned).to_vec(),
     }
 }
@@ -54,11 +57,15 @@ pub(super) fn run(folder: &Path, packages: &[String], filter: Option<&str>, limi
     let mut more = arguments(nextest);
     more.extend(filter.map(str::to_owned));
     let more: Vec<&str> = more.iter().map(String::as_str).collect();
-    match finish(&mut command(&more), &log, limit)? {
-        Some(true) => Ok((Outcome::Missed, String::new())),
-        Some(false) => Ok((Outcome::Caught, failed_tests(&fs::read_to_string(&log)?))),
-        None => Ok((Outcome::Timeout, format!("the tests took longer than {limit} s"))),
-    }
+    let ended = finish(&mut command(&more), &log, limit)?;
+    let failed = failed_tests(&fs::read_to_string(&log)?);
+    Ok(match ended {
+        Some(true) => (Outcome::Missed, String::new()),
+        Some(false) => (Outcome::Caught, failed),
+        // One test failed and another one hung.
+        None if !failed.is_empty() => (Outcome::Caught, failed),
+        None => (Outcome::Timeout, format!("the tests took longer than {limit} s")),
+    })
 }
 
 /// Runs a command to its end and says whether it succeeded; none if it took too long.

@@ -25,7 +25,7 @@ fn in_crate(checked: &Checked) -> Vec<Finding> {
     let graph = Graph::of(&checked.modules);
     let finding = |cycle: &Cycle| {
         let (first, _) = &cycle.shortest[0];
-        Finding::at(&first.file, first.line, format!("{} modules in a cycle: {}", cycle.modules, cycle.shown()))
+        Finding::at(&first.file, first.line, format!("{} modules in a cycle: {}", cycle.modules.len(), cycle.shown()))
     };
     graph.cycles().iter().map(finding).collect()
 }
@@ -40,7 +40,8 @@ pub(super) fn report(tree: &Tree) -> Result<String> {
         let (modules, edges) = (graph.modules(), graph.edges());
         writeln!(text, "  {:<10} {modules:>8} {edges:>6} {:>7}{note}", checked.name, cycles.len())?;
         for cycle in &cycles {
-            writeln!(text, "      {} modules in a cycle: {}", cycle.modules, cycle.shown())?;
+            writeln!(text, "      {} modules in a cycle: {}", cycle.modules.len(), cycle.modules.join(", "))?;
+            writeln!(text, "        the shortest: {}", cycle.shown())?;
             for (edge, to) in &cycle.shortest {
                 writeln!(text, "          {}:{} uses {to}", edge.file, edge.line)?;
             }

@@ -20,8 +20,8 @@ pub(super) struct Place {
 
 /// Modules each of which uses, by way of others, itself.
 pub(super) struct Cycle {
-    /// How many they are.
-    pub(super) modules: usize,
+    /// Their names.
+    pub(super) modules: Vec<String>,
     /// One of the shortest loops among them: each use, and the module that it uses.
     pub(super) shortest: Vec<(Place, String)>,
 }
@@ -85,9 +85,10 @@ impl<'a> Graph<'a> {
             left.retain(|module| !group.contains(module));
             let loops = group.iter().filter_map(|start| self.shortest_loop(*start));
             let shortest = loops.min_by_key(Vec::len).unwrap_or_default();
-            cycles.push(Cycle { modules: group.len(), shortest });
+            let modules = group.iter().map(|module| self.modules.modules[*module].name()).collect();
+            cycles.push(Cycle { modules, shortest });
         }
-        cycles.sort_by_key(|cycle| std::cmp::Reverse(cycle.modules));
+        cycles.sort_by_key(|cycle| std::cmp::Reverse(cycle.modules.len()));
         cycles
     }
 
