@@ -49,7 +49,7 @@ impl Sum {
 
     pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
         // With its length, so that a column that ends later and one that begins earlier are not the same.
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(&(bytes.len() as u32).to_le_bytes());
         self.0.update(bytes);
         self
     }
@@ -60,9 +60,14 @@ impl Sum {
 
     pub(crate) fn option<T>(self, value: Option<T>, add: impl FnOnce(Self, T) -> Self) -> Self {
         match value {
-            Some(value) => add(self.number(1), value),
-            None => self.number(0),
+            Some(value) => add(self.flag(1), value),
+            None => self.flag(0),
         }
+    }
+
+    fn flag(mut self, is_there: u8) -> Self {
+        self.0.update(&[is_there]);
+        self
     }
 
     pub(crate) fn option_number(self, number: Option<i64>) -> Self {
@@ -77,9 +82,9 @@ impl Sum {
         self.option(text, Self::text)
     }
 
-    /// As it is stored.
+    /// As it is stored: with a sign, so that SQLite keeps it in four bytes.
     pub(crate) fn finish(self) -> i64 {
-        self.0.finalize().into()
+        self.0.finalize().cast_signed().into()
     }
 
     /// Compares it with the one that is stored. `what` says what was read, for the error.

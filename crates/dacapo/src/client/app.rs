@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::client::runs::blocking;
+use crate::client::serving::Serving;
 use crate::client::signals::Requests;
 use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
 use crate::{WorkflowFn, WorkflowType, encode};
@@ -21,32 +22,23 @@ use crate::{WorkflowFn, WorkflowType, encode};
 /// shut down or the last clone is gone. What was committed stays, and the next process goes on from there.
 #[derive(Clone)]
 pub struct App {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    engine: Engine,
-    /// None if somebody else drives the engine.
-    host: Option<Arc<Threads>>,
-    runs: Runs,
-    /// None if somebody else set the engine up.
-    settings: Option<Effective>,
+    serving: Arc<Serving>,
 }
 
 impl App {
     pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs, settings: Effective) -> Self {
-        Self { inner: Arc::new(Inner { engine, host: Some(host), runs, settings: Some(settings) }) }
+        Self { serving: Arc::new(Serving { engine, host: Some(host), runs, settings: Some(settings) }) }
     }
 
     /// An app over an engine that somebody else drives, as the test kit does.
     pub fn over_engine(engine: Engine) -> Self {
         let runs = Runs::new(engine.reader().clone());
-        Self { inner: Arc::new(Inner { engine, host: None, runs, settings: None }) }
+        Self { serving: Arc::new(Serving { engine, host: None, runs, settings: None }) }
     }
 
     /// The engine behind it.
     pub fn engine(&self) -> &Engine {
-        &self.inner.engine
+        &self.serving.engine
     }
 
     /// Starts a workflow: set options, then await it for a handle on the run. The start is durable when it answers.
@@ -59,12 +51,16 @@ impl App {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        StartCall::new(self.clone(), Name::from_static(F::Workflow::NAME), F::Workflow::encode(input))
+        StartCall::new(self.serving.clone(), Name::from_static(F::Workflow::NAME), F::Workflow::encode(input))
     }
 
     /// Starts a workflow that is known by its name only. Several arguments are several values.
     pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
-        StartCall::new(self.clone(), workflow.into_name(), input.into_iter().map(|value| encode(&value)).collect())
+        StartCall::new(
+            self.serving.clone(),
+            workflow.into_name(),
+            input.into_iter().map(|value| encode(&value)).collect(),
+        )
     }
 
     /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
@@ -73,17 +69,17 @@ impl App {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
+        Handle::new(self.serving.clone(), RunId::of(workflow_id.into_name()))
     }
 
     /// A handle on the open run of this workflow id, or the last, whatever its workflow.
     pub fn handle_raw(&self, workflow_id: impl IntoName) -> Handle<Value> {
-        Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
+        Handle::new(self.serving.clone(), RunId::of(workflow_id.into_name()))
     }
 
     /// A handle on the open run of this workflow id, or the last, which is known to come to an `O`.
     pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
-        Handle::new(self.clone(), RunId::of(workflow_id.into_name()))
+        Handle::new(self.serving.clone(), RunId::of(workflow_id.into_name()))
     }
 
     /// Completes the attempt of this [token](crate::ActivityCtx::completion_token) with a result. It is durable when this
@@ -122,7 +118,7 @@ impl App {
 
     /// The runs, to look at.
     pub fn runs(&self) -> &Runs {
-        &self.inner.runs
+        &self.serving.runs
     }
 
     /// Plays every open run of the served queues again, without changing anything, and gives those that cannot be played.
@@ -138,7 +134,7 @@ impl App {
 
     /// The settings that hold, and who said so. None if somebody else set the engine up, as the test kit does.
     pub fn settings(&self) -> Option<&Effective> {
-        self.inner.settings.as_ref()
+        self.serving.settings.as_ref()
     }
 
     /// How each queue is: code that was asked to stop and has not ended.
@@ -148,7 +144,7 @@ impl App {
 
     /// How many threads play turns, and how many of them were abandoned because a turn did not return.
     pub fn turn_threads(&self) -> (usize, usize) {
-        self.inner.host.as_ref().map_or((0, 0), |host| host.turn_threads())
+        self.serving.host.as_ref().map_or((0, 0), |host| host.turn_threads())
     }
 
     /// How many runs are in memory.
@@ -171,9 +167,9 @@ impl App {
 
     /// Stops serving at once. Attempts that run are given up and tried again by the next process; those who wait are told.
     pub async fn stop(self) {
-        let inner = self.inner;
+        let serving = self.serving;
         // The last commit may be on its way to the disk.
-        let _ = tokio::task::spawn_blocking(move || inner.stop()).await;
+        let _ = tokio::task::spawn_blocking(move || serving.stop()).await;
     }
 
     /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even
@@ -199,27 +195,12 @@ impl App {
                 Err(Error::Zombies(why.to_string()))
             }
             None => {
-                let settings = self.inner.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
+                let settings = self.serving.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
                 force_exit_after(settings.force_exit_timeout, "it was asked to end");
                 self.engine().log_what_ends();
                 let report = self.shutdown().await;
                 report.store.clone().map_or(Ok(report), |error| Err(error.into()))
             }
         }
-    }
-}
-
-impl Inner {
-    fn stop(&self) {
-        if let Some(host) = &self.host {
-            self.engine.stop();
-            host.stop();
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.stop();
     }
 }

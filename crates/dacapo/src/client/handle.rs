@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
 use dacapo_engine::{Description, RunId};
@@ -10,12 +11,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::{App, Error, IntoName, Result, UpdateCall};
+use crate::client::serving::Serving;
+use crate::client::{Error, IntoName, Result, UpdateCall};
 use crate::{Promise, Query, Signal, Update, decode, encode};
 
 /// A hold on a run that comes to an `O`. It names the run and nothing more, so it can be made, cloned and dropped at will.
 pub struct Handle<O> {
-    app: App,
+    serving: Arc<Serving>,
     run: RunId,
     is_new: bool,
     output: PhantomData<fn() -> O>,
@@ -23,7 +25,7 @@ pub struct Handle<O> {
 
 impl<O> Clone for Handle<O> {
     fn clone(&self) -> Self {
-        Self { is_new: self.is_new, ..Self::new(self.app.clone(), self.run.clone()) }
+        Self { is_new: self.is_new, ..Self::new(self.serving.clone(), self.run.clone()) }
     }
 }
 
@@ -34,12 +36,12 @@ impl<O> fmt::Debug for Handle<O> {
 }
 
 impl<O> Handle<O> {
-    pub(crate) fn new(app: App, run: RunId) -> Self {
-        Self { app, run, is_new: false, output: PhantomData }
+    pub(crate) fn new(serving: Arc<Serving>, run: RunId) -> Self {
+        Self { serving, run, is_new: false, output: PhantomData }
     }
 
-    pub(crate) fn started(app: App, run: RunId, is_new: bool) -> Self {
-        Self { is_new, ..Self::new(app, run) }
+    pub(crate) fn started(serving: Arc<Serving>, run: RunId, is_new: bool) -> Self {
+        Self { is_new, ..Self::new(serving, run) }
     }
 
     /// Whether the start that gave this handle started the run, and did not find it started before.
@@ -71,7 +73,7 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let (status, result) = self.app.engine().result(&self.run).await?;
+        let (status, result) = self.serving.engine.result(&self.run).await?;
         self.decoded(status, result)
     }
 
@@ -81,7 +83,7 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let (status, result) = self.app.engine().result_or_stuck(&self.run).await?;
+        let (status, result) = self.serving.engine.result_or_stuck(&self.run).await?;
         self.decoded(status, result)
     }
 
@@ -120,7 +122,7 @@ impl<O> Handle<O> {
     ) -> Result<()> {
         let input = vec![input.map_err(Error::value)?];
         let signal = dacapo_core::Signal { name, input, ..Default::default() };
-        Ok(self.app.engine().signal(&self.run, signal, request).await?)
+        Ok(self.serving.engine.signal(&self.run, signal, request).await?)
     }
 
     /// Asks the run a question. The answer takes into account all that was acknowledged before. A closed run can be asked
@@ -138,96 +140,96 @@ impl<O> Handle<O> {
 
     async fn ask(&self, name: Name, input: std::result::Result<Payload, Failure>) -> Result<Payload> {
         let input = vec![input.map_err(Error::value)?];
-        Ok(self.app.engine().query(&self.run, name, input, Default::default()).await?)
+        Ok(self.serving.engine.query(&self.run, name, input, Default::default()).await?)
     }
 
     /// Sends an update: await it for the answer, or first wait until it is [accepted](UpdateCall::accepted).
     pub fn update<I: Serialize, A>(&self, update: Update<I, A>, input: I) -> UpdateCall<A> {
-        UpdateCall::new(self.app.clone(), self.run.clone(), update.name().into(), encode(&input))
+        UpdateCall::new(self.serving.clone(), self.run.clone(), update.name().into(), encode(&input))
     }
 
     /// Sends an update by name and JSON.
     pub fn update_raw(&self, name: impl IntoName, input: Value) -> UpdateCall<Value> {
-        UpdateCall::new(self.app.clone(), self.run.clone(), name.into_name(), encode(&input))
+        UpdateCall::new(self.serving.clone(), self.run.clone(), name.into_name(), encode(&input))
     }
 
     /// Keeps a promise of the run. The first resolution holds.
     pub async fn resolve<T: Serialize>(&self, promise: Promise<T>, value: T) -> Result<()> {
         let value = encode(&value).map_err(Error::value)?;
-        Ok(self.app.engine().resolve_promise(&self.run, promise.name().into(), Ok(value)).await?)
+        Ok(self.serving.engine.resolve_promise(&self.run, promise.name().into(), Ok(value)).await?)
     }
 
     /// Breaks a promise of the run.
     pub async fn reject<T>(&self, promise: Promise<T>, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.app.engine().resolve_promise(&self.run, promise.name().into(), Err(failure.into())).await?)
+        Ok(self.serving.engine.resolve_promise(&self.run, promise.name().into(), Err(failure.into())).await?)
     }
 
     /// Keeps a promise of the run by its name or its id, with JSON.
     pub async fn resolve_raw(&self, promise: impl IntoName, value: Value) -> Result<()> {
         let value = encode(&value).map_err(Error::value)?;
-        Ok(self.app.engine().resolve_promise(&self.run, promise.into_name(), Ok(value)).await?)
+        Ok(self.serving.engine.resolve_promise(&self.run, promise.into_name(), Ok(value)).await?)
     }
 
     /// Breaks a promise of the run by its name or its id.
     pub async fn reject_raw(&self, promise: impl IntoName, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.app.engine().resolve_promise(&self.run, promise.into_name(), Err(failure.into())).await?)
+        Ok(self.serving.engine.resolve_promise(&self.run, promise.into_name(), Err(failure.into())).await?)
     }
 
     /// Gives a pending activity its result from outside, by the id that [`Handle::describe`] shows and
     /// [`ActivityInfo`](crate::ActivityInfo) holds. An attempt that runs is given up; the first result holds.
     pub async fn complete_activity<T: Serialize>(&self, activity_id: impl IntoName, result: &T) -> Result<()> {
         let result = encode(result).map_err(Error::value)?;
-        Ok(self.app.engine().complete_activity(&self.run, activity_id.into_name(), Ok(result)).await?)
+        Ok(self.serving.engine.complete_activity(&self.run, activity_id.into_name(), Ok(result)).await?)
     }
 
     /// Lets a pending activity fail from outside, for good.
     pub async fn fail_activity(&self, activity_id: impl IntoName, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.app.engine().complete_activity(&self.run, activity_id.into_name(), Err(failure.into())).await?)
+        Ok(self.serving.engine.complete_activity(&self.run, activity_id.into_name(), Err(failure.into())).await?)
     }
 
     /// Has the run played again, if it is quarantined, and its quarantined activities tried again: what was not played or tried
     /// any more because the process died too often meanwhile. [`Handle::describe`] shows it. Durable when this answers.
     pub async fn release(&self) -> Result<()> {
-        Ok(self.app.engine().release(&self.run).await?)
+        Ok(self.serving.engine.release(&self.run).await?)
     }
 
     /// Asks the run to cancel: its waits fail, and its code may clean up.
     pub async fn cancel(&self, reason: &str) -> Result<()> {
-        Ok(self.app.engine().cancel(&self.run, reason).await?)
+        Ok(self.serving.engine.cancel(&self.run, reason).await?)
     }
 
     /// Ends the run at once. Its code is not asked.
     pub async fn terminate(&self, reason: &str) -> Result<()> {
-        Ok(self.app.engine().terminate(&self.run, reason).await?)
+        Ok(self.serving.engine.terminate(&self.run, reason).await?)
     }
 
     /// Deletes the run, which must be closed: it cannot be found any more, and its history is gone for good.
     pub async fn delete(&self) -> Result<()> {
-        Ok(self.app.engine().delete(&self.run).await?)
+        Ok(self.serving.engine.delete(&self.run).await?)
     }
 
     /// Begins the run again from an earlier turn, as a new run: turns before it are kept, what came later is played anew.
     /// An open run is terminated. Signals it was sent since, and results of what the kept turns began, come to the new run
     /// again; what later turns began is begun anew, under other idempotency keys.
     pub async fn reset(&self, turn: u64, reason: &str) -> Result<Self> {
-        let started = self.app.engine().reset(&self.run, turn, reason).await?;
+        let started = self.serving.engine.reset(&self.run, turn, reason).await?;
         let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
-        Ok(Self::new(self.app.clone(), run))
+        Ok(Self::new(self.serving.clone(), run))
     }
 
     /// How the run stands: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
     pub async fn describe(&self) -> Result<Description> {
-        Ok(self.app.engine().describe(&self.run)?)
+        Ok(self.serving.engine.describe(&self.run)?)
     }
 
     /// What every unit of the run waits for, and where. The run may have to be played again for that.
     pub async fn inspect(&self) -> Result<Inspection> {
-        Ok(self.app.engine().inspect(&self.run).await?)
+        Ok(self.serving.engine.inspect(&self.run).await?)
     }
 
     /// All turns of the run.
     pub async fn history(&self) -> Result<Transcript> {
-        Ok(self.app.engine().reader().history(&self.run)?)
+        Ok(self.serving.engine.reader().history(&self.run)?)
     }
 
     /// The snapshot that the run published last, without disturbing it.

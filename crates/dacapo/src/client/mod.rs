@@ -8,6 +8,7 @@ mod filter;
 mod handle;
 mod into_name;
 mod runs;
+mod serving;
 mod signals;
 mod start;
 mod update;

@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{Failure, IdReuse, Name, Payload, Pins, Retry};
@@ -10,13 +11,14 @@ use dacapo_engine::{NewStart, RunId};
 use dacapo_store::Conflict;
 use serde::Serialize;
 
-use crate::client::{App, Error, Handle, IntoName, Result};
+use crate::client::serving::Serving;
+use crate::client::{Error, Handle, IntoName, Result};
 use crate::{Attr, encode};
 
 /// A run that is about to be started: set options, then await it.
 #[must_use = "a start does nothing unless it is awaited"]
 pub struct StartCall<O> {
-    app: App,
+    serving: Arc<Serving>,
     new: NewStart,
     /// What could not be encoded.
     failure: Option<Failure>,
@@ -24,14 +26,18 @@ pub struct StartCall<O> {
 }
 
 impl<O> StartCall<O> {
-    pub(crate) fn new(app: App, workflow: Name, input: std::result::Result<Vec<Payload>, Failure>) -> Self {
+    pub(crate) fn new(
+        serving: Arc<Serving>,
+        workflow: Name,
+        input: std::result::Result<Vec<Payload>, Failure>,
+    ) -> Self {
         let (input, failure) = match input {
             Ok(input) => (input, None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let workflow_id = uuid::Uuid::now_v7().to_string().into();
         let new = NewStart { workflow, workflow_id, input, ..NewStart::default() };
-        Self { app, new, failure, output: PhantomData }
+        Self { serving, new, failure, output: PhantomData }
     }
 
     /// The workflow id: the program's own name for the run, unique among open runs. A random one by default.
@@ -124,14 +130,14 @@ impl<O: 'static> IntoFuture for StartCall<O> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { app, new, failure, .. } = self;
+        let Self { serving, new, failure, .. } = self;
         Box::pin(async move {
             if let Some(failure) = failure {
                 return Err(Error::value(failure));
             }
-            let started = app.engine().start(new).await?;
+            let started = serving.engine.start(new).await?;
             let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
-            Ok(Handle::started(app, run, started.fresh))
+            Ok(Handle::started(serving, run, started.fresh))
         })
     }
 }

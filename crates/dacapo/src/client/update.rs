@@ -3,18 +3,20 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use dacapo_core::{Failure, Name, Payload};
 use dacapo_engine::{RunId, UpdateStage, WaitFor};
 use serde::de::DeserializeOwned;
 
-use crate::client::{App, Error, IntoName, Result};
+use crate::client::serving::Serving;
+use crate::client::{Error, IntoName, Result};
 use crate::decode;
 
 /// An update that is about to be sent: await it for its answer.
 #[must_use = "an update does nothing unless it is awaited"]
 pub struct UpdateCall<A> {
-    app: App,
+    serving: Arc<Serving>,
     run: RunId,
     update: dacapo_core::Update,
     failure: Option<Failure>,
@@ -25,14 +27,19 @@ pub struct UpdateCall<A> {
 pub struct UpdateHandle<A>(UpdateCall<A>);
 
 impl<A> UpdateCall<A> {
-    pub(crate) fn new(app: App, run: RunId, name: Name, input: std::result::Result<Payload, Failure>) -> Self {
+    pub(crate) fn new(
+        serving: Arc<Serving>,
+        run: RunId,
+        name: Name,
+        input: std::result::Result<Payload, Failure>,
+    ) -> Self {
         let (input, failure) = match input {
             Ok(input) => (vec![input], None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let id = uuid::Uuid::now_v7().to_string().into();
         let update = dacapo_core::Update { id, name, input, ..Default::default() };
-        Self { app, run, update, failure, answer: PhantomData }
+        Self { serving, run, update, failure, answer: PhantomData }
     }
 
     /// The program's own id for it: the same id again is the same update, however often it is sent.
@@ -45,7 +52,7 @@ impl<A> UpdateCall<A> {
         if let Some(failure) = &self.failure {
             return Err(Error::value(failure.clone()));
         }
-        Ok(self.app.engine().update(&self.run, self.update.clone(), wait).await?)
+        Ok(self.serving.engine.update(&self.run, self.update.clone(), wait).await?)
     }
 
     /// Sends it, and waits until the workflow accepts it.

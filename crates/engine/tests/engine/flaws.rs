@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-use dacapo_core::{Ctx, Timestamp, TurnRecord};
+use dacapo_core::{Command, CommandKind, Ctx, Outcome, Timestamp, TurnRecord};
 use dacapo_engine::Reader;
 use dacapo_store::{Done, MemoryStore, NodeNo, RunRow, Runs, Status, Store, TurnOf, TurnWrite, Write};
 use dacapo_testkit::{Front, Fronted, Stage};
@@ -31,18 +31,25 @@ impl Front for Meddling {
 
 /// The next turn of a run, which ends it or not.
 fn turn(row: &RunRow, close: bool) -> Write {
+    turn_with_result(row, close, "done")
+}
+
+/// The same, with this result in the row of the run.
+fn turn_with_result(row: &RunRow, close: bool, result: &str) -> Write {
+    let kind = CommandKind::Complete { result: payload("done") };
+    let complete = Command { kind, unit: Default::default(), site: Default::default() };
     let record = TurnRecord {
         number: row.turns,
         now: Timestamp::default(),
         history: Default::default(),
         jobs: Vec::new(),
-        commands: Vec::new(),
+        commands: close.then_some(complete).into_iter().collect(),
         choices: None,
         build: "test".into(),
     };
     let closing = dacapo_store::Closing {
         status: Status::Completed,
-        result: vec![1],
+        result: minicbor::to_vec(Outcome::Completed(payload(result))).unwrap(),
         to_parent: None,
         next: None,
         carried: Vec::new(),
@@ -81,4 +88,25 @@ fn what_happens_during_the_look_is_no_flaw() {
         assert_eq!(reader.verify(&mut |_| {}).unwrap(), [], "{what}");
         assert_ne!(store.run(older.no).unwrap().map(|row| row.turns), Some(older.turns), "{what}");
     }
+}
+
+#[test]
+fn verify_reports_a_result_that_the_last_turn_did_not_decide() {
+    let store = Arc::new(MemoryStore::new());
+    let waits = options().workflow("waits", |ctx: Ctx, _| async move {
+        ctx.signal("go").await?;
+        Ok(payload("done"))
+    });
+    let stage = Stage::over(store.clone(), waits);
+    for (workflow_id, result) in [("sound", "done"), ("damaged", "dose")] {
+        stage.start("waits", workflow_id, "").unwrap();
+        stage.settle();
+        let row = store.find(workflow_id, None).unwrap().unwrap();
+        let close = turn_with_result(&row, true, result);
+        dacapo_store::Writes::submit(&*store, close, Box::new(|written| drop(written.unwrap())));
+    }
+    let problems = Reader::new(store).verify(&mut |_| {}).unwrap();
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let words = "it is completed, and its result is not what its last turn decided";
+    assert!(matches!(&problems[..], [one] if one.contains("damaged") && one.ends_with(words)), "{problems:#?}");
 }
