@@ -1,8 +1,10 @@
 //! Conditions that units wait for, and when each has to be evaluated.
 //!
-//! A condition is a closure of the user's. While it is evaluated, the state cells that it reads are noted; it can hold only
-//! after one of them has changed, so it is evaluated again when one has. A condition that reads no cell may depend on
-//! anything, and is evaluated after every round in which a unit ran.
+//! A condition is a closure of the user's. While it is evaluated, the state cells that it reads are noted, and it is evaluated
+//! again when one of them has changed. A condition that reads no cell may depend on anything, and is evaluated after every
+//! round in which a unit ran. One that reads cells and depends on something else as well is evaluated when the turn comes to
+//! rest, as long as no more than [`FEW`] such conditions are waited for: beyond that, n units with a condition each would
+//! cost n² evaluations.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +19,9 @@ use crate::{ActivationError, ViolationKind};
 
 /// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
 pub(crate) type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// So many conditions that read cells are evaluated whenever a turn comes to rest, whatever has changed.
+const FEW: usize = 64;
 
 /// A state cell within its run.
 pub(crate) type CellId = u64;
@@ -90,6 +95,11 @@ impl Conditions {
         due.into_iter().filter_map(condition).collect()
     }
 
+    /// How many read cells.
+    fn bound_count(&self) -> usize {
+        self.waiting.len() - self.unbound.len()
+    }
+
     /// All that read cells.
     fn bound(&self) -> Vec<(SlotId, Condition)> {
         let bound = self.waiting.iter().filter(|(_, waiting)| !waiting.cells.is_empty());
@@ -146,18 +156,7 @@ impl Run {
     /// Ends the waits whose condition holds, in the order in which they began.
     pub(super) fn check_conditions(&mut self) -> Result<(), ActivationError> {
         let due = self.shared.lock().conditions.as_mut().map(|conditions| conditions.take_due()).unwrap_or_default();
-        for (slot, condition) in due {
-            let (holds, cells) = self.evaluate(&condition)?;
-            match holds {
-                true => self.end_wait(slot),
-                false => {
-                    if let Some(conditions) = &mut self.shared.lock().conditions {
-                        conditions.rebind(slot, cells);
-                    }
-                }
-            }
-        }
-        Ok(())
+        self.end_those_that_hold(due).map(drop)
     }
 
     fn evaluate(&self, condition: &Condition) -> Result<(bool, BTreeSet<CellId>), ActivationError> {
@@ -175,14 +174,46 @@ impl Run {
         drop(condition);
     }
 
-    /// Where runs are played twice, a condition that came to hold although no cell that it read has changed fails the
-    /// activation: elsewhere its wait would not end.
-    pub(super) fn check_unchanged_conditions(&mut self) -> Result<(), ActivationError> {
-        let bound = {
+    /// The turn comes to rest: conditions that read cells may depend on something else as well. Says whether a wait has
+    /// ended. Where there are many they are not evaluated, and where runs are played twice, one that came to hold although no
+    /// cell that it read has changed fails the activation: elsewhere its wait would not end.
+    pub(super) fn check_unchanged_conditions(&mut self) -> Result<bool, ActivationError> {
+        let (bound, is_played_twice) = {
             let state = self.shared.lock();
-            let conditions = state.conditions.as_ref().filter(|_| state.is_played_twice);
-            conditions.map(|conditions| conditions.bound()).unwrap_or_default()
+            let bound = state.conditions.as_ref().map(|conditions| (conditions.bound_count(), conditions));
+            match bound {
+                Some((1..=FEW, conditions)) => (conditions.bound(), false),
+                Some((_, conditions)) if state.is_played_twice => (conditions.bound(), true),
+                _ => return Ok(false),
+            }
         };
+        match is_played_twice {
+            true => self.refuse_unchanged(bound).map(|()| false),
+            false => self.end_those_that_hold(bound),
+        }
+    }
+
+    /// Ends the waits of these whose condition holds. Says whether there was one.
+    fn end_those_that_hold(&mut self, conditions: Vec<(SlotId, Condition)>) -> Result<bool, ActivationError> {
+        let mut has_ended = false;
+        for (slot, condition) in conditions {
+            let (holds, cells) = self.evaluate(&condition)?;
+            match holds {
+                true => {
+                    self.end_wait(slot);
+                    has_ended = true;
+                }
+                false => {
+                    if let Some(conditions) = &mut self.shared.lock().conditions {
+                        conditions.rebind(slot, cells);
+                    }
+                }
+            }
+        }
+        Ok(has_ended)
+    }
+
+    fn refuse_unchanged(&mut self, bound: Vec<(SlotId, Condition)>) -> Result<(), ActivationError> {
         for (slot, condition) in bound {
             let holds = {
                 let _hold = Hold::mode(Mode::Closure);
@@ -191,9 +222,12 @@ impl Run {
             let mut state = self.shared.lock();
             if matches!(holds, Ok(true)) && state.fault.is_none() {
                 let site = state.slots.get(&slot).map(|slot| slot.site);
-                let text = "a condition came to hold, and no state cell that it reads has changed: it is evaluated only when \
-                            one has. Put everything that it depends on into state cells, or read none in it";
-                state.violate(ViolationKind::Misuse(text.to_owned()), site);
+                let text = format!(
+                    "a condition came to hold, and no state cell that it reads has changed: where more than {FEW} conditions \
+                     are waited for, one is evaluated only when one has. Put everything that it depends on into state cells, \
+                     or read none in it"
+                );
+                state.violate(ViolationKind::Misuse(text), site);
             }
             if let Some(fault) = state.fault.take() {
                 return Err(*fault);

@@ -13,8 +13,8 @@ impl Run {
         loop {
             self.between_rounds(steps > 0)?;
             if !self.next_round() {
-                if steps > 0 {
-                    self.check_unchanged_conditions()?;
+                if steps > 0 && self.check_unchanged_conditions()? {
+                    continue;
                 }
                 self.at_quiescence();
                 return Ok(steps);
