@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dacapo_core::{Name, OwnPolicy, Pins, RunOptions};
+use dacapo_core::{Name, OwnPolicy, Pins, Reporter, RunOptions};
 use dacapo_worker::{QueueValues, Registry, replay_silencer};
 
 use crate::crash_guard::limits::CrashLimits;
@@ -72,11 +72,11 @@ impl Options {
     }
 
     /// How a run with these pins is played.
-    pub(crate) fn for_run(&self, pins: &Pins) -> RunOptions {
+    pub(crate) fn for_run(&self, pins: &Pins, reporter: Option<Reporter>) -> RunOptions {
         RunOptions {
             pins: pins.clone(),
             double_play: self.double_play,
-            reporter: None,
+            reporter,
             own_policy: self.own_policy.clone(),
             aside: replay_silencer(),
         }

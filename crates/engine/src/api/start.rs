@@ -31,6 +31,7 @@ use crate::shared::Shared;
 use crate::timer::set_timers;
 use crate::turn::commit::{Committing, committed, committed_beside};
 use crate::turn::effects::{Source, apply, begin_started, in_other_runs};
+use crate::turn::foreign_wake::reporter;
 use crate::turn::make::{Made, Making, begin_play, make};
 use crate::turn::plan::Plan;
 use crate::turn::rest::rest;
@@ -209,7 +210,8 @@ fn first_turn(
 ) -> Result<(Box<Playable>, Plan), String> {
     let workflow = shared.options.registry.find_workflow(&start.workflow).ok_or("the workflow is not registered")?;
     let info = Arc::new(info_of(new)?);
-    let mut run = Run::new(workflow.clone(), shared.options.for_run(&info.pins)).map_err(|error| error.to_string())?;
+    let options = shared.options.for_run(&info.pins, Some(reporter(shared, &info.name)));
+    let mut run = Run::new(workflow.clone(), options).map_err(|error| error.to_string())?;
     let jobs = vec![Job::Start(Box::new(start.clone()))];
     let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
     // Timers and terms are those of the start, so they must be known before the turn is planned.

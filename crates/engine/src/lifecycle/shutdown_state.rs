@@ -1,6 +1,6 @@
 //! The state of a graceful shutdown.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dacapo_core::Name;
@@ -29,6 +29,8 @@ pub struct ShutdownReport {
 
 /// Whether the engine shuts down, and how far it is.
 pub(crate) struct ShutdownState {
+    /// Looked at with every turn and every attempt.
+    has_begun: AtomicBool,
     state: Mutex<Option<Shutdown>>,
     /// Writes that a shutdown waits for.
     unwritten: AtomicUsize,
@@ -45,7 +47,11 @@ struct Shutdown {
 
 impl ShutdownState {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(ranks::SHUTDOWN, None), unwritten: AtomicUsize::new(0) }
+        Self {
+            has_begun: AtomicBool::new(false),
+            state: Mutex::new(ranks::SHUTDOWN, None),
+            unwritten: AtomicUsize::new(0),
+        }
     }
 
     /// Begins, unless it has begun. Gives the times to go by if this call began it.
@@ -55,6 +61,7 @@ impl ShutdownState {
             shutdown.waiters.extend(waiter);
             return None;
         }
+        self.has_begun.store(true, Ordering::Release);
         let drain = Drain::new(now.0);
         *state = Some(Shutdown {
             drain: drain.clone(),
@@ -66,13 +73,14 @@ impl ShutdownState {
         Some(drain)
     }
 
+    /// Whether it has begun. It never ends but with the engine.
     pub(crate) fn has_begun(&self) -> bool {
-        self.state.lock().is_some()
+        self.has_begun.load(Ordering::Acquire)
     }
 
     /// Whether attempts of this queue have been asked to stop because of a shutdown: how they fail then is not their fault.
     pub(crate) fn is_stopping(&self, queue: &Name) -> bool {
-        self.state.lock().as_ref().is_some_and(|shutdown| shutdown.drain.is_stopping(queue))
+        self.has_begun() && self.state.lock().as_ref().is_some_and(|shutdown| shutdown.drain.is_stopping(queue))
     }
 
     /// So many attempts of a queue are asked to stop.
@@ -93,6 +101,9 @@ impl ShutdownState {
 
     /// The shutdown that goes on, if one does and no write is on its way that it waits for.
     pub(crate) fn waiting(&self) -> Option<Drain> {
+        if !self.has_begun() {
+            return None;
+        }
         let drain =
             self.state.lock().as_ref().filter(|shutdown| !shutdown.is_over).map(|shutdown| shutdown.drain.clone())?;
         (self.unwritten.load(Ordering::Acquire) == 0).then_some(drain)

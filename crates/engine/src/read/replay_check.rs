@@ -156,7 +156,7 @@ impl Check {
         if self.options.crash_limits.quarantines(row.strikes) {
             return Ok(Some(quarantine_words(row)));
         }
-        let (info, mut run) = match new_instance(&self.options, row) {
+        let (info, mut run) = match new_instance(&self.options, row, |_| None) {
             Ok(instance) => instance,
             Err(reason) => return Ok(Some(reason)),
         };

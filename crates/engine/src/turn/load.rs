@@ -12,6 +12,7 @@ use crate::host::WorkKind;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::open_operations::OpenOperations;
 use crate::shared::Shared;
+use crate::turn::foreign_wake::reporter;
 use crate::turn::make::begin_play;
 use crate::turn::replay::{Replayed, new_instance, replay};
 use crate::turn::stuck::set_stuck;
@@ -98,7 +99,7 @@ pub(crate) fn replay_run(
     play_no: u64,
     row: &RunRow,
 ) -> Result<Result<Box<Playable>, NotPlayed>, StoreError> {
-    let (info, mut run) = match new_instance(&shared.options, row) {
+    let (info, mut run) = match new_instance(&shared.options, row, |name| Some(reporter(shared, name))) {
         Ok(instance) => instance,
         Err(reason) => return Ok(Err(NotPlayed::Stuck(reason))),
     };

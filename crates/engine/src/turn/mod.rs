@@ -11,6 +11,7 @@ pub(crate) mod close;
 pub(crate) mod commit;
 pub(crate) mod drive;
 pub(crate) mod effects;
+pub(crate) mod foreign_wake;
 pub(crate) mod load;
 pub(crate) mod make;
 pub(crate) mod outcome;

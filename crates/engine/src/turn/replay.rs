@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Run};
+use dacapo_core::{Activation, Completion, Reporter, Run};
 use dacapo_store::{RunRow, Store, StoreError};
-use dacapo_worker::Play;
+use dacapo_worker::{Play, RunName};
 
 use crate::options::Options;
 use crate::read::records::{Unreadable, each_record};
@@ -22,8 +22,12 @@ pub(crate) enum Replayed {
     TakenOver,
 }
 
-/// A run of the workflow that a row names, before its first turn. The error says why there is none, and what to do.
-pub(crate) fn new_instance(options: &Options, row: &RunRow) -> Result<(Arc<RunInfo>, Run), String> {
+/// A run of the workflow that a row names, before its first turn; `reporter` gives who hears of its violations. The error says why there is none, and what to do.
+pub(crate) fn new_instance(
+    options: &Options,
+    row: &RunRow,
+    reporter: impl FnOnce(&Arc<RunName>) -> Option<Reporter>,
+) -> Result<(Arc<RunInfo>, Run), String> {
     let Some(workflow) = options.registry.find_workflow(&row.workflow) else {
         return Err(format!(
             "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
@@ -32,7 +36,8 @@ pub(crate) fn new_instance(options: &Options, row: &RunRow) -> Result<(Arc<RunIn
         ));
     };
     let info = RunInfo::of(row)?;
-    let run = Run::new(workflow.clone(), options.for_run(&info.pins)).map_err(|error| error.to_string())?;
+    let run = Run::new(workflow.clone(), options.for_run(&info.pins, reporter(&info.name)))
+        .map_err(|error| error.to_string())?;
     Ok((Arc::new(info), run))
 }
 

@@ -1,11 +1,12 @@
 //! Limits: payloads that are too large, mailboxes that are full, attempts that wait for a place.
 
 use dacapo_core::{Ctx, Failure, Payload};
-use dacapo_engine::{ActivityState, EngineError, Options, RunId};
+use dacapo_engine::{ActivityState, EngineError, Options, RunId, WaitFor};
 use dacapo_testkit::Stage;
 
 use crate::kit::{
-    Gate, Serve, completed, describe, every_second, options, over_every_cache_and_restart, payload, signal, stuck, text,
+    Gate, Serve, completed, describe, every_second, options, over_every_cache_and_restart, payload, resolve, signal,
+    stuck, text, update,
 };
 
 fn waiting_for_go(first: &'static str) -> Options {
@@ -69,6 +70,58 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
         assert_eq!(stage.result("a"), completed("1"));
         (stage, vec!["a", "b", "c"])
     });
+}
+
+/// Published values and failures are stored like any payload.
+#[test]
+fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
+    let long = || "x".repeat(1_001);
+    let limited = || {
+        let mut options = options()
+            .workflow("publishes", move |ctx: Ctx, _| async move {
+                ctx.publish(payload(long()));
+                ctx.signal("go").await?;
+                Ok(payload(""))
+            })
+            .workflow("fails", move |_: Ctx, _| async move { Err(Failure::application(long())) })
+            .workflow("details", move |_: Ctx, _| async move {
+                let mut failure = Failure::application("short");
+                failure.details.push(payload(long()));
+                Err(failure)
+            })
+            .workflow("update", move |ctx: Ctx, _| async move {
+                ctx.on_update("put", move |_| Err(Failure::application(long())), |_| async { Ok(payload("")) });
+                ctx.promise("p").await
+            })
+            .workflow(
+                "calls",
+                |ctx: Ctx, _| async move { ctx.activity("work", "").retry(dacapo_core::Retry::none()).await },
+            )
+            .activity("work", move |_, _| Err(Failure::application(long())));
+        options.payload_limit = 1_000;
+        options
+    };
+    let stage = Stage::new(limited());
+    for (workflow, what) in [("publishes", "the published value"), ("fails", "fail"), ("details", "fail")] {
+        stage.start(workflow, workflow, "").unwrap();
+        stage.settle();
+        let reason = stuck(&stage, workflow).0;
+        assert!(reason.starts_with(what), "{reason}");
+        assert!(reason.contains("a payload has 1001 bytes, and the limit is 1000"), "{reason}");
+    }
+    // An attempt is over: its failure is told in short.
+    stage.start("calls", "calls", "").unwrap();
+    let failure = stage.wait(stage.engine().result(&RunId::of("calls"))).unwrap().1.unwrap_err();
+    let cause = failure.cause().unwrap();
+    assert_eq!(cause.type_name.as_deref(), Some("PayloadTooLarge"), "{failure}");
+    assert!(cause.message.contains("1001 bytes, and the limit is 1000"), "{failure}");
+    // So is the sender of an update that is rejected.
+    stage.start("update", "update", "").unwrap();
+    let refused = update(&stage, "update", "u", "put", "", WaitFor::Completed).unwrap_err();
+    assert!(refused.to_string().contains("1001 bytes, and the limit is 1000"), "{refused}");
+    // A caller is refused.
+    let refused = resolve(&stage, "update", "p", Err(Failure::application(long()))).unwrap_err();
+    assert!(matches!(refused, EngineError::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");
 }
 
 /// C-31

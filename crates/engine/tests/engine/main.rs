@@ -11,6 +11,7 @@ mod crashes;
 mod draining;
 mod fences;
 mod flaws;
+mod foreign_wakes;
 mod from_outside;
 mod haunted;
 mod heartbeats;
