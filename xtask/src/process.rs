@@ -1,6 +1,6 @@
 //! Child processes that end within a time limit.
 
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -24,8 +24,6 @@ impl Ended {
 
 /// Runs a command to its end, or kills it after `limit`. Calls `progress` every half minute with the time that it has taken.
 pub(crate) fn run(command: &mut Command, limit: Duration, progress: impl Fn(Duration)) -> Result<Ended> {
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let (began, mut shown) = (Instant::now(), 0);
     loop {
@@ -45,22 +43,40 @@ pub(crate) fn run(command: &mut Command, limit: Duration, progress: impl Fn(Dura
     }
 }
 
-/// Ends a child and all that it started. It is asked first: a test runner gives each test a process group of its own and ends those itself.
+/// Ends a child and all that it started. They are asked first, because a test runner ends its tests itself.
+///
+/// They stay in the group of this process, so that an interrupt from the terminal reaches them too.
 fn kill(child: &mut Child) -> Result<()> {
-    // The group is the child's own, so nothing else is killed.
-    let group = format!("-{}", child.id());
-    let send = |signal: &str| Command::new("kill").args([signal, "--", &group]).status().ok();
+    let all = family(child.id());
+    let send = |signal: &str| Command::new("kill").arg(signal).args(&all).stderr(Stdio::null()).status().ok();
     send("-TERM");
     let asked = Instant::now();
-    while child.try_wait()?.is_none() {
-        if asked.elapsed() > GRACE {
-            send("-KILL");
-            child.kill().ok();
-            child.wait()?;
-        }
+    while child.try_wait()?.is_none() && asked.elapsed() < GRACE {
         std::thread::sleep(Duration::from_millis(50));
     }
+    send("-KILL");
+    child.kill().ok();
+    child.wait()?;
     Ok(())
+}
+
+/// A process and its descendants, as `/proc` lists them.
+fn family(first: u32) -> Vec<String> {
+    let parent_of = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name before it, in brackets, may hold anything.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids: Vec<u32> = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let parents: Vec<(u32, u32)> = pids.into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
+    let mut family = vec![first];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).copied() {
+        family.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    family.iter().map(u32::to_string).collect()
 }
 
 #[cfg(test)]
@@ -73,7 +89,21 @@ mod tests {
         assert!(run(&mut Command::new("true"), 60).is_success());
         assert!(!run(&mut Command::new("false"), 60).is_success());
         let began = Instant::now();
-        assert!(matches!(run(Command::new("sh").args(["-c", "sleep 600"]), 0), Ended::Killed));
+        // The first shell waits for the second one, which waits for its own child.
+        assert!(matches!(run(Command::new("sh").args(["-c", "sh -c 'sleep 600; true'; true"]), 1), Ended::Killed));
         assert!(began.elapsed() < Duration::from_secs(60));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn family_of_a_process_includes_the_children_of_its_children() {
+        let mut child = Command::new("sh").args(["-c", "sh -c 'sleep 600; true'; true"]).spawn().unwrap();
+        let began = Instant::now();
+        while family(child.id()).len() < 3 {
+            assert!(began.elapsed() < Duration::from_secs(60), "the shells do not start");
+            std::thread::yield_now();
+        }
+        kill(&mut child).unwrap();
+        assert_eq!(family(child.id()).len(), 1);
     }
 }
