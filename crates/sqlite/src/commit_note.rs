@@ -85,6 +85,17 @@ fn path(database: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
+/// Removes the note of a database that was removed, together with its log, before a new one is made in its place: a database
+/// that is removed on purpose needs no further step. One whose file or log is left is compared with its note.
+pub(crate) fn forget_removed(database: &str) {
+    let is_removed = std::fs::symlink_metadata(database).is_err();
+    // After a shutdown the log is empty.
+    let has_log = std::fs::metadata(format!("{database}-wal")).is_ok_and(|log| log.len() > 0);
+    if is_removed && !has_log {
+        let _ = std::fs::remove_file(path(database));
+    }
+}
+
 /// Compares a database that is ours, or empty, with the note beside it. The note of another store counts as none.
 ///
 /// # Errors

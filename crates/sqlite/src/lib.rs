@@ -89,6 +89,7 @@ impl SqliteStore {
 
     fn connect(path: &str, lease: &Lease, tuning: &Tuning) -> Result<(FileBatch, Connection, FileLock), StoreError> {
         let cannot_open = |error| StoreError::Unavailable(format!("{path} cannot be opened: {error}"));
+        commit_note::forget_removed(path);
         let mut lock = FileLock::open_or_create(Path::new(path)).map_err(cannot_open)?;
         // Before SQLite opens it, and before anything is written.
         let mut files = ServedFiles::new(path, lease, &lock)?;

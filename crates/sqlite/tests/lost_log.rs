@@ -222,3 +222,18 @@ fn backup_has_no_note_and_is_served_where_it_is() {
     assert_eq!(count(&copy.open()), 3);
     assert!(!fs::exists(copy.note()).unwrap() || fs::read(copy.note()).unwrap().is_empty());
 }
+
+/// A database that is removed on purpose, to begin anew, needs no further step. One whose log is left was not.
+#[test]
+fn database_removed_with_its_log_is_made_anew_and_one_whose_log_is_left_is_not() {
+    let place = Place::with_runs(3);
+    place.open().close().unwrap();
+    fs::remove_file(&place.path).unwrap();
+    assert!(fs::exists(place.note()).unwrap());
+    assert_eq!(count(&place.open()), 0);
+
+    let place = Place::with_runs(3);
+    assert!(fs::metadata(place.log()).unwrap().len() > 0, "the process died");
+    fs::remove_file(&place.path).unwrap();
+    place.loss();
+}

@@ -72,7 +72,7 @@ pub mod meter {
         ACTIVITIES_WAITING: Gauge "dacapo_activities_waiting" ["queue"] "Activities that are ready and wait for a place.";
         ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities that have one.";
         ACTIVITIES_UNSERVED: Gauge "dacapo_activities_unserved" ["queue"] "Activities that wait because this program does not serve their type.";
-        QUEUE_UNSERVED: Gauge "dacapo_queue_unserved" ["queue"] "Runs and activities that this process put into a task queue it does not serve.";
+        QUEUE_UNSERVED: Gauge "dacapo_queue_unserved" ["queue"] "1 for each task queue in which runs or activities wait and which this process does not serve.";
         ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to somebody outside, or `given_up` because nobody wanted to know any more.";
         ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue"] "How long an attempt took, until it was over or given up.";
         COMMIT_SECONDS: Seconds "dacapo_commit_seconds" [] "How long a write took from its submission until it was durable or refused.";

@@ -7,7 +7,7 @@ use dacapo_core::{CommandKind, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, Store, StoreError, TaskRow};
 
 use crate::activity::blocked;
-use crate::activity::task::{Attempting, Task, TaskState};
+use crate::activity::task::{Attempting, Task, TaskState, over};
 use crate::read::records::LastRecord;
 use crate::run::info::RunInfo;
 use crate::shared::Shared;
@@ -86,6 +86,7 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
         has_input: true,
         origin: (row.turn, row.position),
         scheduled: record.now,
+        over: over(command, record.now, (now, steady)),
         priority: row.priority,
         attempt: row.attempt,
         failure: row.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),

@@ -83,6 +83,7 @@ mod tests {
             has_input: true,
             origin: (0, number as u32),
             scheduled: Default::default(),
+            over: None,
             priority: 0,
             attempt: 1,
             failure: None,

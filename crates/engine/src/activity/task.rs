@@ -26,6 +26,8 @@ pub(crate) struct Task {
     /// The turn that scheduled it, and the place in it.
     pub(crate) origin: (u64, u32),
     pub(crate) scheduled: Timestamp,
+    /// When all its attempts together must have ended, by the clock that is never set.
+    pub(crate) over: Option<Steady>,
     pub(crate) priority: i32,
     /// The attempt that runs, or that comes next, from 1.
     pub(crate) attempt: u32,
@@ -122,6 +124,11 @@ impl Task {
         matches!(self.state, TaskState::Waiting { .. }) && self.crash_count > 0
     }
 
+    /// Whether it is quarantined or delayed because of its crash count.
+    pub(crate) fn is_held_back(&self) -> bool {
+        matches!(self.state, TaskState::Quarantined) || self.is_delayed()
+    }
+
     /// Whether an attempt runs here.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, TaskState::Running(_))
@@ -140,18 +147,13 @@ impl Task {
         self.command.queue.as_ref().unwrap_or(&self.info.name.queue)
     }
 
-    /// When all attempts together must have ended.
-    fn over(&self) -> Option<Timestamp> {
-        self.command.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout))
-    }
-
     /// The timeout that was due before now, if one was: what the attempt comes to is too late.
-    pub(crate) fn overdue(&self, now: Timestamp, steady: Steady) -> Option<TimeoutKind> {
+    pub(crate) fn overdue(&self, steady: Steady) -> Option<TimeoutKind> {
         let attempting = self.attempting()?;
         let silent = self.command.timeouts.heartbeat.map(|timeout| attempting.heard.after(timeout));
         let is_due = |at: Option<Steady>| at.is_some_and(|at| at <= steady);
         match () {
-            () if self.over().is_some_and(|over| over <= now) => Some(TimeoutKind::ScheduleToClose),
+            () if is_due(self.over) => Some(TimeoutKind::ScheduleToClose),
             () if is_due(attempting.deadline) => Some(TimeoutKind::StartToClose),
             () if is_due(silent) => Some(TimeoutKind::Heartbeat),
             () => None,
@@ -159,18 +161,17 @@ impl Task {
     }
 
     /// Whether a failed attempt is followed by another.
-    pub(crate) fn next_after(&self, failure: &Failure, now: Timestamp) -> Next {
+    pub(crate) fn next_after(&self, failure: &Failure, (now, steady): (Timestamp, Steady)) -> Next {
         if self.cancelled.is_some() {
             return Next::End(RetryState::CancelRequested);
         }
         let Some(retry) = &self.command.retry else { return Next::End(RetryState::RetryPolicyNotSet) };
         match pause_after(retry, self.attempt, failure) {
             Some(pause) => {
-                let at = now.after(pause);
-                if self.over().is_some_and(|over| at >= over) {
+                if self.over.is_some_and(|over| steady.after(pause) >= over) {
                     return Next::End(RetryState::Timeout);
                 }
-                Next::Retry(at)
+                Next::Retry(now.after(pause))
             }
             None if retry.attempts > 0 && self.attempt >= retry.attempts => {
                 Next::End(RetryState::MaximumAttemptsReached)
@@ -232,6 +233,15 @@ impl Task {
         let pause = self.command.timeouts.heartbeat.map_or(default, |timeout| timeout.mul_f64(0.8));
         pause.min(longest)
     }
+}
+
+/// When all attempts of an activity that was scheduled then must have ended.
+pub(crate) fn over(
+    command: &ScheduleActivity,
+    scheduled: Timestamp,
+    (now, steady): (Timestamp, Steady),
+) -> Option<Steady> {
+    command.timeouts.schedule_to_close.map(|timeout| steady.after(scheduled.after(timeout).since(now)))
 }
 
 /// A timeout as the failure of an attempt or of a whole activity.

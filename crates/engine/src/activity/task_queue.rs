@@ -75,6 +75,8 @@ pub(crate) enum TaskTimeout {
     NotHere,
     /// It began in time.
     Began,
+    /// The machine's clock was set forward: it has so long from now.
+    Early(Duration),
     Over(Box<Task>),
 }
 
@@ -195,7 +197,7 @@ impl TaskQueue {
         let state = &mut *self.0.lock();
         let task = state.attempting(run, seq, attempt)?;
         let attempting = task.attempting()?.clone();
-        let overdue = task.overdue(now, steady);
+        let overdue = task.overdue(steady);
         let result = overdue.map_or(result, |kind| Err(timeout(kind)));
         let then = match result {
             Err(_) if overdue.is_none() && is_stopping(task.queue()) => {
@@ -203,15 +205,17 @@ impl TaskQueue {
                 state.remove((run, seq));
                 AfterAttempt::LeftToNextProcess(report)
             }
-            Err(failure) if overdue != Some(TimeoutKind::ScheduleToClose) => match task.next_after(&failure, now) {
-                Next::Retry(at) => {
-                    task.failure = Some(failure);
-                    AfterAttempt::Retry { at, write: state.wait((run, seq), at)? }
+            Err(failure) if overdue != Some(TimeoutKind::ScheduleToClose) => {
+                match task.next_after(&failure, (now, steady)) {
+                    Next::Retry(at) => {
+                        task.failure = Some(failure);
+                        AfterAttempt::Retry { at, write: state.wait((run, seq), at)? }
+                    }
+                    Next::End(retry) => {
+                        AfterAttempt::End { task: Box::new(state.remove((run, seq))?), result: Err(failure), retry }
+                    }
                 }
-                Next::End(retry) => {
-                    AfterAttempt::End { task: Box::new(state.remove((run, seq))?), result: Err(failure), retry }
-                }
-            },
+            }
             result => {
                 let retry = if result.is_ok() { RetryState::Unspecified } else { RetryState::Timeout };
                 let task = Box::new(state.remove((run, seq))?);
@@ -326,7 +330,7 @@ impl TaskQueue {
     }
 
     /// An activity has used up the time that was set for all its attempts, or for the wait before the first.
-    pub(crate) fn task_timed_out(&self, run: RunNo, seq: Seq, kind: TimeoutKind) -> TaskTimeout {
+    pub(crate) fn task_timed_out(&self, run: RunNo, seq: Seq, kind: TimeoutKind, steady: Steady) -> TaskTimeout {
         let state = &mut *self.0.lock();
         let Some(task) = state.tasks.get(&(run, seq)) else { return TaskTimeout::NotHere };
         let begins = match task.state {
@@ -335,8 +339,11 @@ impl TaskQueue {
             TaskState::Ready => task.attempt > 1 || state.has_place(task.queue()),
             TaskState::Unserved | TaskState::Quarantined => false,
         };
-        if kind == TimeoutKind::ScheduleToStart && begins {
-            return TaskTimeout::Began;
+        let left = task.over.map(|over| over.since(steady)).filter(|left| !left.is_zero());
+        match (kind, left) {
+            (TimeoutKind::ScheduleToStart, _) if begins => return TaskTimeout::Began,
+            (TimeoutKind::ScheduleToClose, Some(left)) => return TaskTimeout::Early(left),
+            _ => {}
         }
         state.remove((run, seq)).map_or(TaskTimeout::NotHere, |task| TaskTimeout::Over(Box::new(task)))
     }
@@ -385,23 +392,24 @@ impl TaskQueue {
         self.0.lock().probation.take_if(|probation| *probation == ((run, seq), attempt));
     }
 
-    /// The quarantined tasks of a run.
-    pub(crate) fn quarantined(&self, run: RunNo) -> Vec<TaskNo> {
+    /// The tasks of a run that are quarantined or delayed because of their crash counts.
+    pub(crate) fn held_back(&self, run: RunNo) -> Vec<TaskNo> {
         let state = self.0.lock();
         let tasks = state.of_run.get(&run).into_iter().flatten().filter_map(|seq| state.tasks.get(&(run, *seq)));
-        tasks.filter(|task| matches!(task.state, TaskState::Quarantined)).map(|task| task.no).collect()
+        tasks.filter(|task| task.is_held_back()).map(|task| task.no).collect()
     }
 
-    /// The quarantined tasks of a run are released, and that is durable: they can run again.
+    /// The tasks of a run that were held back are released, and that is durable: they can run again.
     pub(crate) fn release(&self, run: RunNo) {
         let state = &mut *self.0.lock();
         let seqs: Vec<Seq> = state.of_run.get(&run).into_iter().flatten().copied().collect();
         for seq in seqs {
             if let Some(task) = state.tasks.get_mut(&(run, seq))
-                && matches!(task.state, TaskState::Quarantined)
+                && task.is_held_back()
             {
+                state.delayed -= usize::from(task.is_delayed());
+                state.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));
                 (task.state, task.crash_count) = (TaskState::Ready, 0);
-                state.quarantined -= 1;
                 let task = task.clone();
                 state.enlist((run, seq), &task);
             }

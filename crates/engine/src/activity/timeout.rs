@@ -38,8 +38,11 @@ pub(crate) fn attempt_timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunN
 
 /// A stored timeout of a whole activity is due.
 pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind: TimeoutKind) {
-    match shared.tasks.task_timed_out(row.run, seq, kind) {
+    match shared.tasks.task_timed_out(row.run, seq, kind, shared.host.steady_now()) {
         TaskTimeout::Began => {}
+        TaskTimeout::Early(left) => {
+            shared.arm_in(left, Due::Again(row));
+        }
         TaskTimeout::Over(task) => end_late(shared, row.run, &task, kind),
         TaskTimeout::NotHere => shared.later(WorkKind::Read, move |shared| {
             match task_elsewhere_timed_out(shared, row.run, seq, kind) {

@@ -67,35 +67,37 @@ impl Engine {
         answered.await.unwrap_or(Err(EngineError::ShutDown))
     }
 
-    /// Has a quarantined run played again, and its quarantined activities tried again, as if they had never killed a
-    /// process. It is durable when this answers.
+    /// Has a run that is quarantined or delayed because of its crash count played again, and its activities tried again, as if
+    /// they had never killed a process. It is durable when this answers.
     pub async fn release(&self, of: &RunId) -> Result<(), EngineError> {
         let of = of.clone();
-        let (row, was_quarantined, answered) = self
+        let (row, was_held_back, answered) = self
             .blocking(WorkKind::Write, move |shared| {
                 let row = row(shared, &of)?;
-                let was_quarantined = shared.options.crash_limits.quarantines(row.strikes);
-                if !was_quarantined {
+                let limits = &shared.options.crash_limits;
+                let was_held_back = limits.quarantines(row.strikes) || limits.delay(row.strikes).is_some();
+                if !was_held_back {
                     open_row(shared, &of)?;
                 }
-                let tasks = shared.tasks.quarantined(row.no);
-                if !was_quarantined && tasks.is_empty() {
-                    let words = format!("nothing of the run of workflow id {:?} is quarantined", row.workflow_id);
+                let tasks = shared.tasks.held_back(row.no);
+                if !was_held_back && tasks.is_empty() {
+                    let words =
+                        format!("nothing of the run of workflow id {:?} is quarantined or delayed", row.workflow_id);
                     return Err(EngineError::BadInput(words));
                 }
                 // All of it is durable before any of it begins.
-                let strikes = if was_quarantined { 0 } else { row.strikes };
+                let strikes = if was_held_back { 0 } else { row.strikes };
                 let mut released: Vec<_> = tasks.into_iter().map(|task| Strikes::Task { task, strikes: 0 }).collect();
                 released.push(Strikes::Run { run: row.no, strikes, stuck: None });
                 let answered = write(shared, Write::Strike(released));
-                Ok((row, was_quarantined, answered))
+                Ok((row, was_held_back, answered))
             })
             .await?;
         written(answered).await?;
         let shared = &self.shared;
         shared.probation.release(row.no);
         shared.tasks.release(row.no);
-        if was_quarantined && row.status.is_open() {
+        if was_held_back && row.status.is_open() {
             stuck::release(shared, row.no);
         }
         mark_blocked(shared, row.no);

@@ -102,8 +102,7 @@ fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, EngineE
     if task.attempt != *attempt {
         return Err(EngineError::OldToken { workflow_id, activity_id, attempt: *attempt, current: task.attempt });
     }
-    let (now, steady) = shared.clock();
-    if task.overdue(now, steady).is_some() {
+    if task.overdue(shared.host.steady_now()).is_some() {
         return Err(EngineError::AttemptTimedOut { workflow_id, activity_id, attempt: *attempt });
     }
     Ok(Pending { row, task })
@@ -122,7 +121,7 @@ fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, 
         Ok(result) => return Ending::Ended(Ended::begin(shared, row, task, Ok(result), RetryState::Unspecified)),
         Err(failure) => failure,
     };
-    let at = match task.next_after(&failure, shared.now()) {
+    let at = match task.next_after(&failure, shared.clock()) {
         Next::End(why) => return Ending::Ended(Ended::begin(shared, row, task, Err(failure), why)),
         Next::Retry(at) => at,
     };

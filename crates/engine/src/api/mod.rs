@@ -20,7 +20,7 @@ use crate::host::WorkKind;
 use crate::read::RunId;
 use crate::run::deliver::deliver_posted;
 use crate::shared::Shared;
-use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::turn::effects::apply_in_other_runs;
 use crate::turn::validate::failure_size;
 use crate::writes::submit;
 use crate::{EngineError, read};
@@ -88,11 +88,7 @@ pub(crate) fn write(shared: &Arc<Shared>, write: Write) -> oneshot::Receiver<Res
     submit(shared, write, move |shared, result| {
         match &result {
             Ok(Written::Posted(posted)) => deliver_posted(shared, posted),
-            Ok(Written::Turn(written)) => {
-                let chain = Name::default();
-                let effects = in_other_runs((**written).clone()).collect();
-                apply(shared, Source { run: written.run, chain: &chain }, effects);
-            }
+            Ok(Written::Turn(written)) => apply_in_other_runs(shared, (**written).clone()),
             Ok(_) | Err(_) => {}
         }
         let _ = answer.send(result);

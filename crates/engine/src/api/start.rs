@@ -30,7 +30,7 @@ use crate::run::started::StartedAs;
 use crate::shared::Shared;
 use crate::timer::set_timers;
 use crate::turn::commit::{Committing, committed, committed_beside};
-use crate::turn::effects::{Source, apply, begin_started, in_other_runs};
+use crate::turn::effects::{apply_in_other_runs, begin_started};
 use crate::turn::foreign_wake::reporter;
 use crate::turn::make::{Made, Making, begin_play, make};
 use crate::turn::plan::Plan;
@@ -332,8 +332,7 @@ fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<Sta
     let workflow_id = new.workflow_id.clone();
     submit(shared, Write::Start(Box::new(new)), move |shared, result| match result {
         Ok(Written::Started { run: started, effects }) => {
-            let chain = Name::default();
-            apply(shared, Source { run: started.run, chain: &chain }, in_other_runs(*effects).collect());
+            apply_in_other_runs(shared, *effects);
             let StartedRun { run, run_id, fresh, .. } = started.clone();
             let _ = answer.send(Ok(StartedAs { workflow_id: workflow_id.clone(), run_id, run, fresh }));
             if fresh {

@@ -8,13 +8,8 @@ use dacapo_worker::{Level, meter};
 
 use crate::report::log;
 
-/// Queues that were named and are not served here, and how many runs and activities wait in each.
-pub(crate) struct QueueLog(Mutex<BTreeMap<Name, Unserved>>);
-
-struct Unserved {
-    count: usize,
-    shown: Level,
-}
+/// Queues that were named and are not served here, each with its part in the metrics.
+pub(crate) struct QueueLog(Mutex<BTreeMap<Name, Level>>);
 
 impl QueueLog {
     pub(crate) fn new() -> Self {
@@ -26,15 +21,11 @@ impl QueueLog {
         self.0.lock().is_empty()
     }
 
-    /// A run or an activity was put into a queue that is not served here.
+    /// A run or an activity waits in a queue that is not served here.
     pub(crate) fn report(&self, queue: &Name, served: &str) {
         let mut queues = self.0.lock();
         let is_first = !queues.contains_key(queue);
-        let entry = queues
-            .entry(queue.clone())
-            .or_insert_with(|| Unserved { count: 0, shown: meter::QUEUE_UNSERVED.level(&[queue]) });
-        entry.count += 1;
-        entry.shown.set(entry.count);
+        queues.entry(queue.clone()).or_insert_with(|| meter::QUEUE_UNSERVED.level(&[queue])).set(1);
         drop(queues);
         if is_first {
             log::engine_warning(&format_args!("{}; served here: {served}", words(queue)));

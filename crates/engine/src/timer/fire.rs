@@ -21,7 +21,7 @@ use crate::run::message::Message;
 use crate::shared::Shared;
 use crate::timer::end::end_timer;
 use crate::timer::wheel::Due;
-use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::turn::effects::apply_in_other_runs;
 use crate::writes::submit;
 
 /// When something is tried again for which the store had no room.
@@ -125,8 +125,7 @@ fn time_out_run(shared: &Arc<Shared>, row: TimerRow, words: &'static str) {
         submit(shared, write, move |shared, result| match result {
             Ok(Written::Turn(written)) => {
                 end_timer(shared, row);
-                let chain = Default::default();
-                apply(shared, Source { run: row.run, chain: &chain }, in_other_runs(*written).collect());
+                apply_in_other_runs(shared, *written);
             }
             Ok(other) => unreachable!("a close was answered with {other:?}"),
             // It ended before.

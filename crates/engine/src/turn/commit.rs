@@ -11,7 +11,7 @@ use crate::activity::blocked::{mark_blocked, mark_unserved_queue, unserved_queue
 use crate::activity::cancel::give_up_tasks;
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
-use crate::activity::task::{Task, TaskState};
+use crate::activity::task::{Task, TaskState, over};
 use crate::crash_guard::hooks::{count_after_turn, turn_committed};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
@@ -68,15 +68,17 @@ impl Committing {
         let Self { mut effects, turn, tasks, added, ended, .. } = self;
         let mut all = vec![Effect::SetTimers { added: rows(added), ended: rows(ended) }];
         let commands = std::mem::take(&mut effects.tasks);
+        let clock = shared.clock();
         for ((no, new), command) in written.tasks.iter().zip(&tasks).zip(commands) {
             if !shared.workers.serve(&new.queue) {
-                shared.queue_log.report(&new.queue, &shared.options.served_queues());
+                all.push(Effect::ReportUnservedQueue(new.queue.clone()));
                 continue;
             }
             let task = Task {
                 no: *no,
                 info: playable.info.clone(),
                 scheduled: new.ready,
+                over: over(&command, new.ready, clock),
                 priority: new.priority,
                 attempt: 1,
                 failure: None,

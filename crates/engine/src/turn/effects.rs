@@ -26,6 +26,8 @@ pub(crate) enum Effect {
     SetTimers { added: Vec<TimerRow>, ended: Vec<TimerRow> },
     /// An activity is pending.
     QueueTask(Box<Task>),
+    /// An activity is pending in a task queue that no worker here serves.
+    ReportUnservedQueue(Name),
     /// An activity is no longer wanted; whether its outcome is.
     CancelTask { seq: Seq, waits: bool },
     /// Local work is no longer wanted; whether its outcome is.
@@ -58,6 +60,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
         match effect {
             Effect::SetTimers { added, ended } => set_timers(shared, &added, &ended),
             Effect::QueueTask(task) => shared.tasks.add(run, *task),
+            Effect::ReportUnservedQueue(queue) => shared.queue_log.report(&queue, &shared.options.served_queues()),
             Effect::CancelTask { seq, waits } => cancel_task(shared, run, seq, waits),
             Effect::CancelLocal { seq, waits } => local::cancel(shared, run, seq, waits),
             Effect::AcceptUpdate(update) => shared.waiters.update_accepted(chain, &update),
@@ -94,6 +97,13 @@ pub(crate) fn planned(planned: PlannedEffects) -> Vec<Effect> {
                 .map(|(update, answer)| Effect::AnswerUpdate(update, answer)),
         )
         .collect()
+}
+
+/// Applies what a write that is not a turn brought about.
+pub(crate) fn apply_in_other_runs(shared: &Arc<Shared>, written: TurnWritten) {
+    // None of these effects is of the run itself, so its chain does not matter.
+    let (run, chain) = (written.run, Name::default());
+    apply(shared, Source { run, chain: &chain }, in_other_runs(written).collect());
 }
 
 /// What a write brought about in other runs.

@@ -41,7 +41,7 @@ pub(crate) struct Making<'a> {
 
 /// What became of a turn.
 pub(crate) enum Made {
-    /// It is ready to be committed. Whether it asked for nothing but local work.
+    /// It is ready to be committed. Its record says what it asked for.
     Planned(Box<Plan>, TurnRecord),
     /// It left nothing to record: it only rejected updates, or took results that came too late.
     Void(Vec<Rejected>),

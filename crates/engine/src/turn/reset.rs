@@ -26,7 +26,7 @@ use crate::run::open_operations::{Open, OpenOperations};
 use crate::run::started::StartedAs;
 use crate::shared::Shared;
 use crate::timer::set_timers;
-use crate::turn::effects::{Source, apply, in_other_runs};
+use crate::turn::effects::apply_in_other_runs;
 use crate::turn::plan::activity_timers;
 use crate::turn::rest::rest;
 use crate::writes::submit;
@@ -35,10 +35,10 @@ use crate::writes::submit;
 pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
     let ResetRequest { turn, reason, answer } = request;
     let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
-        Some(row) => Ok((plan_reset(shared, &row, turn, &reason)?, row.workflow_id, row.first_run_id)),
+        Some(row) => Ok((plan_reset(shared, &row, turn, &reason)?, row.workflow_id)),
         None => Err(Refused::NoSuchRun.into()),
     });
-    let (write, workflow_id, chain) = match planned {
+    let (write, workflow_id) = match planned {
         Ok(planned) => planned,
         Err(error) => {
             let _ = answer.send(Err(error));
@@ -51,7 +51,7 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
             let run = written.run;
             // What the new run has pending comes first: its messages may wake it at once.
             adopt_run(shared, run, &timers);
-            apply(shared, Source { run, chain: &chain }, in_other_runs(*written).collect());
+            apply_in_other_runs(shared, *written);
             // Messages that came for the old run meanwhile were given to the new one.
             poke(shared, run);
             dispatch(shared);

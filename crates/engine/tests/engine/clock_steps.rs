@@ -39,6 +39,7 @@ fn forward_step_times_out_no_attempt_that_runs() {
         options()
             .workflow("calls", |ctx: Ctx, _| async move {
                 let call = ctx.activity("work", "").start_to_close(secs(60)).heartbeat(secs(30));
+                let call = call.schedule_to_close(secs(90));
                 call.retry(Retry { attempts: 1, ..every_second(1) }).await
             })
             .waiting("work", move |_, _| passing.pass()),
@@ -51,6 +52,27 @@ fn forward_step_times_out_no_attempt_that_runs() {
     gate.open(Ok(payload("done")));
     stage.settle();
     assert_eq!(stage.result("a"), completed("done"));
+}
+
+/// A timeout of all attempts together is a stored timer, and fires early after a step. It waits for the rest of its time.
+#[test]
+fn timeout_of_all_attempts_counts_time_that_passes_in_spite_of_a_step() {
+    let gate = Gate::default();
+    let passing = gate.clone();
+    let stage = Stage::new(
+        options()
+            .workflow("calls", |ctx: Ctx, _| async move { ctx.activity("work", "").schedule_to_close(secs(90)).await })
+            .waiting("work", move |_, _| passing.pass()),
+    );
+    stage.start("calls", "a", "").unwrap();
+    stage.settle();
+    stage.advance(secs(30));
+    stage.step_clock(TWO_HOURS);
+    stage.advance(secs(59));
+    assert_eq!(status(&stage, "a"), Status::Open);
+    stage.advance(secs(1));
+    let failure = stage.result("a").1.unwrap_err();
+    assert!(failure.to_string().contains("schedule-to-close"), "{failure}");
 }
 
 /// A host with real threads and a clock that the test sets.

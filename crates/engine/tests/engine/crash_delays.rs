@@ -169,6 +169,35 @@ fn run_killed_three_times_is_delayed_says_so_and_goes_on_by_itself() {
     assert_eq!(stage.store().struck().unwrap(), [], "a committed turn resets the count");
 }
 
+/// Nobody has to wait for a delay: it can be released like a quarantine.
+#[test]
+fn delayed_activity_and_delayed_run_can_be_released_at_once() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let stage = Stage::over(store.clone(), work(&world, &gate));
+    stage.start("one", "a", "a").unwrap();
+    stage.settle();
+    let stage = dies(stage, &store, "a", 10);
+    let before = world.count();
+    assert_eq!(stage.wait(stage.engine().release(&RunId::of("a"))), Ok(()));
+    stage.settle();
+    assert_eq!((world.count(), crash_count(&stage, "a")), (before + 1, 0));
+    let run = Doing::Run(describe(&stage, "a").run);
+    let mut stage = stage;
+    for _ in 0..10 {
+        store.dies_while(&[run]);
+        stage = stage.restart();
+        stage.settle();
+    }
+    gate.open(Ok(payload("done")));
+    stage.settle();
+    assert_eq!(describe(&stage, "a").turns, 1, "the run is delayed");
+    assert_eq!(stage.wait(stage.engine().release(&RunId::of("a"))), Ok(()));
+    stage.settle();
+    assert_eq!(describe(&stage, "a").status, dacapo_store::Status::Completed);
+    let again = stage.wait(stage.engine().release(&RunId::of("a")));
+    assert!(again.is_err(), "nothing is held back any more");
+}
+
 /// A failure is an end like any other: the count begins anew.
 #[test]
 fn an_attempt_that_ends_in_any_way_resets_the_crash_count() {
