@@ -22,8 +22,25 @@ pub struct Stage {
     options: Options,
     crash: Arc<Crash>,
     ledger: Arc<Ledger>,
-    host: Arc<VirtualHost>,
+    host: Process,
     engine: Engine,
+}
+
+/// The host of a process, which lets go of its work when it is gone: the work holds the engine, which holds the host.
+struct Process(Arc<VirtualHost>);
+
+impl std::ops::Deref for Process {
+    type Target = VirtualHost;
+
+    fn deref(&self) -> &VirtualHost {
+        &self.0
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.bury();
+    }
 }
 
 /// How each process opens the store that the one before left.
@@ -67,6 +84,7 @@ impl Stage {
         let store = opens();
         let mortal = Fronted::new(store.clone(), crash.clone());
         let engine = Engine::open(mortal.clone(), host.clone(), options.clone()).expect("the store can be opened");
+        let host = Process(host);
         Self { opens, store, mortal, options, crash, ledger, host, engine }
     }
 
