@@ -2,13 +2,14 @@
 //! moves when there is nothing else to do.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_engine::{Host, Steady, Work};
 use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, AttemptHandle, GiveUp, WatchedTurn};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::crash::{Crash, Moment};
 use crate::ledger::Ledger;
@@ -65,7 +66,7 @@ impl VirtualHost {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Does one piece of work. False if there is none now.
