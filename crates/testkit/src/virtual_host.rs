@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_engine::{Host, Steady, Work};
+use dacapo_sync::allow_blocking;
 use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, AttemptHandle, GiveUp, WatchedTurn};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -76,9 +77,10 @@ impl VirtualHost {
         }
         let item = self.lock().work.pop_front();
         match item {
-            Some(Item::Work(work)) => work.perform(),
-            Some(Item::Attempt(attempt)) => self.run(attempt),
-            None => return self.poll_waiting(),
+            // The test's thread does everything, also where it belongs to an async runtime.
+            Some(Item::Work(work)) => allow_blocking(|| work.perform()),
+            Some(Item::Attempt(attempt)) => allow_blocking(|| self.run(attempt)),
+            None => return allow_blocking(|| self.poll_waiting()),
         }
         true
     }

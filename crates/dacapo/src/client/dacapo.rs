@@ -10,7 +10,7 @@ use dacapo_store::{MemoryStore, Store};
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
-use crate::client::runs::blocking;
+use crate::client::blocking::blocking;
 use crate::client::url::Place;
 use crate::client::{App, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Register};
@@ -32,8 +32,7 @@ impl Dacapo {
     /// serves.
     pub async fn open(url: &str) -> Result<Self> {
         let place = Place::parse(url)?;
-        let opened = tokio::task::spawn_blocking(move || open(place)).await;
-        let (store, read_only) = opened.map_err(|error| Error::System(error.to_string()))??;
+        let (store, read_only) = blocking(move || open(place)).await??;
         Ok(Self::over(store, read_only))
     }
 
@@ -188,8 +187,7 @@ impl Dacapo {
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
         let host = Threads::new(&self.options, threads, force_exit_timeout, Handle::current()).map_err(system)?;
         let (store, options, for_engine) = (self.store, self.options, host.clone());
-        let opened = tokio::task::spawn_blocking(move || Engine::open(store, for_engine, options)).await;
-        let engine = opened.map_err(|error| Error::System(error.to_string()))??;
+        let engine = blocking(move || Engine::open(store, for_engine, options)).await??;
         host.watch(&engine).map_err(system)?;
         Ok(App::new(engine, host, self.runs, effective))
     }

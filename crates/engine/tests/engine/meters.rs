@@ -264,7 +264,10 @@ fn every_meter_is_in_the_table_and_described() {
         queue: Some("elsewhere".into()),
         ..NewStart::default()
     };
-    recorder.during(|| stage.wait(stage.engine().start(elsewhere)).unwrap());
+    recorder.during(|| {
+        stage.wait(stage.engine().start(elsewhere)).unwrap();
+        stage.settle();
+    });
     let mut names: Vec<&str> = all_meters().map(|meter| meter.name).collect();
     names.sort_unstable();
     assert_eq!(recorder.names(), names);
