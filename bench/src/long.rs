@@ -1,7 +1,7 @@
 //! W3: one long workflow, with bare commits between its steps.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use dacapo_bench_meter::{Long, Rounds, Size};
@@ -28,7 +28,7 @@ async fn of(steps: u32, size: &Size, folder: &Path) -> Result<()> {
     let bare = Arc::new(Mutex::new((BareCommit::open(folder).await?, Ok(()))));
     let pausing = bare.clone();
     let pause = move || {
-        let mut bare = pausing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bare = pausing.lock().expect("a bare commit panicked");
         if bare.1.is_ok() {
             // A tenth as many commits as steps, in each of the two ways.
             bare.1 = bare.0.commit((steps / PAUSES / 10).max(1));
@@ -38,7 +38,7 @@ async fn of(steps: u32, size: &Size, folder: &Path) -> Result<()> {
     let took = long.run(&*embedded, &format!("w3-{steps}"), Box::new(pause)).await?;
     embedded.close().await;
     kept::completed(&file, u64::from(size.warm_up) + 1).await?;
-    let mut bare = bare.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bare = bare.lock().expect("a bare commit panicked");
     std::mem::replace(&mut bare.1, Ok(())).context("a bare commit failed")?;
     let took = took.without(bare.0.usage());
     took.line("dacapo")

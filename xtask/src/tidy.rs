@@ -9,6 +9,7 @@ mod doc_paths;
 mod doc_symbols;
 mod file_length;
 mod fixed_ports;
+mod locks;
 mod module_cycles;
 mod public_calls;
 mod quoted_tests;
@@ -16,6 +17,7 @@ mod readme_length;
 mod registries;
 mod shape;
 mod sleeping_tests;
+mod standard_paths;
 mod unfinished;
 mod unsafe_code;
 mod vague_names;
@@ -85,6 +87,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "core-purity",
         advice: "the core gets time, seed and payloads as arguments and touches nothing",
         find: core_purity::find,
+    },
+    Rule {
+        name: "locks",
+        advice: "take a lock of `dacapo_sync` with a rank; in the core, `crate::lock::Lock`",
+        find: |tree| Ok(locks::find(tree)),
     },
     Rule {
         name: "module-cycles",

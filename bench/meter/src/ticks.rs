@@ -1,7 +1,7 @@
 //! When activities ran: the clock of W3, whose steps nobody outside the workflow can see.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// What is done between two steps, on the clock of nobody.
@@ -24,7 +24,7 @@ pub fn tick() {
         return;
     }
     let arrived = Instant::now();
-    if let Some(ticks) = TICKS.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+    if let Some(ticks) = lock().as_mut() {
         if let Some(left) = ticks.left {
             ticks.steps.push(arrived - left);
             if ticks.steps.len().is_multiple_of(ticks.every) {
@@ -38,12 +38,16 @@ pub fn tick() {
 /// From here on the time between one activity and the next is noted, without what `pause` takes after every so many.
 pub fn begin(every: usize, pause: Pause) {
     let ticks = Ticks { steps: Vec::new(), left: None, every: every.max(1), pause };
-    *TICKS.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticks);
+    *lock() = Some(ticks);
     ON.store(true, Ordering::Relaxed);
 }
 
 /// The times that were noted, and the end of noting them.
 pub fn end() -> Vec<Duration> {
     ON.store(false, Ordering::Relaxed);
-    TICKS.lock().unwrap_or_else(PoisonError::into_inner).take().map_or_else(Vec::new, |ticks| ticks.steps)
+    lock().take().map_or_else(Vec::new, |ticks| ticks.steps)
+}
+
+fn lock() -> MutexGuard<'static, Option<Ticks>> {
+    TICKS.lock().expect("a pause between two steps panicked")
 }

@@ -21,6 +21,7 @@ mod failure_codec;
 mod failure_from;
 mod identity;
 mod job;
+mod lock;
 mod name;
 mod nondeterminism;
 mod options;

@@ -21,6 +21,7 @@ mod read;
 mod report;
 mod run;
 mod shared;
+mod store_guard;
 mod timer;
 mod turn;
 mod workers;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dacapo_core::{Name, Pins, Timestamp};
 use dacapo_store::{Running, Store};
-use dacapo_sync::{Mutex, assert_may_block, ranks};
+use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{TurnHost, describe_meters, meter};
 use metrics::Histogram;
 
@@ -28,6 +28,7 @@ use crate::report::stuck_log::StuckLog;
 use crate::run::cache::RunCache;
 use crate::run::cached_run::CachedRun;
 use crate::run::waiters::Waiters;
+use crate::store_guard::assert_may_use_store;
 use crate::timer::wheel::{AlarmNo, Due, Timers};
 use crate::workers::Workers;
 
@@ -91,12 +92,7 @@ impl Shared {
     /// The store, for a thread that may block. Test builds panic if this thread must not.
     #[track_caller]
     pub(crate) fn store(&self) -> &dyn Store {
-        assert_may_block("the store");
-        #[cfg(debug_assertions)]
-        assert!(
-            tokio::runtime::Handle::try_current().is_err() || dacapo_sync::is_blocking_allowed(),
-            "the store may block, and this thread must not: it belongs to an async runtime"
-        );
+        assert_may_use_store();
         &*self.store
     }
 

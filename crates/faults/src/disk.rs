@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::TempDir;
 
 use crate::file::{Change, Dice, File};
@@ -79,7 +80,7 @@ static DISKS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 /// The disk on which this file is.
 pub(crate) fn disk_of(path: &Path) -> Option<Arc<Inner>> {
-    let disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let disks = DISKS.lock();
     disks.iter().filter_map(Weak::upgrade).find(|disk| path.starts_with(disk.folder.path()))
 }
 
@@ -96,7 +97,7 @@ impl Disk {
         let folder = TempDir::new_in(root).expect("a folder can be made");
         let state = Mutex::new(State { has_power: true, ..State::default() });
         let inner = Arc::new(Inner { folder, state });
-        let mut disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disks = DISKS.lock();
         disks.retain(|disk| disk.strong_count() > 0);
         disks.push(Arc::downgrade(&inner));
         Self(inner)
@@ -211,7 +212,7 @@ pub(crate) enum Refusal {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn has_power(&self) -> bool {

@@ -10,14 +10,13 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
-use parking_lot::Mutex;
-
 use dacapo_store::{StoreError, private_file};
+use dacapo_sync::{Mutex, ranks};
 
 use crate::inode::Inode;
 
 /// The database files that this process has open.
-static OPEN: Mutex<BTreeMap<Inode, OpenFile>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<Inode, OpenFile>> = Mutex::new(ranks::OPEN_FILES, BTreeMap::new());
 
 struct OpenFile {
     file: File,

@@ -27,10 +27,10 @@ mod upkeep;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use batch::FileBatch;
 use commit_note::CommitNote;
@@ -74,10 +74,10 @@ impl SqliteStore {
         match Self::connect(path, &lease, tuning) {
             Ok((batch, reader, lock)) => Ok(Self {
                 group: Some(Group::new(batch, GROUP)),
-                reader: Mutex::new(reader),
+                reader: Mutex::new(ranks::STORE_READER, reader),
                 path: path.to_owned(),
-                lock: Mutex::new(Some(lock)),
-                lease: Mutex::new(Some(lease)),
+                lock: Mutex::new(ranks::FILE_LOCK, Some(lock)),
+                lease: Mutex::new(ranks::LEASE, Some(lease)),
                 running: RunningFile::open(path),
             }),
             Err(error) => {
@@ -118,10 +118,10 @@ impl SqliteStore {
         let reader = schema::connect_to_read(path).map_err(|error| naming(path, error))?;
         Ok(Self {
             group: None,
-            reader: Mutex::new(reader),
+            reader: Mutex::new(ranks::STORE_READER, reader),
             path: path.to_owned(),
-            lock: Mutex::new(lock),
-            lease: Mutex::default(),
+            lock: Mutex::new(ranks::FILE_LOCK, lock),
+            lease: Mutex::new(ranks::LEASE, None),
             running: None,
         })
     }

@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
-use parking_lot::{Mutex, MutexGuard};
-
 use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo, private_file};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use dacapo_sys::Slots;
 
@@ -76,7 +75,7 @@ impl RunningFile {
         let slots = Slots::map(&mut file, SLOTS).ok()?;
         // What comes now is noted behind what was left: nothing of that is lost before it is forgotten.
         let state = State { left, left_slots, free: Vec::new(), used: left_slots, watcher: None, is_closed: false };
-        Some(Arc::new(Self { path, file, slots, state: Mutex::new(state) }))
+        Some(Arc::new(Self { path, file, slots, state: Mutex::new(ranks::STORE_NOTES, state) }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

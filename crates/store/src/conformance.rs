@@ -50,7 +50,8 @@ pub use reset::{
 pub use starts::{
     a_request_that_comes_again_with_another_input_is_refused, a_run_may_start_with_its_first_turn,
     a_start_says_whom_it_replaced_and_who_was_told, a_started_run_is_open_and_its_start_waits_as_mail,
-    a_used_workflow_id_may_be_refused, an_open_workflow_id_belongs_to_one_run, runs_are_listed_newest_first_in_pages,
+    a_used_workflow_id_may_be_refused, an_open_workflow_id_belongs_to_one_run,
+    commit_callback_runs_while_the_store_holds_no_lock, runs_are_listed_newest_first_in_pages,
     the_same_request_starts_one_run,
 };
 pub use strikes::{
@@ -119,6 +120,7 @@ macro_rules! conformance_tests {
             a_number_is_given_once_whatever_is_deleted
             a_run_that_is_added_again_takes_no_place_of_what_is_left_of_it
             the_parent_of_a_run_may_be_deleted_before_it
+            commit_callback_runs_while_the_store_holds_no_lock
         }
     };
     ($make:expr; $($rule:ident)*) => {

@@ -6,8 +6,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use dacapo_sync::{Mutex, ranks};
 use metrics::Histogram;
-use parking_lot::Mutex;
 
 use crate::{StoreError, Write, Written};
 
@@ -51,8 +51,8 @@ impl<B: Batch> Group<B> {
     /// Commits at most `limit` writes in one transaction.
     pub fn new(batch: B, limit: usize) -> Self {
         Self {
-            queue: Mutex::default(),
-            batch: Mutex::new(batch),
+            queue: Mutex::new(ranks::STORE_QUEUE, Vec::new()),
+            batch: Mutex::new(ranks::STORE_WRITER, batch),
             limit: limit.max(1),
             sizes: metrics::histogram!("dacapo_commit_batch_size"),
         }

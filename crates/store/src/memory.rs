@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use dacapo_core::Name;
-use parking_lot::{Mutex, MutexGuard};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{
     Doing, MailNo, MailRow, RunNo, RunRow, Running, Slot, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
@@ -17,7 +17,6 @@ use crate::{
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store in memory.
-#[derive(Default)]
 pub struct MemoryStore(Mutex<Tables>);
 
 #[derive(Default)]
@@ -39,7 +38,7 @@ struct Tables {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        Self::default()
+        Self(Mutex::new(ranks::STORE_READER, Tables::default()))
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -47,8 +46,15 @@ impl MemoryStore {
     }
 }
 
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Writes for MemoryStore {
     fn submit(&self, write: Write, done: crate::Done) {
+        // The lock is released before the callback runs.
         let written = apply(&mut *self.tables(), &write);
         done(written);
     }

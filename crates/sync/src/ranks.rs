@@ -60,7 +60,7 @@ ranks! {
     ATTEMPT_SCOPE = new 270 "worker: attempt scope";
     /// When the host's clock wakes the engine.
     CLOCK = new 280 "host: clock";
-    /// Why a store halted, and its open connection.
+    /// The connection that commits groups of writes, and why it commits no more. Commit callbacks run without it.
     STORE_WRITER = blocking 300 "store: writer";
     /// Writes that wait for the next group.
     STORE_QUEUE = new 310 "store: queue";
@@ -68,6 +68,12 @@ ranks! {
     STORE_READER = blocking 320 "store: reader";
     /// Notes of what runs, beside the store.
     STORE_NOTES = blocking 330 "store: notes";
+    /// A store's share of the lock on its database file.
+    FILE_LOCK = blocking 340 "sqlite: file lock";
+    /// The database files that this process has open. Its holder opens and closes them.
+    OPEN_FILES = blocking 350 "sqlite: open files";
+    /// A store's lease.
+    LEASE = blocking 360 "sqlite: lease";
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Crashes, exactly where a test wants them: a store and a host that stop at one numbered moment and do nothing more.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use dacapo_store::{Done, Store, Write};
+use parking_lot::Mutex;
 
 use crate::front::Front;
 
@@ -58,7 +59,7 @@ impl Crash {
         }
         let number = self.passed.fetch_add(1, Ordering::Relaxed);
         if number >= self.dies_at.load(Ordering::Relaxed) {
-            self.died.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(moment);
+            self.died.lock().get_or_insert(moment);
             return false;
         }
         true
@@ -69,7 +70,7 @@ impl Crash {
     }
 
     pub(crate) fn died(&self) -> Option<Moment> {
-        *self.died.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.died.lock()
     }
 
     pub(crate) fn passed(&self) -> u64 {

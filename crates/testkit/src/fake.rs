@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use dacapo::{ActivityInfo, ActivityType, Failure, Payload};
 use dacapo_worker::Activity;
+use parking_lot::{Mutex, MutexGuard};
 
 /// What stands in for an activity. Every attempt is remembered, also across crashes: a fake is a part of the world.
 pub struct Fake<A> {
@@ -33,7 +34,7 @@ impl<A> fmt::Debug for Fake<A> {
 
 impl<A> Fake<A> {
     fn lock(&self) -> MutexGuard<'_, Vec<Called>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 
     /// How many attempts there were.

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
     Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskNo,
     TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
+use parking_lot::RwLock;
 
 /// What stands between an engine and its store.
 pub trait Front: Send + Sync {
@@ -41,11 +42,11 @@ impl<F: Front> Fronted<F> {
     }
 
     pub(crate) fn bury(&self) {
-        self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.store.write().take();
     }
 
     fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
-        let store = self.store.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let store = self.store.read().clone();
         store.ok_or_else(|| StoreError::Unavailable("its process is dead".to_owned()))
     }
 }

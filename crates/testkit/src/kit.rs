@@ -413,11 +413,8 @@ impl Kit {
 
     /// The histories of all runs, newest first: those of a chain and those of children among them.
     pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
-        let reader = Reader::new(self.stage().shared_store());
-        let runs = reader.list(&RunFilter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
-        let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
-        let history = |run: Description| (reader.history(&of(&run)).unwrap_or_else(|error| panic!("{error}")), run);
-        runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()
+        let store = self.stage().shared_store();
+        dacapo_sync::allow_blocking(|| histories(&Reader::new(store)))
     }
 
     fn by_run_id(&mut self) -> BTreeMap<Name, Transcript> {
@@ -537,4 +534,11 @@ impl Kit {
         }
         self.stage.as_ref().expect("it was just made")
     }
+}
+
+fn histories(reader: &Reader) -> Vec<(Description, Transcript)> {
+    let runs = reader.list(&RunFilter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
+    let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
+    let history = |run: Description| (reader.history(&of(&run)).unwrap_or_else(|error| panic!("{error}")), run);
+    runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()
 }

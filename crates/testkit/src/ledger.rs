@@ -4,12 +4,12 @@
 //! all the repetition there may be, so at the end of a story the books must balance: attempts made = attempts known + lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dacapo_core::{CommandKind, Job, Name, Seq, Transcript};
 use dacapo_engine::{ActivityState, Reader, RunId};
 use dacapo_store::Store;
 use dacapo_worker::ActivityInfo;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The attempts of a story. It is a part of the world: it outlives processes.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ pub struct Attempts {
 
 impl Ledger {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The code of an attempt is about to run.

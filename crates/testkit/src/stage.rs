@@ -8,6 +8,7 @@ use std::time::Duration;
 use dacapo_core::{Failure, Payload, Timestamp};
 use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{MemoryStore, RunFilter, Status, Store, Stuck};
+use dacapo_sync::allow_blocking;
 
 use crate::crash::{Crash, Moment};
 use crate::front::Fronted;
@@ -123,7 +124,7 @@ impl Stage {
     /// Another process on the same store, which dies at this moment.
     pub(crate) fn followed_by(self, options: Options, dies_at: Option<u64>) -> Self {
         let Self { opens, store, mortal, ledger, host, engine, .. } = self;
-        ledger.count_lost(&store);
+        allow_blocking(|| ledger.count_lost(&store));
         engine.stop();
         // The file is let go of as the operating system would do it, even if somebody still holds the dead engine.
         host.bury();
@@ -169,8 +170,12 @@ impl Stage {
     /// Sets the machine's clock forward by this much. Time does not pass for what runs.
     pub fn step_clock(&self, by: Duration) {
         self.host.step_clock(by);
-        self.engine.tick();
+        self.tick();
         self.settle();
+    }
+
+    fn tick(&self) {
+        allow_blocking(|| self.engine.tick());
     }
 
     /// Lets this much time pass without the engine being woken, as on a machine where its clock does not get to run.
@@ -190,7 +195,7 @@ impl Stage {
             match self.host.next_wake() {
                 Some(wake) if wake <= self.host.clock() && !self.crash.is_dead() => {
                     self.host.move_to(wake);
-                    self.engine.tick();
+                    self.tick();
                 }
                 _ => return,
             }
@@ -203,13 +208,13 @@ impl Stage {
         self.settle();
         while let Some(wake) = self.host.next_wake().filter(|wake| *wake <= until && !self.crash.is_dead()) {
             self.host.move_to(wake);
-            self.engine.tick();
+            self.tick();
             self.settle();
         }
         // A process that died on the way did not live to see the end.
         if !self.crash.is_dead() {
             self.host.move_to(until);
-            self.engine.tick();
+            self.tick();
             self.settle();
         }
     }
@@ -227,7 +232,7 @@ impl Stage {
             let wake = self.host.next_wake().filter(|wake| *wake <= end && !self.crash.is_dead());
             let Some(wake) = wake.filter(|_| !is_enough(self)) else { return };
             self.host.move_to(wake);
-            self.engine.tick();
+            self.tick();
             self.settle();
         }
     }
@@ -243,13 +248,14 @@ impl Stage {
     pub fn try_wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         let mut cx = Context::from_waker(Waker::noop());
+        let mut poll = || allow_blocking(|| future.as_mut().poll(&mut cx));
         loop {
-            if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
+            if let Poll::Ready(value) = poll() {
                 return Some(value);
             }
             if !self.host.step() {
                 self.settle();
-                return match future.as_mut().poll(&mut cx) {
+                return match poll() {
                     Poll::Ready(value) => Some(value),
                     Poll::Pending => None,
                 };
@@ -286,14 +292,17 @@ impl Stage {
         let result = self.try_wait(self.engine.result(&RunId::of(workflow_id)));
         match result {
             Some(result) => result.expect("the run is known"),
-            None => panic!("run {workflow_id} does not end: {:#?}", self.engine.describe(&RunId::of(workflow_id))),
+            None => {
+                let described = allow_blocking(|| self.engine.describe(&RunId::of(workflow_id)));
+                panic!("run {workflow_id} does not end: {described:#?}");
+            }
         }
     }
 
     /// The history of a run, as text.
     pub fn history(&self, workflow_id: &'static str) -> String {
-        let transcript = self.engine.reader().history(&RunId::of(workflow_id)).expect("the history can be read");
-        transcript.to_text()
+        let transcript = allow_blocking(|| self.engine.reader().history(&RunId::of(workflow_id)));
+        transcript.expect("the history can be read").to_text()
     }
 
     /// The settings, to be changed for another process.

@@ -1,6 +1,6 @@
 //! A small pool of connections to the shop's own database, which all activities share.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use rusqlite::Connection;
 
@@ -9,6 +9,9 @@ pub struct Pool {
     idle: Mutex<Vec<Connection>>,
     returned: Condvar,
 }
+
+/// Work runs without the lock, so that its panic cannot poison it.
+const UNPOISONED: &str = "no code that can panic runs under this lock";
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS stock (sku TEXT PRIMARY KEY, pieces INTEGER NOT NULL CHECK (pieces >= 0)) STRICT;
@@ -46,13 +49,13 @@ impl Pool {
         loop {
             match idle.pop() {
                 Some(connection) => return connection,
-                None => idle = self.returned.wait(idle).unwrap_or_else(PoisonError::into_inner),
+                None => idle = self.returned.wait(idle).expect(UNPOISONED),
             }
         }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock().expect(UNPOISONED)
     }
 }
 

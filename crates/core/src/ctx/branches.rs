@@ -2,27 +2,28 @@
 
 use std::future::Future;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::lock::Lock;
 use crate::options::CancelType;
 use crate::run::{OnEnd, Polled, ScopeId, Shared, SlotId, State, UnitKey, What};
 use crate::{Cancelled, Failure, Payload, Seg};
 
 /// Where a unit leaves its value for whoever waits for it.
-pub(crate) struct Handover<T>(Arc<Mutex<Option<T>>>);
+pub(crate) struct Handover<T>(Arc<Lock<Option<T>>>);
 
 impl<T> Handover<T> {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(None)))
+        Self(Arc::new(Lock::new(None)))
     }
 
     pub(crate) fn put(&self, value: T) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        *self.0.lock() = Some(value);
     }
 
     pub(crate) fn take(&self) -> Option<T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::branches::{Crew, Handover};
 use super::cancel::{CancelHandle, Cancellable};
+use crate::lock::Lock;
 use crate::{Ctx, Failure, Payload, Seg, ViolationKind};
 
 impl Ctx {
@@ -25,7 +26,7 @@ impl Ctx {
             None => Crew::inert(self.shared.clone()),
         };
         let stop = self.new_cancel_scope(site);
-        let crew = Arc::new(Mutex::new(crew));
+        let crew = Arc::new(Lock::new(crew));
         let scope = Scope { ctx: self.clone(), crew, failure: Handover::new(), stop: stop.clone() };
         let body = self.within(&stop, body(scope.clone()));
         ScopePlay { scope, body: Some(body), result: None }
@@ -36,7 +37,7 @@ impl Ctx {
 #[derive(Clone)]
 pub struct Scope {
     ctx: Ctx,
-    crew: Arc<Mutex<Crew>>,
+    crew: Arc<Lock<Crew>>,
     failure: Handover<Failure>,
     stop: CancelHandle,
 }
@@ -46,7 +47,7 @@ impl Scope {
     #[track_caller]
     pub fn launch(&self, future: impl Future<Output = Result<(), Failure>> + Send + 'static) {
         let Some(mut state) = self.ctx.shared.enter(Location::caller()) else { return };
-        let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut crew = self.crew.lock();
         if !state.slots.contains_key(&crew.slot) {
             drop(crew);
             let text = "the scope has ended; launch into it before its body returns".to_owned();
@@ -95,7 +96,7 @@ impl<T, P: Future<Output = Result<T, Failure>>> Future for ScopePlay<P> {
             self.result = Some(Box::new(result));
         }
         let scope = self.scope.clone();
-        let mut crew = scope.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut crew = scope.crew.lock();
         ready!(crew.poll_done(cx)).map_err(Failure::from)?;
         match (self.scope.failure.take(), self.result.take()) {
             (Some(failure), _) => Poll::Ready(Err(failure)),
@@ -109,6 +110,6 @@ impl<P: Future> Drop for ScopePlay<P> {
     fn drop(&mut self) {
         // Units hold the inside of the scope, and with it the crew: without this the crew would outlive the scope.
         self.body = None;
-        self.scope.crew.lock().unwrap_or_else(PoisonError::into_inner).give_up();
+        self.scope.crew.lock().give_up();
     }
 }

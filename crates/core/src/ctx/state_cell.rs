@@ -2,15 +2,16 @@
 
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, MutexGuard};
 
+use crate::lock::Lock;
 use crate::run::{CellId, Hold, Holder, Mode, Shared};
 use crate::{Ctx, ViolationKind};
 
 impl Ctx {
     /// A value that units and handlers of this run share. It is rebuilt by replay like everything else in memory.
     pub fn state<S: Send + 'static>(&self, value: S) -> StateCell<S> {
-        StateCell { shared: self.shared.clone(), id: self.shared.next_cell(), value: Arc::new(Mutex::new(value)) }
+        StateCell { shared: self.shared.clone(), id: self.shared.next_cell(), value: Arc::new(Lock::new(value)) }
     }
 }
 
@@ -18,7 +19,7 @@ impl Ctx {
 pub struct StateCell<S> {
     shared: Arc<Shared>,
     id: CellId,
-    value: Arc<Mutex<S>>,
+    value: Arc<Lock<S>>,
 }
 
 impl<S> Clone for StateCell<S> {
@@ -74,9 +75,8 @@ impl<S> StateCell<S> {
 
     fn enter(&self) -> MutexGuard<'_, S> {
         match self.value.try_lock() {
-            Ok(value) => value,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => self.shared.misuse(self.shared.lock(), ViolationKind::CellReentered),
+            Some(value) => value,
+            None => self.shared.misuse(self.shared.lock(), ViolationKind::CellReentered),
         }
     }
 }

@@ -1,19 +1,20 @@
 //! Which of many futures within one were woken, so that only those are polled.
 
-use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
+
+use crate::lock::Lock;
 
 /// The futures that were woken since they were last taken, by place, and who is to be woken for them.
 #[derive(Default)]
 pub(crate) struct Woken {
-    places: Mutex<Vec<usize>>,
-    parent: Mutex<Option<Waker>>,
+    places: Lock<Vec<usize>>,
+    parent: Lock<Option<Waker>>,
 }
 
 impl Woken {
     /// Takes the places of those that were woken, in order.
     pub(crate) fn take(&self) -> Vec<usize> {
-        let mut places = std::mem::take(&mut *self.places.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut places = std::mem::take(&mut *self.places.lock());
         places.sort();
         places.dedup();
         places
@@ -21,7 +22,7 @@ impl Woken {
 
     /// Wakes this waker from now on.
     pub(crate) fn await_by(&self, waker: &Waker) {
-        let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parent = self.parent.lock();
         if !parent.as_ref().is_some_and(|parent| parent.will_wake(waker)) {
             *parent = Some(waker.clone());
         }
@@ -29,12 +30,12 @@ impl Woken {
 
     /// Notes that the future at this place is to be polled.
     pub(crate) fn push(&self, place: usize) {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        self.places.lock().push(place);
     }
 
     /// Wakes whoever polls them.
     pub(crate) fn wake_parent(&self) {
-        let parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let parent = self.parent.lock().clone();
         if let Some(parent) = parent {
             parent.wake();
         }

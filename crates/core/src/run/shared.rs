@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::Wake;
 use std::thread::panicking;
 
@@ -12,6 +12,7 @@ use super::holder::{Hold, Holder, Mode};
 use super::slot::SlotId;
 use super::state::{Life, State};
 use super::unit::UnitKey;
+use crate::lock::Lock;
 use crate::policy::RunScheduler;
 use crate::{ActivationError, PolicyError, Violation, ViolationKind};
 
@@ -24,7 +25,7 @@ pub(crate) struct Stop;
 /// One run's state. The lock is never contended by design: only the thread that holds the turn has business here, and
 /// no user code ever runs under it.
 pub(crate) struct Shared {
-    state: Mutex<State>,
+    state: Lock<State>,
     /// The number of the next state cell.
     next_cell: AtomicU64,
     reporter: Option<Reporter>,
@@ -32,7 +33,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(state: State, reporter: Option<Reporter>) -> Self {
-        Self { state: Mutex::new(state), next_cell: AtomicU64::new(0), reporter }
+        Self { state: Lock::new(state), next_cell: AtomicU64::new(0), reporter }
     }
 
     /// A number for a new state cell.
@@ -42,7 +43,7 @@ impl Shared {
 
     /// For the executor itself.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// For a call of the ctx. None means that the run is being taken apart and the call does nothing; a caller without

@@ -12,7 +12,7 @@ use dacapo_worker::{Effective, Health};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::client::runs::blocking;
+use crate::client::blocking::blocking;
 use crate::client::serving::Serving;
 use crate::client::signals::Requests;
 use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
@@ -20,6 +20,9 @@ use crate::{WorkflowFn, WorkflowType, encode};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
 /// shut down or the last clone is gone. What was committed stays, and the next process goes on from there.
+///
+/// Dropping the last clone blocks until the store is closed; on an async runtime await [`App::stop`] or [`App::shutdown`], which
+/// close it on another thread.
 #[derive(Clone)]
 pub struct App {
     serving: Arc<Serving>,
@@ -169,7 +172,7 @@ impl App {
     pub async fn stop(self) {
         let serving = self.serving;
         // The last commit may be on its way to the disk.
-        let _ = tokio::task::spawn_blocking(move || serving.stop()).await;
+        let _ = blocking(move || serving.stop()).await;
     }
 
     /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even

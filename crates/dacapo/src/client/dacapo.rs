@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::OwnPolicy;
-use dacapo_engine::{Cache, Engine, Options, Reader, Threads, Unplayable};
+use dacapo_engine::{Cache, CrashLimits, Engine, Options, Reader, Threads, Unplayable};
 use dacapo_store::{MemoryStore, Store};
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
-use crate::client::runs::blocking;
+use crate::client::blocking::blocking;
 use crate::client::url::Place;
 use crate::client::{App, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Register};
@@ -32,8 +32,7 @@ impl Dacapo {
     /// serves.
     pub async fn open(url: &str) -> Result<Self> {
         let place = Place::parse(url)?;
-        let opened = tokio::task::spawn_blocking(move || open(place)).await;
-        let (store, read_only) = opened.map_err(|error| Error::System(error.to_string()))??;
+        let (store, read_only) = blocking(move || open(place)).await??;
         Ok(Self::over(store, read_only))
     }
 
@@ -44,7 +43,8 @@ impl Dacapo {
 
     fn over(store: Arc<dyn Store>, read_only: bool) -> Self {
         let runs = Runs::new(Reader::new(store.clone()));
-        Self { store, read_only, options: Options::default(), settings: AppSettings::new(), environment: None, runs }
+        let (options, settings) = (Options::default(), AppSettings::new());
+        Self { store, read_only, options, settings, environment: None, runs }.read_by_settings()
     }
 
     /// The runs in it, to look at.
@@ -66,7 +66,7 @@ impl Dacapo {
     /// All settings in one piece, instead of those that were given before. `docs/settings.md` lists them.
     pub fn settings(mut self, settings: AppSettings) -> Self {
         self.settings = settings;
-        self
+        self.read_by_settings()
     }
 
     /// Takes settings from these variables instead of the environment of the process. What code says goes before them.
@@ -76,7 +76,7 @@ impl Dacapo {
     ) -> Self {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
         self.environment = Some(variables.collect());
-        self
+        self.read_by_settings()
     }
 
     /// What holds if it is served now, and who said so; or all that is wrong. Prints as a table.
@@ -91,6 +91,15 @@ impl Dacapo {
 
     fn set(mut self, change: impl FnOnce(AppSettings) -> AppSettings) -> Self {
         self.settings = change(self.settings);
+        self.read_by_settings()
+    }
+
+    /// Has runs described by the settings as far as they were given. Wrong settings are an error of whatever needs them.
+    fn read_by_settings(mut self) -> Self {
+        if let Ok(effective) = self.effective() {
+            let reader = Reader::new(self.store.clone()).with_crash_limits(crash_limits(&effective.app));
+            self.runs = Runs::new(reader);
+        }
         self
     }
 
@@ -188,8 +197,7 @@ impl Dacapo {
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
         let host = Threads::new(&self.options, threads, force_exit_timeout, Handle::current()).map_err(system)?;
         let (store, options, for_engine) = (self.store, self.options, host.clone());
-        let opened = tokio::task::spawn_blocking(move || Engine::open(store, for_engine, options)).await;
-        let engine = opened.map_err(|error| Error::System(error.to_string()))??;
+        let engine = blocking(move || Engine::open(store, for_engine, options)).await??;
         host.watch(&engine).map_err(system)?;
         Ok(App::new(engine, host, self.runs, effective))
     }
@@ -220,10 +228,20 @@ impl Dacapo {
             payload_limit,
             mail_limit,
             completions_per_turn,
+            crash_limits: crash_limits(&effective.app),
             retention: (!retention.is_zero()).then_some(retention),
             ..std::mem::take(&mut self.options)
         };
         Ok(effective)
+    }
+}
+
+fn crash_limits(values: &AppValues) -> CrashLimits {
+    CrashLimits {
+        delay_after: values.crash_delay_after,
+        first_delay: values.crash_delay,
+        longest_delay: values.crash_delay_limit,
+        quarantine_after: values.crash_quarantine_after,
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::client::blocking::blocking;
 use crate::client::serving::Serving;
 use crate::client::{Error, IntoName, Result, UpdateCall};
 use crate::{Promise, Query, Signal, Update, decode, encode};
@@ -219,7 +220,8 @@ impl<O> Handle<O> {
 
     /// How the run stands: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
     pub async fn describe(&self) -> Result<Description> {
-        Ok(self.serving.engine.describe(&self.run)?)
+        let (engine, run) = (self.serving.engine.clone(), self.run.clone());
+        Ok(blocking(move || engine.describe(&run)).await??)
     }
 
     /// What every unit of the run waits for, and where. The run may have to be played again for that.
@@ -229,7 +231,8 @@ impl<O> Handle<O> {
 
     /// All turns of the run.
     pub async fn history(&self) -> Result<Transcript> {
-        Ok(self.serving.engine.reader().history(&self.run)?)
+        let (reader, run) = (self.serving.engine.reader().clone(), self.run.clone());
+        Ok(blocking(move || reader.history(&run)).await??)
     }
 
     /// The snapshot that the run published last, without disturbing it.

@@ -2,6 +2,7 @@
 
 mod app;
 mod archive;
+mod blocking;
 mod dacapo;
 mod error;
 mod filter;

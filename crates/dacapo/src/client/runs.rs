@@ -7,7 +7,8 @@ use dacapo_core::Transcript;
 use dacapo_engine::{Description, EngineError, Flaw, Reader, RunId, StuckCause};
 use dacapo_store::RunNo;
 
-use crate::client::{Error, Filter, IntoName, Result, archive};
+use crate::client::blocking::blocking;
+use crate::client::{Filter, IntoName, Result, archive};
 
 /// The runs of a store, to look at. Works beside the process that serves them.
 #[derive(Clone)]
@@ -22,14 +23,6 @@ pub struct Page {
     pub runs: Vec<Description>,
     /// Where the next page begins, if there is one.
     pub next: Option<RunNo>,
-}
-
-/// Does this on a thread that may block. Where there is no runtime, as in the kit for tests, nobody is kept from anything.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => runtime.spawn_blocking(work).await.map_err(|error| Error::System(error.to_string())),
-        Err(_) => Ok(work()),
-    }
 }
 
 impl Runs {

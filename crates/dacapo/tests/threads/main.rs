@@ -1,6 +1,7 @@
 //! Real threads, a real file, real time: what the engine kit shows one step at a time must hold when everything happens at
 //! once.
 
+mod crash_settings;
 mod deadlocks;
 mod deploys;
 mod hammer;

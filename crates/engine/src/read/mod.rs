@@ -15,6 +15,7 @@ use dacapo_store::Store;
 
 use crate::EngineError;
 use crate::crash_guard::limits::CrashLimits;
+use crate::store_guard::assert_may_use_store;
 
 /// Which run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,9 @@ impl RunId {
     }
 }
 
-/// Reads a store: lists, describes, tells histories. Every call blocks while the store is read.
+/// Reads a store: lists, describes, tells histories. Every call blocks while the store is read. Builds with debug assertions
+/// panic if it is called on a thread of an async runtime: call it by `spawn_blocking`, within
+/// [`allow_blocking`](dacapo_sync::allow_blocking).
 #[derive(Clone)]
 pub struct Reader {
     store: Arc<dyn Store>,
@@ -51,12 +54,15 @@ impl Reader {
         Self { crash_limits, ..self }
     }
 
+    /// The store, for a thread that may block. Test builds panic if this thread must not.
+    #[track_caller]
     pub(crate) fn store(&self) -> &dyn Store {
+        assert_may_use_store();
         &*self.store
     }
 
     /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write.
     pub fn back_up(&self, to: &Path) -> Result<(), EngineError> {
-        Ok(self.store.back_up(to)?)
+        Ok(self.store().back_up(to)?)
     }
 }

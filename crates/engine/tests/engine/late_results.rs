@@ -21,7 +21,8 @@ fn calling(gate: &Gate, set: fn(dacapo_core::Activity) -> dacapo_core::Activity)
 /// The engine was busy when the timeout was due: the result came first, and was accepted.
 #[test]
 fn result_that_comes_after_its_timeout_was_due_is_not_accepted() {
-    let timeouts: [(fn(dacapo_core::Activity) -> dacapo_core::Activity, TimeoutKind); 3] = [
+    type SetTimeout = fn(dacapo_core::Activity) -> dacapo_core::Activity;
+    let timeouts: [(SetTimeout, TimeoutKind); 3] = [
         (|call| call.start_to_close(secs(5)), TimeoutKind::StartToClose),
         (|call| call.heartbeat(secs(5)), TimeoutKind::Heartbeat),
         (|call| call.schedule_to_close(secs(5)), TimeoutKind::ScheduleToClose),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Payload};
-use dacapo_engine::{Cache, Engine, NewStart, Options, RunId, Threads};
+use dacapo_engine::{Cache, Engine, NewStart, Options, Reader, RunId, Threads};
 use dacapo_store::{MemoryStore, RunFilter, Status, Store, Tasks, Timers};
+use dacapo_sync::allow_blocking;
+use dacapo_testkit::Stage;
 
 use crate::kit::{Serve, completed, options, payload, signal_of, text};
 
@@ -71,7 +73,7 @@ fn on_threads_no_completion_is_missed_while_turns_commit() {
             let all: Vec<_> = (0..60).map(|number| tokio::spawn(one(number))).collect();
             for (number, one) in all.into_iter().enumerate() {
                 let ended = tokio::time::timeout(Duration::from_secs(60), one).await;
-                let seen = || engine.describe(&RunId::of(number.to_string()));
+                let seen = || allow_blocking(|| engine.describe(&RunId::of(number.to_string())));
                 assert!(ended.is_ok(), "run {number} with {cache:?} does not end: {:#?}", seen());
                 ended.unwrap().unwrap();
             }
@@ -84,4 +86,34 @@ fn on_threads_no_completion_is_missed_while_turns_commit() {
         host.stop();
         let _: Arc<dyn Store> = store;
     }
+}
+
+/// The guard is in builds with debug assertions.
+#[cfg(debug_assertions)]
+#[tokio::test]
+async fn store_access_on_a_thread_of_an_async_runtime_panics_unless_blocking_is_allowed() {
+    let panic_of = |call: &dyn Fn()| {
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).expect_err("the guard must panic");
+        panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or(panic.downcast_ref::<String>().cloned()).unwrap()
+    };
+    let store = Arc::new(MemoryStore::new());
+    let reader = Reader::new(store.clone());
+    let stage = Stage::over(store, serving(Cache::AtMost(1)));
+    stage.start("echo", "a", "1").unwrap();
+    let (engine, run) = (stage.engine(), RunId::of("a"));
+    let calls: [&dyn Fn(); 6] = [
+        &|| drop(reader.count(&RunFilter::default())),
+        &|| drop(reader.describe(&run)),
+        &|| drop(reader.history(&run)),
+        &|| drop(reader.back_up("nowhere".as_ref())),
+        &|| drop(reader.verify(&mut |_| {})),
+        &|| drop(engine.describe(&run)),
+    ];
+    for call in calls {
+        let panic = panic_of(call);
+        assert!(panic.contains("it belongs to an async runtime"), "{panic}");
+        allow_blocking(call);
+    }
+    let elsewhere = tokio::task::spawn_blocking(move || allow_blocking(|| reader.count(&RunFilter::default())));
+    assert_eq!(elsewhere.await.unwrap(), Ok(1));
 }

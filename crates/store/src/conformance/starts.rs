@@ -150,3 +150,19 @@ pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {
     let one = RunFilter { workflow_id: Some("a".into()), ..RunFilter::default() };
     assert_eq!(list(&one, None, 9).0, ["a"]);
 }
+
+/// In builds with debug assertions the order of locks tells: a lock of the lowest rank can be taken only while no other is held.
+pub fn commit_callback_runs_while_the_store_holds_no_lock(store: &dyn Store) {
+    let (told, answers) = mpsc::channel();
+    // The second start is refused, which calls back as well.
+    for run_id in ["run-1", "run-2"] {
+        let told = told.clone();
+        let done = move |written: Result<Written, StoreError>| {
+            drop(dacapo_sync::Mutex::new(dacapo_sync::Rank::new(0, "test: lowest"), ()).lock());
+            told.send(written.is_ok()).expect("the test waits");
+        };
+        store.submit(Write::Start(Box::new(new_run("order-1", run_id))), Box::new(done));
+    }
+    drop(told);
+    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false]);
+}

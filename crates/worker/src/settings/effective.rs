@@ -8,7 +8,8 @@ use dacapo_core::Name;
 
 use super::error::{SettingError, SettingErrors};
 use super::names::{self, PREFIX, TOOLS, queue_variable};
-use super::table::{APPLICATION, AppValues, QUEUE, QueueValues, Scope, Setting, Unit, all_settings};
+use super::setting::{Scope, Setting, Unit};
+use super::table::{APPLICATION, AppValues, QUEUE, QueueValues, all_settings};
 use super::value::{self, Reading};
 use super::{AppSettings, Given, QueueSettings, Value};
 
@@ -82,7 +83,7 @@ struct Layer(BTreeMap<&'static str, (u64, String)>);
 
 impl Layer {
     fn put(&mut self, setting: &'static Setting, by: &str, raw: u64) -> Result<(), SettingError> {
-        let written = |raw| value::written(raw, setting.unit);
+        let written = |raw| setting.written(raw);
         match self.0.insert(setting.name, (raw, by.to_owned())) {
             Some((before, one)) if before != raw => Err(SettingError::Conflict {
                 setting: setting.name,
@@ -274,7 +275,7 @@ fn effective(
             None => (setting.default, Origin::Default),
         };
         numbers.insert(setting.name, raw);
-        let value = value::written(raw, setting.unit);
+        let value = setting.written(raw);
         rows.push(EffectiveRow { queue: queue.cloned(), name: setting.name, value, unit: setting.unit, origin });
     }
     numbers
@@ -293,9 +294,9 @@ fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>, force_exit: u64) ->
     let error = |((lesser, lesser_value), (greater, greater_value))| SettingError::Disordered {
         queue: queue.to_string(),
         lesser,
-        lesser_value: value::written(lesser_value, Unit::Time),
+        lesser_value: Unit::Time.written(lesser_value),
         greater,
-        greater_value: value::written(greater_value, Unit::Time),
+        greater_value: Unit::Time.written(greater_value),
     };
     wrong.map(error).collect()
 }

@@ -9,6 +9,7 @@
 mod effective;
 mod error;
 mod names;
+mod setting;
 mod table;
 mod value;
 mod zombie;
@@ -20,7 +21,8 @@ use dacapo_core::Name;
 pub use effective::{Effective, EffectiveRow, Origin};
 pub use error::{SettingError, SettingErrors};
 pub use names::queue_variable;
-pub use table::{AppValues, QueueValues, Scope, Setting, Unit, all_settings};
+pub use setting::{Scope, Setting, Unit};
+pub use table::{AppValues, QueueValues, all_settings};
 pub use zombie::ZombieSettings;
 
 /// The settings of an application: its own, and those of its queues. Each setting of the application has a setter.

@@ -1,6 +1,7 @@
 //! Names of settings and queues, as code, documents and environments spell them.
 
-use super::table::{Setting, Unit, all_settings};
+use super::setting::{Setting, Unit};
+use super::table::all_settings;
 use super::value::Reading;
 
 /// The beginning of every variable that is ours.

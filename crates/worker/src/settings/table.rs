@@ -1,82 +1,9 @@
 //! The one table of all settings. Defaults, limits, what is parsed, what is documented and the fields that a worker reads
 //! all come from here.
 
-use std::fmt;
 use std::time::Duration;
 
-use super::value;
-
-/// One setting, as the table has it. Numbers are in the base of its unit: pieces, nanoseconds or bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Its name, in code and (in capitals, after `DACAPO_`) in the environment.
-    pub name: &'static str,
-    /// Whose setting it is.
-    pub scope: Scope,
-    /// What it is counted in.
-    pub unit: Unit,
-    /// What it is when nobody says otherwise.
-    pub default: u64,
-    /// The least it can be, apart from a 0 that means something.
-    pub least: u64,
-    /// The most it can be.
-    pub most: u64,
-    /// What 0 means, where it means something of its own.
-    pub zero: Option<&'static str>,
-    /// What it is for.
-    pub about: &'static str,
-}
-
-impl Setting {
-    /// What it can be, in words.
-    pub fn allowed(&self) -> String {
-        value::allowed(self)
-    }
-
-    /// A number in the base of its unit, as it could be written.
-    pub fn written(&self, raw: u64) -> String {
-        value::written(raw, self.unit)
-    }
-}
-
-/// Whose setting it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// There is one for the whole program.
-    Application,
-    /// Every queue has its own.
-    Queue,
-}
-
-/// What a setting is counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Pieces.
-    Count,
-    /// A span of time.
-    Time,
-    /// Bytes.
-    Bytes,
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Application => "application",
-            Self::Queue => "queue",
-        })
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Count => "count",
-            Self::Time => "time",
-            Self::Bytes => "bytes",
-        })
-    }
-}
+use super::setting::{Scope, Setting, Unit};
 
 /// A value as a field has it and as the table has it.
 pub(super) trait Amount {
@@ -91,6 +18,16 @@ impl Amount for usize {
 
     fn into_raw(self) -> u64 {
         u64::try_from(self).unwrap_or(u64::MAX)
+    }
+}
+
+impl Amount for u32 {
+    fn from_raw(raw: u64) -> Self {
+        Self::try_from(raw).unwrap_or(Self::MAX)
+    }
+
+    fn into_raw(self) -> u64 {
+        self.into()
     }
 }
 
@@ -177,6 +114,14 @@ settings! { Application, APPLICATION, AppValues, AppSettings;
     retention: Duration, Time, 0, S, 100 * YEAR, Some("for ever");
     /// How many threads play turns.
     turn_threads: usize, Count, 0, 1, 10_000, Some("one for each core, and one more");
+    /// How many deaths of the process in a row, each while its code ran, delay an activity or a run.
+    crash_delay_after: u32, Count, 3, 1, MANY, Some("never");
+    /// The first delay after such deaths; it doubles with every further death.
+    crash_delay: Duration, Time, S, MS, YEAR, None;
+    /// The longest delay after such deaths.
+    crash_delay_limit: Duration, Time, 600 * S, MS, YEAR, None;
+    /// How many deaths of the process in a row, each while its code ran, quarantine an activity or a run until it is released.
+    crash_quarantine_after: u32, Count, 20, 1, MANY, Some("never");
 }
 
 settings! { Queue, QUEUE, QueueValues, QueueSettings;

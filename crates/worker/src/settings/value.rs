@@ -1,18 +1,7 @@
 //! Values as people write them: `200`, `1_000`, `1.5s`, `250ms`, `2MiB`.
 
 use super::error::SettingError;
-use super::table::{Setting, Unit};
-
-const TIMES: [(&str, u64); 7] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("d", 86_400_000_000_000),
-];
-const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+use super::setting::{SIZES, Setting, TIMES, Unit};
 
 /// How a name asks its value to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +23,10 @@ pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Re
     let (by, value) = (by.to_owned(), text.to_owned());
     match (raw, setting.unit, reading) {
         (Some(raw), _, _) => within(setting, &by, raw),
-        (None, Unit::Count, _) => Err(SettingError::NotACount { by, value, allowed: allowed(setting) }),
-        (None, Unit::Bytes, _) => Err(SettingError::NotBytes { by, value, allowed: allowed(setting) }),
-        (None, Unit::Time, Reading::Plain) => Err(SettingError::NotATime { by, value, allowed: allowed(setting) }),
-        (None, Unit::Time, Reading::Millis) => Err(SettingError::NotMillis { by, value, allowed: allowed(setting) }),
+        (None, Unit::Count, _) => Err(SettingError::NotACount { by, value, allowed: setting.allowed() }),
+        (None, Unit::Bytes, _) => Err(SettingError::NotBytes { by, value, allowed: setting.allowed() }),
+        (None, Unit::Time, Reading::Plain) => Err(SettingError::NotATime { by, value, allowed: setting.allowed() }),
+        (None, Unit::Time, Reading::Millis) => Err(SettingError::NotMillis { by, value, allowed: setting.allowed() }),
     }
 }
 
@@ -47,32 +36,8 @@ pub(super) fn within(setting: &'static Setting, by: &str, raw: u64) -> Result<u6
     if meant || (setting.least..=setting.most).contains(&raw) {
         return Ok(raw);
     }
-    let (value, allowed) = (written(raw, setting.unit), allowed(setting));
+    let (value, allowed) = (setting.written(raw), setting.allowed());
     Err(SettingError::OutOfRange { by: by.to_owned(), value, allowed })
-}
-
-/// What a setting can be, in words.
-pub(super) fn allowed(setting: &Setting) -> String {
-    let [least, most] = [setting.least, setting.most].map(|raw| written(raw, setting.unit));
-    match setting.zero {
-        Some(meaning) => format!("{least} to {most}, or 0: {meaning}"),
-        None => format!("{least} to {most}"),
-    }
-}
-
-/// A value in the largest unit that holds it without a rest. What is written can be read.
-pub(super) fn written(raw: u64, unit: Unit) -> String {
-    let in_largest = |units: &[(&str, u64)]| {
-        let fits = units.iter().rev().find(|(_, size)| raw.is_multiple_of(*size));
-        fits.map_or_else(|| raw.to_string(), |(name, size)| format!("{}{name}", raw / size))
-    };
-    match unit {
-        _ if raw == 0 => "0".to_owned(),
-        Unit::Count => raw.to_string(),
-        Unit::Time => in_largest(&TIMES),
-        Unit::Bytes if raw < 1 << 10 => raw.to_string(),
-        Unit::Bytes => in_largest(&SIZES),
-    }
 }
 
 fn whole(text: &str) -> Option<u64> {
@@ -118,15 +83,15 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         for raw in [1, 999, 1_000, 1_500_000, 2_000_000_000, 60_000_000_000, 90_000_000_000, 86_400_000_000_000] {
-            assert_eq!(scaled(&written(raw, Unit::Time), &TIMES), Some(raw));
+            assert_eq!(scaled(&Unit::Time.written(raw), &TIMES), Some(raw));
         }
         for raw in [1, 1023, 1024, 1500, 2 << 20, 5 << 30] {
-            let text = written(raw, Unit::Bytes);
+            let text = Unit::Bytes.written(raw);
             assert_eq!(whole(&text).or_else(|| scaled(&text, &SIZES)), Some(raw), "{text}");
         }
-        assert_eq!(written(90_000_000_000, Unit::Time), "90s");
-        assert_eq!(written(3_600_000_000_000, Unit::Time), "1h");
-        assert_eq!(written(2 << 20, Unit::Bytes), "2MiB");
+        assert_eq!(Unit::Time.written(90_000_000_000), "90s");
+        assert_eq!(Unit::Time.written(3_600_000_000_000), "1h");
+        assert_eq!(Unit::Bytes.written(2 << 20), "2MiB");
     }
 
     #[test]

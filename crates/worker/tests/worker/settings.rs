@@ -38,6 +38,10 @@ fn the_defaults_are_those_of_the_table() {
         application     completions_per_turn                 256     count  default
         application     retention                            0       time   default
         application     turn_threads                         0       count  default
+        application     crash_delay_after                    3       count  default
+        application     crash_delay                          1s      time   default
+        application     crash_delay_limit                    10m     time   default
+        application     crash_quarantine_after               20      count  default
         queue "orders"  max_concurrent_workflows             200     count  default
         queue "orders"  max_concurrent_activities            200     count  default
         queue "orders"  workflow_deadlock_timeout            2s      time   default

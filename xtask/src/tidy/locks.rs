@@ -1,0 +1,82 @@
+//! Locks of the product have a rank, and poisoning is handled in one place.
+//!
+//! Test builds check the order in which a thread takes ranked locks (`dacapo_sync`). The core's dependencies are fixed, so it has
+//! one newtype of its own. Tests may use any lock.
+
+use super::Finding;
+use super::standard_paths::standard_paths;
+use crate::code::Code;
+use crate::tree::{Source, Tree};
+
+/// The one file that handles poisoning, and the only one of the core that names a mutex.
+const CORE_LOCK: &str = "crates/core/src/lock.rs";
+
+/// Crates whose locks have ranks.
+const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "worker"];
+
+const UNRANKED: &[&str] = &["::sync::Mutex", "::sync::RwLock", "::sync::Condvar"];
+
+pub(super) fn find(tree: &Tree) -> Vec<Finding> {
+    let files = tree.rust().filter(|(source, _)| source.path != CORE_LOCK);
+    files.flat_map(|(source, code)| poison_handling(source, code).into_iter().chain(unranked(source, code))).collect()
+}
+
+fn poison_handling(source: &Source, code: &Code) -> Vec<Finding> {
+    code.lines_with("PoisonError").map(|line| Finding::new(source, line, "`PoisonError`")).collect()
+}
+
+fn unranked(source: &Source, code: &Code) -> Vec<Finding> {
+    let Some(of) = source.path.strip_prefix("crates/").and_then(|path| path.split('/').next()) else {
+        return Vec::new();
+    };
+    let (is_ranked, is_core) = (RANKED.contains(&of), of == "core");
+    if !is_ranked && !is_core {
+        return Vec::new();
+    }
+    let standard = standard_paths(code).into_iter().filter(|(_, path)| is_unranked(path));
+    let mut found: Vec<(usize, String)> = standard.map(|(line, path)| (line, format!("std{path}"))).collect();
+    found.extend(code.lines_with("parking_lot").map(|line| (line, "parking_lot".to_owned())));
+    let of_product = found.into_iter().filter(|(line, _)| !source.is_test(*line));
+    of_product.map(|(line, path)| Finding::new(source, line, format!("`{path}`"))).collect()
+}
+
+/// A lock of the standard library, or all of its locks by a glob or by the module's name.
+fn is_unranked(path: &str) -> bool {
+    path == "::sync" || UNRANKED.iter().any(|lock| *lock == path || path.starts_with(&format!("{lock}::")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::shown;
+
+    #[test]
+    fn poison_handling_is_refused_everywhere_but_in_the_lock_of_the_core() {
+        let text = "use std::sync::PoisonError;\n// PoisonError\n";
+        let files = ["crates/core/src/lock.rs", "crates/core/src/run.rs", "bench/src/a.rs", "crates/a/tests/b.rs"];
+        let tree = Tree::of(&files.map(|file| (file, text)));
+        let expected = ["bench/src/a.rs", "crates/a/tests/b.rs", "crates/core/src/run.rs"];
+        let mut found = shown(&find(&tree));
+        found.sort();
+        assert_eq!(found, expected.map(|file| format!("{file}:1: `PoisonError`")));
+    }
+
+    #[test]
+    fn lock_without_a_rank_is_refused_in_the_product_and_allowed_in_tests() {
+        let text = "use std::sync::{Arc, Mutex, MutexGuard};\nuse std::sync;\nfn a() { std::sync::RwLock::new(1) }\n\
+                    use parking_lot::Condvar;\n#[cfg(test)]\nmod tests {\n    use std::sync::Mutex;\n}\n";
+        let tree = Tree::of(&[
+            ("crates/store/src/a.rs", text),
+            ("crates/sync/src/a.rs", text),
+            ("crates/testkit/src/a.rs", text),
+            ("crates/store/tests/a.rs", text),
+        ]);
+        let expected = [
+            "crates/store/src/a.rs:1: `std::sync::Mutex`",
+            "crates/store/src/a.rs:2: `std::sync`",
+            "crates/store/src/a.rs:3: `std::sync::RwLock::new`",
+            "crates/store/src/a.rs:4: `parking_lot`",
+        ];
+        assert_eq!(shown(&find(&tree)), expected);
+    }
+}
