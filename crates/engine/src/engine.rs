@@ -63,7 +63,11 @@ impl Engine {
     /// committed stays, and the next engine on the store, in this process or another, goes on from there. Blocks until the
     /// store is closed.
     pub fn stop(&self) {
-        dacapo_sync::allow_blocking(|| halt_and_close(&self.shared));
+        dacapo_sync::allow_blocking(|| {
+            let store = halt_and_close(&self.shared);
+            // A shutdown that was about to end may never get to: its callers have their end.
+            self.shared.shutdown.report(self.shared.host.steady_now(), Vec::new(), store);
+        });
     }
 
     /// How many runs are in memory.

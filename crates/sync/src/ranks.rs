@@ -32,6 +32,8 @@ ranks! {
     STUCK_LOG = new 90 "engine: stuck log";
     /// Which queues without a worker were logged.
     QUEUE_LOG = new 95 "engine: queue log";
+    /// The thread that reads timers of the store.
+    REFILL = blocking 98 "engine: refill";
     /// Timers in memory.
     TIMERS = new 100 "engine: timers";
     /// Why the engine has stopped.

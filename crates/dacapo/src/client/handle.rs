@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
 use dacapo_engine::{Description, RunId};
-use dacapo_store::Status;
+use dacapo_store::{RunNo, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,13 +20,15 @@ use crate::{Promise, Query, Signal, Update, decode, encode};
 pub struct Handle<O> {
     serving: Arc<Serving>,
     run: RunId,
+    /// The number of that run, if this handle comes from its start.
+    number: Option<RunNo>,
     is_new: bool,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O> Clone for Handle<O> {
     fn clone(&self) -> Self {
-        Self { is_new: self.is_new, ..Self::new(self.serving.clone(), self.run.clone()) }
+        Self { number: self.number, is_new: self.is_new, ..Self::new(self.serving.clone(), self.run.clone()) }
     }
 }
 
@@ -38,11 +40,11 @@ impl<O> fmt::Debug for Handle<O> {
 
 impl<O> Handle<O> {
     pub(crate) fn new(serving: Arc<Serving>, run: RunId) -> Self {
-        Self { serving, run, is_new: false, output: PhantomData }
+        Self { serving, run, number: None, is_new: false, output: PhantomData }
     }
 
-    pub(crate) fn started(serving: Arc<Serving>, run: RunId, is_new: bool) -> Self {
-        Self { is_new, ..Self::new(serving, run) }
+    pub(crate) fn started(serving: Arc<Serving>, run: RunId, number: RunNo, is_new: bool) -> Self {
+        Self { is_new, number: Some(number), ..Self::new(serving, run) }
     }
 
     /// Whether the start that gave this handle started the run, and did not find it started before.
@@ -63,6 +65,7 @@ impl<O> Handle<O> {
     /// The same handle, on this run of the workflow id.
     #[must_use]
     pub fn with_run_id(mut self, run_id: impl IntoName) -> Self {
+        self.number = None;
         self.run.run_id = Some(run_id.into_name());
         self
     }
@@ -74,7 +77,11 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let (status, result) = self.serving.engine.result(&self.run).await?;
+        let engine = &self.serving.engine;
+        let (status, result) = match self.number {
+            Some(number) => engine.result_of(&self.run, number).await?,
+            None => engine.result(&self.run).await?,
+        };
         self.decoded(status, result)
     }
 

@@ -137,7 +137,7 @@ impl<O: 'static> IntoFuture for StartCall<O> {
             }
             let started = serving.engine.start(new).await?;
             let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
-            Ok(Handle::started(serving, run, started.fresh))
+            Ok(Handle::started(serving, run, started.run, started.fresh))
         })
     }
 }

@@ -74,6 +74,19 @@ pub(crate) fn mark_blocked(shared: &Arc<Shared>, run: RunNo) {
     }
 }
 
+/// The delay of an activity is over: its run no longer says that it waits for that.
+pub(crate) fn unmark_delayed(shared: &Arc<Shared>, run: RunNo, task: &Task) {
+    let TaskState::Waiting { until } = task.state else { return };
+    let (reason, epoch) = (delayed(task, until), task.info.epoch);
+    shared.later(WorkKind::Write, move |shared| {
+        // The run may say something else by now.
+        let row = shared.store().run(run).ok().flatten();
+        if row.and_then(|row| row.stuck).is_some_and(|stuck| stuck.reason == reason) {
+            submit(shared, Write::Park { run, epoch, stuck: None }, move |shared, _| mark_blocked(shared, run));
+        }
+    });
+}
+
 fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: String, until: Option<Timestamp>) {
     let now = shared.now();
     let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: until.unwrap_or(now) };

@@ -42,10 +42,20 @@ fn start_attempt(shared: &Arc<Shared>, run: RunNo, task: Task) {
         return start_with_input(shared, run, &task, &activity, input);
     }
     let this = shared.clone();
-    let work = move || match read_input(&this, run, &task) {
-        Ok(Some(input)) => start_with_input(&this, run, &task, &activity, input),
-        Ok(None) => without_input(&this, run, &task),
-        Err(error) => halt(&this, error.into()),
+    let work = move || {
+        if this.halted.is_halted() {
+            return;
+        }
+        if this.shutdown.has_begun() {
+            // It has not begun: the next process makes the attempt.
+            drop(this.tasks.remove(run, task.command.seq));
+            return shutdown::check(&this);
+        }
+        match read_input(&this, run, &task) {
+            Ok(Some(input)) => start_with_input(&this, run, &task, &activity, input),
+            Ok(None) => without_input(&this, run, &task),
+            Err(error) => halt(&this, error.into()),
+        }
     };
     shared.host.perform(Work::new(WorkKind::Attempt, Some(run), None, work));
 }
@@ -84,11 +94,14 @@ fn start_with_input(shared: &Arc<Shared>, run: RunNo, task: &Task, activity: &Ac
         .into_iter()
         .filter_map(|(limit, kind)| Some(shared.arm_in(limit?, Due::Attempt { run, seq, attempt: number, kind })))
         .collect();
-    let deadline = timeouts.start_to_close.map(|limit| steady.after(limit));
-    match shared.tasks.begin(key, &handle, &alarms, deadline) {
+    match shared.tasks.begin(key, &handle, &alarms, (now, steady)) {
         Some(cancelled) => {
             if let Some(reason) = cancelled {
                 handle.cancel(&reason);
+            }
+            if shared.halted.is_halted() {
+                // The engine stopped before it knew of this handle.
+                return handle.give_up("the engine has stopped");
             }
             note_attempt(shared, Doing::Attempt(task.no), &handle);
             shared.host.attempt(attempt);
@@ -114,10 +127,14 @@ fn read_input(shared: &Shared, run: RunNo, task: &Task) -> Result<Option<Vec<Pay
 fn without_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let seq = task.command.seq;
     let is_open = shared.store().run(run).is_ok_and(|row| row.is_some_and(|row| row.status.is_open()));
-    if !is_open {
-        drop(shared.tasks.remove(run, seq));
-        return;
+    match is_open {
+        true => {
+            shared.tasks.set_unserved(run, seq);
+            blocked::report_no_input(shared, run, task);
+        }
+        false => drop(shared.tasks.remove(run, seq)),
     }
-    shared.tasks.set_unserved(run, seq);
-    blocked::report_no_input(shared, run, task);
+    // Its place is free.
+    dispatch(shared);
+    shutdown::check(shared);
 }

@@ -24,9 +24,17 @@ pub(crate) fn end_attempt(
 ) {
     let result = within_limit(result, shared.options.payload_limit);
     let is_stopping = |queue: &_| shared.shutdown.is_stopping(queue);
+    // Between the two it is neither running nor in an inbox, and a shutdown must not end.
+    shared.shutdown.begin_write();
     let ended = shared.tasks.end_attempt((run, seq, attempt), result, shared.clock(), is_stopping);
-    let Some(EndedAttempt { alarms, then }) = ended else { return };
-    shared.timers.disarm(&alarms);
+    if let Some(EndedAttempt { alarms, then }) = ended {
+        shared.timers.disarm(&alarms);
+        go_on(shared, (run, seq), then);
+    }
+    shared.shutdown.end_write();
+}
+
+fn go_on(shared: &Arc<Shared>, (run, seq): (RunNo, Seq), then: AfterAttempt) {
     match then {
         AfterAttempt::End { task, result, retry } => resolve(shared, run, &task, result, retry),
         AfterAttempt::Retry { at, write } => retry_at(shared, (run, seq), at, write, drop),

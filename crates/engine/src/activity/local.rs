@@ -15,6 +15,7 @@ use crate::activity::cancel::{UNWANTED, cancel_task};
 use crate::activity::local_work::CancelledLocal;
 use crate::activity::retry::pause_after;
 use crate::crash_guard::hooks::{local_attempt_ended, note_attempt};
+use crate::host::Steady;
 use crate::lifecycle::shutdown;
 use crate::lifecycle::zombies::give_up;
 use crate::run::cached_run::{CachedRun, Playable};
@@ -39,11 +40,34 @@ struct Work {
     timeouts: Timeouts,
     /// When the first attempt was scheduled.
     scheduled: Timestamp,
+    /// When this attempt must have ended, and when all together, by the clock that is never set.
+    deadline: Option<Steady>,
+    over: Option<Steady>,
     is_closure: bool,
     retry_here: Duration,
 }
 
 impl Work {
+    /// Its timeouts, from this moment on; `over` is when all attempts must have ended, where earlier ones were made here.
+    fn timed(self, (now, steady): (Timestamp, Steady), over: Option<Steady>) -> Self {
+        let rest = self.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout).since(now));
+        Self {
+            deadline: self.timeouts.start_to_close.map(|timeout| steady.after(timeout)),
+            over: over.or(rest.map(|rest| steady.after(rest))),
+            ..self
+        }
+    }
+
+    /// The timeout that was due before now, if one was: what the attempt comes to is too late.
+    fn overdue(&self, steady: Steady) -> Option<TimeoutKind> {
+        let is_due = |at: Option<Steady>| at.is_some_and(|at| at <= steady);
+        match () {
+            () if is_due(self.over) => Some(TimeoutKind::ScheduleToClose),
+            () if is_due(self.deadline) => Some(TimeoutKind::StartToClose),
+            () => None,
+        }
+    }
+
     fn activity(command: &ScheduleLocalActivity, scheduled: Timestamp, attempt: u32) -> Self {
         Self {
             seq: command.seq,
@@ -53,6 +77,8 @@ impl Work {
             retry: command.retry.clone(),
             timeouts: command.timeouts.clone(),
             scheduled: command.first_scheduled.unwrap_or(scheduled),
+            deadline: None,
+            over: None,
             is_closure: false,
             retry_here: command.local_retry_threshold.unwrap_or(RETRY_HERE),
         }
@@ -67,6 +93,8 @@ impl Work {
             retry: command.retry.clone(),
             timeouts: command.timeouts.clone(),
             scheduled,
+            deadline: None,
+            over: None,
             is_closure: true,
             retry_here: Duration::MAX,
         }
@@ -78,10 +106,9 @@ impl Work {
     }
 
     /// What follows a failed attempt.
-    fn after(&self, failure: &Failure, now: Timestamp) -> After {
-        let over = self.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout));
+    fn after(&self, failure: &Failure, steady: Steady) -> After {
         let pause = self.retry.as_ref().and_then(|retry| pause_after(retry, self.attempt, failure));
-        match pause.filter(|pause| over.is_none_or(|over| now.after(*pause) < over)) {
+        match pause.filter(|pause| self.over.is_none_or(|over| steady.after(*pause) < over)) {
             Some(pause) if pause <= self.retry_here => After::RetryHere(pause),
             Some(pause) => After::RetryByTimer(pause),
             None => After::End(match failure.kind {
@@ -157,7 +184,7 @@ pub(crate) fn retry(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Pla
 
 fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, attempt: u32) {
     let info = playable.info.clone();
-    let now = shared.now();
+    let (now, steady) = shared.clock();
     let (work, input) = match playable.open.operations.get(&seq) {
         Some(Open::Local { command, scheduled }) => {
             (Work::activity(command, *scheduled, attempt), Some(command.input.clone()))
@@ -167,7 +194,7 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
     };
     let ctx = ActivityCtx::new(attempt_info(&info, &work, now), Arc::new(|_| {}));
     let this = Arc::downgrade(shared);
-    let work = Arc::new(work);
+    let work = Arc::new(work.timed((now, steady), shared.local.over(run, seq)));
     let (ended, ended_info, seen) = (work.clone(), info, ctx.clone());
     let done = move |result: Result<Payload, Failure>| {
         let Some(shared) = this.upgrade() else { return };
@@ -194,26 +221,25 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
     let attempt = attempt.counted_by(shared.workers.of(&playable.info.name.queue).meters());
     let handle = attempt.handle();
     note_attempt(shared, Doing::Run(run), &handle);
-    let before = shared.local.begin(run, seq, work.attempt, handle);
+    let before = shared.local.begin((run, seq, work.attempt), handle, work.over);
     shared.timers.disarm(&before);
-    arm(shared, run, &work, now);
+    arm(shared, run, &work, steady);
     shared.host.attempt(attempt);
 }
 
-fn arm(shared: &Shared, run: RunNo, work: &Work, now: Timestamp) {
+fn arm(shared: &Shared, run: RunNo, work: &Work, steady: Steady) {
     let (seq, attempt) = (work.seq, work.attempt);
-    let over = work.timeouts.schedule_to_close.map(|timeout| work.scheduled.after(timeout).since(now));
-    let limits = [(work.timeouts.start_to_close, TimeoutKind::StartToClose), (over, TimeoutKind::ScheduleToClose)];
+    let limits = [(work.deadline, TimeoutKind::StartToClose), (work.over, TimeoutKind::ScheduleToClose)];
     let due = |kind| Due::LocalTimeout { run, seq, attempt, kind };
-    let alarms = limits.into_iter().filter_map(|(limit, kind)| Some(shared.arm_in(limit?, due(kind)))).collect();
+    let alarm = |(at, kind): (Option<Steady>, _)| Some(shared.arm_in(at?.since(steady), due(kind)));
+    let alarms = limits.into_iter().filter_map(alarm).collect();
     shared.timers.disarm(&shared.local.set_alarms(run, seq, attempt, alarms));
 }
 
 /// Local work has taken too long.
 pub(crate) fn timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), kind: TimeoutKind) {
     if let Some(handle) = shared.local.take_timed_out(run, seq, attempt) {
-        let failure = Failure::new(FailureKind::Timeout(kind), format!("it took too long ({kind:?})"));
-        handle.finish(Err(failure));
+        handle.finish(Err(took_too_long(kind)));
         give_up(shared, &handle, "it took too long");
     }
 }
@@ -225,9 +251,11 @@ fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Re
         shared.local.end(run, work.seq, work.attempt);
         return shutdown::check(shared);
     }
+    let steady = shared.host.steady_now();
+    let result = work.overdue(steady).map_or(result, |kind| Err(took_too_long(kind)));
     let resolution = match within_limit(result, shared.options.payload_limit) {
         Ok(result) => work.resolution(Outcome::Completed(result)),
-        Err(failure) => match work.after(&failure, shared.now()) {
+        Err(failure) => match work.after(&failure, steady) {
             After::RetryHere(pause) => {
                 let (workflow_id, name, attempt) = (&info.name.workflow_id, &work.name, work.attempt);
                 tracing::debug!(%workflow_id, %name, attempt, %failure, "local work failed and is tried again");
@@ -247,7 +275,7 @@ fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Re
 
 fn retry_in(shared: &Arc<Shared>, run: RunNo, work: &Work, pause: Duration) {
     let attempt = work.attempt + 1;
-    shared.local.wait(run, work.seq, attempt);
+    shared.local.wait((run, work.seq, attempt), work.over);
     shared.arm_in(pause, Due::Local { run, seq: work.seq, attempt });
     local_attempt_ended(shared, run);
     shutdown::check(shared);
@@ -274,6 +302,10 @@ pub(crate) fn cancel(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: bool) {
         CancelledLocal::GiveUp(handle) => give_up(shared, &handle, UNWANTED),
         CancelledLocal::Nothing => {}
     }
+}
+
+fn took_too_long(kind: TimeoutKind) -> Failure {
+    Failure::new(FailureKind::Timeout(kind), format!("it took too long ({kind:?})"))
 }
 
 /// Local work is in no row that the holder of a token could complete.

@@ -8,6 +8,7 @@ use dacapo_store::RunNo;
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::AttemptHandle;
 
+use crate::host::Steady;
 use crate::timer::wheel::AlarmNo;
 
 type Key = (RunNo, Seq);
@@ -21,6 +22,8 @@ struct Running {
     handle: Option<AttemptHandle>,
     /// Its timeouts: a replay counts attempts from 1 again, and must not meet old ones.
     alarms: Vec<AlarmNo>,
+    /// When all attempts together must have ended. Kept over all of them, so that a step of the clock moves nothing.
+    over: Option<Steady>,
 }
 
 /// What becomes of local work that the workflow no longer wants.
@@ -38,8 +41,13 @@ impl LocalWork {
     }
 
     /// An attempt begins. Gives the timeouts of the one before, which are not needed any more.
-    pub(crate) fn begin(&self, run: RunNo, seq: Seq, attempt: u32, handle: AttemptHandle) -> Vec<AlarmNo> {
-        let running = Running { attempt, handle: Some(handle), alarms: Vec::new() };
+    pub(crate) fn begin(
+        &self,
+        (run, seq, attempt): (RunNo, Seq, u32),
+        handle: AttemptHandle,
+        over: Option<Steady>,
+    ) -> Vec<AlarmNo> {
+        let running = Running { attempt, handle: Some(handle), alarms: Vec::new(), over };
         self.0.lock().insert((run, seq), running).map(|before| before.alarms).unwrap_or_default()
     }
 
@@ -73,8 +81,13 @@ impl LocalWork {
     }
 
     /// Another attempt follows after a pause.
-    pub(crate) fn wait(&self, run: RunNo, seq: Seq, attempt: u32) {
-        self.0.lock().insert((run, seq), Running { attempt, handle: None, alarms: Vec::new() });
+    pub(crate) fn wait(&self, (run, seq, attempt): (RunNo, Seq, u32), over: Option<Steady>) {
+        self.0.lock().insert((run, seq), Running { attempt, handle: None, alarms: Vec::new(), over });
+    }
+
+    /// When all attempts of work that is known here must have ended.
+    pub(crate) fn over(&self, run: RunNo, seq: Seq) -> Option<Steady> {
+        self.0.lock().get(&(run, seq)).and_then(|running| running.over)
     }
 
     /// This attempt was the last.

@@ -100,8 +100,12 @@ impl TaskQueue {
     /// Adds a task.
     pub(crate) fn add(&self, run: RunNo, mut task: Task) {
         let state = &mut *self.0.lock();
-        state.inputs.add(&mut task);
         let key = (run, task.command.seq);
+        if state.tasks.contains_key(&key) {
+            // A run that is reset may have been played before its tasks were taken over.
+            return;
+        }
+        state.inputs.add(&mut task);
         match task.state {
             TaskState::Ready => state.enlist(key, &task),
             TaskState::Quarantined => state.quarantined += 1,
@@ -167,12 +171,15 @@ impl TaskQueue {
         (run, seq, attempt): (RunNo, Seq, u32),
         handle: &AttemptHandle,
         alarms: &[AlarmNo],
-        deadline: Option<Steady>,
+        (now, steady): (Timestamp, Steady),
     ) -> Option<Option<String>> {
         let mut state = self.0.lock();
         let task = state.attempting(run, seq, attempt)?;
+        let deadline = task.command.timeouts.start_to_close.map(|limit| steady.after(limit));
         let attempting = task.attempting_mut()?;
         attempting.handle = Some(handle.clone());
+        // It may have waited for its input since it was taken.
+        (attempting.started, attempting.last_heartbeat, attempting.heard) = (now, now, steady);
         attempting.deadline = deadline;
         attempting.alarms.extend_from_slice(alarms);
         Some(task.cancelled.clone())
@@ -358,18 +365,23 @@ impl TaskQueue {
         state.remove((run, seq)).map_or(CancelledTask::Gone, |task| CancelledTask::Removed(Box::new(task)))
     }
 
-    /// A task that waited may be tried again.
-    pub(crate) fn make_ready(&self, (run, seq, attempt): (RunNo, Seq, u32)) {
+    /// A task that waited may be tried again. Gives it as it waited if that was because of its crash count.
+    pub(crate) fn make_ready(&self, (run, seq, attempt): (RunNo, Seq, u32)) -> Option<Task> {
         let state = &mut *self.0.lock();
+        let mut delayed = None;
         if let Some(task) = state.tasks.get_mut(&(run, seq))
             && task.attempt == attempt
             && matches!(task.state, TaskState::Waiting { .. })
         {
-            state.delayed -= usize::from(task.is_delayed());
+            if task.is_delayed() {
+                state.delayed -= 1;
+                delayed = Some(task.clone());
+            }
             task.state = TaskState::Ready;
             let task = task.clone();
             state.enlist((run, seq), &task);
         }
+        delayed
     }
 
     /// The type of a task that was taken to run is not served here.

@@ -61,6 +61,11 @@ impl Engine {
             }
             let request = ResetRequest { turn, reason, answer };
             with_run(shared, row.no, |state| state.resets.push_back(request));
+            // The engine may have stopped between the check and the request: then no thread will play this run.
+            if let (Some(error), Some(cached)) = (shared.halted.reason(), shared.runs.get(row.no)) {
+                let resets = std::mem::take(&mut cached.lock().resets);
+                resets.into_iter().for_each(|reset| drop(reset.answer.send(Err(error.clone()))));
+            }
             Ok(())
         })
         .await?;

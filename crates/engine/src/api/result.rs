@@ -22,16 +22,33 @@ const AT_A_STRETCH: usize = 1_000;
 impl Engine {
     /// Waits until a run is closed, and gives its result. A run that continues as new is followed.
     pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
-        self.wait(of, false).await
+        self.wait(of, None, false).await
+    }
+
+    /// The same for a run whose number is known, which costs no read of the store while the run is in memory.
+    pub async fn result_of(&self, of: &RunId, run: RunNo) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        self.wait(of, Some(run), false).await
     }
 
     /// The same, but it also ends, with [`EngineError::Stuck`], when the run cannot be played.
     pub async fn result_or_stuck(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
-        self.wait(of, true).await
+        self.wait(of, None, true).await
     }
 
-    async fn wait(&self, of: &RunId, or_stuck: bool) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+    async fn wait(
+        &self,
+        of: &RunId,
+        run: Option<RunNo>,
+        or_stuck: bool,
+    ) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+        self.shared.check()?;
+        let stopped = |_| Err(self.shared.halted.reason().unwrap_or(EngineError::ShutDown));
         let (mut of, mut seen) = (of.clone(), BTreeSet::new());
+        if let Some(waiting) = run.and_then(|run| self.wait_in_memory(run)) {
+            let (status, outcome) = waiting.await.unwrap_or_else(stopped)?;
+            let Some(next) = next_run(status, &outcome) else { return Ok((status, outcome.into())) };
+            of.run_id = Some(next);
+        }
         loop {
             let walk = self.blocking(WorkKind::Read, move |shared| walk(shared, of, seen, or_stuck)).await?;
             let (workflow_id, status, outcome) = match walk.at {
@@ -42,7 +59,6 @@ impl Engine {
                     continue;
                 }
                 At::Open(workflow_id, waiting) => {
-                    let stopped = |_| Err(self.shared.halted.reason().unwrap_or(EngineError::ShutDown));
                     let (status, outcome) = waiting.await.unwrap_or_else(stopped)?;
                     (workflow_id, status, outcome)
                 }
@@ -50,6 +66,19 @@ impl Engine {
             let Some(next) = next_run(status, &outcome) else { return Ok((status, outcome.into())) };
             (of, seen) = (RunId { workflow_id, run_id: Some(next) }, walk.seen);
         }
+    }
+}
+
+impl Engine {
+    /// Begins to wait for the end of a run that is open and in memory. None if it is not: then only the store knows.
+    fn wait_in_memory(&self, run: RunNo) -> Option<oneshot::Receiver<RunEnd>> {
+        let waiting = self.shared.waiters.for_result(run, false);
+        // In this order: a run that closes leaves memory before its waiters are told.
+        let is_open = self.shared.runs.get(run).is_some_and(|cached| {
+            let state = cached.lock();
+            state.is_open && !state.is_gone
+        });
+        is_open.then_some(waiting)
     }
 }
 

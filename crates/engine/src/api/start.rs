@@ -264,9 +264,8 @@ fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, p
     write.run = TurnOf::New(Box::new(new));
     submit(shared, Write::Turn(Box::new(write)), move |shared, result| match result {
         Ok(Written::Turn(written)) => {
-            let run = written.run;
-            begin(shared, playable, committing, *written);
-            let _ = answer.send(Ok(StartedAs { workflow_id, run_id, run, fresh: true }));
+            let started = StartedAs { workflow_id, run_id, run: written.run, fresh: true };
+            begin(shared, playable, committing, *written, move || drop(answer.send(Ok(started))));
         }
         Ok(other) => unreachable!("a turn was answered with {other:?}"),
         // The same start was made before, or is to be: the store says which run stands for it.
@@ -281,14 +280,25 @@ fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, p
     });
 }
 
-/// The run has its number, and other threads may have found it in the store already.
-fn begin(shared: &Arc<Shared>, playable: Box<Playable>, committing: Committing, written: TurnWritten) {
+/// The run has its number, and other threads may have found it in the store already. Its caller is told when the effects of
+/// the first turn are applied.
+fn begin(
+    shared: &Arc<Shared>,
+    playable: Box<Playable>,
+    committing: Committing,
+    written: TurnWritten,
+    tell: impl FnOnce() + Send + 'static,
+) {
     let (cached, is_ours, is_new) = claim(shared, written.run);
     cached.is_played_by(shared.workers.of(&playable.info.name.queue));
     match (is_ours, is_new) {
-        (true, true) => committed(shared, &cached, playable, committing, written),
+        (true, true) => {
+            committed(shared, &cached, playable, committing, written);
+            tell();
+        }
         (false, _) => shared.later(WorkKind::Read, move |shared| {
             committed_beside(shared, written.run, playable, committing, written);
+            tell();
         }),
         // Others may have ended it, or have played it on and put it away again: then this copy is of the past.
         (true, false) => shared.later(WorkKind::Read, move |shared| {
@@ -301,6 +311,7 @@ fn begin(shared: &Arc<Shared>, playable: Box<Playable>, committing: Committing, 
                     rest(shared, &cached, None);
                 }
             }
+            tell();
         }),
     }
 }

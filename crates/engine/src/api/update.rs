@@ -31,18 +31,32 @@ impl Engine {
                 Sent::Known(answer) => return answer,
                 Sent::Posted(post, answered, row) => (post, answered, row),
             };
+            let forget = |answered: oneshot::Receiver<UpdateAnswer>| {
+                drop(answered);
+                self.shared.waiters.forget_update(&row.first_run_id, &id);
+            };
             let posted = match post.end().await {
-                // It closed meanwhile: by this very update, sent before, or to continue as another run.
-                Err(EngineError::Closed { .. }) => continue,
-                posted => posted?,
+                Ok(posted) => posted,
+                Err(error) => {
+                    forget(answered);
+                    match error {
+                        // It closed meanwhile: by this very update, sent before, or to continue as another run.
+                        EngineError::Closed { .. } => continue,
+                        error => return Err(error),
+                    }
+                }
             };
             if !posted.fresh {
-                let known = self.blocking(WorkKind::Read, move |shared| known_answer(shared, posted.run, &id, wait));
+                let update = id.clone();
+                let known =
+                    self.blocking(WorkKind::Read, move |shared| known_answer(shared, posted.run, &update, wait));
                 if let Some(answer) = known.await? {
+                    forget(answered);
                     return answer;
                 }
             }
             if self.shared.options.crash_limits.quarantines(row.strikes) {
+                forget(answered);
                 return Err(EngineError::UpdateWaits(quarantine_words(&row)));
             }
             return answered.await.unwrap_or(Err(EngineError::ShutDown));
@@ -69,9 +83,15 @@ fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Resu
     }
     let row = open(row)?;
     // Before it is posted: the answer may come at once.
-    let answered = shared.waiters.for_update(&row.first_run_id, id.clone(), wait);
-    let post = Post::begin(shared, &row, update_key(&id), Job::Update(Box::new(update)))?;
-    Ok(Sent::Posted(post, answered, Box::new(row)))
+    let answered = shared.waiters.for_update((row.no, &row.first_run_id), id.clone(), wait);
+    match Post::begin(shared, &row, update_key(&id), Job::Update(Box::new(update))) {
+        Ok(post) => Ok(Sent::Posted(post, answered, Box::new(row))),
+        Err(error) => {
+            drop(answered);
+            shared.waiters.forget_update(&row.first_run_id, &id);
+            Err(error)
+        }
+    }
 }
 
 /// Whether the next run of the chain has this update now. A run that continues as new answers all that it accepted.

@@ -120,7 +120,7 @@ pub(crate) fn local_attempt_ended(shared: &Arc<Shared>, run: RunNo) {
 /// Resets the crash count of a run on probation, though no turn of it does.
 pub(crate) fn clear(shared: &Arc<Shared>, run: RunNo) {
     let was_answering = shared.probation.clear_answering(run);
-    let is_on_probation = shared.probation.count_of(run).is_some();
+    let is_on_probation = shared.probation.current() == Some(run);
     if !was_answering && !is_on_probation {
         return;
     }

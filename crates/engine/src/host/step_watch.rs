@@ -37,8 +37,11 @@ mod linux {
             let never = Timespec { tv_sec: i64::MAX / 4, tv_nsec: 0 };
             let value = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: never };
             let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-            timerfd_settime(&self.timer, flags, &value)?;
-            Ok(())
+            match timerfd_settime(&self.timer, flags, &value) {
+                // The clock was set once more meanwhile; the timer is armed all the same.
+                Ok(_) | Err(Errno::CANCELED) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
         }
 
         /// Waits until the clock was set. False once it is stopped, or if the system does not tell.

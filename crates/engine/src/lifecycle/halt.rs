@@ -26,8 +26,12 @@ pub(crate) fn halt(shared: &Shared, error: EngineError) {
     for run in shared.runs.all() {
         let mut state = run.lock();
         let (requests, playable) = (state.take_requests(), state.playable.take());
+        let resets = std::mem::take(&mut state.resets);
         drop(state);
         drop(playable);
+        for reset in resets {
+            let _ = reset.answer.send(Err(error.clone()));
+        }
         for request in requests {
             request.refuse(error.clone());
         }

@@ -33,6 +33,10 @@ pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<Shutdow
     }
     let began = shared.host.steady_now();
     let Some(drain) = shared.shutdown.begin(began, waiter) else { return };
+    if shared.halted.is_halted() {
+        // It stopped this very moment, and found no shutdown to break off.
+        return shared.shutdown.break_off(began);
+    }
     flush_held(shared);
     for worker in shared.workers.all() {
         for (at, step) in drain.steps(worker) {

@@ -1,6 +1,6 @@
 //! The run cache: the runs in memory, and which of them leave it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use dacapo_store::RunNo;
@@ -9,7 +9,7 @@ use dacapo_worker::{Level, meter};
 
 use crate::options::Cache;
 use crate::run::cached_run::{CachedRun, Playable, RunState};
-use crate::run::message::Request;
+use crate::run::message::{Request, ResetRequest};
 
 /// How many of the least recently used runs are looked at when one must leave; those that are busy stay.
 const LOOKED_AT: usize = 16;
@@ -36,6 +36,8 @@ pub(crate) struct Removed {
     pub(crate) playable: Option<Box<Playable>>,
     /// To be asked again, of the closed run.
     pub(crate) requests: Vec<Request>,
+    /// To be carried out on the closed run.
+    pub(crate) resets: VecDeque<ResetRequest>,
 }
 
 impl RunCache {
@@ -96,9 +98,10 @@ impl RunCache {
         state.is_gone = true;
         state.stuck = None;
         let (playable, requests) = (state.playable.take(), state.take_requests());
+        let resets = std::mem::take(&mut state.resets);
         drop(state);
         drop(runs);
-        Some(Removed { run, playable, requests })
+        Some(Removed { run, playable, requests, resets })
     }
 
     /// Takes a run out of memory if it holds nothing and nothing has come for it. Gives what is to be dropped on a thread

@@ -88,6 +88,8 @@ pub(crate) struct RunState {
     pub(crate) stuck: Option<Level>,
     /// Whether it must stay in memory although it is idle.
     pub(crate) is_pinned: bool,
+    /// Whether a turn of it was committed from here that left it open. Its end is heard of here, after the entry is gone.
+    pub(crate) is_open: bool,
     /// Until when it is not played again.
     pub(crate) stuck_until: Timestamp,
     /// Messages that were read when the run was loaded: if their senders' calls bring them as well, they are the same.
@@ -181,9 +183,13 @@ impl RunState {
             self.inbox.push_front(Message::Stored { no, job });
         }
         self.recount();
+        // What was stored before a request was made may only be known now.
+        for (after, _) in &mut self.requests {
+            *after = self.came;
+        }
     }
 
-    /// Requests wait for all messages that are there now, and for no more.
+    /// Requests wait for no more messages than there are.
     fn recount(&mut self) {
         self.came = self.taken + self.inbox.len() as u64;
         for (after, _) in &mut self.requests {
@@ -327,6 +333,18 @@ mod tests {
         let (answer, _answered) = tokio::sync::oneshot::channel();
         state.ask(Request::Inspect(answer));
         state.push(message(2));
+        assert!(state.take_due_requests().is_empty());
+        state.take(1);
+        assert_eq!(state.take_due_requests().len(), 1);
+    }
+
+    /// The run is not in memory when it is asked: what the store holds for it was acknowledged before.
+    #[test]
+    fn a_request_waits_for_messages_that_only_the_store_knew_of() {
+        let mut state = RunState::default();
+        let (answer, _answered) = tokio::sync::oneshot::channel();
+        state.ask(Request::Inspect(answer));
+        state.reread(&BTreeSet::new(), vec![stored(1)]);
         assert!(state.take_due_requests().is_empty());
         state.take(1);
         assert_eq!(state.take_due_requests().len(), 1);

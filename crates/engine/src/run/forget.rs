@@ -7,7 +7,7 @@ use dacapo_store::{RunNo, TimerKind, TimerRow, Write};
 use crate::crash_guard::hooks;
 use crate::host::WorkKind;
 use crate::run::cached_run::{CachedRun, Stage};
-use crate::run::deliver::{ask, wake};
+use crate::run::deliver::{ask, wake, with_run};
 use crate::run::message::Message;
 use crate::shared::Shared;
 use crate::timer::set_timers;
@@ -19,6 +19,9 @@ pub(crate) fn forget(shared: &Arc<Shared>, run: RunNo) {
     for request in removed.requests {
         // Asked while it closed: asked again, of the closed run.
         ask(shared, run, request);
+    }
+    if !removed.resets.is_empty() {
+        with_run(shared, run, |state| state.resets.extend(removed.resets));
     }
     if let Some(playable) = removed.playable {
         shared.drop_later(playable);

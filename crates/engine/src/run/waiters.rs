@@ -36,7 +36,12 @@ pub(crate) type UpdateAnswer = Result<UpdateStage, EngineError>;
 /// What a caller that waits for the end of a run is told.
 pub(crate) type RunEnd = Result<(Status, Outcome), EngineError>;
 
-type UpdateWaiter = (WaitFor, oneshot::Sender<UpdateAnswer>);
+/// The sender of an update, and the run that it was sent to.
+struct UpdateWaiter {
+    run: RunNo,
+    wait: WaitFor,
+    sender: oneshot::Sender<UpdateAnswer>,
+}
 
 /// Whether the waiter ends when the run is stuck, too.
 type ResultWaiter = (bool, oneshot::Sender<RunEnd>);
@@ -70,16 +75,36 @@ impl Waiters {
         receiver
     }
 
-    /// Waits for an update of a chain.
-    pub(crate) fn for_update(&self, chain: &Name, update: Name, wait: WaitFor) -> oneshot::Receiver<UpdateAnswer> {
+    /// Waits for an update that is sent to this run of a chain.
+    pub(crate) fn for_update(
+        &self,
+        (run, chain): (RunNo, &Name),
+        update: Name,
+        wait: WaitFor,
+    ) -> oneshot::Receiver<UpdateAnswer> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.0.lock();
         if !state.is_stopped {
             let waiters = state.updates.entry(chain.clone()).or_default().entry(update).or_default();
-            waiters.retain(|(_, waiter)| !waiter.is_closed());
-            waiters.push((wait, sender));
+            waiters.retain(|waiter| !waiter.sender.is_closed());
+            waiters.push(UpdateWaiter { run, wait, sender });
         }
         receiver
+    }
+
+    /// Forgets the senders of an update that no longer wait.
+    pub(crate) fn forget_update(&self, chain: &Name, update: &Name) {
+        let mut state = self.0.lock();
+        let Some(updates) = state.updates.get_mut(chain) else { return };
+        if let Some(waiters) = updates.get_mut(update) {
+            waiters.retain(|waiter| !waiter.sender.is_closed());
+            if waiters.is_empty() {
+                updates.remove(update);
+            }
+        }
+        if updates.is_empty() {
+            state.updates.remove(chain);
+        }
     }
 
     /// A run has closed. If its chain goes on, its updates do, too.
@@ -87,16 +112,16 @@ impl Waiters {
         let mut state = self.0.lock();
         let results = state.results.remove(&run).unwrap_or_default();
         let updates = match status {
-            Status::ContinuedAsNew => BTreeMap::new(),
-            _ => state.updates.remove(chain).unwrap_or_default(),
+            Status::ContinuedAsNew => Vec::new(),
+            _ => state.take_sent_up_to(run, chain),
         };
         drop(state);
         for (_, waiter) in results {
             let _ = waiter.send(Ok((status, outcome.clone())));
         }
-        for (_, waiter) in updates.into_values().flatten() {
+        for waiter in updates {
             let failure = Failure::application(format!("the run is {status}")).typed("RunClosed");
-            let _ = waiter.send(Ok(UpdateStage::Completed(Err(failure))));
+            let _ = waiter.sender.send(Ok(UpdateStage::Completed(Err(failure))));
         }
     }
 
@@ -104,8 +129,8 @@ impl Waiters {
     pub(crate) fn update_accepted(&self, chain: &Name, update: &Name) {
         let mut state = self.0.lock();
         let Some(waiters) = state.updates.get_mut(chain).and_then(|updates| updates.get_mut(update)) else { return };
-        for (_, waiter) in waiters.extract_if(.., |(wait, _)| *wait == WaitFor::Accepted) {
-            let _ = waiter.send(Ok(UpdateStage::Accepted));
+        for waiter in waiters.extract_if(.., |waiter| waiter.wait == WaitFor::Accepted) {
+            let _ = waiter.sender.send(Ok(UpdateStage::Accepted));
         }
     }
 
@@ -113,19 +138,19 @@ impl Waiters {
     pub(crate) fn update_answered(&self, chain: &Name, update: &Name, answer: &UpdateAnswer) {
         let mut state = self.0.lock();
         let Some(updates) = state.updates.get_mut(chain) else { return };
-        for (_, waiter) in updates.remove(update).unwrap_or_default() {
-            let _ = waiter.send(answer.clone());
+        for waiter in updates.remove(update).unwrap_or_default() {
+            let _ = waiter.sender.send(answer.clone());
         }
         if updates.is_empty() {
             state.updates.remove(chain);
         }
     }
 
-    /// The run cannot be played now: callers that wait for its updates need not wait. The updates are kept.
+    /// The run cannot be played now: callers whose updates it has need not wait. The updates are kept.
     pub(crate) fn run_stuck(&self, run: RunNo, chain: &Name, reason: &str) {
-        let updates = self.0.lock().updates.remove(chain).unwrap_or_default();
-        for (_, waiter) in updates.into_values().flatten() {
-            let _ = waiter.send(Err(EngineError::UpdateWaits(reason.to_owned())));
+        let updates = self.0.lock().take_sent_up_to(run, chain);
+        for waiter in updates {
+            let _ = waiter.sender.send(Err(EngineError::UpdateWaits(reason.to_owned())));
         }
         self.wake_result_or_stuck(run, reason);
     }
@@ -146,6 +171,23 @@ impl Waiters {
     }
 }
 
+impl State {
+    /// Takes the senders of updates to this run and to those before it in its chain. A later run, which a reset may have
+    /// made, has its own.
+    fn take_sent_up_to(&mut self, run: RunNo, chain: &Name) -> Vec<UpdateWaiter> {
+        let Some(updates) = self.updates.get_mut(chain) else { return Vec::new() };
+        let mut taken = Vec::new();
+        updates.retain(|_, waiters| {
+            taken.extend(waiters.extract_if(.., |waiter| waiter.run <= run));
+            !waiters.is_empty()
+        });
+        if updates.is_empty() {
+            self.updates.remove(chain);
+        }
+        taken
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +200,7 @@ mod tests {
     fn an_update_handed_on_twice_is_answered_by_whichever_run_of_the_chain_answers_it() {
         let waiters = Waiters::new();
         let chain = Name::from("first");
-        let mut waiting = waiters.for_update(&chain, "u".into(), WaitFor::Completed);
+        let mut waiting = waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed);
         let continued = Outcome::Completed(Payload::default());
         waiters.run_closed(RunNo(1), &chain, Status::ContinuedAsNew, &continued);
         waiters.run_closed(RunNo(2), &chain, Status::ContinuedAsNew, &continued);
@@ -170,10 +212,35 @@ mod tests {
     #[test]
     fn an_update_of_a_chain_that_ends_fails_and_others_go_on_waiting() {
         let waiters = Waiters::new();
-        let mut ended = waiters.for_update(&"a".into(), "u".into(), WaitFor::Completed);
-        let mut other = waiters.for_update(&"b".into(), "u".into(), WaitFor::Completed);
+        let mut ended = waiters.for_update((RunNo(1), &"a".into()), "u".into(), WaitFor::Completed);
+        let mut other = waiters.for_update((RunNo(1), &"b".into()), "u".into(), WaitFor::Completed);
         waiters.run_closed(RunNo(1), &"a".into(), Status::Completed, &Outcome::Completed(Payload::default()));
         assert!(matches!(ended.try_recv().unwrap(), Ok(UpdateStage::Completed(Err(_)))));
         assert!(other.try_recv().is_err());
+    }
+
+    /// A reset ends a run and makes another of the same chain, which may have updates of its own before the end of the first
+    /// is heard of.
+    #[test]
+    fn an_update_to_a_later_run_of_the_chain_is_not_concerned_by_the_end_of_an_earlier_one() {
+        let waiters = Waiters::new();
+        let chain = Name::from("first");
+        let mut old = waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed);
+        let mut new = waiters.for_update((RunNo(2), &chain), "u".into(), WaitFor::Completed);
+        waiters.run_closed(RunNo(1), &chain, Status::Terminated, &Outcome::Completed(Payload::default()));
+        waiters.run_stuck(RunNo(1), &chain, "stuck");
+        assert!(old.try_recv().is_ok());
+        assert!(new.try_recv().is_err());
+        waiters.update_answered(&chain, &"u".into(), &answer());
+        assert_eq!(new.try_recv().unwrap(), answer());
+    }
+
+    #[test]
+    fn senders_that_no_longer_wait_are_forgotten() {
+        let waiters = Waiters::new();
+        let chain = Name::from("first");
+        drop(waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed));
+        waiters.forget_update(&chain, &"u".into());
+        assert!(waiters.0.lock().updates.is_empty());
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use dacapo_core::{Failure, FailureKind, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, Status, StoreError, TimerKind, TimerRow, Write, Written};
 
+use crate::activity::blocked::unmark_delayed;
 use crate::activity::dispatch::dispatch;
 use crate::activity::heartbeat::report_due;
 use crate::activity::local;
@@ -51,6 +52,7 @@ pub(crate) fn tick(shared: &Arc<Shared>) {
 /// Reads the earliest timers of the store, if nothing could be said of this moment otherwise; or in any case, with no
 /// moment.
 pub(crate) fn refill(shared: &Shared, now: Option<Timestamp>) {
+    let _reading = shared.timers.reading();
     let Some(mut asked) = shared.timers.begin_to_read(now) else { return };
     loop {
         match shared.store().due(Timestamp(u64::MAX), asked) {
@@ -82,7 +84,11 @@ fn fire_stored(shared: &Arc<Shared>, row: TimerRow) {
 
 fn fire_own(shared: &Arc<Shared>, due: Due) {
     match due {
-        Due::Task { run, seq, attempt } => shared.tasks.make_ready((run, seq, attempt)),
+        Due::Task { run, seq, attempt } => {
+            if let Some(task) = shared.tasks.make_ready((run, seq, attempt)) {
+                unmark_delayed(shared, run, &task);
+            }
+        }
         Due::Attempt { run, seq, attempt, kind } => attempt_timed_out(shared, (run, seq, attempt), kind),
         Due::Again(row) => fire_stored(shared, row),
         Due::Report { run, seq, attempt } => report_due(shared, (run, seq, attempt)),

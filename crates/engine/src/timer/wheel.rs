@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dacapo_core::{Name, Seq, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, TimerKind, TimerRow};
-use dacapo_sync::{Mutex, ranks};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
 use dacapo_worker::DrainStep;
 
 use crate::host::Steady;
@@ -55,7 +55,11 @@ pub(crate) enum Due {
 pub(crate) type AlarmNo = (Steady, u64);
 
 /// All timers in memory.
-pub(crate) struct Timers(Mutex<Wheel>);
+pub(crate) struct Timers {
+    wheel: Mutex<Wheel>,
+    /// Held while the store is read: one thread does so at a time.
+    reading: Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Wheel {
@@ -80,12 +84,17 @@ pub(crate) struct Fired {
 
 impl Timers {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(ranks::TIMERS, Wheel::default()))
+        Self { wheel: Mutex::new(ranks::TIMERS, Wheel::default()), reading: Mutex::new(ranks::REFILL, ()) }
+    }
+
+    /// Held by the thread that reads the store, from before [`Self::begin_to_read`] until after [`Self::fill`].
+    pub(crate) fn reading(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock()
     }
 
     /// Arms an alarm of this process, and gives the moment of the next wake-up.
     pub(crate) fn arm(&self, at: Steady, due: Due, now: (Timestamp, Steady)) -> (AlarmNo, Option<Steady>) {
-        let mut wheel = self.0.lock();
+        let mut wheel = self.wheel.lock();
         let alarm = (at, wheel.next);
         wheel.own.insert(alarm, due);
         wheel.next += 1;
@@ -95,7 +104,7 @@ impl Timers {
     /// Calls alarms off.
     pub(crate) fn disarm(&self, alarms: &[AlarmNo]) {
         if !alarms.is_empty() {
-            let mut wheel = self.0.lock();
+            let mut wheel = self.wheel.lock();
             alarms.iter().for_each(|alarm| drop(wheel.own.remove(alarm)));
         }
     }
@@ -105,7 +114,7 @@ impl Timers {
         if added.is_empty() && ended.is_empty() {
             return None;
         }
-        let mut wheel = self.0.lock();
+        let mut wheel = self.wheel.lock();
         let before = wheel.next_wake(now);
         // As the store does: what begins and ends in one write is over.
         added.iter().for_each(|row| wheel.add(*row));
@@ -116,7 +125,7 @@ impl Timers {
     /// Begins to read the store, if that is needed before anything can be said of this moment; or in any case, with no
     /// moment. Gives how many rows to read.
     pub(crate) fn begin_to_read(&self, now: Option<Timestamp>) -> Option<usize> {
-        let mut wheel = self.0.lock();
+        let mut wheel = self.wheel.lock();
         if now.is_some_and(|now| !wheel.is_low(now)) {
             return None;
         }
@@ -126,22 +135,22 @@ impl Timers {
 
     /// Takes over the earliest rows of the store, of which at most `asked` were asked for.
     pub(crate) fn fill(&self, rows: Vec<TimerRow>, asked: usize) {
-        self.0.lock().fill(rows, asked);
+        self.wheel.lock().fill(rows, asked);
     }
 
     /// Timers of a run that fired and are still in the store.
     pub(crate) fn fired_of(&self, run: RunNo) -> Vec<TimerRow> {
-        self.0.lock().fired.iter().filter(|row| row.run == run).copied().collect()
+        self.wheel.lock().fired.iter().filter(|row| row.run == run).copied().collect()
     }
 
     /// The moment of the next wake-up.
     pub(crate) fn next_wake(&self, now: (Timestamp, Steady)) -> Option<Steady> {
-        self.0.lock().next_wake(now)
+        self.wheel.lock().next_wake(now)
     }
 
     /// Takes what is due.
     pub(crate) fn fire(&self, now: (Timestamp, Steady)) -> Fired {
-        self.0.lock().fire(now)
+        self.wheel.lock().fire(now)
     }
 }
 

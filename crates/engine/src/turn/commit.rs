@@ -136,12 +136,13 @@ pub(crate) fn committed(
     committing: Committing,
     written: TurnWritten,
 ) {
+    let is_closed = committing.effects.closed.is_some();
     let mut state = cached.lock();
     state.take_uncommitted();
     state.unstick();
+    state.is_open = !is_closed;
     drop(state);
     turn_committed(shared, cached, committing.crash_count);
-    let is_closed = committing.effects.closed.is_some();
     let made = written.tasks.clone();
     let chain = playable.info.first_run_id.clone();
     let effects = committing.effects(shared, &playable, written);

@@ -69,9 +69,9 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
             Effect::Started(started) => begin_started(shared, &started),
             Effect::CloseOther(closed) => close_other(shared, &closed),
             Effect::Close(status, outcome) => {
-                shared.waiters.run_closed(run, chain, status, &outcome);
-                // Activities that the workflow detached run on.
+                // Activities that the workflow detached run on. Gone first, then told: see `Engine::result_of`.
                 forget(shared, run);
+                shared.waiters.run_closed(run, chain, status, &outcome);
             }
         }
     }
@@ -131,8 +131,8 @@ pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     for row in shared.timers.fired_of(run) {
         end_timer(shared, row);
     }
-    shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
     forget(shared, run);
+    shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
     give_up_tasks(shared, run, |_| true);
     dispatch(shared);
 }

@@ -59,6 +59,10 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
 pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow, until: Timestamp) {
     let now = shared.now();
     let requests = set_aside(shared, cached, until);
+    // It is stuck like any other: when it is played again, it says that it is not.
+    let mut state = cached.lock();
+    state.failed_plays = state.failed_plays.max(1);
+    drop(state);
     shared.arm_in(until.since(now), Due::Retry(cached.no));
     let stuck = Stuck { reason: delayed_words(row, until), since: now, attempts: 1, retry: until };
     write_stuck(shared, cached, stuck, requests, "");
@@ -149,17 +153,21 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
         shared.stuck_log.report(&info.name, what, &reason, shared.now());
     }
     submit(shared, Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |shared, result| {
-        if let Err(StoreError::Refused(_)) = result {
-            shared.later(WorkKind::Read, move |shared| {
+        match result {
+            // It has closed, or is gone.
+            Err(StoreError::Refused(_)) => shared.later(WorkKind::Read, move |shared| {
                 if let Ok(Some(row)) = shared.store().run(run)
                     && !row.status.is_open()
                 {
                     close_other(shared, &closed_run(&row));
                 }
-            });
+                refuse();
+            }),
+            Ok(_) | Err(_) => {
+                shared.waiters.run_stuck(run, &row.first_run_id, &reason);
+                refuse();
+            }
         }
-        shared.waiters.run_stuck(run, &row.first_run_id, &reason);
-        refuse();
     });
 }
 

@@ -145,3 +145,27 @@ async fn timers_fire_in_time_after_a_backward_step() {
     machine.result("after").await;
     assert!(since.elapsed() < Duration::from_secs(3_600), "they did not wait for the hour");
 }
+
+/// Local work is retried here, and its timeout is no stored timer.
+#[test]
+fn forward_step_times_out_no_local_work_that_is_retried() {
+    let tries = Arc::new(Mutex::new(0));
+    let counted = tries.clone();
+    let stage = Stage::new(
+        options()
+            .workflow("calls", |ctx: Ctx, _| async move {
+                ctx.local_activity("work", "").schedule_to_close(secs(90)).retry(every_second(5)).await
+            })
+            .activity("work", move |_, _| {
+                let mut tries = counted.lock().unwrap();
+                *tries += 1;
+                if *tries < 3 { Err(dacapo_core::Failure::application("not yet")) } else { Ok(payload("done")) }
+            }),
+    );
+    stage.start("calls", "a", "").unwrap();
+    stage.settle();
+    stage.step_clock(TWO_HOURS);
+    stage.advance(secs(5));
+    assert_eq!(stage.result("a"), completed("done"));
+    assert_eq!(*tries.lock().unwrap(), 3);
+}

@@ -198,6 +198,36 @@ fn delayed_activity_and_delayed_run_can_be_released_at_once() {
     assert!(again.is_err(), "nothing is held back any more");
 }
 
+/// What is delayed says so only as long as it is.
+#[test]
+fn run_and_activity_no_longer_say_that_they_are_delayed_when_the_delay_is_over() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let serve = || {
+        work(&world, &gate).workflow("waits", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            Ok(payload(""))
+        })
+    };
+    let mut stage = Stage::over(store.clone(), serve());
+    stage.start("one", "activity", "a").unwrap();
+    stage.start("waits", "run", "").unwrap();
+    stage.settle();
+    for _ in 0..3 {
+        store.dies_while(&[task(&stage, "activity"), Doing::Run(describe(&stage, "run").run)]);
+        stage = stage.restart();
+        stage.settle();
+    }
+    assert!(query(&stage, "run", "any").is_err(), "it is loaded, and delayed");
+    for id in ["activity", "run"] {
+        assert!(stuck(&stage, id).0.contains("delayed until"));
+    }
+    stage.advance(secs(2));
+    for id in ["activity", "run"] {
+        assert_eq!(describe(&stage, id).stuck, None, "{id}");
+    }
+    assert_eq!(world.count(), 4, "the activity runs");
+}
+
 /// A failure is an end like any other: the count begins anew.
 #[test]
 fn an_attempt_that_ends_in_any_way_resets_the_crash_count() {
