@@ -1,5 +1,6 @@
 //! The engine kit: a whole engine in one thread, on virtual time, over a real store. It can die and begin again.
 
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -23,8 +24,26 @@ pub struct Stage {
     options: Options,
     crash: Arc<Crash>,
     ledger: Arc<Ledger>,
-    host: Arc<VirtualHost>,
+    host: HostGuard,
     engine: Engine,
+}
+
+/// The host of a stage. When the stage is gone, nobody does the work that is left in it; the work holds the engine, and the
+/// engine holds the host and the store.
+struct HostGuard(Arc<VirtualHost>);
+
+impl Deref for HostGuard {
+    type Target = Arc<VirtualHost>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for HostGuard {
+    fn drop(&mut self) {
+        self.0.bury();
+    }
 }
 
 /// How each process opens the store that the one before left.
@@ -68,7 +87,7 @@ impl Stage {
         let store = opens();
         let mortal = Fronted::new(store.clone(), crash.clone());
         let engine = Engine::open(mortal.clone(), host.clone(), options.clone()).expect("the store can be opened");
-        Self { opens, store, mortal, options, crash, ledger, host, engine }
+        Self { opens, store, mortal, options, crash, ledger, host: HostGuard(host), engine }
     }
 
     /// The same process, doomed to die at this moment, counted from its beginning.
