@@ -8,5 +8,7 @@
 mod disk;
 mod file;
 mod vfs;
+mod volume;
 
-pub use disk::{Counts, Disk, Fault, Kind};
+pub use disk::Disk;
+pub use volume::{Counts, Fault, Kind};

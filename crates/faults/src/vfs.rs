@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::ffi;
 
-use crate::disk::{Inner, Kind, Refusal, disk_of};
+use crate::volume::{Kind, Refusal, Volume, disk_of};
 
 /// A file of ours, as SQLite allocates it: the real one follows it in memory.
 #[repr(C)]
@@ -21,7 +21,7 @@ struct Shim {
 
 struct Handle {
     /// None if it is on no disk of ours.
-    disk: Option<Arc<Inner>>,
+    disk: Option<Arc<Volume>>,
     path: PathBuf,
     kind: Kind,
 }
@@ -113,7 +113,7 @@ fn path_of(name: *const c_char) -> PathBuf {
 }
 
 /// Asks the disk, and gives what SQLite is told if it refuses.
-fn ask(handle: &Handle, broken: c_int, ask: impl FnOnce(&Inner, &Path) -> Result<(), Refusal>) -> Result<(), c_int> {
+fn ask(handle: &Handle, broken: c_int, ask: impl FnOnce(&Volume, &Path) -> Result<(), Refusal>) -> Result<(), c_int> {
     let Some(disk) = &handle.disk else { return Ok(()) };
     ask(disk, &handle.path).map_err(|refusal| match refusal {
         Refusal::Full => ffi::SQLITE_FULL,

@@ -311,7 +311,13 @@ mod tests {
         let running = Arc::downgrade(store.running.as_ref().unwrap());
         drop(store);
         // The thread holds it for a moment, at most.
+        let since = std::time::Instant::now();
         while running.upgrade().is_some() {
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "the thread still holds the store after {:?}",
+                since.elapsed()
+            );
             std::thread::yield_now();
         }
     }

@@ -1,18 +1,18 @@
 //! The kit for tests of workflows: a whole engine in the test's own thread, on virtual time, with fakes for activities.
 
+mod requests;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, EngineError, Error, Failure, Handle, Promise, Query, Register, Signal,
-    Status, Timestamp, Update, WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Register, Timestamp, WorkflowFn, WorkflowType,
 };
 use dacapo_core::{Name, Transcript};
 use dacapo_engine::{Cache, Description, Options, Reader, RunId};
 use dacapo_store::{MemoryStore, RunFilter, Store};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::crash::Moment;
@@ -20,7 +20,6 @@ use crate::fake::Fake;
 use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
 use crate::stage::{Opens, Stage};
-use crate::sweep::Sweep;
 
 /// A test of workflows. Nothing here waits: when there is nothing else to do, time is moved to whatever is due next.
 ///
@@ -231,134 +230,11 @@ impl Kit {
         self.stage().wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
     }
 
-    /// Signals a run.
-    pub fn signal<O: 'static, T: Serialize + Clone>(
-        &mut self,
-        run: &Started<O>,
-        signal: Signal<T>,
-        value: T,
-    ) -> Result<(), Error> {
-        let (id, key) = (run.workflow_id.clone(), self.key());
-        let result = self.insist(move |app| {
-            let (handle, value, key) = (app.handle_raw(id.clone()), value.clone(), key.clone());
-            async move { handle.signal_once(signal, value, key).await }
-        });
-        self.settle();
-        result
-    }
-
-    /// Asks a run a question.
-    pub fn query<O, I: Serialize, A: DeserializeOwned>(
-        &mut self,
-        run: &Started<O>,
-        query: Query<I, A>,
-        input: I,
-    ) -> Result<A, Error> {
-        let handle = self.handle(run);
-        self.stage().wait(handle.query(query, input))
-    }
-
-    /// Sends an update and gives its answer. Time passes if it takes any.
-    pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
-        &mut self,
-        run: &Started<O>,
-        update: Update<I, A>,
-        input: I,
-    ) -> Result<A, Error> {
-        let (id, key) = (run.workflow_id.clone(), self.key());
-        let result = self
-            .insist(move |app| app.handle_raw(id.clone()).update(update, input.clone()).id(key.clone()).into_future());
-        self.settle();
-        result
-    }
-
-    /// Keeps a promise of a run.
-    pub fn resolve<O: 'static, T: Serialize + Clone>(
-        &mut self,
-        run: &Started<O>,
-        promise: Promise<T>,
-        value: T,
-    ) -> Result<(), Error> {
-        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
-        let result = self.insist(move |app| {
-            let (handle, value) = (app.handle_raw(id.clone()), value.clone());
-            async move { handle.resolve(promise, value).await }
-        });
-        self.settle();
-        match result {
-            // Then it was this very resolution, whose answer died with its process.
-            Err(Error::Engine(EngineError::AlreadyResolved(_) | EngineError::Closed { .. }))
-                if self.deaths.len() > deaths =>
-            {
-                Ok(())
-            }
-            result => result,
-        }
-    }
-
-    /// Completes the attempt of a completion token, or lets it fail.
-    pub fn complete<T: Serialize>(&mut self, token: &str, result: Result<T, Failure>) -> Result<(), Error> {
-        let (deaths, token) = (self.deaths.len(), token.to_owned());
-        let result = result.map(|value| dacapo::encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
-        let answer = self.insist(move |app| {
-            let (engine, token, result) = (app.engine().clone(), token.clone(), result.clone());
-            async move { Ok(engine.complete(&token, result).await?) }
-        });
-        self.settle();
-        match answer {
-            // Then it was this very call, whose answer died with its process.
-            Err(Error::Engine(
-                EngineError::NoSuchActivity { .. } | EngineError::OldToken { .. } | EngineError::Closed { .. },
-            )) if self.deaths.len() > deaths => Ok(()),
-            answer => answer,
-        }
-    }
-
-    /// Ends a run at once.
-    pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
-        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
-        let result = self.insist(move |app| {
-            let handle = app.handle_raw(id.clone());
-            async move { handle.terminate(reason).await }
-        });
-        self.settle();
-        match result {
-            Err(Error::Engine(EngineError::Closed { status: Status::Terminated, .. }))
-                if self.deaths.len() > deaths =>
-            {
-                Ok(())
-            }
-            result => result,
-        }
-    }
-
-    /// Begins a run again from an earlier turn.
-    pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
-        let id = run.workflow_id.clone();
-        let result = self.insist(move |app| {
-            let handle = app.handle_raw(id.clone());
-            async move { handle.reset(turn, reason).await.map(drop) }
-        });
-        self.settle();
-        result
-    }
-
     /// Stops this process, wherever it is, and goes on with another.
     pub fn restart(&mut self) {
         let options = self.options.clone();
         self.stage();
         self.stage = self.stage.take().map(|stage| stage.followed_by(options, None));
-    }
-
-    /// Asks a run to cancel.
-    pub fn cancel<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
-        let id = run.workflow_id.clone();
-        let result = self.insist(move |app| {
-            let handle = app.handle_raw(id.clone());
-            async move { handle.cancel(reason).await }
-        });
-        self.settle();
-        result
     }
 
     /// Lets this much time pass.
@@ -396,15 +272,6 @@ impl Kit {
         self.stage().wait(future)
     }
 
-    /// Plays a story once whole, and then once for every moment at which its process can die: before and after every
-    /// commit, before and after every attempt. After each death another process goes on with what was stored.
-    ///
-    /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed: results are always the
-    /// same; attempts may be one more than without the crash. Gives the number of crashes. [`Sweep`] has more to set.
-    pub fn sweep(story: impl FnMut(&mut Self)) -> u64 {
-        Sweep::new(Self::new).play(story).crashes
-    }
-
     /// All turns of the run, or of the last of its chain.
     pub fn history<O>(&mut self, run: &Started<O>) -> Transcript {
         let handle = self.handle(run);
@@ -415,10 +282,6 @@ impl Kit {
     pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
         let store = self.stage().shared_store();
         dacapo_sync::allow_blocking(|| histories(&Reader::new(store)))
-    }
-
-    fn by_run_id(&mut self) -> BTreeMap<Name, Transcript> {
-        self.histories().into_iter().map(|(run, history)| (run.run_id, history)).collect()
     }
 
     /// How many attempts there were, in all processes so far.
@@ -439,7 +302,7 @@ impl Kit {
     /// was made again but those that were lost in a crash.
     #[track_caller]
     pub fn assert_books_balance(&mut self) {
-        let histories: BTreeMap<Name, Transcript> = self.by_run_id();
+        let histories = by_run_id(self.histories());
         histories.values().for_each(assert_recorded_once);
         for (run_id, left) in self.left.iter().flatten() {
             let kept = histories.get(run_id).is_some_and(|history| history.turns.starts_with(&left.turns));
@@ -447,11 +310,6 @@ impl Kit {
         }
         let Attempts { made, known, lost } = self.attempts();
         assert_eq!(made, known + lost, "{made} attempts were made, {known} are known, {lost} were lost in crashes");
-    }
-
-    fn key(&mut self) -> String {
-        self.next_key += 1;
-        format!("key-{}", self.next_key)
     }
 
     fn handle<O>(&mut self, run: &Started<O>) -> Handle<O> {
@@ -512,7 +370,7 @@ impl Kit {
     fn revive(&mut self) -> bool {
         let Some(moment) = self.stage().died() else { return false };
         self.deaths.push(moment);
-        let left = self.by_run_id();
+        let left = by_run_id(self.histories());
         self.left.push(left);
         let dies_at = self.doom.pop_front();
         let options = self.options.clone();
@@ -541,4 +399,8 @@ fn histories(reader: &Reader) -> Vec<(Description, Transcript)> {
     let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
     let history = |run: Description| (reader.history(&of(&run)).unwrap_or_else(|error| panic!("{error}")), run);
     runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()
+}
+
+fn by_run_id(histories: Vec<(Description, Transcript)>) -> BTreeMap<Name, Transcript> {
+    histories.into_iter().map(|(run, history)| (run.run_id, history)).collect()
 }

@@ -17,6 +17,17 @@ pub struct Swept {
     pub lost: u64,
 }
 
+impl Kit {
+    /// Plays a story once whole, and then once for every moment at which its process can die: before and after every
+    /// commit, before and after every attempt. After each death another process goes on with what was stored.
+    ///
+    /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed: results are always the
+    /// same; attempts may be one more than without the crash. Gives the number of crashes. [`Sweep`] has more to set.
+    pub fn sweep(story: impl FnMut(&mut Self)) -> u64 {
+        Sweep::new(Self::new).play(story).crashes
+    }
+}
+
 /// A sweep that is set up: [`Kit::sweep`] is one with nothing set.
 ///
 /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed. After each play the sweep itself

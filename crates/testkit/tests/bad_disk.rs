@@ -59,6 +59,7 @@ impl Scene {
                 Err(EngineError::Store(StoreError::Full(_))) => full += 1,
                 answer => return answer,
             }
+            assert!(full < 100, "the disk has room again and still counts as full");
             self.stage.advance(Duration::from_secs(1));
         };
         insist(&|| {

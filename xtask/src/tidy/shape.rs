@@ -176,7 +176,7 @@ mod tests {
             ("crates/sys/src/lib.rs", "mod a; mod b;"),
             ("crates/sys/src/a.rs", &long),
             ("crates/sys/src/b.rs", &large),
-            ("crates/engine/src/lib.rs", &long),
+            ("crates/core/src/lib.rs", &large),
         ]);
         assert_eq!(shown(&files(&tree).unwrap()), ["crates/sys/src/a.rs:501: 501 lines, 500 are allowed"]);
         assert_eq!(shown(&super::methods(&tree).unwrap()), ["crates/sys/src/b.rs:1: T has 41 methods, 40 are allowed"]);

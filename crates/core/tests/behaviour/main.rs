@@ -5,6 +5,7 @@
 
 mod cancellation;
 mod closing;
+mod deadline;
 mod double_play;
 mod eviction;
 mod failures;

@@ -13,6 +13,7 @@ use dacapo_core::{
 use dacapo_testkit::{check, expect, render_completion, workflow};
 use futures::FutureExt;
 
+use crate::deadline::Deadline;
 use crate::kit::*;
 
 fn play(run: &mut Run, jobs: Vec<Job>) -> String {
@@ -189,8 +190,10 @@ fn a_long_chain_of_causes_is_the_same_live_and_on_replay() {
 #[test]
 fn both_instances_of_a_run_that_is_played_twice_can_be_interrupted() {
     let spins = workflow(|ctx: Ctx, _| async move {
+        let deadline = Deadline::of("the interrupt");
         loop {
             ctx.now();
+            deadline.check();
         }
     });
     let mut run = Run::new(spins, RunOptions { double_play: true, ..RunOptions::default() }).unwrap();
@@ -356,7 +359,7 @@ fn a_query_that_wakes_a_unit_fails_and_the_run_is_built_again() {
         expect![[r#"
             turn 0  [] activity A
             no answer: query "send" tried to change the run; a query only reads
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/mended.rs:348:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/mended.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`
         "#]],
     );
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use dacapo_core::{ActivationError, Completion, Ctx, Run, RunOptions, Transcript, Watch, Workflow};
 use dacapo_testkit::workflow;
 
+use crate::deadline::{Deadline, wait_until};
 use crate::kit::*;
 
 fn error(completion: Completion) -> ActivationError {
@@ -24,17 +25,17 @@ fn play(mut run: Run) -> std::thread::JoinHandle<(Completion, Run)> {
 }
 
 fn until_it_runs(watch: &Watch) {
-    while watch.running().is_none() || watch.site().is_none() {
-        std::thread::yield_now();
-    }
+    wait_until("the first call of the run", || watch.running().is_some() && watch.site().is_some());
 }
 
 /// C-23, C-36: code that calls its ctx is stopped at its next call.
 #[test]
 fn an_interrupted_turn_fails_at_its_next_call() {
     let spinning = workflow(|ctx: Ctx, _| async move {
+        let deadline = Deadline::of("the interrupt");
         loop {
             ctx.now();
+            deadline.check();
         }
     });
     let run = single(&spinning);
@@ -57,8 +58,10 @@ fn an_interrupted_turn_fails_at_its_next_call() {
 fn an_interrupted_turn_fails_at_the_end_of_its_round() {
     let yielding = workflow(|ctx: Ctx, _| async move {
         ctx.now();
+        let deadline = Deadline::of("the interrupt");
         loop {
             ctx.yield_now().await;
+            deadline.check();
         }
     });
     let run = single(&yielding);

@@ -1,5 +1,6 @@
 //! What a worker is made of, without a backend: settings, terminations and attempts.
 
+mod deadline;
 mod log;
 mod operate_page;
 mod pool;

@@ -9,6 +9,8 @@ use dacapo_worker::{Activity, ActivityCtx, ActivityInfo, Attempt, AttemptHandle,
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::deadline::{Deadline, in_time, wait_until};
+
 /// Tells when it is dropped.
 struct Guard(Option<oneshot::Sender<()>>);
 
@@ -250,9 +252,7 @@ async fn cancelling_all_reaches_every_attempt_and_its_tasks() {
         Ok(Payload::from(own.reason))
     });
     let parked = Activity::blocking("parked", |ctx, _| {
-        while ctx.cancellation().is_none() {
-            std::thread::yield_now();
-        }
+        wait_until("the cancellation", || ctx.cancellation().is_some());
         nothing()
     });
     let started: Vec<_> = (0..20).map(|_| start(&attempts, &careful)).collect();
@@ -296,7 +296,9 @@ async fn a_thousand_attempts_leave_no_task_behind() {
         end_of(&handle).await.unwrap();
     }
     // The runtime counts a task that has ended until it was put away.
+    let deadline = Deadline::of("the end of all tasks");
     while Handle::current().metrics().num_alive_tasks() > before {
+        deadline.check();
         tokio::task::yield_now().await;
     }
     assert_eq!((attempts.running(), Handle::current().metrics().num_alive_tasks()), (0, before));
@@ -319,12 +321,15 @@ async fn an_interrupt_wakes_a_parked_thread() {
     let (handle, mut told) = start(&attempts, &stubborn);
     handle.cancel("enough");
     // A thread that is about to park is woken all the same, so that no interrupt is lost.
-    let result = loop {
-        tokio::select! {
-            result = &mut told => break result,
-            Some(_) = has_parked.recv() => handle.interrupt(),
+    let result = in_time("the third wake-up", async {
+        loop {
+            tokio::select! {
+                result = &mut told => break result,
+                Some(_) = has_parked.recv() => handle.interrupt(),
+            }
         }
-    };
+    })
+    .await;
     assert_eq!(result.unwrap(), nothing(), "what it came to still counts");
     end_of(&handle).await.unwrap();
 }

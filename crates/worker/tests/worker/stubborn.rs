@@ -16,6 +16,7 @@ use dacapo_worker::{
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+use crate::deadline::{Deadline, in_time, wait_until};
 use crate::log::logged;
 
 const BEGIN: Timestamp = Timestamp::from_millis(1_000_000);
@@ -111,9 +112,7 @@ async fn code_that_ignores_its_cancellation_is_a_zombie() {
     let (sees, stop) = (Mutex::new(Some(sees)), enough.clone());
     let (handle, _) = start(&Activity::blocking("deaf", move |ctx, _| {
         sees.lock().unwrap().take().unwrap().send(()).unwrap();
-        while ctx.cancellation().is_none() || !stop.load(Ordering::Relaxed) {
-            std::thread::yield_now();
-        }
+        wait_until("the end of the test", || ctx.cancellation().is_some() && stop.load(Ordering::Relaxed));
         nothing()
     }));
     has_seen.await.unwrap();
@@ -130,9 +129,7 @@ async fn code_that_spins_between_awaits_is_a_zombie() {
         async move {
             tokio::task::block_in_place(|| {
                 spins.unwrap().send(()).unwrap();
-                while !stop.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
+                wait_until("the end of the test", || stop.load(Ordering::Relaxed));
             });
             pending().await
         }
@@ -212,13 +209,16 @@ async fn code_that_parks_stops_at_a_retry() {
     let owner = Owner::new();
     let ended = owner.terminate(&handle);
     let mut retries = [1, 2, 4, 8].into_iter();
-    let result = loop {
-        tokio::select! {
-            result = &mut told => break result,
-            // It is about to park again, so the next retry is seen.
-            Some(_) = has_parked.recv() => assert_eq!(owner.count_at(retries.next().unwrap()), 0),
+    let result = in_time("the third wake-up", async {
+        loop {
+            tokio::select! {
+                result = &mut told => break result,
+                // It is about to park again, so the next retry is seen.
+                Some(_) = has_parked.recv() => assert_eq!(owner.count_at(retries.next().unwrap()), 0),
+            }
         }
-    };
+    })
+    .await;
     assert_eq!(result.unwrap(), nothing(), "what it came to counts");
     ended.await.unwrap();
 }
@@ -235,9 +235,7 @@ fn play(workflow: Workflow) -> (StuckTurn, std::thread::JoinHandle<ActivationErr
             other => panic!("{other:?}"),
         }
     });
-    while watch.site().is_none() {
-        std::thread::yield_now();
-    }
+    wait_until("the first call of the turn", || watch.site().is_some());
     (StuckTurn::new(watch), played)
 }
 
@@ -249,8 +247,10 @@ fn turn_entity() -> Entity {
 #[test]
 fn a_turn_that_calls_its_ctx_stops_at_the_request() {
     let (turn, played) = play(Workflow::new("stuck", |ctx: Ctx, _| async move {
+        let deadline = Deadline::of("the request to stop");
         loop {
             ctx.now();
+            deadline.check();
         }
     }));
     let owner = Owner::new();

@@ -1,0 +1,138 @@
+//! What a test asks of the runs in its kit.
+
+use dacapo::{EngineError, Error, Failure, Promise, Query, Signal, Status, Update};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Kit, Started};
+
+impl Kit {
+    /// Signals a run.
+    pub fn signal<O: 'static, T: Serialize + Clone>(
+        &mut self,
+        run: &Started<O>,
+        signal: Signal<T>,
+        value: T,
+    ) -> Result<(), Error> {
+        let (id, key) = (run.workflow_id.clone(), self.key());
+        let result = self.insist(move |app| {
+            let (handle, value, key) = (app.handle_raw(id.clone()), value.clone(), key.clone());
+            async move { handle.signal_once(signal, value, key).await }
+        });
+        self.settle();
+        result
+    }
+
+    /// Asks a run a question.
+    pub fn query<O, I: Serialize, A: DeserializeOwned>(
+        &mut self,
+        run: &Started<O>,
+        query: Query<I, A>,
+        input: I,
+    ) -> Result<A, Error> {
+        let handle = self.handle(run);
+        self.stage().wait(handle.query(query, input))
+    }
+
+    /// Sends an update and gives its answer. Time passes if it takes any.
+    pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
+        &mut self,
+        run: &Started<O>,
+        update: Update<I, A>,
+        input: I,
+    ) -> Result<A, Error> {
+        let (id, key) = (run.workflow_id.clone(), self.key());
+        let result = self
+            .insist(move |app| app.handle_raw(id.clone()).update(update, input.clone()).id(key.clone()).into_future());
+        self.settle();
+        result
+    }
+
+    /// Keeps a promise of a run.
+    pub fn resolve<O: 'static, T: Serialize + Clone>(
+        &mut self,
+        run: &Started<O>,
+        promise: Promise<T>,
+        value: T,
+    ) -> Result<(), Error> {
+        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
+        let result = self.insist(move |app| {
+            let (handle, value) = (app.handle_raw(id.clone()), value.clone());
+            async move { handle.resolve(promise, value).await }
+        });
+        self.settle();
+        match result {
+            // Then it was this very resolution, whose answer died with its process.
+            Err(Error::Engine(EngineError::AlreadyResolved(_) | EngineError::Closed { .. }))
+                if self.deaths.len() > deaths =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Completes the attempt of a completion token, or lets it fail.
+    pub fn complete<T: Serialize>(&mut self, token: &str, result: Result<T, Failure>) -> Result<(), Error> {
+        let (deaths, token) = (self.deaths.len(), token.to_owned());
+        let result = result.map(|value| dacapo::encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
+        let answer = self.insist(move |app| {
+            let (engine, token, result) = (app.engine().clone(), token.clone(), result.clone());
+            async move { Ok(engine.complete(&token, result).await?) }
+        });
+        self.settle();
+        match answer {
+            // Then it was this very call, whose answer died with its process.
+            Err(Error::Engine(
+                EngineError::NoSuchActivity { .. } | EngineError::OldToken { .. } | EngineError::Closed { .. },
+            )) if self.deaths.len() > deaths => Ok(()),
+            answer => answer,
+        }
+    }
+
+    /// Ends a run at once.
+    pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
+        let result = self.insist(move |app| {
+            let handle = app.handle_raw(id.clone());
+            async move { handle.terminate(reason).await }
+        });
+        self.settle();
+        match result {
+            Err(Error::Engine(EngineError::Closed { status: Status::Terminated, .. }))
+                if self.deaths.len() > deaths =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Begins a run again from an earlier turn.
+    pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
+        let id = run.workflow_id.clone();
+        let result = self.insist(move |app| {
+            let handle = app.handle_raw(id.clone());
+            async move { handle.reset(turn, reason).await.map(drop) }
+        });
+        self.settle();
+        result
+    }
+
+    /// Asks a run to cancel.
+    pub fn cancel<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+        let id = run.workflow_id.clone();
+        let result = self.insist(move |app| {
+            let handle = app.handle_raw(id.clone());
+            async move { handle.cancel(reason).await }
+        });
+        self.settle();
+        result
+    }
+
+    /// A request key that this kit has not used: sent again after a crash, a request is the same one.
+    fn key(&mut self) -> String {
+        self.next_key += 1;
+        format!("key-{}", self.next_key)
+    }
+}
