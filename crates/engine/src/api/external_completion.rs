@@ -111,18 +111,20 @@ fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, EngineE
 /// The end of an attempt, on its way to the store.
 enum Ending {
     /// The activity ends with it.
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// Another attempt follows.
     Retried(oneshot::Receiver<Result<(), StoreError>>),
 }
 
 fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, Failure>) -> Ending {
     let failure = match result {
-        Ok(result) => return Ending::Ended(Ended::begin(shared, row, task, Ok(result), RetryState::Unspecified)),
+        Ok(result) => {
+            return Ending::Ended(Box::new(Ended::begin(shared, row, task, Ok(result), RetryState::Unspecified)));
+        }
         Err(failure) => failure,
     };
     let at = match task.next_after(&failure, shared.clock()) {
-        Next::End(why) => return Ending::Ended(Ended::begin(shared, row, task, Err(failure), why)),
+        Next::End(why) => return Ending::Ended(Box::new(Ended::begin(shared, row, task, Err(failure), why))),
         Next::Retry(at) => at,
     };
     let (tell, told) = oneshot::channel();

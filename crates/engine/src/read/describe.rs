@@ -1,9 +1,9 @@
 //! Describing runs: what the store says of them, without a worker and without their code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Timestamp, Transcript, TurnRecord};
+use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord};
 use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::EngineError;
@@ -134,9 +134,11 @@ impl Engine {
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
         self.shared.check()?;
         let mut description = self.reader().describe(of)?;
-        // The store knows less of those that are pending here, and all there is of those in queues that are not served.
+        // Memory knows more of those that are pending here. The store alone knows those in queues that are not served, and those
+        // of a turn that was committed this very moment.
         let mut pending = self.shared.tasks.pending(description.run);
-        pending.extend(description.pending.into_iter().filter(|activity| !self.shared.workers.serve(&activity.queue)));
+        let here: BTreeSet<Seq> = pending.iter().map(|activity| activity.seq).collect();
+        pending.extend(description.pending.into_iter().filter(|activity| !here.contains(&activity.seq)));
         pending.sort_by_key(|activity| activity.seq);
         description.pending = pending;
         Ok(description)
