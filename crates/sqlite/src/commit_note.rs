@@ -9,17 +9,18 @@
 //! opened a file writes no note: what it has read may be in the system's memory alone.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use dacapo_store::{StoreError, private_file};
+use dacapo_sys::Slots;
 
 use crate::counters::{Counters, StoreId};
 
-/// The id, the count and a checksum over both.
-const SIZE: usize = 16 + 8 + 4;
+/// The id; then the count, and a checksum over both.
+const SIZE: usize = 32;
 
 /// The last commit that was acknowledged, and the store that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,48 +34,40 @@ impl Noted {
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = [0; SIZE];
         File::open(path).ok()?.read_exact(&mut bytes).ok()?;
-        let (content, sum) = bytes.split_last_chunk::<4>()?;
-        let (store, count) = content.split_first_chunk::<16>()?;
-        let noted = Self { store: *store, commits: u64::from_le_bytes(*count.first_chunk()?) };
-        (crc32fast::hash(content) == u32::from_le_bytes(*sum)).then_some(noted)
+        let (store, record) = bytes.split_first_chunk::<16>()?;
+        let noted = Self { store: *store, commits: u64::from_ne_bytes(*record.first_chunk()?) };
+        (noted.record() == *record).then_some(noted)
     }
 
-    fn to_bytes(self) -> [u8; SIZE] {
-        let mut bytes = [0; SIZE];
-        bytes[..16].copy_from_slice(&self.store);
-        bytes[16..24].copy_from_slice(&self.commits.to_le_bytes());
-        let sum = crc32fast::hash(&bytes[..24]);
-        bytes[24..].copy_from_slice(&sum.to_le_bytes());
-        bytes
+    /// The count and the checksum.
+    fn record(&self) -> [u8; 16] {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&self.store);
+        sum.update(&self.commits.to_ne_bytes());
+        let mut record = [0; 16];
+        record[..8].copy_from_slice(&self.commits.to_ne_bytes());
+        record[8..].copy_from_slice(&u64::from(sum.finalize()).to_ne_bytes());
+        record
     }
 }
 
-/// The note of a database that is served.
-pub(crate) struct CommitNote(File);
+/// The note of a database that is served, in memory that is mapped to its file: a write of the file with every commit would add
+/// one more change to what the flush of the log makes durable.
+pub(crate) struct CommitNote(Slots);
 
 impl CommitNote {
     /// The note beside this database. None if there can be none: the store is served without one.
     pub(crate) fn open(database: &str) -> Option<Self> {
-        private_file().create(true).truncate(false).write(true).open(path(database)).ok().map(Self)
+        let file = private_file().create(true).truncate(false).read(true).write(true).open(path(database));
+        Slots::map(&mut file.ok()?, SIZE / 16).ok().map(Self)
     }
 
-    /// Notes that these commits are durable. A note that cannot be written is an old one.
+    /// Notes that these commits are durable.
     pub(crate) fn write(&self, counters: &Counters) {
         let noted = Noted { store: counters.store, commits: counters.commits };
-        let _ = write_at_start(&self.0, &noted.to_bytes());
+        self.0.set(0, noted.store);
+        self.0.set(1, noted.record());
     }
-}
-
-#[cfg(unix)]
-fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, 0)
-}
-
-#[cfg(not(unix))]
-fn write_at_start(mut file: &File, bytes: &[u8]) -> io::Result<()> {
-    use std::io::{Seek, SeekFrom, Write};
-    file.seek(SeekFrom::Start(0))?;
-    file.write_all(bytes)
 }
 
 fn path(database: &str) -> PathBuf {

@@ -1,7 +1,12 @@
 //! A mutex with a rank, and the condition variable that goes with it.
+//!
+//! They stand on those of the standard library: a waiter sleeps in the kernel at once. `parking_lot` was tried instead; it
+//! yields the processor a few times before it sleeps, and where there are more threads than processors that cost a lone
+//! workflow step a third more context switches.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 use crate::{Rank, held};
@@ -9,13 +14,13 @@ use crate::{Rank, held};
 /// A mutex of a lock class.
 pub struct Mutex<T: ?Sized> {
     rank: Rank,
-    inner: parking_lot::Mutex<T>,
+    inner: std::sync::Mutex<T>,
 }
 
 impl<T> Mutex<T> {
     /// A mutex of this class around a value.
     pub const fn new(rank: Rank, value: T) -> Self {
-        Self { rank, inner: parking_lot::Mutex::new(value) }
+        Self { rank, inner: std::sync::Mutex::new(value) }
     }
 }
 
@@ -24,14 +29,19 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         held::take(self.rank);
-        MutexGuard { inner: self.inner.lock(), _held: Held(self.rank) }
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { inner: Some(inner), _held: Held(self.rank) }
     }
 
     /// Takes the lock if no thread holds it. Waits for nothing, so that any order is allowed.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        let inner = self.inner.try_lock()?;
+        let inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         held::note(self.rank);
-        Some(MutexGuard { inner, _held: Held(self.rank) })
+        Some(MutexGuard { inner: Some(inner), _held: Held(self.rank) })
     }
 }
 
@@ -43,10 +53,13 @@ impl<T: ?Sized> fmt::Debug for Mutex<T> {
 
 /// A lock that is held until this is dropped.
 pub struct MutexGuard<'a, T: ?Sized> {
-    inner: parking_lot::MutexGuard<'a, T>,
+    /// None only while a condition variable has it.
+    inner: Option<std::sync::MutexGuard<'a, T>>,
     /// Dropped after the lock is released.
     _held: Held,
 }
+
+const HELD: &str = "a guard holds its lock but while it waits";
 
 struct Held(Rank);
 
@@ -60,13 +73,13 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.inner
+        self.inner.as_ref().expect(HELD)
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.inner
+        self.inner.as_mut().expect(HELD)
     }
 }
 
@@ -78,12 +91,12 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
 
 /// A condition variable for a [`Mutex`].
 #[derive(Debug, Default)]
-pub struct Condvar(parking_lot::Condvar);
+pub struct Condvar(std::sync::Condvar);
 
 impl Condvar {
     /// A condition variable on which no thread waits.
     pub const fn new() -> Self {
-        Self(parking_lot::Condvar::new())
+        Self(std::sync::Condvar::new())
     }
 
     /// Wakes one thread that waits.
@@ -98,12 +111,16 @@ impl Condvar {
 
     /// Releases the lock, waits for a wake-up and takes the lock again. May return without a wake-up.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        self.0.wait(&mut guard.inner);
+        let inner = guard.inner.take().expect(HELD);
+        guard.inner = Some(self.0.wait(inner).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The same for at most this time. Says whether the time was over before a wake-up came.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> bool {
-        self.0.wait_for(&mut guard.inner, time).timed_out()
+        let inner = guard.inner.take().expect(HELD);
+        let (inner, waited) = self.0.wait_timeout(inner, time).unwrap_or_else(PoisonError::into_inner);
+        guard.inner = Some(inner);
+        waited.timed_out()
     }
 }
 

@@ -8,8 +8,11 @@ use super::standard_paths::standard_paths;
 use crate::code::Code;
 use crate::tree::{Source, Tree};
 
-/// The one file that handles poisoning, and the only one of the core that names a mutex.
+/// The only file of the core that names a mutex.
 const CORE_LOCK: &str = "crates/core/src/lock.rs";
+
+/// The files that handle poisoning: the core's, and that of the ranked locks.
+const HANDLE_POISONING: &[&str] = &[CORE_LOCK, "crates/sync/src/mutex.rs"];
 
 /// Crates whose locks have ranks.
 const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "worker"];
@@ -17,7 +20,7 @@ const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "worker"
 const UNRANKED: &[&str] = &["::sync::Mutex", "::sync::RwLock", "::sync::Condvar"];
 
 pub(super) fn find(tree: &Tree) -> Vec<Finding> {
-    let files = tree.rust().filter(|(source, _)| source.path != CORE_LOCK);
+    let files = tree.rust().filter(|(source, _)| !HANDLE_POISONING.contains(&source.path.as_str()));
     files.flat_map(|(source, code)| poison_handling(source, code).into_iter().chain(unranked(source, code))).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::activity::dispatch::dispatch;
 use crate::activity::end::retry_at;
 use crate::activity::heartbeat::heartbeat;
 use crate::activity::task::{Next, Task};
-use crate::api::{named, open_row, write, written};
+use crate::api::{check_result, check_size, named, open_row, write, written};
 use crate::encode::encode;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -37,7 +37,7 @@ impl Engine {
     /// of the attempt was due is refused.
     pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), EngineError> {
         let token: CompletionToken = token.parse()?;
-        self.check_result("the result of an activity", &result)?;
+        check_result(&self.shared, "the result of an activity", &result)?;
         let (row, ending) = self
             .blocking(WorkKind::Write, move |shared| {
                 let Pending { row, task } = of_token(shared, &token)?;
@@ -60,7 +60,7 @@ impl Engine {
     /// why the attempt is no longer wanted, if it is not.
     pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, EngineError> {
         let token: CompletionToken = token.parse()?;
-        self.check_size("what an attempt reports", &details)?;
+        check_size(&self.shared, "what an attempt reports", &details)?;
         self.blocking(WorkKind::Read, move |shared| {
             let Pending { row, task } = of_token(shared, &token)?;
             heartbeat(shared, (row.no, task.command.seq, token.attempt), details);
@@ -78,7 +78,7 @@ impl Engine {
         result: Result<Payload, Failure>,
     ) -> Result<(), EngineError> {
         check_name("an activity id", &activity_id)?;
-        self.check_result("the result of an activity", &result)?;
+        check_result(&self.shared, "the result of an activity", &result)?;
         let of = of.clone();
         let ended = self.blocking(WorkKind::Write, move |shared| {
             let row = open_row(shared, &of)?;

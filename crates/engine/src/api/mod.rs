@@ -37,31 +37,33 @@ impl Engine {
         self.shared.later(kind, move |shared| drop(answer.send(work(shared))));
         answered.await.unwrap_or(Err(EngineError::ShutDown))
     }
+}
 
-    pub(crate) fn check_size(&self, what: &str, payload: &Payload) -> Result<(), EngineError> {
-        let (size, limit) = (payload.data.len(), self.shared.options.payload_limit);
-        match size > limit {
-            true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
-            false => Ok(()),
-        }
+/// Checks the size of a payload that a caller gives.
+pub(crate) fn check_size(shared: &Shared, what: &str, payload: &Payload) -> Result<(), EngineError> {
+    let (size, limit) = (payload.data.len(), shared.options.payload_limit);
+    match size > limit {
+        true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
+        false => Ok(()),
     }
+}
 
-    /// Checks a result that a caller gives.
-    pub(crate) fn check_result(&self, what: &str, result: &Result<Payload, Failure>) -> Result<(), EngineError> {
-        let failure = match result {
-            Ok(payload) => return self.check_size(what, payload),
-            Err(failure) => failure,
-        };
-        let (size, limit) = (failure_size(failure), self.shared.options.payload_limit);
-        match size > limit {
-            true => Err(EngineError::PayloadTooLarge { what: format!("{what} as a failure"), size, limit }),
-            false => Ok(()),
-        }
+/// Checks a result that a caller gives.
+pub(crate) fn check_result(shared: &Shared, what: &str, result: &Result<Payload, Failure>) -> Result<(), EngineError> {
+    let failure = match result {
+        Ok(payload) => return check_size(shared, what, payload),
+        Err(failure) => failure,
+    };
+    let (size, limit) = (failure_size(failure), shared.options.payload_limit);
+    match size > limit {
+        true => Err(EngineError::PayloadTooLarge { what: format!("{what} as a failure"), size, limit }),
+        false => Ok(()),
     }
+}
 
-    pub(crate) fn check_input(&self, what: &str, input: &[Payload]) -> Result<(), EngineError> {
-        input.iter().try_for_each(|payload| self.check_size(what, payload))
-    }
+/// Checks the sizes of arguments that a caller gives.
+pub(crate) fn check_input(shared: &Shared, what: &str, input: &[Payload]) -> Result<(), EngineError> {
+    input.iter().try_for_each(|payload| check_size(shared, what, payload))
 }
 
 /// The row of a run.

@@ -7,7 +7,7 @@ use dacapo_store::{NewMail, Posted, RunRow, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
-use crate::api::{named, open, open_row, row, write, written};
+use crate::api::{check_input, check_result, named, open, open_row, row, write, written};
 use crate::encode::encode;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -21,7 +21,7 @@ impl Engine {
     /// Signals a run. It is durable when this answers. With a request id, the same request again changes nothing.
     pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
         check_name("a signal", &signal.name)?;
-        self.check_input("the input of a signal", &signal.input)?;
+        check_input(&self.shared, "the input of a signal", &signal.input)?;
         let job = Job::Signal(Box::new(signal));
         match request {
             Some(request) => {
@@ -45,7 +45,7 @@ impl Engine {
         result: Result<Payload, Failure>,
     ) -> Result<(), EngineError> {
         check_name("a promise", &promise)?;
-        self.check_result("the value of a promise", &result)?;
+        check_result(&self.shared, "the value of a promise", &result)?;
         let (of, wanted) = (to.clone(), promise.clone());
         let (answer, answered) = oneshot::channel();
         let row = self

@@ -4,7 +4,7 @@ use dacapo_core::{Headers, Inspection, Name, Payload, Query};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
-use crate::api::row;
+use crate::api::{check_input, row};
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::names::check_name;
@@ -22,7 +22,7 @@ impl Engine {
         headers: Headers,
     ) -> Result<Payload, EngineError> {
         check_name("a query", &name)?;
-        self.check_input("the input of a query", &input)?;
+        check_input(&self.shared, "the input of a query", &input)?;
         let query = Query { id: Name::from_static("query"), name, input, headers };
         self.ask(of, |answer| Request::Query(query, answer)).await
     }

@@ -17,6 +17,7 @@ use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
+use crate::api::check_size;
 use crate::engine::Engine;
 use crate::host::{Work, WorkKind};
 use crate::lifecycle::shutdown::write_before_shutdown;
@@ -171,7 +172,7 @@ impl Engine {
         let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
         let named = named.chain(new.search_attributes.values().map(|payload| ("a search attribute", payload)));
         for (what, payload) in named {
-            self.check_size(what, payload)?;
+            check_size(&self.shared, what, payload)?;
         }
         Ok(())
     }

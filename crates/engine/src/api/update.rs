@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::EngineError;
 use crate::api::post::{Post, sent_before};
-use crate::api::{open, row};
+use crate::api::{check_input, open, row};
 use crate::crash_guard::count::quarantine_words;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -23,7 +23,7 @@ impl Engine {
     pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, EngineError> {
         check_name("an update", &update.name)?;
         check_name("an update id", &update.id)?;
-        self.check_input("the input of an update", &update.input)?;
+        check_input(&self.shared, "the input of an update", &update.input)?;
         loop {
             let (to, update, id) = (to.clone(), update.clone(), update.id.clone());
             let sent = self.blocking(WorkKind::Write, move |shared| send(shared, &to, update, wait)).await?;

@@ -23,6 +23,11 @@ pub(crate) fn halt(shared: &Shared, error: EngineError) {
     for handle in handles {
         handle.give_up("the engine has stopped");
     }
+    refuse_callers(shared, &error);
+}
+
+/// Tells callers that wait for an answer of a run, or for a reset, and drops the runs' code.
+fn refuse_callers(shared: &Shared, error: &EngineError) {
     for run in shared.runs.all() {
         let mut state = run.lock();
         let (requests, playable) = (state.take_requests(), state.playable.take());

@@ -257,11 +257,7 @@ pub(crate) fn settle_messages(
     };
     submit(shared, write, move |shared, result| match result {
         Ok(_) => {
-            let chain: &Name = &playable.info.first_run_id;
-            for rejected in rejected {
-                let answer = Err(EngineError::UpdateRejected(Box::new(rejected.failure)));
-                shared.waiters.update_answered(chain, &rejected.update, &answer);
-            }
+            tell_rejected(shared, &playable.info.first_run_id, rejected);
             rest(shared, &cached, Some(playable));
         }
         Err(StoreError::Refused(_)) => {
@@ -273,4 +269,11 @@ pub(crate) fn settle_messages(
             retry_later(shared, &cached, messages, &error);
         }
     });
+}
+
+fn tell_rejected(shared: &Shared, chain: &Name, rejected: Vec<Rejected>) {
+    for rejected in rejected {
+        let answer = Err(EngineError::UpdateRejected(Box::new(rejected.failure)));
+        shared.waiters.update_answered(chain, &rejected.update, &answer);
+    }
 }
