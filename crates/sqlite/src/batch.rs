@@ -42,9 +42,7 @@ impl FileBatch {
     /// Applies all writes in one transaction. An error is that of the whole group.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
         self.run("BEGIN IMMEDIATE")?;
-        let mut counters = self.counters;
-        counters.commits += 1;
-        let mut tables = Tables(&self.connection, &mut counters);
+        let mut tables = Tables::new(&self.connection, self.counters);
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             match apply(&mut tables, write) {
@@ -55,16 +53,21 @@ impl FileBatch {
                 answer => answers.push(answer),
             }
         }
-        if let Err(error) = counters.write(&self.connection) {
-            self.roll_back();
-            return Err(error);
+        let (mut counters, row) = tables.changed();
+        // A commit that cannot be recognised by a row is counted; so is one that may have removed the row of an earlier commit.
+        if row.is_none() || counters.has_reserved_since(&self.counters) {
+            counters.counted += u64::from(row.is_none());
+            if let Err(error) = counters.write(&self.connection) {
+                self.roll_back();
+                return Err(error);
+            }
         }
         match self.run("COMMIT") {
             Ok(()) => {
                 self.counters = counters;
                 // The commit is flushed, and nobody was told yet.
                 if let Some(note) = &self.note {
-                    note.write(&counters);
+                    note.write(&counters, row);
                 }
                 Ok(answers)
             }

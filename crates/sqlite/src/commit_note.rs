@@ -1,11 +1,12 @@
 //! The note of the last acknowledged commit, in a file beside the database: `orders.db-commits`.
 //!
 //! SQLite ends its log at the first page that does not fit, and a log that was removed is an empty one; in both cases acknowledged
-//! commits are gone, and SQLite says nothing. So each commit is counted in the database, and the count is noted here, outside the
-//! log. A database that is behind its note has lost commits.
+//! commits are gone, and SQLite says nothing. So each commit can be recognised in the database, by a row that it has added or by its
+//! count, and which one was acknowledged last is noted here, outside the log. A database that lacks it has lost commits.
 //!
 //! The note is written after the flush of the commit that it names and before anybody is told of that commit, and it is never
-//! flushed itself. So it may be old or missing after a power loss, but it is never ahead of what is durable. A process that has only
+//! flushed itself. So it may be old or missing after a power loss, but it is never ahead of what is durable. Nor is an old note
+//! wrong: the row that it names stays until its run is deleted, and a commit that deletes is counted. A process that has only
 //! opened a file writes no note: what it has read may be in the system's memory alone.
 
 use std::fs::File;
@@ -18,15 +19,19 @@ use dacapo_store::{StoreError, private_file};
 use dacapo_sys::Slots;
 
 use crate::counters::{Counters, StoreId};
+use crate::last_row::LastRow;
 
-/// The id; then the count, and a checksum over both.
-const SIZE: usize = 32;
+/// The store; the count and the kind of the row; its two numbers; a checksum over all of that.
+const SLOTS: usize = 4;
+const SIZE: usize = SLOTS * 16;
 
 /// The last commit that was acknowledged, and the store that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Noted {
     store: StoreId,
-    commits: u64,
+    counted: u64,
+    /// None if that commit was counted.
+    row: Option<LastRow>,
 }
 
 impl Noted {
@@ -34,20 +39,27 @@ impl Noted {
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = [0; SIZE];
         File::open(path).ok()?.read_exact(&mut bytes).ok()?;
-        let (store, record) = bytes.split_first_chunk::<16>()?;
-        let noted = Self { store: *store, commits: u64::from_ne_bytes(*record.first_chunk()?) };
-        (noted.record() == *record).then_some(noted)
+        let (store, rest) = bytes.split_first_chunk::<16>()?;
+        let (words, _) = rest.as_chunks::<8>();
+        let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
+        let row = LastRow::of_code([word(1)?, word(2)?, word(3)?]);
+        let noted = Self { store: *store, counted: word(0)?, row };
+        (noted.slots().as_flattened() == bytes).then_some(noted)
     }
 
-    /// The count and the checksum.
-    fn record(&self) -> [u8; 16] {
+    fn slots(&self) -> [[u8; 16]; SLOTS] {
+        let [kind, first, second] = LastRow::code(self.row);
+        let pair = |first: u64, second: u64| {
+            let mut slot = [0; 16];
+            slot[..8].copy_from_slice(&first.to_ne_bytes());
+            slot[8..].copy_from_slice(&second.to_ne_bytes());
+            slot
+        };
+        let content = [self.store, pair(self.counted, kind), pair(first, second)];
         let mut sum = crc32fast::Hasher::new();
-        sum.update(&self.store);
-        sum.update(&self.commits.to_ne_bytes());
-        let mut record = [0; 16];
-        record[..8].copy_from_slice(&self.commits.to_ne_bytes());
-        record[8..].copy_from_slice(&u64::from(sum.finalize()).to_ne_bytes());
-        record
+        content.iter().for_each(|slot| sum.update(slot));
+        let [store, commit, row] = content;
+        [store, commit, row, pair(sum.finalize().into(), 0)]
     }
 }
 
@@ -59,14 +71,13 @@ impl CommitNote {
     /// The note beside this database. None if there can be none: the store is served without one.
     pub(crate) fn open(database: &str) -> Option<Self> {
         let file = private_file().create(true).truncate(false).read(true).write(true).open(path(database));
-        Slots::map(&mut file.ok()?, SIZE / 16).ok().map(Self)
+        Slots::map(&mut file.ok()?, SLOTS).ok().map(Self)
     }
 
-    /// Notes that these commits are durable.
-    pub(crate) fn write(&self, counters: &Counters) {
-        let noted = Noted { store: counters.store, commits: counters.commits };
-        self.0.set(0, noted.store);
-        self.0.set(1, noted.record());
+    /// Notes that a commit is durable, which has added this row or is the last one that was counted.
+    pub(crate) fn write(&self, counters: &Counters, row: Option<LastRow>) {
+        let noted = Noted { store: counters.store, counted: counters.counted, row };
+        noted.slots().into_iter().enumerate().for_each(|(at, slot)| self.0.set(at, slot));
     }
 }
 
@@ -97,20 +108,21 @@ pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), Store
     let path = path(database);
     // The note first: the process that serves the file may commit meanwhile.
     let Some(noted) = Noted::read(&path) else { return Ok(()) };
-    let lost = |found: String| {
+    let lost = || {
         let note = path.display();
         Err(StoreError::Lost(format!(
-            "{database} {found}, and {} were acknowledged as {note} says. Its log {database}-wal, or the file itself, was removed, \
-             replaced or damaged. Put the right files back; or remove {note} to accept the loss, as when a backup was restored",
-            noted.commits
+            "{database} lacks the last commit that was acknowledged, as {note} says. Its log {database}-wal, or the file itself, was \
+             removed, replaced or damaged. Put the right files back; or remove {note} to accept the loss, as when a backup was restored"
         )))
     };
-    match Counters::read(connection)? {
-        Some(found) if found.store == noted.store && found.commits < noted.commits => {
-            lost(format!("has {} commits", found.commits))
-        }
-        // Its tables are made before the first commit that counts.
-        None => lost("has none of its commits".to_owned()),
-        Some(_) => Ok(()),
+    // Its tables are made before the first commit that is noted.
+    let Some(found) = Counters::read(connection)? else { return lost() };
+    if found.store != noted.store || found.counted > noted.counted {
+        return Ok(());
     }
+    let is_there = match noted.row {
+        Some(row) => found.counted == noted.counted && row.is_in(connection)?,
+        None => found.counted == noted.counted,
+    };
+    if is_there { Ok(()) } else { lost() }
 }

@@ -1,7 +1,8 @@
-//! The counters of a store, one row that each commit writes: how many commits there are, and which number the next row gets.
+//! The counters of a store, one row: which number the next row gets, and how many commits have changed this row.
 //!
 //! Numbers of runs, tasks and messages are given once. SQLite would give the number of a deleted row again, and a caller that still
-//! holds it would then mean another row.
+//! holds it would then mean another row. They are reserved in blocks, so that most commits do not write this row: it would be one
+//! more page to flush.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -10,15 +11,21 @@ use dacapo_store::StoreError;
 use crate::sum::{Part, Sum};
 use crate::trouble::trouble;
 
+/// How many numbers are reserved at a time. A process that ends leaves the rest of them unused.
+const BLOCK: i64 = 1 << 20;
+
 /// The id of a store: random, and the same in all copies of its file.
 pub(crate) type StoreId = [u8; 16];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) store: StoreId,
-    pub(crate) commits: u64,
+    /// How many commits were counted. Others are recognised by a row that they have added.
+    pub(crate) counted: u64,
     /// The number of the next row.
     next: i64,
+    /// The first number that is not reserved.
+    end: i64,
 }
 
 impl Counters {
@@ -35,7 +42,8 @@ impl Counters {
 
     fn stored(connection: &Connection) -> Result<Option<(Self, i64)>, StoreError> {
         let row = connection.query_row("SELECT store, commits, next, sum FROM numbers", [], |row| {
-            let counters = Self { store: row.get(0)?, commits: row.get::<_, i64>(1)? as u64, next: row.get(2)? };
+            let end = row.get(2)?;
+            let counters = Self { store: row.get(0)?, counted: row.get::<_, i64>(1)? as u64, next: end, end };
             Ok((counters, row.get(3)?))
         });
         row.optional().map_err(trouble)
@@ -48,19 +56,27 @@ impl Counters {
 
     /// A number that no row has had, for a row of this transaction. If that is rolled back, so must be these counters.
     pub(crate) fn take(&mut self) -> i64 {
+        if self.next == self.end {
+            self.end += BLOCK;
+        }
         self.next += 1;
         self.next - 1
+    }
+
+    /// Whether these counters have reserved numbers that those had not.
+    pub(crate) fn has_reserved_since(&self, before: &Self) -> bool {
+        self.end != before.end
     }
 
     /// Writes the row.
     pub(crate) fn write(&self, connection: &Connection) -> Result<(), StoreError> {
         let sql = "UPDATE numbers SET commits = ?, next = ?, sum = ?";
         let mut statement = connection.prepare_cached(sql).map_err(trouble)?;
-        let row = params![self.commits as i64, self.next, self.sum().finish()];
+        let row = params![self.counted as i64, self.end, self.sum().finish()];
         statement.execute(row).map(drop).map_err(trouble)
     }
 
     fn sum(&self) -> Sum {
-        Sum::of(Part::Numbers, self.next).number(self.commits as i64).bytes(&self.store)
+        Sum::of(Part::Numbers, self.end).number(self.counted as i64).bytes(&self.store)
     }
 }

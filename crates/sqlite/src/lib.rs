@@ -11,6 +11,7 @@ mod counters;
 mod file_lock;
 mod ground;
 mod inode;
+mod last_row;
 mod lease;
 mod read;
 mod row;

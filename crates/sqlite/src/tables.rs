@@ -11,14 +11,22 @@ use dacapo_store::{
 
 use crate::columns::moment;
 use crate::counters::Counters;
+use crate::last_row::LastRow;
 use crate::row::run_sums::{self, Identity};
 use crate::row::{attribute, deleted_run, message, run, task, timer, turn};
 use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A connection, within a transaction that its owner began, and the counters that give numbers to new rows.
-pub(crate) struct Tables<'c>(pub(crate) &'c Connection, pub(crate) &'c mut Counters);
+/// A connection, within a transaction that its owner began, and what the transaction has changed.
+pub(crate) struct Tables<'c> {
+    connection: &'c Connection,
+    /// They give numbers to new rows.
+    counters: Counters,
+    /// A row that was added and stays until its run is deleted.
+    added: Option<LastRow>,
+    has_removed: bool,
+}
 
 /// What a step of a sweep may still remove.
 struct Left {
@@ -26,23 +34,33 @@ struct Left {
     bytes: usize,
 }
 
-impl Tables<'_> {
+impl<'c> Tables<'c> {
+    pub(crate) fn new(connection: &'c Connection, counters: Counters) -> Self {
+        Self { connection, counters, added: None, has_removed: false }
+    }
+
+    /// The counters after the transaction, and a row by which it can be recognised. A transaction that deletes runs has none: the
+    /// row by which an earlier one is recognised may be among what it removes.
+    pub(crate) fn changed(self) -> (Counters, Option<LastRow>) {
+        (self.counters, self.added.filter(|_| !self.has_removed))
+    }
+
     fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
+        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
     }
 
     /// Changes columns of a run that have a checksum with others: the row is compared before, and sealed after.
     fn change_run(&self, no: RunNo, sql: &str, params: impl Params) -> Result<()> {
-        if run::find(self.0, "no = ?", [no.0])?.is_some() {
+        if run::find(self.connection, "no = ?", [no.0])?.is_some() {
             self.execute(sql, params)?;
-            run::seal(self.0, no)?;
+            run::seal(self.connection, no)?;
         }
         Ok(())
     }
 
     fn unseen_messages(&self, run: RunNo) -> Result<Vec<MailNo>> {
         let sql = format!("SELECT {} FROM mail WHERE run = ? AND taken IS NULL", message::COLUMNS);
-        let mut statement = self.0.prepare_cached(&sql).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(&sql).map_err(trouble)?;
         let mut rows = statement.query([run.0]).map_err(trouble)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(trouble)? {
@@ -73,7 +91,7 @@ impl Tables<'_> {
 
     /// The last of the rows that can be removed now, and whether there are no more after it.
     fn portion<K: FromSql>(&self, sql: &str, run: i64, left: &mut Left) -> Result<(Option<K>, bool)> {
-        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         // One more, to see whether there is one.
         let mut rows = statement.query(params![run, left.rows as i64 + 1]).map_err(trouble)?;
         let mut last = None;
@@ -95,13 +113,13 @@ impl Tables<'_> {
 
     /// The first row that a query finds.
     fn first<T>(&self, sql: &str, params: impl Params, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Option<T>> {
-        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         let mut rows = statement.query(params).map_err(trouble)?;
         rows.next().map_err(trouble)?.map(read).transpose()
     }
 
     fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
-        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         statement.query_row(params, |row| row.get(0)).optional().map_err(trouble)
     }
 }
@@ -110,7 +128,7 @@ impl Rows for Tables<'_> {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let first = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
         let parent = new.parent.as_ref();
-        let no = self.1.take();
+        let no = self.counters.take();
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, turns, owner, epoch, pins, parent, \
              parent_seq, parent_close, first_run_id, request, memo, identity_sum, progress_sum, memo_sum) \
@@ -137,11 +155,12 @@ impl Rows for Tables<'_> {
                 run_sums::memo(no, &new.memo).finish(),
             ],
         )?;
+        self.added = Some(LastRow::Run(no));
         Ok(RunNo(no))
     }
 
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
-        let no = no.map_or_else(|| self.1.take(), |no| no.0);
+        let no = no.map_or_else(|| self.counters.take(), |no| no.0);
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, closed, turns, epoch, pins, \
              first_run_id, request, memo, published, result, identity_sum, progress_sum, memo_sum, published_sum, result_sum) \
@@ -169,6 +188,7 @@ impl Rows for Tables<'_> {
                 run_sums::result(no, run.status, run.closed.map(moment), run.result.as_deref()).finish(),
             ],
         )?;
+        self.added = Some(LastRow::Run(no));
         Ok(RunNo(no))
     }
 
@@ -183,7 +203,7 @@ impl Rows for Tables<'_> {
     }
 
     fn run(&mut self, no: RunNo) -> Result<Option<RunRow>> {
-        run::find(self.0, "no = ?", [no.0])
+        run::find(self.connection, "no = ?", [no.0])
     }
 
     fn open_run(&mut self, workflow_id: &str) -> Result<Option<RunNo>> {
@@ -201,7 +221,7 @@ impl Rows for Tables<'_> {
 
     fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>> {
         let sql = "SELECT no, parent_close FROM runs WHERE parent = ? AND status = 0 ORDER BY no";
-        let mut statement = self.0.prepare_cached(sql).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         let children = statement.query_map([run.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(trouble)?;
         let children: Vec<(i64, i64)> = children.collect::<std::result::Result<_, _>>().map_err(trouble)?;
         children.into_iter().map(|(no, close)| Ok((RunNo(no), run::parent_close(close)?))).collect()
@@ -260,6 +280,7 @@ impl Rows for Tables<'_> {
     }
 
     fn delete_run(&mut self, run: RunNo) -> Result<()> {
+        self.has_removed = true;
         for sql in
             ["DELETE FROM runs WHERE no = ?", "DELETE FROM attributes WHERE run = ?", "DELETE FROM tasks WHERE run = ?"]
         {
@@ -270,6 +291,7 @@ impl Rows for Tables<'_> {
     }
 
     fn sweep(&mut self, most: usize) -> Result<bool> {
+        self.has_removed = true;
         let mut left = Left { rows: most, bytes: SWEEP_BYTES };
         let sql = format!("SELECT {} FROM garbage ORDER BY run LIMIT 1", deleted_run::COLUMNS);
         while let Some(RunNo(run)) = self.first(&sql, [], deleted_run::read)? {
@@ -308,12 +330,14 @@ impl Rows for Tables<'_> {
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {
         let sql = "INSERT INTO turns (run, turn, record, sum) VALUES (?, ?, ?, ?)";
         let sum = turn::sum(run, turn, record).finish();
-        self.execute(sql, params![run.0, turn as i64, record, sum]).map(drop)
+        self.execute(sql, params![run.0, turn as i64, record, sum])?;
+        self.added = Some(LastRow::Turn { run: run.0, turn: turn as i64 });
+        Ok(())
     }
 
     fn copy_turns(&mut self, from: RunNo, to: RunNo, count: u64) -> Result<()> {
         let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn < ? ORDER BY turn", turn::COLUMNS);
-        let connection = self.0;
+        let connection = self.connection;
         let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
         let mut rows = statement.query(params![from.0, count as i64]).map_err(trouble)?;
         while let Some(row) = rows.next().map_err(trouble)? {
@@ -332,7 +356,7 @@ impl Rows for Tables<'_> {
         let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, strikes, sum, attempt_sum) \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0, ?, ?)";
         let NewTask { seq, queue, ready, priority, position } = task;
-        let no = self.1.take();
+        let no = self.counters.take();
         let sum = task::Fixed::of_new(no, run, turn, task).sum();
         let attempt_sum = task::Attempt::first(no, *ready).sum();
         let (seq, ready, turn) = (seq.0 as i64, moment(*ready), turn as i64);
@@ -356,7 +380,7 @@ impl Rows for Tables<'_> {
         let sql = format!("SELECT {} FROM tasks WHERE no = ?", task::COLUMNS);
         if self.first(&sql, [no.0], task::read)?.is_some() {
             self.execute("UPDATE tasks SET strikes = ? WHERE no = ?", params![strikes, no.0])?;
-            task::seal(self.0, no)?;
+            task::seal(self.connection, no)?;
         }
         Ok(())
     }
@@ -392,12 +416,16 @@ impl Rows for Tables<'_> {
         };
         let sql = "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken, chain, sum, taken_sum) \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        let no = self.1.take();
+        let no = self.counters.take();
         let sum = message::sum(no, run, &mail.key, moment(mail.sent), &mail.job, chain.as_deref()).finish();
         let taken_sum = taken.map(|turn| message::taken_sum(no, turn).finish());
         let (key, sent, taken) = (mail.key.as_str(), moment(mail.sent), taken.map(|turn| turn as i64));
         let added = self.execute(sql, params![no, run.0, key, sent, mail.job, taken, chain, sum, taken_sum])?;
-        Ok((added == 1).then_some(MailNo(no)))
+        if added == 0 {
+            return Ok(None);
+        }
+        self.added = Some(LastRow::Message(no));
+        Ok(Some(MailNo(no)))
     }
 
     fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
@@ -418,7 +446,7 @@ impl Rows for Tables<'_> {
         for no in self.unseen_messages(from)? {
             // A message of a key that the other run has is there already.
             if self.execute("UPDATE OR IGNORE mail SET run = ? WHERE no = ?", [to.0, no.0])? == 1 {
-                message::seal(self.0, no)?;
+                message::seal(self.connection, no)?;
             }
         }
         Ok(())

@@ -1,0 +1,47 @@
+//! A row by which the last commit is recognised: it is there if that commit is. Only rows that stay until their run is deleted
+//! are of use, and a commit that deletes a run is recognised by its number instead.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use dacapo_store::StoreError;
+
+use crate::trouble::trouble;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastRow {
+    Run(i64),
+    Turn { run: i64, turn: i64 },
+    Message(i64),
+}
+
+impl LastRow {
+    /// A kind and two numbers, as they are noted.
+    pub(crate) fn code(row: Option<Self>) -> [u64; 3] {
+        match row {
+            None => [0, 0, 0],
+            Some(Self::Run(no)) => [1, no as u64, 0],
+            Some(Self::Turn { run, turn }) => [2, run as u64, turn as u64],
+            Some(Self::Message(no)) => [3, no as u64, 0],
+        }
+    }
+
+    /// The row that was noted so. A kind that this build does not know is none.
+    pub(crate) fn of_code([kind, first, second]: [u64; 3]) -> Option<Self> {
+        match kind {
+            1 => Some(Self::Run(first as i64)),
+            2 => Some(Self::Turn { run: first as i64, turn: second as i64 }),
+            3 => Some(Self::Message(first as i64)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_in(self, connection: &Connection) -> Result<bool, StoreError> {
+        let (sql, first, second) = match self {
+            Self::Run(no) => ("SELECT 1 FROM runs WHERE no = ?1 AND ?2 = 0", no, 0),
+            Self::Turn { run, turn } => ("SELECT 1 FROM turns WHERE run = ?1 AND turn = ?2", run, turn),
+            Self::Message(no) => ("SELECT 1 FROM mail WHERE no = ?1 AND ?2 = 0", no, 0),
+        };
+        let found = connection.query_row(sql, [first, second], |row| row.get::<_, i64>(0)).optional();
+        found.map(|found| found.is_some()).map_err(trouble)
+    }
+}
