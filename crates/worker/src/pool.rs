@@ -119,6 +119,18 @@ impl Lane {
 }
 
 impl State {
+    /// Adds work to the lane of its queue. If the pool is closed, gives it back, to be dropped where no lock is held.
+    fn add(&mut self, queue: Option<&Name>, work: Work) -> Result<(), Work> {
+        if self.closed {
+            return Err(work);
+        }
+        let came = self.came;
+        self.came += 1;
+        let at = queue.and_then(|queue| self.lanes.iter().position(|lane| lane.queue.as_ref() == Some(queue)));
+        self.lanes[at.unwrap_or(0)].change(|lane| lane.work.push_back((came, work)));
+        Ok(())
+    }
+
     fn ready(&self) -> usize {
         self.lanes.iter().map(Lane::ready).sum()
     }
@@ -299,13 +311,10 @@ impl TurnPool {
     /// Queues work of a queue, or of none. What comes after the pool was closed is dropped.
     pub fn submit(&self, queue: Option<&Name>, work: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock();
-        if state.closed {
-            return;
+        if let Err(work) = state.add(queue, Box::new(work)) {
+            drop(state);
+            return drop(work);
         }
-        let came = state.came;
-        state.came += 1;
-        let at = queue.and_then(|queue| state.lanes.iter().position(|lane| lane.queue.as_ref() == Some(queue)));
-        state.lanes[at.unwrap_or(0)].change(|lane| lane.work.push_back((came, Box::new(work))));
         let wakes_keeper = std::mem::take(&mut state.keeper_sleeps);
         let is_awake = std::mem::take(&mut state.awake);
         if is_awake {
@@ -317,6 +326,21 @@ impl TurnPool {
         }
         if wakes_keeper {
             self.shared.waits.notify_one();
+        }
+    }
+
+    /// Queues work of no queue that nobody waits for. Asked on a thread of the pool, it wakes no other: that thread looks for work
+    /// as soon as it has done what it is at.
+    pub fn submit_unhurried(&self, work: impl FnOnce() + Send + 'static) {
+        let is_ours = |thread: &Option<TurnThread>| {
+            thread.as_ref().is_some_and(|thread| Arc::ptr_eq(&thread.shared, &self.shared) && !thread.is_abandoned())
+        };
+        match CURRENT.with_borrow(is_ours) {
+            true => {
+                let added = self.shared.state.lock().add(None, Box::new(work));
+                drop(added);
+            }
+            false => self.submit(None, work),
         }
     }
 
@@ -373,6 +397,10 @@ impl TurnThread {
         state.busy.remove(&self.number);
         drop((state, hold));
         self.shared.start()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.hold.lock().abandoned
     }
 
     /// The number by which the operating system knows it, where it has one.

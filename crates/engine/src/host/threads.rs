@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::engine::Engine;
 use crate::host::clock::{Clocks, WallClock};
 use crate::host::step_watch::StepWatch;
-use crate::host::{Host, Steady, Work};
+use crate::host::{Host, Steady, Work, WorkKind};
 use crate::options::Options;
 
 /// Where the system does not tell that its clock was set, it is looked at so often while something is due later.
@@ -156,14 +156,17 @@ impl Host for Threads {
     }
 
     fn perform(&self, work: Work) {
-        let queue = work.queue.clone();
-        self.pool.submit(queue.as_ref(), move || {
-            let (kind, run) = (work.kind, work.run);
+        let (kind, run, queue) = (work.kind, work.run, work.queue.clone());
+        let perform = move || {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work.perform())) {
                 tracing::error!(%kind, ?run, "the engine panicked; this is a bug of Dacapo");
                 resume_unwind(panic);
             }
-        });
+        };
+        match kind {
+            WorkKind::Evict => self.pool.submit_unhurried(perform),
+            _ => self.pool.submit(queue.as_ref(), perform),
+        }
     }
 
     fn attempt(&self, attempt: Attempt) {

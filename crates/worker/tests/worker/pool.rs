@@ -196,3 +196,35 @@ fn threads_that_are_no_longer_needed_leave_under_steady_load() {
         assert_eq!(done.iter().take(200).count(), 200);
     }
 }
+
+/// What nobody waits for is done too: by a thread of the pool that asked for it, whose own work comes first, or by any if another
+/// thread asks.
+#[test]
+fn unhurried_work_is_done_after_that_of_the_thread_that_asks_and_from_elsewhere_at_once() {
+    let pool = Arc::new(pool(1, &[("orders", 1)]));
+    let (said, done) = channel();
+    let (inner, unhurried, own) = (pool.clone(), saying(&said, 2), saying(&said, 1));
+    pool.submit(Some(&queue("orders")), move || {
+        inner.submit_unhurried(unhurried);
+        own();
+    });
+    assert_eq!(done.iter().take(2).collect::<Vec<_>>(), [1, 2]);
+    pool.submit_unhurried(saying(&said, 3));
+    assert_eq!(done.recv(), Ok(3));
+}
+
+/// A thread that is given up on does no more work, so what it leaves is done by the one that takes its place.
+#[test]
+fn unhurried_work_of_a_thread_that_is_given_up_on_is_done_by_another() {
+    let (pool, door) = (Arc::new(pool(1, &[("orders", 1)])), Door::default());
+    let (said, done) = channel();
+    let (inner, held, before, after) = (pool.clone(), door.clone(), saying(&said, 1), saying(&said, 2));
+    pool.submit(Some(&queue("orders")), move || {
+        inner.submit_unhurried(before);
+        TurnThread::current().unwrap().abandon().unwrap();
+        inner.submit_unhurried(after);
+        held.pass();
+    });
+    assert_eq!(done.iter().take(2).collect::<Vec<_>>(), [1, 2]);
+    door.open();
+}
