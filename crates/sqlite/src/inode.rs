@@ -13,7 +13,7 @@ pub(crate) struct Inode {
 impl Inode {
     /// The file of this name. None if there is none, or if it cannot be looked at.
     pub(crate) fn at(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|metadata| Self::from(&metadata))
+        look(path).map(|(inode, _)| inode)
     }
 
     /// An open file.
@@ -47,13 +47,53 @@ impl From<&Metadata> for Inode {
     }
 }
 
-/// How many names (hard links) a file has.
+/// The file of this name, and how many names (hard links) it has. None if there is none, or if it cannot be looked at.
+#[cfg(target_os = "linux")]
+pub(crate) fn look(path: &Path) -> Option<(Inode, u64)> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    // Not its times, as `metadata` would: a file whose times were looked at gets exact ones with its next change, and its next flush
+    // then writes the inode as well as the data.
+    match statx(CWD, path, AtFlags::empty(), StatxFlags::INO | StatxFlags::NLINK) {
+        Ok(found) => {
+            let inode = Inode { device: makedev(found.stx_dev_major, found.stx_dev_minor), number: found.stx_ino };
+            Some((inode, found.stx_nlink.into()))
+        }
+        Err(rustix::io::Errno::NOSYS) => look_at_all(path),
+        Err(_) => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn look(path: &Path) -> Option<(Inode, u64)> {
+    look_at_all(path)
+}
+
+fn look_at_all(path: &Path) -> Option<(Inode, u64)> {
+    std::fs::metadata(path).ok().map(|metadata| (Inode::from(&metadata), names(&metadata)))
+}
+
 #[cfg(unix)]
-pub(crate) fn names(metadata: &Metadata) -> u64 {
+fn names(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::nlink(metadata)
 }
 
 #[cfg(not(unix))]
-pub(crate) fn names(_: &Metadata) -> u64 {
+fn names(_: &Metadata) -> u64 {
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_looks_the_same_by_name_by_link_and_by_all_that_is_known_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("file"), folder.path().join("link"));
+        let file = File::create(&path).unwrap();
+        assert_eq!((look(&path), look(&link)), (Some((Inode::of(&file).unwrap(), 1)), None));
+        std::fs::hard_link(&path, &link).unwrap();
+        assert_eq!(look(&link), Some((Inode::of(&file).unwrap(), 2)));
+        assert_eq!(look(&link), look_at_all(&path));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dacapo_store::StoreError;
 
 use crate::file_lock::FileLock;
-use crate::inode::{Inode, names};
+use crate::inode::{Inode, look};
 use crate::lease::Lease;
 
 /// The files of a store, as they were when it was opened.
@@ -56,17 +56,16 @@ impl ServedFiles {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let name = self.database.display();
         let wrong = |what: String| Err(StoreError::Unavailable(what));
-        let Some(found) = std::fs::metadata(&self.database).ok().filter(|found| Inode::from(found) == self.file) else {
+        let Some((_, names)) = look(&self.database).filter(|(inode, _)| *inode == self.file) else {
             return wrong(format!(
                 "{name} was removed or replaced while it was served; nothing more is written. What was acknowledged before \
                  is in the file that was removed"
             ));
         };
-        if names(&found) > 1 {
+        if names > 1 {
             return wrong(format!(
-                "{name} has {} names (hard links), and a process that serves it by another would undo what this one does; \
-                 nothing is written. Remove the other names (`find -samefile {name}` finds them), and start again",
-                names(&found)
+                "{name} has {names} names (hard links), and a process that serves it by another would undo what this one does; \
+                 nothing is written. Remove the other names (`find -samefile {name}` finds them), and start again"
             ));
         }
         if Inode::at(&self.lease) != Some(self.lease_file) {
