@@ -21,8 +21,9 @@ struct Runs {
     map: HashMap<RunNo, (Arc<CachedRun>, u64)>,
     by_age: BTreeMap<u64, RunNo>,
     next_stamp: u64,
-    /// The highest number that was ever in memory here.
-    newest: RunNo,
+    /// The highest number of a run that was found elsewhere, in the store, and not claimed when it was committed. Groups that are
+    /// committed one after the other are claimed in any order, and must not look as if they had been found.
+    newest_found: RunNo,
     cache: Cache,
     dice: u64,
     /// How many there are, for the metrics.
@@ -47,7 +48,7 @@ impl RunCache {
             map: HashMap::new(),
             by_age: BTreeMap::new(),
             next_stamp: 0,
-            newest: RunNo::default(),
+            newest_found: RunNo::default(),
             cache,
             dice,
             shown: meter::RUNS_IN_MEMORY.level(&[]),
@@ -74,19 +75,13 @@ impl RunCache {
 
     /// Takes a run that is just being committed for the first time: its entry, if no other thread has it. Says also whether
     /// no other thread can have had it.
-    pub(crate) fn claim(&self, no: RunNo, claim: impl Fn(&mut RunState) -> bool) -> (Arc<CachedRun>, bool, bool) {
-        loop {
-            let mut runs = self.0.lock();
-            let (is_new, run) = (no > runs.newest, runs.get_or_create(no));
-            drop(runs);
-            let mut state = run.lock();
-            if state.is_gone {
-                continue;
-            }
-            let is_ours = claim(&mut state);
-            drop(state);
-            return (run, is_ours, is_new);
-        }
+    pub(crate) fn claim(&self, no: RunNo, claim: impl FnOnce(&mut RunState) -> bool) -> (Arc<CachedRun>, bool, bool) {
+        let mut runs = self.0.lock();
+        let is_new = no > runs.newest_found && !runs.map.contains_key(&no);
+        let run = runs.enter(no);
+        // Still under the lock: nobody finds the entry before it is claimed.
+        let is_ours = claim(&mut run.lock());
+        (run, is_ours, is_new)
     }
 
     /// Takes a run out of memory, whatever it is doing. The thread that plays it finds out when it commits.
@@ -142,7 +137,13 @@ impl RunCache {
 impl Runs {
     /// The run, which counts as used now.
     fn get_or_create(&mut self, no: RunNo) -> Arc<CachedRun> {
-        self.newest = self.newest.max(no);
+        if !self.map.contains_key(&no) {
+            self.newest_found = self.newest_found.max(no);
+        }
+        self.enter(no)
+    }
+
+    fn enter(&mut self, no: RunNo) -> Arc<CachedRun> {
         self.next_stamp += 1;
         let stamp = self.next_stamp;
         let entry = self.map.entry(no).or_insert_with(|| (CachedRun::new(no), stamp));
@@ -154,8 +155,10 @@ impl Runs {
     }
 
     fn remove(&mut self, no: RunNo) -> Option<Arc<CachedRun>> {
-        self.newest = self.newest.max(no);
-        let (run, stamp) = self.map.remove(&no)?;
+        let Some((run, stamp)) = self.map.remove(&no) else {
+            self.newest_found = self.newest_found.max(no);
+            return None;
+        };
         self.by_age.remove(&stamp);
         self.shown.set(self.map.len());
         Some(run)
