@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dacapo_core::{Name, Pins, Timestamp};
-use dacapo_store::{Running, Store};
+use dacapo_store::{RunNo, Running, Store};
 use dacapo_sync::{Mutex, ranks};
-use dacapo_worker::{TurnHost, describe_meters, meter};
+use dacapo_worker::{DrainStep, TurnHost, describe_meters, meter};
 use metrics::Histogram;
 
 use crate::EngineError;
@@ -120,20 +120,33 @@ impl Shared {
         alarm
     }
 
+    /// A write is over that a shutdown waits for, if one has begun.
+    pub(crate) fn end_write(&self) {
+        self.shutdown.end_write();
+        if self.shutdown.has_begun() {
+            self.arm_in(Duration::ZERO, Due::Drain(DrainStep::StopWaiting));
+        }
+    }
+
     /// Why the engine does nothing more, if it does not.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         self.halted.reason().map_or(Ok(()), Err)
     }
 
-    /// Has this done on a thread that may block.
-    pub(crate) fn later(self: &Arc<Self>, kind: WorkKind, work: impl FnOnce(&Arc<Self>) + Send + 'static) {
+    /// Has this done on a thread that may block. The kind and the run, if it is for one, are its label.
+    pub(crate) fn later(
+        self: &Arc<Self>,
+        kind: WorkKind,
+        run: Option<RunNo>,
+        work: impl FnOnce(&Arc<Self>) + Send + 'static,
+    ) {
         let this = self.clone();
-        self.host.perform(Work::new(kind, None, None, move || work(&this)));
+        self.host.perform(Work::new(kind, run, None, move || work(&this)));
     }
 
     /// Drops something that holds user code, on a thread that runs user code.
     pub(crate) fn drop_later(self: &Arc<Self>, value: impl Send + 'static) {
-        self.later(WorkKind::Evict, move |_| drop(value));
+        self.later(WorkKind::Evict, None, move |_| drop(value));
     }
 
     /// What the driver of turns hears and tells.

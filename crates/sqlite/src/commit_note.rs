@@ -20,6 +20,7 @@ use dacapo_sys::Slots;
 
 use crate::counters::{Counters, StoreId};
 use crate::last_row::LastRow;
+use crate::trouble::trouble;
 
 /// The store; the count and the kind of the row; its two numbers; a checksum over all of that.
 const SLOTS: usize = 4;
@@ -115,6 +116,8 @@ pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), Store
              removed, replaced or damaged. Put the right files back; or remove {note} to accept the loss, as when a backup was restored"
         )))
     };
+    // As of one moment: the process that serves the file may delete the row between two reads.
+    let _snapshot = connection.unchecked_transaction().map_err(trouble)?;
     // Its tables are made before the first commit that is noted.
     let Some(found) = Counters::read(connection)? else { return lost() };
     if found.store != noted.store || found.counted > noted.counted {

@@ -23,7 +23,8 @@ type Finish = fn(&Connection) -> Result<(), StoreError>;
 
 struct Migration {
     script: &'static str,
-    /// What SQL alone cannot do.
+    /// What SQL alone cannot do. It sees the columns of this migration, not those of a later one: `seal_all` reads all columns that
+    /// this build knows, so it belongs to the last migration that adds one with a checksum.
     finish: Option<Finish>,
 }
 

@@ -388,6 +388,12 @@ impl Rows for Tables<'_> {
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let sql = "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, outside = ?, failure = ?, details = ?, \
              attempt_sum = ? WHERE no = ?";
+        let found =
+            self.first(&format!("SELECT {} FROM tasks WHERE no = ?", task::COLUMNS), [attempt.task.0], task::read)?;
+        let Some(row) = found else { return Ok(false) };
+        if attempt.is_older_than(row.attempt, row.outside) {
+            return Ok(true);
+        }
         let sum = task::Attempt::of_write(attempt).sum();
         let (holder, ready) = (attempt.holder.map(|holder| holder.0), moment(attempt.ready));
         let outside = attempt.outside.map(moment);

@@ -89,7 +89,9 @@ impl<B: Batch> Group<B> {
             drop(batch);
             for (done, answer) in done.into_iter().zip(answers) {
                 // A mistake in one must not keep the others from being told.
-                let _ = catch_unwind(AssertUnwindSafe(|| done(answer)));
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| done(answer))) {
+                    dacapo_sync::abort_on_violation(&*panic);
+                }
             }
         }
     }

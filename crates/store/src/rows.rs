@@ -77,7 +77,7 @@ pub trait Rows {
     fn delete_tasks(&mut self, run: RunNo) -> Result<()>;
     /// Says how often its process died while a task was tried.
     fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()>;
-    /// Notes an attempt. Says whether the task was there.
+    /// Notes an attempt, unless the row says a later one ([`AttemptWrite::is_older_than`]). Says whether the task was there.
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
 
     /// Adds a timer.

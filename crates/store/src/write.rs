@@ -271,6 +271,13 @@ pub struct AttemptWrite {
     pub details: Option<Vec<u8>>,
 }
 
+impl AttemptWrite {
+    /// Whether it was overtaken on its way by a later one of the same task, after which the row says this.
+    pub fn is_older_than(&self, attempt: u32, outside: Option<Timestamp>) -> bool {
+        self.attempt < attempt || self.attempt == attempt && self.outside.is_none() && outside.is_some()
+    }
+}
+
 /// How often the process died while a task was tried, or code of a run was played; 0 if nothing is held against it any more.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strikes {

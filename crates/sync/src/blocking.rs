@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::held;
+use crate::violation::VIOLATION;
 
 thread_local! {
     static FORBIDDEN: Cell<Option<&'static str>> = const { Cell::new(None) };
@@ -54,10 +55,10 @@ pub fn assert_may_block(what: &str) {
         return;
     }
     if let Some(why) = FORBIDDEN.get() {
-        panic!("{what} may block, and this thread must not: {why}");
+        panic!("{VIOLATION}{what} may block, and this thread must not: {why}");
     }
     if let Some(rank) = held::not_blocking() {
-        panic!("{what} may block, and this thread must not: it holds the lock {:?}", rank.name());
+        panic!("{VIOLATION}{what} may block, and this thread must not: it holds the lock {:?}", rank.name());
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crate::Rank;
+use crate::violation::VIOLATION;
 
 thread_local! {
     static HELD: RefCell<Vec<Rank>> = const { RefCell::new(Vec::new()) };
@@ -20,7 +21,7 @@ pub(crate) fn take(rank: Rank) {
         if let Some(highest) = highest.filter(|highest| highest.number >= rank.number) {
             assert!(
                 std::thread::panicking(),
-                "lock order: {:?} (rank {}) is taken while {:?} (rank {}) is held; ranks must rise",
+                "{VIOLATION}lock order: {:?} (rank {}) is taken while {:?} (rank {}) is held; ranks must rise",
                 rank.name,
                 rank.number,
                 highest.name,

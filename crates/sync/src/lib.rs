@@ -15,7 +15,9 @@ mod held;
 mod mutex;
 mod rank;
 pub mod ranks;
+mod violation;
 
 pub use blocking::{Forbidden, allow_blocking, assert_may_block, forbid_blocking, is_blocking_allowed};
 pub use mutex::{Condvar, Mutex, MutexGuard};
 pub use rank::Rank;
+pub use violation::abort_on_violation;

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use dacapo_core::{Activation, Completion, Run, Timestamp, Watch};
+use dacapo_core::{Activation, ActivationError, Completion, Run, Timestamp, Watch};
 use dacapo_sync::{Mutex, ranks};
 use tracing::info_span;
 
@@ -123,7 +123,10 @@ impl<N> Play<'_, N> {
             }
             Activation::Query(_) | Activation::Evict => self.in_span(activation),
         };
-        matches!(*self.state.lock(), State::Plays).then_some(completion)
+        // The watch may have given up on it and not have said so here yet.
+        let is_abandoned =
+            matches!(&completion, Completion::Failed(error) if matches!(**error, ActivationError::Abandoned));
+        (!is_abandoned && matches!(*self.state.lock(), State::Plays)).then_some(completion)
     }
 
     fn in_span(&mut self, activation: Activation) -> Completion {

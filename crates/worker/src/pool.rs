@@ -223,7 +223,9 @@ impl Shared {
         while let Some((lane, work)) = self.next(thread) {
             hold.lock().lane = Some(lane);
             // User code is fenced where it runs; this is the last fence, so that no mistake takes the thread along.
-            let _ = catch_unwind(AssertUnwindSafe(work));
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+                dacapo_sync::abort_on_violation(&*panic);
+            }
             let Hold { lane, abandoned } = std::mem::take(&mut *hold.lock());
             let mut state = self.state.lock();
             state.busy.remove(&thread);
@@ -332,16 +334,17 @@ impl TurnPool {
     /// Queues work of no queue that nobody waits for. Asked on a thread of the pool, it wakes no other: that thread looks for work
     /// as soon as it has done what it is at.
     pub fn submit_unhurried(&self, work: impl FnOnce() + Send + 'static) {
-        let is_ours = |thread: &Option<TurnThread>| {
-            thread.as_ref().is_some_and(|thread| Arc::ptr_eq(&thread.shared, &self.shared) && !thread.is_abandoned())
-        };
-        match CURRENT.with_borrow(is_ours) {
-            true => {
-                let added = self.shared.state.lock().add(None, Box::new(work));
-                drop(added);
-            }
-            false => self.submit(None, work),
+        let current = TurnThread::current().filter(|thread| Arc::ptr_eq(&thread.shared, &self.shared));
+        let Some(thread) = current else { return self.submit(None, work) };
+        // Held until the work is added: the thread that takes the place of an abandoned one starts after that, and finds it.
+        let hold = thread.hold.lock();
+        if hold.abandoned {
+            drop(hold);
+            return self.submit(None, work);
         }
+        let added = self.shared.state.lock().add(None, Box::new(work));
+        drop(hold);
+        drop(added);
     }
 
     /// Drops what is queued and takes no more. Turns that are being played end by themselves.
@@ -397,10 +400,6 @@ impl TurnThread {
         state.busy.remove(&self.number);
         drop((state, hold));
         self.shared.start()
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.hold.lock().abandoned
     }
 
     /// The number by which the operating system knows it, where it has one.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::client::blocking::blocking;
 use crate::client::serving::Serving;
-use crate::client::signals::Requests;
+use crate::client::stop_signals::StopSignals;
 use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
 use crate::{WorkflowFn, WorkflowType, encode};
 
@@ -184,7 +184,7 @@ impl App {
     /// it was left.
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
-        let mut requests = Requests::new().map_err(system)?;
+        let mut requests = StopSignals::new().map_err(system)?;
         let mut doomed = pin!(self.engine().shuts_down_by_itself());
         let doomed = poll_fn(|cx| match doomed.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),

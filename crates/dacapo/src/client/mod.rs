@@ -10,8 +10,8 @@ mod handle;
 mod into_name;
 mod runs;
 mod serving;
-mod signals;
 mod start;
+mod stop_signals;
 mod update;
 mod url;
 

@@ -78,7 +78,7 @@ pub(crate) fn mark_blocked(shared: &Arc<Shared>, run: RunNo) {
 pub(crate) fn unmark_delayed(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let TaskState::Waiting { until } = task.state else { return };
     let (reason, epoch) = (delayed(task, until), task.info.epoch);
-    shared.later(WorkKind::Write, move |shared| {
+    shared.later(WorkKind::Write, Some(run), move |shared| {
         // The run may say something else by now.
         let row = shared.store().run(run).ok().flatten();
         if row.and_then(|row| row.stuck).is_some_and(|stuck| stuck.reason == reason) {
@@ -91,7 +91,7 @@ fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: String, un
     let now = shared.now();
     let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: until.unwrap_or(now) };
     let write = Write::Park { run, epoch, stuck: Some(stuck) };
-    shared.later(WorkKind::Write, move |shared| {
+    shared.later(WorkKind::Write, Some(run), move |shared| {
         submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &reason));
     });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{Failure, FailureKind, RetryState, Seq};
-use dacapo_store::{RunNo, TaskNo};
+use dacapo_store::{RunNo, StoreError, TaskNo};
 
 use crate::activity::end::resolve;
 use crate::activity::task_queue::CancelledTask;
@@ -33,11 +33,19 @@ pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: boo
     }
 }
 
-/// Takes these tasks of a closed run out, and stops their attempts.
+/// Takes these tasks out, and stops their attempts.
 pub(crate) fn give_up_tasks(shared: &Arc<Shared>, run: RunNo, is_over: impl Fn(TaskNo) -> bool) {
     for task in shared.tasks.remove_of_run(run, is_over) {
         if let Some(handle) = task.handle() {
             give_up(shared, &handle, "the run is closed");
         }
     }
+}
+
+/// Takes those of these tasks out that another thread has ended in the store before they were in memory. Called on a thread that
+/// may block, after they were added: what ends later finds them.
+pub(crate) fn give_up_ended_tasks(shared: &Arc<Shared>, run: RunNo, added: &[TaskNo]) -> Result<(), StoreError> {
+    let stored = shared.store().tasks_of(run)?;
+    give_up_tasks(shared, run, |task| added.contains(&task) && stored.iter().all(|row| row.no != task));
+    Ok(())
 }

@@ -91,7 +91,7 @@ pub(crate) fn leave_outside(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, S
     if !shared.tasks.begin_to_leave((run, seq, attempt)) {
         return;
     }
-    shared.later(WorkKind::Write, move |shared| {
+    shared.later(WorkKind::Write, Some(run), move |shared| {
         // Its time may be over, or the workflow may not want it any more.
         let Some(write) = shared.tasks.write_of((run, seq, attempt), now) else { return };
         submit(shared, Write::Attempt(Box::new(write)), move |shared, result| {

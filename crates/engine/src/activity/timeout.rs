@@ -44,7 +44,7 @@ pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind
             shared.arm_in(left, Due::Again(row));
         }
         TaskTimeout::Over(task) => end_late(shared, row.run, &task, kind),
-        TaskTimeout::NotHere => shared.later(WorkKind::Read, move |shared| {
+        TaskTimeout::NotHere => shared.later(WorkKind::Read, Some(row.run), move |shared| {
             match task_elsewhere_timed_out(shared, row.run, seq, kind) {
                 Ok(true) => {}
                 // Its outcome is on its way to the run, which ends the timer; or the run is closed, and this does.

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::EngineError;
 use crate::activity::blocked::mark_blocked;
 use crate::activity::dispatch::dispatch;
-use crate::api::{named, open_row, row, write, written};
+use crate::api::{named, open_row, row, write, write_then, written};
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::lifecycle::retention::want_sweep;
@@ -76,7 +76,7 @@ impl Engine {
     /// they had never killed a process. It is durable when this answers.
     pub async fn release(&self, of: &RunId) -> Result<(), EngineError> {
         let of = of.clone();
-        let (row, was_held_back, answered) = self
+        let answered = self
             .blocking(WorkKind::Write, move |shared| {
                 let row = row(shared, &of)?;
                 let limits = &shared.options.crash_limits;
@@ -94,34 +94,35 @@ impl Engine {
                 let strikes = if was_held_back { 0 } else { row.strikes };
                 let mut released: Vec<_> = tasks.into_iter().map(|task| Strikes::Task { task, strikes: 0 }).collect();
                 released.push(Strikes::Run { run: row.no, strikes, stuck: None });
-                let answered = write(shared, Write::Strike(released));
-                Ok((row, was_held_back, answered))
+                // Memory follows the store even if the caller no longer waits.
+                Ok(write_then(shared, Write::Strike(released), move |shared| {
+                    shared.probation.release(row.no);
+                    shared.tasks.release(row.no);
+                    if was_held_back && row.status.is_open() {
+                        stuck::release(shared, row.no);
+                    }
+                    mark_blocked(shared, row.no);
+                    dispatch(shared);
+                }))
             })
             .await?;
         written(answered).await?;
-        let shared = &self.shared;
-        shared.probation.release(row.no);
-        shared.tasks.release(row.no);
-        if was_held_back && row.status.is_open() {
-            stuck::release(shared, row.no);
-        }
-        mark_blocked(shared, row.no);
-        dispatch(shared);
         Ok(())
     }
 
     /// Deletes a closed run: it cannot be found from now on, and what it left is removed soon. An open run is refused.
     pub async fn delete(&self, of: &RunId) -> Result<(), EngineError> {
         let of = of.clone();
-        let (run, answered) = self
+        let answered = self
             .blocking(WorkKind::Write, move |shared| {
                 let run = row(shared, &of)?.no;
-                Ok((run, write(shared, Write::Delete { run })))
+                Ok(write_then(shared, Write::Delete { run }, move |shared| {
+                    forget(shared, run);
+                    want_sweep(shared);
+                }))
             })
             .await?;
         written(answered).await?;
-        forget(&self.shared, run);
-        want_sweep(&self.shared);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::activity::dispatch::dispatch;
 use crate::activity::end::retry_at;
 use crate::activity::heartbeat::heartbeat;
 use crate::activity::task::{Next, Task};
-use crate::api::{check_result, check_size, named, open_row, write, written};
+use crate::api::{check_result, check_size, named, open_row, write_then, written};
 use crate::encode::encode;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -146,7 +146,6 @@ fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, 
 
 /// The result of an activity from outside, on its way to the store.
 struct Ended {
-    shared: Arc<Shared>,
     row: RunRow,
     task: Task,
     answered: oneshot::Receiver<Result<Written, StoreError>>,
@@ -164,16 +163,14 @@ impl Ended {
         let outcome = task.outcome(result, retry);
         let job = encode(Job::Resolve { seq, resolution: Resolution::Activity(outcome) });
         let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
-        let answered = write(shared, Write::Post { run: row.no, mail, ended: Some(task.no) });
-        Self { shared: shared.clone(), row: row.clone(), task: task.clone(), answered }
+        let (run, post) = (row.no, Write::Post { run: row.no, mail, ended: Some(task.no) });
+        let answered = write_then(shared, post, move |shared| cancel_task(shared, run, seq, false));
+        Self { row: row.clone(), task: task.clone(), answered }
     }
 
     async fn wait(self) -> Result<(), EngineError> {
         match written(self.answered).await {
-            Ok(_) => {
-                cancel_task(&self.shared, self.row.no, self.task.command.seq, false);
-                Ok(())
-            }
+            Ok(_) => Ok(()),
             Err(StoreError::Refused(Refused::NoSuchTask)) => {
                 Err(no_such_activity(&self.row, &self.task.command.id.to_string().into()))
             }

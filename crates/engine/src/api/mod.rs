@@ -34,7 +34,7 @@ impl Engine {
     ) -> Result<T, EngineError> {
         self.shared.check()?;
         let (answer, answered) = oneshot::channel();
-        self.shared.later(kind, move |shared| drop(answer.send(work(shared))));
+        self.shared.later(kind, None, move |shared| drop(answer.send(work(shared))));
         answered.await.unwrap_or(Err(EngineError::ShutDown))
     }
 }
@@ -86,12 +86,24 @@ pub(crate) fn open(row: RunRow) -> Result<RunRow, EngineError> {
 
 /// Writes something on this thread, and answers when its effects are applied.
 pub(crate) fn write(shared: &Arc<Shared>, write: Write) -> oneshot::Receiver<Result<Written, StoreError>> {
+    write_then(shared, write, |_| {})
+}
+
+/// The same, and changes memory once it is written, whether or not the caller still waits. `then` is part of a commit callback.
+pub(crate) fn write_then(
+    shared: &Arc<Shared>,
+    write: Write,
+    then: impl FnOnce(&Arc<Shared>) + Send + 'static,
+) -> oneshot::Receiver<Result<Written, StoreError>> {
     let (answer, answered) = oneshot::channel();
     submit(shared, write, move |shared, result| {
         match &result {
             Ok(Written::Posted(posted)) => deliver_posted(shared, posted),
             Ok(Written::Turn(written)) => apply_in_other_runs(shared, (**written).clone()),
             Ok(_) | Err(_) => {}
+        }
+        if result.is_ok() {
+            then(shared);
         }
         let _ = answer.send(result);
     });

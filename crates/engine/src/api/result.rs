@@ -78,7 +78,12 @@ impl Engine {
             let state = cached.lock();
             state.is_open && !state.is_gone
         });
-        is_open.then_some(waiting)
+        if is_open {
+            return Some(waiting);
+        }
+        drop(waiting);
+        self.shared.waiters.forget_result(run);
+        None
     }
 }
 
@@ -123,9 +128,13 @@ fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck
 fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, EngineError> {
     let waiting = shared.waiters.for_result(run.no, or_stuck);
     // It may have closed, or got stuck, before its end was waited for.
-    Ok(match shared.store().run(run.no)? {
-        Some(row) if !row.status.is_open() => At::End(row.status, outcome_of(row.result.as_deref())),
-        Some(RunRow { stuck: Some(stuck), .. }) if or_stuck => At::Stuck(stuck.reason),
-        _ => At::Open(run.workflow_id.clone(), waiting),
-    })
+    let found = match shared.store().run(run.no) {
+        Ok(Some(row)) if !row.status.is_open() => Ok(At::End(row.status, outcome_of(row.result.as_deref()))),
+        Ok(Some(RunRow { stuck: Some(stuck), .. })) if or_stuck => Ok(At::Stuck(stuck.reason)),
+        Ok(_) => return Ok(At::Open(run.workflow_id.clone(), waiting)),
+        Err(error) => Err(error.into()),
+    };
+    drop(waiting);
+    shared.waiters.forget_result(run.no);
+    found
 }

@@ -252,7 +252,7 @@ fn hand_over(shared: &Arc<Shared>, new: &NewRun, answer: &StartAnswer) -> HandOv
         let answer = answer.lock().take();
         if let (Some(shared), Some(answer)) = (shared.upgrade(), answer) {
             let why = Alone::Stuck(deadlock.reason, stuck_play);
-            shared.later(WorkKind::Write, move |shared| start_alone(shared, new, why, answer));
+            shared.later(WorkKind::Write, None, move |shared| start_alone(shared, new, why, answer));
         }
     })
 }
@@ -272,7 +272,7 @@ fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, p
         // The same start was made before, or is to be: the store says which run stands for it.
         Err(StoreError::Refused(Refused::InUse { conflict: Conflict::UseExisting, .. })) => {
             shared.drop_later(playable);
-            shared.later(WorkKind::Write, move |shared| start_alone(shared, fallback, Alone::Later, answer));
+            shared.later(WorkKind::Write, None, move |shared| start_alone(shared, fallback, Alone::Later, answer));
         }
         Err(error) => {
             shared.drop_later(playable);
@@ -297,12 +297,12 @@ fn begin(
             committed(shared, &cached, playable, committing, written);
             tell();
         }
-        (false, _) => shared.later(WorkKind::Read, move |shared| {
+        (false, _) => shared.later(WorkKind::Read, Some(written.run), move |shared| {
             committed_beside(shared, written.run, playable, committing, written);
             tell();
         }),
         // Others may have ended it, or have played it on and put it away again: then this copy is of the past.
-        (true, false) => shared.later(WorkKind::Read, move |shared| {
+        (true, false) => shared.later(WorkKind::Read, Some(written.run), move |shared| {
             let is_open = committing.effects.closed.is_none();
             let is_same = |row: RunRow| row.turns == 1 && row.status.is_open() == is_open;
             match shared.store().run(written.run).is_ok_and(|row| row.is_some_and(is_same)) {
@@ -365,7 +365,7 @@ fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_i
             let count = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);
             write_before_shutdown(shared, move |_| Some(count), move |shared, _| begin_started(shared, &started));
         }
-        Alone::Stuck(reason, stuck_play) => shared.later(WorkKind::Write, move |shared| {
+        Alone::Stuck(reason, stuck_play) => shared.later(WorkKind::Write, Some(run), move |shared| {
             let (cached, is_ours, _) = claim(shared, run);
             let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };
             set_timers(shared, &started.timers.iter().map(row).collect::<Vec<_>>(), &[]);

@@ -38,7 +38,7 @@ pub(crate) fn begin_retention(shared: &Arc<Shared>) -> Result<(), StoreError> {
 /// Deletes runs that closed too long ago, as far as they are found in one look.
 pub(crate) fn expire(shared: &Arc<Shared>) {
     let Some(retention) = shared.options.retention else { return };
-    shared.later(WorkKind::Write, move |shared| {
+    shared.later(WorkKind::Write, None, move |shared| {
         let now = shared.now();
         let before = Timestamp(now.0.saturating_sub(u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX)));
         match shared.store().closed_before(before, PAGE) {
@@ -84,7 +84,7 @@ pub(crate) fn want_sweep(shared: &Shared) {
 
 /// Removes a little of what deleted runs left.
 pub(crate) fn sweep(shared: &Arc<Shared>) {
-    shared.later(WorkKind::Write, |shared| {
+    shared.later(WorkKind::Write, None, |shared| {
         let began = shared.host.steady_now();
         shared.sweeping.begin_step();
         submit(shared, Write::Sweep { most: STEP }, move |shared, result| match result {

@@ -49,9 +49,12 @@ pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<Shutdow
 /// Ends a shutdown if nothing runs any more that it waits for. Called whenever something ended.
 pub(crate) fn check(shared: &Arc<Shared>) {
     let Some(drain) = shared.shutdown.waiting() else { return };
-    let is_busy = || !shared.tasks.is_idle() || !shared.local.is_idle() || is_playing(shared);
-    if !drain.waits(shared.workers.all(), shared.host.steady_now().0, is_busy) && shared.shutdown.end() {
-        shared.later(WorkKind::Write, |shared| end(shared));
+    // In the order in which a result passes: from its attempt, by a write, to its run.
+    let is_busy =
+        || !shared.tasks.is_idle() || !shared.local.is_idle() || shared.shutdown.is_writing() || is_playing(shared);
+    let waits = drain.waits(shared.workers.all(), shared.host.steady_now().0, is_busy) || shared.shutdown.is_writing();
+    if !waits && shared.shutdown.end() {
+        shared.later(WorkKind::Write, None, |shared| end(shared));
     }
 }
 
@@ -133,7 +136,7 @@ pub(crate) fn write_before_shutdown(
         shared.shutdown.end_write();
         check(shared);
     };
-    shared.later(WorkKind::Write, move |shared| match write(shared) {
+    shared.later(WorkKind::Write, None, move |shared| match write(shared) {
         Some(write) => submit(shared, write, move |shared, result| {
             done(shared, result);
             written(shared);

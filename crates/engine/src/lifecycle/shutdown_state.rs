@@ -99,14 +99,17 @@ impl ShutdownState {
         }
     }
 
-    /// The shutdown that goes on, if one does and no write is on its way that it waits for.
+    /// The shutdown that goes on, if one does.
     pub(crate) fn waiting(&self) -> Option<Drain> {
         if !self.has_begun() {
             return None;
         }
-        let drain =
-            self.state.lock().as_ref().filter(|shutdown| !shutdown.is_over).map(|shutdown| shutdown.drain.clone())?;
-        (self.unwritten.load(Ordering::Acquire) == 0).then_some(drain)
+        self.state.lock().as_ref().filter(|shutdown| !shutdown.is_over).map(|shutdown| shutdown.drain.clone())
+    }
+
+    /// Whether a write is on its way that it waits for.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.unwritten.load(Ordering::Acquire) > 0
     }
 
     /// Ends it, once. It stays until the engine has stopped: nothing may begin in between.

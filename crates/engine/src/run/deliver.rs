@@ -25,7 +25,12 @@ pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
     // A stuck run takes nothing soon, and memory is no place for a result to wait in.
     let is_result = matches!(message, Message::Result { .. });
     if is_result && shared.runs.get(run).is_some_and(|cached| cached.lock().stage == Stage::Stuck) {
-        return shared.later(WorkKind::Write, move |shared| store_results(shared, run, vec![message]));
+        // Until then it is nowhere, and a shutdown must not end.
+        shared.shutdown.begin_write();
+        return shared.later(WorkKind::Write, Some(run), move |shared| {
+            store_results(shared, run, vec![message]);
+            shared.end_write();
+        });
     }
     with_run(shared, run, |state| state.push(message));
 }
@@ -46,11 +51,15 @@ pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Messa
         let Message::Result { task, seq, .. } = &result else { continue };
         let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: shared.now(), job: encode(result.job()) };
         let write = Write::Post { run, mail, ended: Some(*task) };
-        submit(shared, write, move |shared, answer| match answer {
-            Ok(Written::Posted(posted)) => deliver_posted(shared, &posted),
-            // The activity is over, or its run is.
-            Ok(_) | Err(StoreError::Refused(_)) => {}
-            Err(_) => with_run(shared, run, |state| state.push(result)),
+        shared.shutdown.begin_write();
+        submit(shared, write, move |shared, answer| {
+            match answer {
+                Ok(Written::Posted(posted)) => deliver_posted(shared, &posted),
+                // The activity is over, or its run is.
+                Ok(_) | Err(StoreError::Refused(_)) => {}
+                Err(_) => with_run(shared, run, |state| state.push(result)),
+            }
+            shared.end_write();
         });
     }
 }
@@ -95,7 +104,7 @@ fn enqueue(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) 
         Some(_) => queue_turn(shared, cached.clone()),
         None => {
             let cached = cached.clone();
-            shared.later(WorkKind::Read, move |shared| {
+            shared.later(WorkKind::Read, Some(cached.no), move |shared| {
                 // If its queue cannot be read now, loading the run says what is wrong.
                 let queue = shared.store().run(cached.no).ok().flatten().map(|row| row.queue);
                 cached.is_played_by(queue.map_or_else(|| shared.workers.first(), |queue| shared.workers.of(&queue)));

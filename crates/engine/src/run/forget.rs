@@ -60,7 +60,7 @@ pub(crate) fn forget_late(shared: &Arc<Shared>, run: RunNo, late: &[Message]) {
         return;
     }
     let rows: Vec<TimerRow> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
-    shared.later(WorkKind::Write, move |shared| {
+    shared.later(WorkKind::Write, Some(run), move |shared| {
         submit(shared, Write::Forget { run, tasks, timers }, move |shared, result| {
             if result.is_ok() {
                 set_timers(shared, &[], &rows);

@@ -75,6 +75,17 @@ impl Waiters {
         receiver
     }
 
+    /// Forgets the callers that no longer wait for the end of a run.
+    pub(crate) fn forget_result(&self, run: RunNo) {
+        let mut state = self.0.lock();
+        if let Some(waiters) = state.results.get_mut(&run) {
+            waiters.retain(|(_, waiter)| !waiter.is_closed());
+            if waiters.is_empty() {
+                state.results.remove(&run);
+            }
+        }
+    }
+
     /// Waits for an update that is sent to this run of a chain.
     pub(crate) fn for_update(
         &self,
@@ -123,6 +134,13 @@ impl Waiters {
             let failure = Failure::application(format!("the run is {status}")).typed("RunClosed");
             let _ = waiter.sender.send(Ok(UpdateStage::Completed(Err(failure))));
         }
+    }
+
+    /// A run was reset: its updates are handled by the new run, and their callers go on waiting.
+    pub(crate) fn run_reset(&self, from: RunNo, to: RunNo, chain: &Name) {
+        let mut state = self.0.lock();
+        let waiters = state.updates.get_mut(chain).into_iter().flat_map(BTreeMap::values_mut).flatten();
+        waiters.filter(|waiter| waiter.run <= from).for_each(|waiter| waiter.run = to);
     }
 
     /// An update was accepted.
@@ -236,9 +254,28 @@ mod tests {
     }
 
     #[test]
+    fn update_to_a_run_that_is_reset_is_answered_by_the_new_run() {
+        let waiters = Waiters::new();
+        let chain = Name::from("first");
+        let mut waiting = waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed);
+        waiters.run_reset(RunNo(1), RunNo(2), &chain);
+        waiters.run_closed(RunNo(1), &chain, Status::Terminated, &Outcome::Completed(Payload::default()));
+        assert!(waiting.try_recv().is_err());
+        waiters.update_answered(&chain, &"u".into(), &answer());
+        assert_eq!(waiting.try_recv().unwrap(), answer());
+    }
+
+    #[test]
     fn senders_that_no_longer_wait_are_forgotten() {
         let waiters = Waiters::new();
         let chain = Name::from("first");
+        drop(waiters.for_result(RunNo(1), false));
+        let kept = waiters.for_result(RunNo(1), true);
+        waiters.forget_result(RunNo(1));
+        assert_eq!(waiters.0.lock().results[&RunNo(1)].len(), 1);
+        drop(kept);
+        waiters.forget_result(RunNo(1));
+        assert!(waiters.0.lock().results.is_empty());
         drop(waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed));
         waiters.forget_update(&chain, &"u".into());
         assert!(waiters.0.lock().updates.is_empty());

@@ -127,7 +127,7 @@ fn time_out_run(shared: &Arc<Shared>, row: TimerRow, words: &'static str) {
     let kind = FailureKind::Timeout(TimeoutKind::ScheduleToClose);
     let failure = Box::new(Failure::new(kind, words));
     let write = Write::Close { run: row.run, status: Status::TimedOut, at: shared.now(), failure };
-    shared.later(WorkKind::Write, move |shared| {
+    shared.later(WorkKind::Write, Some(row.run), move |shared| {
         submit(shared, write, move |shared, result| match result {
             Ok(Written::Turn(written)) => {
                 end_timer(shared, row);

@@ -73,6 +73,10 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         Ok(Loaded::Closed(row)) => return answer_closed(shared, cached, play, &row),
         Ok(Loaded::Ready(mut playable)) => {
             answer_due(shared, cached, &mut playable);
+            if cached.lock().play != playable.play {
+                // A query did not return in time, and another thread has the run.
+                return;
+            }
             let row = shared.store().run(cached.no).ok().flatten();
             row.and_then(|row| row.stuck).map_or_else(String::new, |stuck| stuck.reason)
         }

@@ -8,7 +8,7 @@ use dacapo_sync::{Mutex, ranks};
 
 use crate::EngineError;
 use crate::activity::blocked::{mark_blocked, mark_unserved_queue, unserved_queue};
-use crate::activity::cancel::give_up_tasks;
+use crate::activity::cancel::{give_up_ended_tasks, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
 use crate::activity::task::{Task, TaskState, over};
@@ -165,7 +165,7 @@ pub(crate) fn committed(
             shared.drop_later(playable);
         }
         false => {
-            local::start_all(shared, cached, &mut playable);
+            start_local(shared, cached, &mut playable);
             rest(shared, cached, Some(playable));
         }
     }
@@ -176,6 +176,15 @@ pub(crate) fn committed(
     }
     dispatch(shared);
     shutdown::check(shared);
+}
+
+/// Starts the local work that a turn asked for, unless the run was closed by another thread meanwhile.
+pub(crate) fn start_local(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: &mut Playable) {
+    local::start_all(shared, cached, playable);
+    // Looked at afterwards: a thread that closes the run first marks it as gone, and then gives its local work up.
+    if cached.lock().is_gone {
+        local::give_up_all(shared, cached.no, "the run is closed");
+    }
 }
 
 /// The same for the first turn of a run that another thread is loading already: what the turn decided is done, and this copy
@@ -193,11 +202,8 @@ pub(crate) fn committed_beside(
     apply(shared, Source { run, chain: &chain }, effects);
     drop(playable);
     // Others may have played it on and ended some of its tasks, or the run. Only the store knows.
-    match shared.store().tasks_of(run) {
-        Ok(stored) => {
-            give_up_tasks(shared, run, |task| made.contains(&task) && stored.iter().all(|row| row.no != task));
-        }
-        Err(error) => tracing::error!(%run, %error, "tasks cannot be read"),
+    if let Err(error) = give_up_ended_tasks(shared, run, &made) {
+        tracing::error!(%run, %error, "tasks cannot be read");
     }
     dispatch(shared);
 }
@@ -216,7 +222,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
         StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => closed_meanwhile(shared, &cached),
         StoreError::Refused(refused) => {
             cached.lock().put_back_all();
-            shared.later(WorkKind::Write, move |shared| {
+            shared.later(WorkKind::Write, Some(cached.no), move |shared| {
                 set_stuck(shared, &cached, format!("its turn was refused: {refused}"));
             });
         }
@@ -230,7 +236,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
 /// A write for a run was refused because the run is closed or gone: what it has in memory ends.
 pub(crate) fn closed_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let cached = cached.clone();
-    shared.later(WorkKind::Read, move |shared| {
+    shared.later(WorkKind::Read, Some(cached.no), move |shared| {
         match shared.store().run(cached.no) {
             Ok(Some(row)) => close_other(shared, &closed_run(&row)),
             Ok(None) => forget(shared, cached.no),
@@ -266,7 +272,10 @@ pub(crate) fn settle_messages(
         }
         Err(error) => {
             shared.drop_later(playable);
-            retry_later(shared, &cached, messages, &error);
+            // What turns had taken that were held back comes again, too.
+            let mut taken = cached.lock().take_uncommitted();
+            taken.extend(messages);
+            retry_later(shared, &cached, taken, &error);
         }
     });
 }

@@ -18,7 +18,7 @@ use crate::run::open_operations::{Open, OpenOperations};
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
 use crate::turn::answer::{answer_closed, answer_due, answer_stuck};
-use crate::turn::commit::{commit, settle_messages};
+use crate::turn::commit::{commit, settle_messages, start_local};
 use crate::turn::load::{Loaded, hand_over, load};
 use crate::turn::make::{Made, Making, begin_play, make};
 use crate::turn::plan::Plan;
@@ -194,7 +194,7 @@ fn conclude(
     if is_first {
         shared.arm_in(HELD, Due::Flush(cached.no));
     }
-    local::start_all(shared, &cached, &mut playable);
+    start_local(shared, &cached, &mut playable);
     let cancelled = playable.held.last_mut().map(|plan| std::mem::take(&mut plan.effects.cancelled_local));
     for (seq, waits) in cancelled.unwrap_or_default() {
         local::cancel(shared, cached.no, seq, waits);

@@ -1,5 +1,6 @@
 //! Effects: what a committed write leads to, as plain values, applied in one place. Nothing that a turn decided is visible
-//! before its effects are applied, and none is before the commit.
+//! before its effects are applied, and none is before the commit. An effect is in memory only: what must survive a crash is a row,
+//! which `lifecycle/recover.rs` reads.
 
 use std::sync::Arc;
 
@@ -127,11 +128,12 @@ pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
 /// A run was closed from outside: all that was pending ended with it.
 pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     let run = closed.run;
-    local::give_up_all(shared, run, "the run is closed");
     for row in shared.timers.fired_of(run) {
         end_timer(shared, row);
     }
+    // In this order: a thread that starts local work looks afterwards whether the run is gone.
     forget(shared, run);
+    local::give_up_all(shared, run, "the run is closed");
     shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
     give_up_tasks(shared, run, |_| true);
     dispatch(shared);

@@ -135,6 +135,6 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64
         state.put_back_all();
         state.stage = Stage::Busy;
         drop(state);
-        shared.later(WorkKind::Write, move |shared| set_stuck(shared, &cached, deadlock.reason));
+        shared.later(WorkKind::Write, Some(cached.no), move |shared| set_stuck(shared, &cached, deadlock.reason));
     })
 }

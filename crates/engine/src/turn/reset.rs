@@ -12,6 +12,7 @@ use dacapo_store::{
 
 use crate::EngineError;
 use crate::activity::adopt::{Origins, adopt};
+use crate::activity::cancel::give_up_ended_tasks;
 use crate::activity::dispatch::dispatch;
 use crate::encode::encode;
 use crate::host::WorkKind;
@@ -35,10 +36,10 @@ use crate::writes::submit;
 pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
     let ResetRequest { turn, reason, answer } = request;
     let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
-        Some(row) => Ok((plan_reset(shared, &row, turn, &reason)?, row.workflow_id)),
+        Some(row) => Ok((plan_reset(shared, &row, turn, &reason)?, row)),
         None => Err(Refused::NoSuchRun.into()),
     });
-    let (write, workflow_id) = match planned {
+    let (write, row) = match planned {
         Ok(planned) => planned,
         Err(error) => {
             let _ = answer.send(Err(error));
@@ -46,11 +47,13 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
         }
     };
     let (run_id, timers) = (write.new.run_id.clone(), write.new.timers.clone());
+    let RunRow { workflow_id, first_run_id: chain, .. } = row;
     submit(shared, Write::Reset(Box::new(write)), move |shared, result| match result {
-        Ok(Written::Turn(written)) => shared.later(WorkKind::Read, move |shared| {
+        Ok(Written::Turn(written)) => shared.later(WorkKind::Read, Some(cached.no), move |shared| {
             let run = written.run;
             // What the new run has pending comes first: its messages may wake it at once.
             adopt_run(shared, run, &timers);
+            shared.waiters.run_reset(cached.no, run, &chain);
             apply_in_other_runs(shared, *written);
             // Messages that came for the old run meanwhile were given to the new one.
             poke(shared, run);
@@ -83,7 +86,9 @@ fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]
     let adopted = shared.store().tasks_of(run).and_then(|tasks| {
         let mut origins = Origins::default();
         let served = tasks.iter().filter(|task| shared.workers.serve(&task.queue));
-        served.into_iter().try_for_each(|task| adopt(shared, task, &mut origins))
+        served.into_iter().try_for_each(|task| adopt(shared, task, &mut origins))?;
+        // Another thread may have found the new run in the store, and have ended some of its tasks.
+        give_up_ended_tasks(shared, run, &tasks.iter().map(|task| task.no).collect::<Vec<_>>())
     });
     if let Err(error) = adopted {
         halt(shared, error.into());

@@ -20,6 +20,14 @@ pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Opti
     }
     let (playable, dropped) = if keeps { (playable, None) } else { (None, playable) };
     let mut state = cached.lock();
+    if state.is_gone {
+        // It was closed by another thread meanwhile.
+        drop(state);
+        if let Some(playable) = playable.or(dropped) {
+            shared.drop_later(playable);
+        }
+        return shutdown::check(shared);
+    }
     state.stage = Stage::Idle;
     state.playable = playable;
     let (has_work, leaves) = (state.has_work(), state.playable.is_none());

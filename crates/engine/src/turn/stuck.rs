@@ -155,7 +155,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
     submit(shared, Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |shared, result| {
         match result {
             // It has closed, or is gone.
-            Err(StoreError::Refused(_)) => shared.later(WorkKind::Read, move |shared| {
+            Err(StoreError::Refused(_)) => shared.later(WorkKind::Read, Some(run), move |shared| {
                 if let Ok(Some(row)) = shared.store().run(run)
                     && !row.status.is_open()
                 {
@@ -183,15 +183,18 @@ pub(crate) fn unstick(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Bo
         Err(StoreError::Refused(_)) => {
             shared.drop_later(playable);
             let run = cached.no;
-            shared.later(WorkKind::Read, move |shared| {
-                if let Ok(Some(row)) = shared.store().run(run) {
+            shared.later(WorkKind::Read, Some(run), move |shared| {
+                if let Ok(Some(row)) = shared.store().run(run)
+                    && !row.status.is_open()
+                {
                     close_other(shared, &closed_run(&row));
                 }
             });
         }
         Err(error) => {
             shared.drop_later(playable);
-            retry_later(shared, &cached, Vec::new(), &error);
+            let taken = cached.lock().take_uncommitted();
+            retry_later(shared, &cached, taken, &error);
         }
     });
 }

@@ -258,6 +258,9 @@ impl Rows for Tables {
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let Some(row) = self.tasks.get_mut(&attempt.task) else { return Ok(false) };
+        if attempt.is_older_than(row.attempt, row.outside) {
+            return Ok(true);
+        }
         (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, attempt.holder);
         (row.strikes, row.outside) = (attempt.strikes, attempt.outside);
         (row.failure, row.details) = (attempt.failure.clone(), attempt.details.clone());

@@ -1,17 +1,17 @@
-//! Being asked to end, by the signals of the system.
+//! The signals of the operating system that ask the process to stop: SIGTERM and SIGINT.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// Hears that somebody asks the process to end, as often as it is asked.
-pub(super) struct Requests {
+/// Receives the signals that ask the process to stop.
+pub(super) struct StopSignals {
     #[cfg(unix)]
     heard: [tokio::signal::unix::Signal; 2],
     #[cfg(not(unix))]
     heard: std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>,
 }
 
-impl Requests {
+impl StopSignals {
     /// Listens from now on.
     pub(super) fn new() -> std::io::Result<Self> {
         #[cfg(unix)]
