@@ -29,28 +29,48 @@ pub(crate) enum Part {
     Garbage = 16,
 }
 
-/// A checksum over some columns, in the order in which they are added.
-pub(crate) struct Sum(Hasher);
+/// A checksum over some columns, in the order in which they are added. Most columns are a few bytes, of which a checksum is slow to
+/// compute one by one: they are gathered first.
+pub(crate) struct Sum {
+    hasher: Hasher,
+    gathered: [u8; GATHERED],
+    length: usize,
+}
+
+const GATHERED: usize = 128;
 
 impl Sum {
     /// The checksum of these columns in the row of this number.
     pub(crate) fn of(part: Part, no: i64) -> Self {
-        let mut hasher = Hasher::new();
-        let mut head = [part as u8; 9];
-        head[1..].copy_from_slice(&no.to_le_bytes());
-        hasher.update(&head);
-        Self(hasher)
+        let mut sum = Self { hasher: Hasher::new(), gathered: [0; GATHERED], length: 0 };
+        sum.add(&[part as u8]);
+        sum.add(&no.to_le_bytes());
+        sum
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        if self.length + bytes.len() > GATHERED {
+            self.hasher.update(&self.gathered[..self.length]);
+            self.length = 0;
+        }
+        match self.gathered.get_mut(self.length..self.length + bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.length += bytes.len();
+            }
+            None => self.hasher.update(bytes),
+        }
     }
 
     pub(crate) fn number(mut self, number: i64) -> Self {
-        self.0.update(&number.to_le_bytes());
+        self.add(&number.to_le_bytes());
         self
     }
 
     pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
         // With its length, so that a column that ends later and one that begins earlier are not the same.
-        self.0.update(&(bytes.len() as u32).to_le_bytes());
-        self.0.update(bytes);
+        self.add(&(bytes.len() as u32).to_le_bytes());
+        self.add(bytes);
         self
     }
 
@@ -66,7 +86,7 @@ impl Sum {
     }
 
     fn flag(mut self, is_there: u8) -> Self {
-        self.0.update(&[is_there]);
+        self.add(&[is_there]);
         self
     }
 
@@ -83,12 +103,35 @@ impl Sum {
     }
 
     /// As it is stored: with a sign, so that SQLite keeps it in four bytes.
-    pub(crate) fn finish(self) -> i64 {
-        self.0.finalize().cast_signed().into()
+    pub(crate) fn finish(mut self) -> i64 {
+        self.hasher.update(&self.gathered[..self.length]);
+        self.hasher.finalize().cast_signed().into()
     }
 
     /// Compares it with the one that is stored. `what` says what was read, for the error.
     pub(crate) fn check(self, stored: i64, what: impl FnOnce() -> String) -> Result<(), StoreError> {
         if self.finish() == stored { Ok(()) } else { Err(corrupt(format!("{} does not match its checksum", what()))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is gathered, and what is too long for that, gives the checksum of all bytes in their order.
+    #[test]
+    fn checksum_is_that_of_all_bytes_in_order_however_long_the_columns_are() {
+        for length in [0, 1, 8, 100, 114, 115, 116, 127, 128, 129, 500] {
+            let column: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let mut all = vec![Part::Turn as u8];
+            all.extend(7_i64.to_le_bytes());
+            for _ in 0..3 {
+                all.extend((length as u32).to_le_bytes());
+                all.extend(&column);
+            }
+            all.extend(9_i64.to_le_bytes());
+            let sum = Sum::of(Part::Turn, 7).bytes(&column).bytes(&column).bytes(&column).number(9).finish();
+            assert_eq!(sum, i64::from(crc32fast::hash(&all).cast_signed()), "columns of {length} bytes");
+        }
     }
 }
