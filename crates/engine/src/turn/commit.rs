@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use dacapo_core::{Name, Rejected, Timestamp};
-use dacapo_store::{NewTask, Refused, RunNo, StoreError, TimerKind, TimerRow, TurnWrite, TurnWritten, Write, Written};
+use dacapo_store::{
+    NewTask, Refused, RunNo, StoreError, TaskNo, TimerKind, TimerRow, TurnWrite, TurnWritten, Write, Written,
+};
 use dacapo_sync::{Mutex, ranks};
 
 use crate::EngineError;
@@ -60,16 +62,19 @@ impl Committing {
     }
 
     /// All effects of the turn, now that the store has given its answer.
-    fn effects(self, shared: &Shared, playable: &Playable, written: TurnWritten) -> Vec<Effect> {
+    fn effects(self, shared: &Shared, playable: &Playable, numbers: &[TaskNo], written: TurnWritten) -> Vec<Effect> {
         let run = written.run;
         let rows = |timers: Vec<(Timestamp, TimerKind)>| {
             timers.into_iter().map(|(due, kind)| TimerRow { due, run, kind }).collect()
         };
         let Self { mut effects, turn, tasks, added, ended, .. } = self;
-        let mut all = vec![Effect::SetTimers { added: rows(added), ended: rows(ended) }];
+        let mut all = Vec::with_capacity(tasks.len() + 1);
+        if !added.is_empty() || !ended.is_empty() {
+            all.push(Effect::SetTimers { added: rows(added), ended: rows(ended) });
+        }
         let commands = std::mem::take(&mut effects.tasks);
         let clock = shared.clock();
-        for ((no, new), command) in written.tasks.iter().zip(&tasks).zip(commands) {
+        for ((no, new), command) in numbers.iter().zip(&tasks).zip(commands) {
             if !shared.workers.serve(&new.queue) {
                 all.push(Effect::ReportUnservedQueue(new.queue.clone()));
                 continue;
@@ -134,7 +139,7 @@ pub(crate) fn committed(
     cached: &Arc<CachedRun>,
     mut playable: Box<Playable>,
     committing: Committing,
-    written: TurnWritten,
+    mut written: TurnWritten,
 ) {
     let is_closed = committing.effects.closed.is_some();
     let mut state = cached.lock();
@@ -143,9 +148,9 @@ pub(crate) fn committed(
     state.is_open = !is_closed;
     drop(state);
     turn_committed(shared, cached, committing.crash_count);
-    let made = written.tasks.clone();
+    let made = std::mem::take(&mut written.tasks);
     let chain = playable.info.first_run_id.clone();
-    let effects = committing.effects(shared, &playable, written);
+    let effects = committing.effects(shared, &playable, &made, written);
     apply(shared, Source { run: cached.no, chain: &chain }, effects);
     if cached.lock().is_gone && !is_closed {
         // It was ended from outside between its commit and now, and its tasks with it.
@@ -194,11 +199,11 @@ pub(crate) fn committed_beside(
     run: RunNo,
     playable: Box<Playable>,
     committing: Committing,
-    written: TurnWritten,
+    mut written: TurnWritten,
 ) {
-    let made = written.tasks.clone();
+    let made = std::mem::take(&mut written.tasks);
     let chain = playable.info.first_run_id.clone();
-    let effects = committing.effects(shared, &playable, written);
+    let effects = committing.effects(shared, &playable, &made, written);
     apply(shared, Source { run, chain: &chain }, effects);
     drop(playable);
     // Others may have played it on and ended some of its tasks, or the run. Only the store knows.

@@ -135,11 +135,10 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     if state.play != playable.play {
         return;
     }
-    let messages = state.take(shared.options.completions_per_turn);
+    let mut messages = state.take(shared.options.completions_per_turn);
     let is_stuck = state.failed_plays > 0;
     drop(state);
-    let (mut messages, late): (Vec<Message>, Vec<Message>) =
-        messages.into_iter().partition(|message| is_expected(&playable.open, message));
+    let late: Vec<Message> = messages.extract_if(.., |message| !is_expected(&playable.open, message)).collect();
     messages.sort_by_key(Message::rank);
     if messages.is_empty() {
         return match (late.is_empty(), is_stuck) {
@@ -204,10 +203,14 @@ fn conclude(
 
 /// Whether a run still waits for a message. One that it does not wait for any more is no error: it came too late.
 fn is_expected(open: &OpenOperations, message: &Message) -> bool {
-    match message.job() {
-        Job::Resolve { seq, resolution } => open.expects(seq, &resolution),
-        Job::Start(_) => open.next_turn == 0,
-        _ => true,
+    match message {
+        Message::Stored { job: Job::Resolve { seq, resolution }, .. } | Message::Local { seq, resolution } => {
+            open.expects(*seq, resolution)
+        }
+        Message::Stored { job: Job::Start(_), .. } => open.next_turn == 0,
+        Message::Stored { .. } => true,
+        Message::Result { seq, .. } => matches!(open.operations.get(seq), Some(Open::Activity { .. })),
+        Message::Timer { seq, .. } => matches!(open.operations.get(seq), Some(Open::Timer { .. })),
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
     let bytes = record.to_bytes();
     let length = bytes.len();
     let planner = Planner {
+        record: &record,
         run: no,
         info,
         open,
@@ -88,12 +89,13 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
         run_id: &|| shared.host.run_id(),
         pins: &|workflow| shared.pins_of(workflow),
     };
-    match planner.plan(&record, bytes, &done) {
+    match planner.plan(bytes, &done) {
         Err(reason) => Made::Stuck(reason),
         Ok(mut plan) => {
             let before = open.without_row_since;
             open.enter(&record, length);
             plan.mark_without_row(before, open.without_row_since);
+            plan.share_activities(&record, open);
             Made::Planned(Box::new(plan), record)
         }
     }

@@ -24,6 +24,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The activities behind the tasks of the write, which are open operations by now, unless the turn itself ended them.
+    pub(crate) fn share_activities(&mut self, record: &TurnRecord, open: &OpenOperations) {
+        let activity =
+            |task: &NewTask| match (open.operations.get(&task.seq), &record.commands[task.position as usize].kind) {
+                (Some(Open::Activity { command, .. }), _) => Some(command.clone()),
+                (_, CommandKind::Activity(activity)) => Some(Arc::new((**activity).clone())),
+                _ => None,
+            };
+        self.effects.tasks = self.write.tasks.iter().filter_map(activity).collect();
+    }
+
     /// Local work is in no row of its own, nor is a request to stop. While there are any, a timer stands for them: it wakes
     /// the run in a process that begins after a crash.
     pub(crate) fn mark_without_row(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
@@ -37,6 +48,8 @@ impl Plan {
 
 /// What a plan is made from.
 pub(crate) struct Planner<'a> {
+    /// The turn.
+    pub(crate) record: &'a TurnRecord,
     pub(crate) run: RunNo,
     pub(crate) info: &'a RunInfo,
     /// The open operations as they were before the turn.
@@ -56,7 +69,8 @@ pub(crate) type Unsupported = String;
 
 impl Planner<'_> {
     /// The write for a turn that was played.
-    pub(crate) fn plan(&self, record: &TurnRecord, bytes: Vec<u8>, done: &TurnDone) -> Result<Plan, Unsupported> {
+    pub(crate) fn plan(&self, bytes: Vec<u8>, done: &TurnDone) -> Result<Plan, Unsupported> {
+        let record = self.record;
         let write = TurnWrite {
             epoch: self.info.epoch,
             published: done.published.as_ref().map(encode),
@@ -150,7 +164,6 @@ impl Planner<'_> {
                     position: position as u32,
                 });
                 plan.write.timers.extend(activity_timers(activity, now));
-                plan.effects.tasks.push(Arc::new((**activity).clone()));
             }
             CommandKind::Timer(timer) => {
                 plan.write.timers.push((now.after(timer.duration), TimerKind::Sleep(timer.seq)));
@@ -233,14 +246,21 @@ impl Planner<'_> {
         }
     }
 
+    /// The activity behind a new task.
+    fn activity(&self, task: &NewTask) -> Option<&ScheduleActivity> {
+        match &self.record.commands[task.position as usize].kind {
+            CommandKind::Activity(activity) => Some(activity),
+            _ => None,
+        }
+    }
+
     pub(crate) fn cancel_new(&self, plan: &mut Plan, now: Timestamp, seq: Seq, reason: &str) {
         if let Some(place) = plan.write.tasks.iter().position(|task| task.seq == seq) {
-            let activity = plan.effects.tasks[place].clone();
-            match waits(activity.cancel) {
+            let is_waited_for = self.activity(&plan.write.tasks[place]).is_some_and(|activity| waits(activity.cancel));
+            match is_waited_for {
                 true => plan.effects.cancelled.push((seq, true)),
                 false => {
                     plan.write.tasks.remove(place);
-                    plan.effects.tasks.remove(place);
                     plan.write.timers.retain(|(_, kind)| !concerns(*kind, seq));
                 }
             }
