@@ -36,6 +36,7 @@ enum Mood {
     AnswersTurnsLate,
     IsBusyForAttempts,
     IsFullForTurns,
+    IsFullForSettlements,
 }
 
 impl Moody {
@@ -67,7 +68,9 @@ impl Front for Moody {
                 self.unanswered.lock().unwrap().push(Box::new(answer));
             }
             (Mood::IsBusyForAttempts, Write::Attempt(_)) => done(Err(StoreError::Busy("a backup runs".into()))),
-            (Mood::IsFullForTurns, Write::Turn(_)) => done(Err(StoreError::Full("no space".into()))),
+            (Mood::IsFullForTurns, Write::Turn(_)) | (Mood::IsFullForSettlements, Write::Settle { .. }) => {
+                done(Err(StoreError::Full("no space".into())));
+            }
             _ => store.submit(write, done),
         }
     }
@@ -277,6 +280,68 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     gate.open(Ok(payload("local")));
     stage.advance(secs(10_000));
     assert_eq!(stage.result("a"), completed("local"));
+}
+
+/// The settlement of the rejected update failed: the update was put back, and what the held turn had taken was not.
+#[test]
+fn settlement_that_finds_no_room_does_not_lose_what_a_held_turn_took() {
+    let store = Moody::new();
+    let gate = Gate::default();
+    let waits = gate.clone();
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move {
+            ctx.on_update("put", |_| Err(Failure::application("never")), |_| async { Ok(payload("")) });
+            ctx.sleep(secs(1)).await?;
+            ctx.local_activity("local", "x").await
+        })
+        .waiting("local", move |_, _| waits.pass());
+    let stage = Stage::over(store.clone(), Options { double_play: false, ..serve });
+    stage.start("w", "a", "").unwrap();
+    stage.settle();
+    stage.advance(secs(1));
+    assert_eq!(describe(&stage, "a").turns, 1, "the second turn is held back");
+    store.is(Mood::IsFullForSettlements);
+    let to = RunId::of("a");
+    let mut answer = pin!(stage.engine().update(&to, update_of("u", "put", "x"), WaitFor::Completed));
+    assert_eq!(stage.try_wait(answer.as_mut()), None, "its rejection cannot be stored");
+    store.is(Mood::Fair);
+    gate.open(Ok(payload("local")));
+    stage.advance(secs(10_000));
+    assert_eq!(stage.result("a"), completed("local"));
+}
+
+/// Its turn was committed and not answered yet when the run was terminated.
+#[test]
+fn no_local_work_begins_after_its_run_was_terminated() {
+    let (store, world) = (Moody::new(), World::default());
+    let tries = world.clone();
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move {
+            ctx.signal("go").await?;
+            // With a timer the turn is not one of local work alone, which would be held back.
+            let timer = ctx.sleep(secs(1_000));
+            let result = ctx.local_activity("work", "").await;
+            drop(timer);
+            result
+        })
+        .activity("work", move |_, _| {
+            tries.note("try");
+            Ok(payload(""))
+        });
+    let stage = Stage::over(store.clone(), Options { double_play: false, ..serve });
+    stage.start("w", "a", "").unwrap();
+    stage.settle();
+    store.is(Mood::AnswersTurnsLate);
+    signal(&stage, "a", "go", "");
+    stage.settle();
+    store.is(Mood::Fair);
+    stage.wait(stage.engine().terminate(&RunId::of("a"), "stop")).unwrap();
+    stage.settle();
+    store.answer();
+    stage.play_out();
+    assert_eq!(status(&stage, "a"), Status::Terminated);
+    assert_eq!(stage.engine().runs_in_memory(), 0);
+    assert_eq!(world.count(), 0, "local work of a run that is over was tried");
 }
 
 /// The result was on its way when the activity was cancelled: nobody waited for it, and nobody took its task away.

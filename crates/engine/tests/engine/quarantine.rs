@@ -190,6 +190,22 @@ fn what_is_released_is_not_tried_before_that_is_durable() {
     assert_eq!(world.notes()[3..], ["b", "a"]);
 }
 
+/// Memory follows the store, whether or not the caller is there to hear of it.
+#[test]
+fn release_whose_caller_goes_away_is_carried_out() {
+    let (world, gate) = (World::default(), Gate::default());
+    let (stage, store) = quarantined(&world, &gate);
+    gate.open(Ok(payload("mended")));
+    store.hold_up();
+    let id = RunId::of("a");
+    {
+        let mut released = pin!(stage.engine().release(&id));
+        assert_eq!(stage.try_wait(released.as_mut()), None);
+    }
+    store.go_on(stage.store());
+    assert_eq!(stage.result("a"), completed("mended"));
+}
+
 /// Its result came from outside while it was released.
 #[test]
 fn what_is_gone_when_its_release_is_written_disturbs_nobody() {

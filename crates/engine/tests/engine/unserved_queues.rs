@@ -6,6 +6,7 @@ use dacapo_testkit::Stage;
 
 use crate::kit::{Serve, completed, describe, options, payload, signal, stuck};
 use crate::log::logged;
+use crate::recorder::Recorder;
 
 fn serving() -> Options {
     options()
@@ -84,4 +85,21 @@ fn activity_for_a_queue_that_is_not_served_is_described_and_stays_visible_while_
     served.queue("gpu");
     let stage = stage.redeploy(served);
     assert_eq!(stage.result("a"), completed("done"));
+}
+
+#[test]
+fn queue_that_is_not_served_is_in_the_metrics_while_something_waits_in_it() {
+    const WATCHED: [&str; 1] = ["dacapo_queue_unserved"];
+    let recorder = Recorder::default();
+    let stage = recorder.during(|| Stage::new(serving()));
+    assert_eq!(recorder.show(&WATCHED), "");
+    recorder.during(|| start_elsewhere(&stage, "a"));
+    assert_eq!(recorder.show(&WATCHED), "dacapo_queue_unserved{queue=elsewhere} 1\n");
+    // A program that serves the queue does not say so.
+    let mut served = serving();
+    served.queue("elsewhere");
+    let other = Recorder::default();
+    let stage = other.during(|| stage.redeploy(served));
+    assert_eq!(stage.result("a"), completed("done"));
+    assert_eq!(other.show(&WATCHED), "");
 }

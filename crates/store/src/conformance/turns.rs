@@ -86,6 +86,12 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
     assert_eq!((row.attempt, row.ready, row.holder, row.strikes), (2, at(9), Some(NODE), 1));
     assert_eq!((row.failure, row.details), (Some(vec![4]), Some(vec![5])));
     assert_eq!(row.outside, Some(at(8)), "somebody outside completes it");
+    // Two that were overtaken on their way: a report of the same attempt, and one of the attempt before.
+    for older in [AttemptWrite { outside: None, ..attempt.clone() }, AttemptWrite { attempt: 1, ..attempt.clone() }] {
+        write(store, Write::Attempt(Box::new(AttemptWrite { details: None, ..older }))).unwrap();
+        let row = store.tasks_of(run).unwrap().remove(0);
+        assert_eq!((row.attempt, row.outside, row.details), (2, Some(at(8)), Some(vec![5])), "the later one holds");
+    }
     let retried = AttemptWrite { attempt: 3, outside: None, ..attempt.clone() };
     write(store, Write::Attempt(Box::new(retried))).unwrap();
     let row = store.tasks_of(run).unwrap().remove(0);
