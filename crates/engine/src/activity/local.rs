@@ -14,7 +14,7 @@ use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt};
 use crate::activity::cancel::{UNWANTED, cancel_task};
 use crate::activity::local_work::CancelledLocal;
 use crate::activity::retry::pause_after;
-use crate::crash_guard::hooks::{local_attempt_ended, note_attempt};
+use crate::crash_guard::hooks::{Ended, ended, note_attempt};
 use crate::host::Steady;
 use crate::lifecycle::shutdown;
 use crate::lifecycle::zombies::give_up;
@@ -277,7 +277,7 @@ fn retry_in(shared: &Arc<Shared>, run: RunNo, work: &Work, pause: Duration) {
     let attempt = work.attempt + 1;
     shared.local.wait((run, work.seq, attempt), work.over);
     shared.arm_in(pause, Due::Local { run, seq: work.seq, attempt });
-    local_attempt_ended(shared, run);
+    ended(shared, Ended::LocalAttempt(run));
     shutdown::check(shared);
 }
 

@@ -6,8 +6,8 @@
 //! a time (`Probation`, `TaskQueue`); what has a higher one is delayed ([`CrashLimits`]); what has too high a one is
 //! quarantined until it is released.
 //!
-//! The rest of the engine knows three hooks: [`note`] before code runs, [`admit`] before a run is played, and [`end_play`]
-//! when a thread is done with a run. [`count_after_turn`] says what a turn leaves of a run's count.
+//! The rest of the engine knows three hooks: [`note`] before code runs ([`note_attempt`] for attempts), [`admit`] before a run is
+//! played, and [`ended`] when code of it has come to an end. [`count_after_turn`] says what a turn writes of a run's count.
 //!
 //! [`CrashLimits`]: crate::CrashLimits
 
@@ -73,8 +73,33 @@ pub(crate) fn admit(shared: &Shared, cached: &CachedRun, crash_count: u32) -> Ad
     admission
 }
 
+/// What has come to an end without killing the process.
+#[derive(Clone, Copy)]
+pub(crate) enum Ended<'a> {
+    /// A thread is done with a run.
+    Play(&'a CachedRun),
+    /// A turn was committed, which left this crash count.
+    Turn(&'a CachedRun, u32),
+    /// A run has given an answer.
+    Answer(RunNo),
+    /// An attempt of local work has failed and is made again later.
+    LocalAttempt(RunNo),
+}
+
+/// Code of a run has ended: it may leave probation, and the next run on probation may be played.
+pub(crate) fn ended(shared: &Arc<Shared>, what: Ended<'_>) {
+    match what {
+        Ended::Play(cached) | Ended::Turn(cached, 0) => end_play(shared, cached),
+        // If the count is kept for an answer, no caller may ever ask for one again, and the run must not be played from the
+        // beginning for every turn until then.
+        Ended::Turn(CachedRun { no, .. }, _) => clear_later(shared, *no),
+        Ended::Answer(run) => clear_later(shared, run),
+        Ended::LocalAttempt(run) => local_attempt_ended(shared, run),
+    }
+}
+
 /// A thread is done with a run, or its crash count is reset: the next run on probation is played.
-pub(crate) fn end_play(shared: &Arc<Shared>, cached: &CachedRun) {
+fn end_play(shared: &Arc<Shared>, cached: &CachedRun) {
     let Some((next, alarm)) = shared.probation.end(cached.no) else { return };
     cached.lock().is_pinned = false;
     shared.timers.disarm(alarm.as_slice());
@@ -89,26 +114,16 @@ pub(crate) fn count_after_turn(shared: &Shared, run: RunNo) -> u32 {
     shared.probation.count_of(run).filter(|_| may_kill()).unwrap_or(0)
 }
 
-/// A turn of this run was committed, which left this crash count.
-pub(crate) fn turn_committed(shared: &Arc<Shared>, cached: &CachedRun, crash_count: u32) {
-    match crash_count {
-        0 => end_play(shared, cached),
-        // If it is kept for an answer, no caller may ever ask for one again, and the run must not be played from the
-        // beginning for every turn until then.
-        _ => clear_later(shared, cached.no),
-    }
-}
-
 /// A run has given an answer, or gone on. It may have another to give that killed the process: it is cleared if the process
 /// lives on for a while.
-pub(crate) fn clear_later(shared: &Shared, run: RunNo) {
+fn clear_later(shared: &Shared, run: RunNo) {
     if shared.probation.has_answered(run) {
         shared.arm_in(CLEARED_AFTER, Due::ClearRun(run));
     }
 }
 
 /// An attempt of local work has failed and is made again later: it has not killed the process.
-pub(crate) fn local_attempt_ended(shared: &Arc<Shared>, run: RunNo) {
+fn local_attempt_ended(shared: &Arc<Shared>, run: RunNo) {
     let Some(cached) = shared.runs.get(run) else { return };
     // A thread that plays it sees to it.
     let is_idle = cached.lock().stage == Stage::Idle;

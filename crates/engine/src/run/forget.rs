@@ -26,7 +26,7 @@ pub(crate) fn forget(shared: &Arc<Shared>, run: RunNo) {
     if let Some(playable) = removed.playable {
         shared.drop_later(playable);
     }
-    hooks::end_play(shared, &removed.run);
+    hooks::ended(shared, hooks::Ended::Play(&removed.run));
 }
 
 /// Takes an entry that holds nothing out of memory, unless something came for it meanwhile.

@@ -7,7 +7,7 @@ use dacapo_store::{Doing, RunRow};
 
 use crate::EngineError;
 use crate::crash_guard::count::quarantine_words;
-use crate::crash_guard::hooks::{admit, clear_later, end_play};
+use crate::crash_guard::hooks::{Ended, admit, ended};
 use crate::crash_guard::probation::Admission;
 use crate::lifecycle::shutdown;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
@@ -88,7 +88,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         Ok(Loaded::NotYet(_) | Loaded::Elsewhere(_) | Loaded::Missing) => String::new(),
         Err(error) => error.to_string(),
     };
-    end_play(shared, cached);
+    ended(shared, Ended::Play(cached));
     let mut state = cached.lock();
     state.stage = Stage::Stuck;
     let (requests, until) = (state.take_requests(), state.stuck_until);
@@ -119,7 +119,7 @@ fn query_run(
     let mut play = begin_play(shared, &playable.info, &mut playable.run, Some(Doing::Answer(cached.no)), hand_over);
     let answered = play.activate(Activation::Query(vec![query]));
     drop(play);
-    clear_later(shared, cached.no);
+    ended(shared, Ended::Answer(cached.no));
     match answered {
         Some(Completion::Query(mut answers)) => match answers.pop() {
             Some(Answer { result: Ok(payload), .. }) => Ok(payload),

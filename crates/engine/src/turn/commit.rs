@@ -14,7 +14,7 @@ use crate::activity::cancel::{give_up_ended_tasks, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
 use crate::activity::task::{Task, TaskState, over};
-use crate::crash_guard::hooks::{count_after_turn, turn_committed};
+use crate::crash_guard::hooks::{Ended, count_after_turn, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
 use crate::read::outcome::closed_run;
@@ -147,7 +147,7 @@ pub(crate) fn committed(
     state.unstick();
     state.is_open = !is_closed;
     drop(state);
-    turn_committed(shared, cached, committing.crash_count);
+    ended(shared, Ended::Turn(cached, committing.crash_count));
     let made = std::mem::take(&mut written.tasks);
     let chain = playable.info.first_run_id.clone();
     let effects = committing.effects(shared, &playable, &made, written);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::crash_guard::hooks::end_play;
+use crate::crash_guard::hooks::{Ended, ended};
 use crate::lifecycle::shutdown;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::deliver::wake;
@@ -16,7 +16,7 @@ pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Opti
     // A run on probation leaves memory, so that the next play finds out whether it still is.
     let keeps = holds || if is_pinned { shared.local.is_running(cached.no) } else { shared.runs.keeps() };
     if !is_pinned || !keeps {
-        end_play(shared, cached);
+        ended(shared, Ended::Play(cached));
     }
     let (playable, dropped) = if keeps { (playable, None) } else { (None, playable) };
     let mut state = cached.lock();
@@ -57,7 +57,7 @@ fn make_room(shared: &Arc<Shared>) {
 
 /// The thread that played a run is done with it, and it has nothing to keep in memory.
 pub(crate) fn retire(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
-    end_play(shared, cached);
+    ended(shared, Ended::Play(cached));
     cached.lock().stage = Stage::Idle;
     leave(shared, cached);
     shutdown::check(shared);

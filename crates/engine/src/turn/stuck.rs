@@ -10,7 +10,7 @@ use crate::EngineError;
 use crate::activity::blocked::mark_blocked;
 use crate::activity::local;
 use crate::crash_guard::count::{delayed_words, quarantine_words};
-use crate::crash_guard::hooks::end_play;
+use crate::crash_guard::hooks::{Ended, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::shutdown;
@@ -85,7 +85,7 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
     }
     local::give_up_all(shared, cached.no, "the run is stuck");
     store_results(shared, cached.no, results);
-    end_play(shared, cached);
+    ended(shared, Ended::Play(cached));
     requests
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
     for request in requests {
         request.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
     }
-    end_play(shared, cached);
+    ended(shared, Ended::Play(cached));
     shared.arm_in(retry, Due::Retry(cached.no));
     shutdown::check(shared);
 }
@@ -208,7 +208,7 @@ pub(crate) fn retry_later(shared: &Arc<Shared>, cached: &Arc<CachedRun>, message
         "the store cannot be written, and the turn of {} is played again: {error}",
         cached.no
     ));
-    end_play(shared, cached);
+    ended(shared, Ended::Play(cached));
     let mut state = cached.lock();
     state.put_back(messages);
     state.stage = Stage::Stuck;
