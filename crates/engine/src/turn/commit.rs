@@ -266,22 +266,19 @@ pub(crate) fn settle_messages(
         mail: settle(&messages, &rejected),
         tasks: late_tasks(&messages),
     };
-    submit(shared, write, move |shared, result| match result {
-        Ok(_) => {
+    submit(shared, write, move |shared, result| {
+        let Err(error) = result else {
             tell_rejected(shared, &playable.info.first_run_id, rejected);
-            rest(shared, &cached, Some(playable));
+            return rest(shared, &cached, Some(playable));
+        };
+        shared.drop_later(playable);
+        if matches!(error, StoreError::Refused(_)) {
+            return closed_meanwhile(shared, &cached);
         }
-        Err(StoreError::Refused(_)) => {
-            shared.drop_later(playable);
-            closed_meanwhile(shared, &cached);
-        }
-        Err(error) => {
-            shared.drop_later(playable);
-            // What turns had taken that were held back comes again, too.
-            let mut taken = cached.lock().take_uncommitted();
-            taken.extend(messages);
-            retry_later(shared, &cached, taken, &error);
-        }
+        // What turns had taken that were held back comes again, too.
+        let mut taken = cached.lock().take_uncommitted();
+        taken.extend(messages);
+        retry_later(shared, &cached, taken, &error);
     });
 }
 
