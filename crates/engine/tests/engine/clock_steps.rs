@@ -1,7 +1,7 @@
 //! Steps of the machine's clock: stored timers follow them, what runs does not notice.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use dacapo_core::{Ctx, Retry};
 use dacapo_engine::{Engine, NewStart, RunId, Threads};
@@ -139,11 +139,10 @@ async fn timers_fire_in_time_after_a_backward_step() {
     let machine = Machine::new();
     machine.start("before", "300").await;
     *machine.wall.lock().unwrap() -= Duration::from_secs(3_600);
-    let since = Instant::now();
+    // Each within the patience of `result`, which is far shorter than the hour.
     machine.result("before").await;
     machine.start("after", "300").await;
     machine.result("after").await;
-    assert!(since.elapsed() < Duration::from_secs(3_600), "they did not wait for the hour");
 }
 
 /// Local work is retried here, and its timeout is no stored timer.

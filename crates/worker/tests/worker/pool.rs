@@ -1,6 +1,6 @@
 //! Threads for turns: places of a queue, threads that user code holds, threads that it never gives back.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,9 @@ impl Door {
     /// Waits until so many have come.
     fn wait_for(&self, number: usize) {
         let (state, changed) = &*self.0;
-        drop(changed.wait_while(state.lock().unwrap(), |(here, _)| *here < number).unwrap());
+        let here = state.lock().unwrap();
+        let (here, waited) = changed.wait_timeout_while(here, PATIENCE, |(here, _)| *here < number).unwrap();
+        assert!(!waited.timed_out(), "{} of {number} have come", here.0);
     }
 
     fn open(&self) {
@@ -45,6 +47,12 @@ fn pool(threads: usize, queues: &[(&'static str, usize)]) -> TurnPool {
 fn saying(said: &Sender<u32>, number: u32) -> impl FnOnce() + Send + 'static {
     let said = said.clone();
     move || said.send(number).unwrap()
+}
+
+/// What the next so many pieces of work say.
+fn received(said: &Receiver<u32>, count: usize) -> Vec<u32> {
+    let next = |number| said.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("only {number} of {count} were done"));
+    (0..count).map(next).collect()
 }
 
 /// Waits until there are so many threads, so many of them abandoned.
@@ -76,7 +84,7 @@ fn of_250_turns_that_block_200_are_played_and_none_is_lost() {
     door.wait_for(200);
     assert_eq!(pool.depth(Some(&queue("orders"))), (50, 200));
     door.open();
-    let mut all: Vec<u32> = done.iter().take(250).collect();
+    let mut all = received(&done, 250);
     all.sort();
     assert_eq!(all, (0..250).collect::<Vec<_>>());
     wait_for_threads(&pool, (3, 0));
@@ -97,7 +105,7 @@ fn a_full_queue_holds_up_no_other() {
         pool.submit(Some(&queue("free")), saying(&said, number));
     }
     pool.submit(None, saying(&said, 100));
-    assert_eq!(done.iter().take(101).count(), 101);
+    received(&done, 101);
     assert_eq!(pool.depth(Some(&queue("full"))), (15, 5));
     door.open();
     door.wait_for(20);
@@ -117,7 +125,7 @@ fn work_is_done_in_the_order_in_which_it_came() {
     }
     let order: Vec<u32> = {
         door.open();
-        done.iter().take(100).collect()
+        received(&done, 100)
     };
     // More than one thread may be at work by now, so only what one queue brings is in order.
     let of = |one: bool| order.iter().copied().filter(|number| (number % 3 == 0) == one).collect::<Vec<_>>();
@@ -134,14 +142,14 @@ fn an_abandoned_thread_frees_its_place_and_leaves_when_it_returns() {
         tell.send(TurnThread::current().unwrap()).unwrap();
         stuck.pass();
     });
-    let thread = told.recv().unwrap();
+    let thread = told.recv_timeout(PATIENCE).unwrap();
     door.wait_for(1);
     thread.abandon().unwrap();
     thread.abandon().unwrap();
     assert_eq!((pool.threads(), pool.depth(Some(&queue("orders")))), ((2, 1), (0, 0)));
     let (said, done) = channel();
     pool.submit(Some(&queue("orders")), saying(&said, 7));
-    assert_eq!(done.recv(), Ok(7));
+    assert_eq!(received(&done, 1), [7]);
     door.open();
     wait_for_threads(&pool, (1, 0));
 }
@@ -160,7 +168,7 @@ fn a_closed_pool_drops_what_waits_and_its_threads_leave() {
     let (said, done) = channel();
     pool.submit(None, saying(&said, 1));
     drop(said);
-    assert!(done.recv().is_err(), "nobody takes it");
+    assert_eq!(done.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected), "nobody takes it");
     door.open();
     wait_for_threads(&pool, (0, 0));
 }
@@ -172,7 +180,7 @@ fn work_that_panics_costs_no_thread() {
     let (said, done) = channel();
     pool.submit(None, || panic!("on purpose"));
     pool.submit(Some(&queue("nobody's")), saying(&said, 1));
-    assert_eq!((done.recv(), pool.threads()), (Ok(1), (1, 0)));
+    assert_eq!((received(&done, 1), pool.threads()), (vec![1], (1, 0)));
 }
 
 /// Threads that were started because turns blocked leave although work keeps coming: work without an end must not keep
@@ -193,7 +201,7 @@ fn threads_that_are_no_longer_needed_leave_under_steady_load() {
         assert!(since.elapsed() < PATIENCE, "there are still {:?} threads", pool.threads());
         // More pieces than there are threads, again and again: there is always something to take.
         (0..200).for_each(|number| pool.submit(Some(&queue("orders")), saying(&said, number)));
-        assert_eq!(done.iter().take(200).count(), 200);
+        received(&done, 200);
     }
 }
 
@@ -208,9 +216,9 @@ fn unhurried_work_is_done_after_that_of_the_thread_that_asks_and_from_elsewhere_
         inner.submit_unhurried(unhurried);
         own();
     });
-    assert_eq!(done.iter().take(2).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(received(&done, 2), [1, 2]);
     pool.submit_unhurried(saying(&said, 3));
-    assert_eq!(done.recv(), Ok(3));
+    assert_eq!(received(&done, 1), [3]);
 }
 
 /// A thread that is given up on does no more work, so what it leaves is done by the one that takes its place.
@@ -225,6 +233,6 @@ fn unhurried_work_of_a_thread_that_is_given_up_on_is_done_by_another() {
         inner.submit_unhurried(after);
         held.pass();
     });
-    assert_eq!(done.iter().take(2).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(received(&done, 2), [1, 2]);
     door.open();
 }
