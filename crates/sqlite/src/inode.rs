@@ -58,8 +58,9 @@ pub(crate) fn look(path: &Path) -> Option<(Inode, u64)> {
             let inode = Inode { device: makedev(found.stx_dev_major, found.stx_dev_minor), number: found.stx_ino };
             Some((inode, found.stx_nlink.into()))
         }
-        Err(rustix::io::Errno::NOSYS) => look_at_all(path),
-        Err(_) => None,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => None,
+        // An old kernel does not know the call, and some sandboxes refuse it.
+        Err(_) => look_at_all(path),
     }
 }
 

@@ -3,10 +3,19 @@
 use crate::identity::{Difference, compare};
 use crate::{ActivationError, Command, Completion};
 
+/// Whether somebody wanted a play to stop, and it has.
+pub(super) fn is_stopped(completion: &Completion) -> bool {
+    let Completion::Failed(error) = completion else { return false };
+    matches!(**error, ActivationError::Interrupted { .. } | ActivationError::Abandoned)
+}
+
 /// The first answer, if the second is the same.
 pub(super) fn judge(first: Completion, second: Completion) -> Completion {
     if first == second {
         return first;
+    }
+    if is_stopped(&second) {
+        return second;
     }
     let difference = match (&first, &second) {
         (Completion::Turn(a), Completion::Turn(b)) if a.commands != b.commands => difference(&a.commands, &b.commands),

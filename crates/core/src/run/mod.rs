@@ -111,12 +111,8 @@ impl Run {
             None => self.play(activation),
             Some(mut twin) => {
                 let first = self.play(activation.clone());
-                let stopped = |error: &ActivationError| {
-                    matches!(error, ActivationError::Interrupted { .. } | ActivationError::Abandoned)
-                };
                 let answer = match first {
-                    // Somebody wanted it to stop, and it has.
-                    Completion::Failed(error) if stopped(&error) => Completion::Failed(error),
+                    first if double_play::is_stopped(&first) => first,
                     first => double_play::judge(first, twin.play(activation)),
                 };
                 self.twin = Some(twin);

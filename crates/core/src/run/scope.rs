@@ -116,3 +116,31 @@ impl State {
         self.scopes.0.get(&RUN).is_some_and(|scope| scope.cancelled.is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{EXECUTION, HANDLERS, RUN};
+    use crate::{Activation, Completion, Ctx, Job, Payload, Run, RunOptions, Start, Timestamp, Turn, Workflow};
+
+    /// A run that lives for long would otherwise keep every scope that it ever had.
+    #[test]
+    fn scope_is_closed_when_nobody_can_cancel_it_or_wait_in_it() {
+        let workflow = Workflow::new("w", |ctx: Ctx, _: Vec<Payload>| async move {
+            for _ in 0..3 {
+                ctx.shield(async {}).await;
+                ctx.cancellable(async {}).0.await;
+            }
+            ctx.signal("end").await?;
+            Ok(Payload::default())
+        });
+        let mut run = Run::new(workflow, RunOptions { double_play: false, ..RunOptions::default() }).unwrap();
+        let start = Job::Start(Box::new(Start { workflow: "w".into(), ..Start::default() }));
+        let seed = Job::Seed { seed: 0 };
+        let turn = Turn::new(Timestamp::default(), vec![start, seed]);
+        let Completion::Turn(done) = run.activate(Activation::Turn(turn)) else { panic!("it is played") };
+        assert_eq!(done.number, Some(0));
+        let state = run.shared.lock();
+        assert_eq!(state.next_scope, HANDLERS + 1 + 6);
+        assert_eq!(state.scopes.0.keys().collect::<Vec<_>>(), [&RUN, &EXECUTION, &HANDLERS]);
+    }
+}

@@ -397,3 +397,37 @@ fn an_option_set_in_the_pause_of_a_local_activity_is_set_too_late() {
     late.play("start\nbackoff L, signal go");
     assert!(late.printed.contains("an option was set on a command that is already sealed"), "{}", late.printed);
 }
+
+/// It was taken for a difference between the two plays.
+#[test]
+fn a_second_play_that_is_stopped_is_stopped_and_not_different() {
+    let plays = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = plays.clone();
+    let spins = workflow(move |ctx: Ctx, _| {
+        let count = count.clone();
+        async move {
+            let deadline = Deadline::of("the interrupt");
+            if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+                return Ok("".into());
+            }
+            loop {
+                ctx.now();
+                deadline.check();
+            }
+        }
+    });
+    let mut run = Run::new(spins, RunOptions { double_play: true, ..RunOptions::default() }).unwrap();
+    let watch = run.watch();
+    #[allow(clippy::disallowed_methods, reason = "somebody has to watch from outside")]
+    let watcher = std::thread::spawn(move || {
+        let deadline = Deadline::of("the second play");
+        while plays.load(std::sync::atomic::Ordering::Relaxed) < 2 {
+            deadline.check();
+        }
+        watch.interrupt("too long");
+    });
+    let answer = run.activate(Activation::Turn(Turn::new(Timestamp::default(), start())));
+    watcher.join().unwrap();
+    let Completion::Failed(error) = answer else { panic!("{answer:?}") };
+    assert!(matches!(*error, ActivationError::Interrupted { .. }), "{error}");
+}

@@ -31,7 +31,7 @@ pub(crate) fn end_attempt(
         shared.timers.disarm(&alarms);
         go_on(shared, (run, seq), then);
     }
-    shared.shutdown.end_write();
+    shared.end_write();
 }
 
 fn go_on(shared: &Arc<Shared>, (run, seq): (RunNo, Seq), then: AfterAttempt) {

@@ -151,7 +151,8 @@ pub(crate) fn resume(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Pl
     }
 }
 
-/// Starts all local work of a run that is open, does not run, and has not ended: its result may be in the inbox.
+/// Starts all local work of a run that is open, does not run, and has not ended: its result may be in the inbox. Nothing is
+/// started if another thread has closed the run.
 pub(crate) fn start_all(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Playable) {
     if shared.shutdown.has_begun() {
         return;
@@ -170,6 +171,7 @@ pub(crate) fn start_all(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut
             start(shared, cached.no, playable, seq, first);
         }
     }
+    give_up_if_gone(shared, cached);
 }
 
 /// Tries local work again.
@@ -179,6 +181,14 @@ pub(crate) fn retry(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Pla
     }
     for (seq, attempt) in retries {
         start(shared, cached.no, playable, seq, attempt);
+    }
+    give_up_if_gone(shared, cached);
+}
+
+/// Called after work was started: a thread that closes the run first marks it as gone, and then gives its local work up.
+fn give_up_if_gone(shared: &Arc<Shared>, cached: &CachedRun) {
+    if cached.lock().is_gone {
+        give_up_all(shared, cached.no, "the run is closed");
     }
 }
 
@@ -209,6 +219,7 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
                     "no activity {:?} is registered here: serve it beside the workflow that calls it",
                     work.name
                 ));
+                shared.local.expect((run, seq, work.attempt), work.over);
                 return end(shared, run, &playable.info, &work, Err(failure.typed("NotRegistered")));
             }
         },
@@ -274,9 +285,10 @@ fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Re
 }
 
 fn retry_in(shared: &Arc<Shared>, run: RunNo, work: &Work, pause: Duration) {
-    let attempt = work.attempt + 1;
-    shared.local.wait((run, work.seq, attempt), work.over);
-    shared.arm_in(pause, Due::Local { run, seq: work.seq, attempt });
+    // Otherwise it was given up meanwhile.
+    if let Some(attempt) = shared.local.wait_for_next(run, work.seq, work.attempt) {
+        shared.arm_in(pause, Due::Local { run, seq: work.seq, attempt });
+    }
     ended(shared, Ended::LocalAttempt(run));
     shutdown::check(shared);
 }

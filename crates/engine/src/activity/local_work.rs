@@ -80,9 +80,17 @@ impl LocalWork {
         all.get_mut(&(run, seq)).filter(|running| running.attempt == attempt)?.handle.take()
     }
 
-    /// Another attempt follows after a pause.
-    pub(crate) fn wait(&self, (run, seq, attempt): (RunNo, Seq, u32), over: Option<Steady>) {
+    /// An attempt that cannot begin.
+    pub(crate) fn expect(&self, (run, seq, attempt): (RunNo, Seq, u32), over: Option<Steady>) {
         self.0.lock().insert((run, seq), Running { attempt, handle: None, alarms: Vec::new(), over });
+    }
+
+    /// This attempt is over, and another follows after a pause. Gives its number; none if the work is not wanted any more.
+    pub(crate) fn wait_for_next(&self, run: RunNo, seq: Seq, attempt: u32) -> Option<u32> {
+        let mut all = self.0.lock();
+        let running = all.get_mut(&(run, seq)).filter(|running| running.attempt == attempt)?;
+        (running.attempt, running.handle) = (attempt + 1, None);
+        Some(running.attempt)
     }
 
     /// When all attempts of work that is known here must have ended.
@@ -152,4 +160,24 @@ impl LocalWork {
 
 fn of_run(run: RunNo) -> RangeInclusive<Key> {
     (run, Seq(0))..=(run, Seq(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: RunNo = RunNo(1);
+    const SEQ: Seq = Seq(0);
+
+    /// An attempt that failed while its run was closed came back, and was made again for ever.
+    #[test]
+    fn another_attempt_follows_only_if_the_work_is_still_wanted() {
+        let local = LocalWork::new();
+        local.expect((RUN, SEQ, 1), None);
+        assert_eq!(local.wait_for_next(RUN, SEQ, 1), Some(2));
+        assert_eq!(local.wait_for_next(RUN, SEQ, 1), None, "that attempt is over");
+        local.take_run(RUN);
+        assert_eq!(local.wait_for_next(RUN, SEQ, 2), None);
+        assert!(!local.is_known(RUN, SEQ));
+    }
 }

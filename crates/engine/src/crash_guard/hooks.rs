@@ -89,7 +89,7 @@ pub(crate) enum Ended<'a> {
 /// Code of a run has ended: it may leave probation, and the next run on probation may be played.
 pub(crate) fn ended(shared: &Arc<Shared>, what: Ended<'_>) {
     match what {
-        Ended::Play(cached) | Ended::Turn(cached, 0) => end_play(shared, cached),
+        Ended::Play(cached) | Ended::Turn(cached, 0) => end_play(shared, cached.no, Some(cached)),
         // If the count is kept for an answer, no caller may ever ask for one again, and the run must not be played from the
         // beginning for every turn until then.
         Ended::Turn(CachedRun { no, .. }, _) => clear_later(shared, *no),
@@ -99,9 +99,11 @@ pub(crate) fn ended(shared: &Arc<Shared>, what: Ended<'_>) {
 }
 
 /// A thread is done with a run, or its crash count is reset: the next run on probation is played.
-fn end_play(shared: &Arc<Shared>, cached: &CachedRun) {
-    let Some((next, alarm)) = shared.probation.end(cached.no) else { return };
-    cached.lock().is_pinned = false;
+fn end_play(shared: &Arc<Shared>, run: RunNo, cached: Option<&CachedRun>) {
+    let Some((next, alarm)) = shared.probation.end(run) else { return };
+    if let Some(cached) = cached {
+        cached.lock().is_pinned = false;
+    }
     shared.timers.disarm(alarm.as_slice());
     if let Some(next) = next {
         poke(shared, next);
@@ -139,8 +141,9 @@ pub(crate) fn clear(shared: &Arc<Shared>, run: RunNo) {
     if !was_answering && !is_on_probation {
         return;
     }
-    if let Some(cached) = shared.runs.get(run).filter(|_| is_on_probation) {
-        end_play(shared, &cached);
+    if is_on_probation {
+        // It may have left memory: then another thread closed it.
+        end_play(shared, run, shared.runs.get(run).as_deref());
     }
     let write = move |shared: &Arc<Shared>| {
         let row = shared.store().run(run).ok().flatten();

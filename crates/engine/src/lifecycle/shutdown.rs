@@ -61,7 +61,7 @@ pub(crate) fn check(shared: &Arc<Shared>) {
 fn is_playing(shared: &Shared) -> bool {
     shared.runs.all().iter().any(|cached| {
         let state = cached.lock();
-        !matches!(state.stage, Stage::Idle | Stage::Stuck) || !state.holds_nothing()
+        !matches!(state.stage, Stage::Idle | Stage::Stuck) || !state.holds_nothing() || state.has_results()
     })
 }
 

@@ -5,7 +5,7 @@
 //!   Idle ──────────────────▶ Queued ──────────────────▶ Busy ──▶ Idle | Queued   its turn is committed
 //!                              ▲                          │
 //!                              │ its pause is over        ▼
-//!                              └────────────────────── Stuck                      its turn cannot be played
+//!                              └────────────────────── Stuck                      it cannot be played now
 //! ```
 //!
 //! The run's code and open operations ([`Playable`]) are outside the lock while a turn is played and committed, so that a
@@ -57,6 +57,8 @@ pub(crate) enum Stage {
     Idle,
     Queued,
     Busy,
+    /// It is not played for messages: its turn could not be played or stored, it is delayed or quarantined, or it waits for
+    /// its probation. An alarm, an operator or the run before it has it played again.
     Stuck,
 }
 
@@ -233,6 +235,11 @@ impl RunState {
     pub(crate) fn put_back_all(&mut self) {
         let uncommitted = self.take_uncommitted();
         self.put_back(uncommitted);
+    }
+
+    /// Whether the result of an activity waits here, which is in no row of the store.
+    pub(crate) fn has_results(&self) -> bool {
+        self.inbox.iter().any(|message| matches!(message, Message::Result { .. }))
     }
 
     /// Takes the messages for which memory is no place to wait in: results of activities, which go to the store, and of

@@ -22,17 +22,25 @@ pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(
 
 /// Puts a message into the inbox of a run.
 pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
-    // A stuck run takes nothing soon, and memory is no place for a result to wait in.
     let is_result = matches!(message, Message::Result { .. });
-    if is_result && shared.runs.get(run).is_some_and(|cached| cached.lock().stage == Stage::Stuck) {
-        // Until then it is nowhere, and a shutdown must not end.
-        shared.shutdown.begin_write();
-        return shared.later(WorkKind::Write, Some(run), move |shared| {
+    let unwanted = with_run(shared, run, |state| match state.stage {
+        // It takes nothing soon, and memory is no place for a result to wait in.
+        Stage::Stuck if is_result => {
+            // Until it is stored it is nowhere, and a shutdown must not end.
+            shared.shutdown.begin_write();
+            Some(message)
+        }
+        _ => {
+            state.push(message);
+            None
+        }
+    });
+    if let Some(message) = unwanted {
+        shared.later(WorkKind::Write, Some(run), move |shared| {
             store_results(shared, run, vec![message]);
             shared.end_write();
         });
     }
-    with_run(shared, run, |state| state.push(message));
 }
 
 /// Puts a message that was just stored into the inbox of its run.

@@ -3,7 +3,7 @@
 //! Callers of an update wait for it by the chain of its run, and not by the run: a run that continues as new hands its
 //! updates on to the next, perhaps several times before the caller looks again, and the answer of any of them is the answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dacapo_core::{Failure, Name, Outcome, Payload};
 use dacapo_store::{RunNo, Status};
@@ -136,11 +136,12 @@ impl Waiters {
         }
     }
 
-    /// A run was reset: its updates are handled by the new run, and their callers go on waiting.
-    pub(crate) fn run_reset(&self, from: RunNo, to: RunNo, chain: &Name) {
+    /// A run was reset: these updates are handled by the new run, and their callers go on waiting. The others end with the run.
+    pub(crate) fn run_reset(&self, from: RunNo, to: RunNo, chain: &Name, kept: &BTreeSet<Name>) {
         let mut state = self.0.lock();
-        let waiters = state.updates.get_mut(chain).into_iter().flat_map(BTreeMap::values_mut).flatten();
-        waiters.filter(|waiter| waiter.run <= from).for_each(|waiter| waiter.run = to);
+        let Some(updates) = state.updates.get_mut(chain) else { return };
+        let kept = updates.iter_mut().filter(|(update, _)| kept.contains(*update)).flat_map(|(_, waiters)| waiters);
+        kept.filter(|waiter| waiter.run <= from).for_each(|waiter| waiter.run = to);
     }
 
     /// An update was accepted.
@@ -258,9 +259,11 @@ mod tests {
         let waiters = Waiters::new();
         let chain = Name::from("first");
         let mut waiting = waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed);
-        waiters.run_reset(RunNo(1), RunNo(2), &chain);
+        let mut dropped = waiters.for_update((RunNo(1), &chain), "dropped".into(), WaitFor::Completed);
+        waiters.run_reset(RunNo(1), RunNo(2), &chain, &BTreeSet::from(["u".into()]));
         waiters.run_closed(RunNo(1), &chain, Status::Terminated, &Outcome::Completed(Payload::default()));
         assert!(waiting.try_recv().is_err());
+        assert!(dropped.try_recv().is_ok(), "the new run does not have it");
         waiters.update_answered(&chain, &"u".into(), &answer());
         assert_eq!(waiting.try_recv().unwrap(), answer());
     }

@@ -19,7 +19,7 @@ use crate::timer::wheel::Due;
 use crate::turn::load::{Loaded, NotPlayed, hand_over, load, replay_run};
 use crate::turn::make::begin_play;
 use crate::turn::rest::retire;
-use crate::turn::stuck::{set_delayed, set_quarantined};
+use crate::turn::stuck::{set_delayed, set_quarantined, wait_for_probation};
 
 const TOO_LONG: &str = "the code took too long to answer";
 
@@ -38,12 +38,14 @@ pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play:
     if is_asked && !is_quarantined {
         match admit(shared, cached, row.strikes) {
             Admission::Free | Admission::Probation { .. } => {}
-            Admission::Waits => return shutdown::check(shared),
+            Admission::Waits => return wait_for_probation(shared, cached),
             Admission::Delayed(until) => return set_delayed(shared, cached, row, until),
         }
     }
     let mut state = cached.lock();
     let (requests, late) = (state.take_requests(), state.take_inbox());
+    // Local work of a closed run is not made again.
+    state.retries.clear();
     drop(state);
     forget_late(shared, cached.no, &late);
     if !requests.is_empty() {
@@ -83,7 +85,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         Ok(Loaded::Stuck(reason)) => reason,
         Ok(Loaded::Quarantined(row)) => return set_quarantined(shared, cached, &row),
         Ok(Loaded::Delayed(row, until)) => return set_delayed(shared, cached, &row, until),
-        Ok(Loaded::Waits) => return shutdown::check(shared),
+        Ok(Loaded::Waits) => return wait_for_probation(shared, cached),
         Ok(Loaded::TakenOver) => return,
         Ok(Loaded::NotYet(_) | Loaded::Elsewhere(_) | Loaded::Missing) => String::new(),
         Err(error) => error.to_string(),

@@ -170,7 +170,7 @@ pub(crate) fn committed(
             shared.drop_later(playable);
         }
         false => {
-            start_local(shared, cached, &mut playable);
+            local::start_all(shared, cached, &mut playable);
             rest(shared, cached, Some(playable));
         }
     }
@@ -181,15 +181,6 @@ pub(crate) fn committed(
     }
     dispatch(shared);
     shutdown::check(shared);
-}
-
-/// Starts the local work that a turn asked for, unless the run was closed by another thread meanwhile.
-pub(crate) fn start_local(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: &mut Playable) {
-    local::start_all(shared, cached, playable);
-    // Looked at afterwards: a thread that closes the run first marks it as gone, and then gives its local work up.
-    if cached.lock().is_gone {
-        local::give_up_all(shared, cached.no, "the run is closed");
-    }
 }
 
 /// The same for the first turn of a run that another thread is loading already: what the turn decided is done, and this copy
@@ -249,6 +240,8 @@ pub(crate) fn closed_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         }
         let taken = cached.lock().take_uncommitted();
         forget_late(shared, cached.no, &taken);
+        // It may have been admitted after the thread that closed it ended its probation.
+        ended(shared, Ended::Play(&cached));
     });
 }
 

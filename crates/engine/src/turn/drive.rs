@@ -9,7 +9,6 @@ use dacapo_store::Doing;
 use crate::EngineError;
 use crate::activity::blocked::{report_unserved_queue, unserved_queue};
 use crate::activity::local;
-use crate::lifecycle::shutdown;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::deliver::store_results;
 use crate::run::forget::forget;
@@ -18,13 +17,15 @@ use crate::run::open_operations::{Open, OpenOperations};
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
 use crate::turn::answer::{answer_closed, answer_due, answer_stuck};
-use crate::turn::commit::{commit, settle_messages, start_local};
+use crate::turn::commit::{commit, settle_messages};
 use crate::turn::load::{Loaded, hand_over, load};
 use crate::turn::make::{Made, Making, begin_play, make};
 use crate::turn::plan::Plan;
 use crate::turn::reset::reset;
 use crate::turn::rest::{rest, retire};
-use crate::turn::stuck::{retry_later, set_delayed, set_quarantined, set_stuck, unstick, wait_for_stuck_play};
+use crate::turn::stuck::{
+    retry_later, set_delayed, set_quarantined, set_stuck, unstick, wait_for_probation, wait_for_stuck_play,
+};
 
 /// How long a turn of nothing but local work may wait for its result before it is committed.
 const HELD: Duration = Duration::from_millis(100);
@@ -113,7 +114,7 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
         Ok(Loaded::Stuck(reason)) => set_stuck(shared, &cached, reason),
         Ok(Loaded::Quarantined(row)) => set_quarantined(shared, &cached, &row),
         Ok(Loaded::Delayed(row, until)) => set_delayed(shared, &cached, &row, until),
-        Ok(Loaded::Waits) => shutdown::check(shared),
+        Ok(Loaded::Waits) => wait_for_probation(shared, &cached),
         Err(error) => retry_later(shared, &cached, Vec::new(), &error),
     }
 }
@@ -122,6 +123,7 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
 fn turn_away(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let mut state = cached.lock();
     let (messages, requests) = (state.take_inbox(), state.take_requests());
+    state.retries.clear();
     drop(state);
     let error = EngineError::Stuck("it has not begun, or its task queue is not served here".to_owned());
     requests.into_iter().for_each(|request| request.refuse(error.clone()));
@@ -193,7 +195,7 @@ fn conclude(
     if is_first {
         shared.arm_in(HELD, Due::Flush(cached.no));
     }
-    start_local(shared, &cached, &mut playable);
+    local::start_all(shared, &cached, &mut playable);
     let cancelled = playable.held.last_mut().map(|plan| std::mem::take(&mut plan.effects.cancelled_local));
     for (seq, waits) in cancelled.unwrap_or_default() {
         local::cancel(shared, cached.no, seq, waits);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, FailureKind, Job, Seq, Timestamp};
+use dacapo_core::{Failure, FailureKind, Job, Name, Seq, Timestamp};
 use dacapo_store::{
     NewMail, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
@@ -36,10 +36,10 @@ use crate::writes::submit;
 pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
     let ResetRequest { turn, reason, answer } = request;
     let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
-        Some(row) => Ok((plan_reset(shared, &row, turn, &reason)?, row)),
+        Some(row) => plan_reset(shared, &row, turn, &reason).map(|(write, updates)| (write, updates, row)),
         None => Err(Refused::NoSuchRun.into()),
     });
-    let (write, row) = match planned {
+    let (write, updates, row) = match planned {
         Ok(planned) => planned,
         Err(error) => {
             let _ = answer.send(Err(error));
@@ -53,7 +53,7 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
             let run = written.run;
             // What the new run has pending comes first: its messages may wake it at once.
             adopt_run(shared, run, &timers);
-            shared.waiters.run_reset(cached.no, run, &chain);
+            shared.waiters.run_reset(cached.no, run, &chain, &updates);
             apply_in_other_runs(shared, *written);
             // Messages that came for the old run meanwhile were given to the new one.
             poke(shared, run);
@@ -95,7 +95,13 @@ fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]
     }
 }
 
-fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<ResetWrite, EngineError> {
+/// The write of a reset, and the updates that the new run has.
+fn plan_reset(
+    shared: &Shared,
+    row: &RunRow,
+    keep: u64,
+    reason: &str,
+) -> Result<(ResetWrite, BTreeSet<Name>), EngineError> {
     let now = shared.now();
     let mut open = OpenOperations::default();
     let mut later = Vec::new();
@@ -110,8 +116,10 @@ fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
     // Messages that wait go over with the write; a result among them is known as well.
-    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|mail| minicbor::decode(&mail.job).ok());
-    let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();
+    let unseen = shared.store().unseen(row.no)?;
+    let mut waiting: Vec<Job> = unseen.iter().filter_map(|mail| minicbor::decode(&mail.job).ok()).collect();
+    let updates: BTreeSet<Name> = waiting.iter().filter_map(update_of).chain(&open.updates).cloned().collect();
+    waiting.retain(|job| comes_again(&open, job));
     let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
     let run_id = shared.host.run_id();
     let seed = Job::Seed { seed: seed_of(&run_id) };
@@ -145,7 +153,7 @@ fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<
     }
     let words = format!("reset to turn {keep} as run {run_id}: {reason}");
     let failure = Box::new(Failure::new(FailureKind::Reset, words));
-    Ok(ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure })
+    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure }, updates))
 }
 
 /// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it
@@ -155,6 +163,13 @@ fn comes_again(open: &OpenOperations, job: &Job) -> bool {
         Job::Signal(_) => true,
         Job::Resolve { seq, resolution } => open.expects(*seq, resolution),
         _ => false,
+    }
+}
+
+fn update_of(job: &Job) -> Option<&Name> {
+    match job {
+        Job::Update(update) => Some(&update.id),
+        _ => None,
     }
 }
 

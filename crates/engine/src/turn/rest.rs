@@ -21,8 +21,9 @@ pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Opti
     let (playable, dropped) = if keeps { (playable, None) } else { (None, playable) };
     let mut state = cached.lock();
     if state.is_gone {
-        // It was closed by another thread meanwhile.
+        // It was closed by another thread meanwhile, perhaps before it was admitted.
         drop(state);
+        ended(shared, Ended::Play(cached));
         if let Some(playable) = playable.or(dropped) {
             shared.drop_later(playable);
         }

@@ -78,15 +78,29 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
     let playable = state.playable.take();
     state.stuck_until = until;
     let requests = state.take_requests();
-    let results = state.take_results();
     drop(state);
     if let Some(playable) = playable {
         shared.drop_later(playable);
     }
     local::give_up_all(shared, cached.no, "the run is stuck");
-    store_results(shared, cached.no, results);
+    store_waiting_results(shared, cached);
     ended(shared, Ended::Play(cached));
     requests
+}
+
+/// Memory is no place for a result to wait in until a run is played again: results in its inbox go to the store.
+fn store_waiting_results(shared: &Arc<Shared>, cached: &CachedRun) {
+    // Until then they are in neither, and a shutdown must not end.
+    shared.shutdown.begin_write();
+    let results = cached.lock().take_results();
+    store_results(shared, cached.no, results);
+    shared.end_write();
+}
+
+/// Another run is on probation: this one is at rest until its turn has come.
+pub(crate) fn wait_for_probation(shared: &Arc<Shared>, cached: &CachedRun) {
+    store_waiting_results(shared, cached);
+    shutdown::check(shared);
 }
 
 /// A quarantined run is not played before it is released, and its callers are told why.
@@ -124,6 +138,7 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
     for request in requests {
         request.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
     }
+    store_waiting_results(shared, cached);
     ended(shared, Ended::Play(cached));
     shared.arm_in(retry, Due::Retry(cached.no));
     shutdown::check(shared);

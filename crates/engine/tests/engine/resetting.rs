@@ -1,13 +1,13 @@
 //! Resetting: a run begins again from an earlier turn, as another.
 
 use dacapo_core::{Ctx, Failure, Payload, Target};
-use dacapo_engine::{ActivityState, EngineError, Options, RunId, StartedAs};
+use dacapo_engine::{ActivityState, EngineError, Options, RunId, StartedAs, UpdateStage, WaitFor};
 use dacapo_store::{Refused, Status};
 use dacapo_testkit::{Stage, expect};
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload,
-    resolve, rows, secs, signal, status, text, turns, turns_of,
+    resolve, rows, secs, signal, status, text, turns, turns_of, update_of,
 };
 
 fn serving(world: &World) -> Options {
@@ -224,5 +224,45 @@ fn local_work_that_is_open_at_the_point_of_reset_is_done_by_the_new_run_even_aft
         assert_eq!(stage.result("a"), completed("done"));
         assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
         (stage, vec![])
+    });
+}
+
+/// The caller of an update that the new run knows nothing of waited for ever.
+#[test]
+fn updates_that_were_accepted_before_the_point_of_reset_go_on_and_the_others_end_with_the_old_run() {
+    let serve = || {
+        options().workflow("asked", |ctx: Ctx, _| async move {
+            let inner = ctx.clone();
+            ctx.on_update(
+                "put",
+                |_| Ok(()),
+                move |mut update| {
+                    let ctx = inner.clone();
+                    async move {
+                        ctx.sleep(secs(10)).await?;
+                        Ok(update.input.remove(0))
+                    }
+                },
+            );
+            Ok(ctx.signal("end").await?.input.remove(0))
+        })
+    };
+    over_every_cache(serve, |stage| {
+        stage.start("asked", "a", "").unwrap();
+        let to = RunId::of("a");
+        let ask = |id| Box::pin(stage.engine().update(&to, update_of(id, "put", id), WaitFor::Completed));
+        let (mut kept, mut dropped) = (ask("kept"), ask("dropped"));
+        assert_eq!(stage.try_wait(kept.as_mut()), None);
+        assert_eq!(stage.try_wait(dropped.as_mut()), None);
+        assert_eq!(describe(stage, "a").turns, 3);
+        reset(stage, 2).unwrap();
+        let Some(Ok(UpdateStage::Completed(Err(failure)))) = stage.try_wait(dropped) else { panic!("it is over") };
+        assert_eq!(failure.message, "the run is terminated");
+        assert_eq!(stage.try_wait(kept.as_mut()), None);
+        stage.advance(secs(10));
+        assert_eq!(stage.try_wait(kept), Some(Ok(UpdateStage::Completed(Ok(payload("kept"))))));
+        signal(stage, "a", "end", "of it");
+        assert_eq!(stage.result("a"), completed("of it"));
+        vec![]
     });
 }

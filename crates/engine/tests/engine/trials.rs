@@ -395,3 +395,31 @@ fn a_start_whose_first_turn_killed_the_process_is_stored_before_it_is_played() {
     assert_eq!(store.log(), ["run 1".to_owned(), format!("{:?}", run(&stage, "a"))]);
     assert_eq!((describe(&stage, "a").turns, strikes(&stage, "a")), (1, 0), "it has killed nobody");
 }
+
+/// Its result waited in memory until the other had gone on, and a process that ended meanwhile had to do the work again.
+#[test]
+fn the_result_of_an_activity_of_a_run_that_waits_for_its_probation_is_stored() {
+    let (world, gate, store) = (World::default(), Gate::default(), Haunted::new());
+    let tries = world.clone();
+    let serve = serve(&world, &gate)
+        .workflow("calls", |ctx: Ctx, input| async move { ctx.activity("call", input).await })
+        .activity("call", move |_, input| {
+            tries.note("call");
+            if tries.count() > 2 { Ok(input) } else { Err(Failure::application("not yet")) }
+        });
+    let stage = Stage::over(store.clone(), serve);
+    stage.start("alone", "a", "a").unwrap();
+    stage.start("calls", "b", "b").unwrap();
+    stage.settle();
+    store.dies_while(&[run(&stage, "a"), run(&stage, "b")]);
+    let stage = stage.restart();
+    stage.settle();
+    // Its time comes while the other is on probation.
+    stage.advance(secs(30));
+    assert_eq!(world.notes(), ["a", "call", "a", "call"]);
+    assert_eq!(describe(&stage, "b").turns, 1, "it waits");
+    let stage = stage.restart();
+    gate.open(Ok(payload("done")));
+    assert_eq!(stage.result("b"), completed("b"));
+    assert_eq!(world.notes()[4..], ["a"], "what was done is not done again");
+}
