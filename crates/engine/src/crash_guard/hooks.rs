@@ -100,10 +100,10 @@ pub(crate) fn ended(shared: &Arc<Shared>, what: Ended<'_>) {
 
 /// A thread is done with a run, or its crash count is reset: the next run on probation is played.
 fn end_play(shared: &Arc<Shared>, run: RunNo, cached: Option<&CachedRun>) {
-    let Some((next, alarm)) = shared.probation.end(run) else { return };
     if let Some(cached) = cached {
         cached.lock().is_pinned = false;
     }
+    let Some((next, alarm)) = shared.probation.end(run) else { return };
     shared.timers.disarm(alarm.as_slice());
     if let Some(next) = next {
         poke(shared, next);

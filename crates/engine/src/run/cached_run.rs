@@ -242,15 +242,19 @@ impl RunState {
         self.inbox.iter().any(|message| matches!(message, Message::Result { .. }))
     }
 
-    /// Takes the messages for which memory is no place to wait in: results of activities, which go to the store, and of
-    /// local work, which are void because that work is done again. The others stay.
+    /// Takes the results of activities, which are in no row of the store. Other messages stay.
     pub(crate) fn take_results(&mut self) -> Vec<Message> {
-        let (results, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.inbox)
-            .into_iter()
-            .partition(|message| matches!(message, Message::Result { .. } | Message::Local { .. }));
+        let is_result = |message: &Message| matches!(message, Message::Result { .. });
+        let (results, rest) = std::mem::take(&mut self.inbox).into_iter().partition(is_result);
         self.inbox = rest;
         self.recount();
-        results.into_iter().filter(|message| matches!(message, Message::Result { .. })).collect()
+        results.into()
+    }
+
+    /// Drops the results of local work, which is given up and done again.
+    pub(crate) fn drop_local_results(&mut self) {
+        self.inbox.retain(|message| !matches!(message, Message::Local { .. }));
+        self.recount();
     }
 
     /// Takes all messages: the run is not to be played now, or never again.
@@ -366,6 +370,8 @@ mod tests {
         state.push(Message::Result { task: dacapo_store::TaskNo(7), seq: Seq(2), outcome });
         let results = state.take_results();
         assert!(matches!(&results[..], [Message::Result { .. }]));
-        assert_eq!(numbers(&state), [1]);
+        assert!(state.has_local(Seq(1)), "it is dropped only where that work is given up");
+        state.drop_local_results();
+        assert_eq!((state.waiting(), numbers(&state)), (1, vec![1]));
     }
 }

@@ -1,15 +1,21 @@
 //! Bringing things to a run: messages into its inbox, requests behind them; and waking it, so that a thread plays it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use dacapo_store::{NewMail, Posted, RunNo, StoreError, Write, Written};
+use dacapo_store::{NewMail, Posted, Refused, RunNo, StoreError, Write, Written};
 
 use crate::encode::encode;
 use crate::host::{Work, WorkKind};
 use crate::run::cached_run::{CachedRun, RunState, Stage};
+use crate::run::late::forget_late;
 use crate::run::message::{Message, Request};
 use crate::shared::Shared;
+use crate::timer::wheel::Due;
 use crate::writes::submit;
+
+/// The pause before a result that could not be stored is stored again.
+const STORE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Changes the state of a run, which is put into memory if it is not there, and wakes it if there is work for it.
 pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(&mut RunState) -> R) -> R {
@@ -63,13 +69,25 @@ pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Messa
         submit(shared, write, move |shared, answer| {
             match answer {
                 Ok(Written::Posted(posted)) => deliver_posted(shared, &posted),
-                // The activity is over, or its run is.
+                Err(StoreError::Refused(Refused::Closed(_))) => forget_late(shared, run, &[result]),
+                // The activity is over.
                 Ok(_) | Err(StoreError::Refused(_)) => {}
-                Err(_) => with_run(shared, run, |state| state.push(result)),
+                Err(_) => store_again_later(shared, run, result),
             }
             shared.end_write();
         });
     }
+}
+
+/// The store cannot be written now: the result waits in the inbox of its run, which is looked at again after a pause.
+fn store_again_later(shared: &Arc<Shared>, run: RunNo, result: Message) {
+    shared.runs.with(run, |_, state| {
+        state.push(result);
+        if state.stage == Stage::Idle {
+            state.stage = Stage::Stuck;
+        }
+    });
+    shared.arm_in(STORE_AGAIN, Due::Retry(run));
 }
 
 /// Asks something of a run.

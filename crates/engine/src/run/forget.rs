@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use dacapo_store::{RunNo, TimerKind, TimerRow, Write};
+use dacapo_store::RunNo;
 
 use crate::crash_guard::hooks;
-use crate::host::WorkKind;
 use crate::run::cached_run::{CachedRun, Stage};
 use crate::run::deliver::{ask, wake, with_run};
-use crate::run::message::Message;
 use crate::shared::Shared;
-use crate::timer::set_timers;
-use crate::writes::submit;
 
 /// Takes a run out of memory, whatever it is doing.
 pub(crate) fn forget(shared: &Arc<Shared>, run: RunNo) {
@@ -38,33 +34,4 @@ pub(crate) fn leave(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     if !state.is_gone && state.stage == Stage::Idle {
         wake(shared, cached, &mut state);
     }
-}
-
-/// Removes the rows of what came for a run after it closed: no turn takes it.
-pub(crate) fn forget_late(shared: &Arc<Shared>, run: RunNo, late: &[Message]) {
-    let tasks: Vec<_> = late
-        .iter()
-        .filter_map(|message| match message {
-            Message::Result { task, .. } => Some(*task),
-            _ => None,
-        })
-        .collect();
-    let timers: Vec<_> = late
-        .iter()
-        .filter_map(|message| match message {
-            Message::Timer { seq, due } => Some((*due, TimerKind::Sleep(*seq))),
-            _ => None,
-        })
-        .collect();
-    if tasks.is_empty() && timers.is_empty() {
-        return;
-    }
-    let rows: Vec<TimerRow> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
-    shared.later(WorkKind::Write, Some(run), move |shared| {
-        submit(shared, Write::Forget { run, tasks, timers }, move |shared, result| {
-            if result.is_ok() {
-                set_timers(shared, &[], &rows);
-            }
-        });
-    });
 }

@@ -5,6 +5,7 @@ pub(crate) mod cached_run;
 pub(crate) mod deliver;
 pub(crate) mod forget;
 pub(crate) mod info;
+pub(crate) mod late;
 pub(crate) mod message;
 pub(crate) mod new_run;
 pub(crate) mod open_operations;

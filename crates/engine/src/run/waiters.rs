@@ -136,11 +136,12 @@ impl Waiters {
         }
     }
 
-    /// A run was reset: these updates are handled by the new run, and their callers go on waiting. The others end with the run.
-    pub(crate) fn run_reset(&self, from: RunNo, to: RunNo, chain: &Name, kept: &BTreeSet<Name>) {
+    /// A run was reset: its updates are handled by the new run, and their callers go on waiting. These do not, and end with the
+    /// old run.
+    pub(crate) fn run_reset(&self, from: RunNo, to: RunNo, chain: &Name, dropped: &BTreeSet<Name>) {
         let mut state = self.0.lock();
         let Some(updates) = state.updates.get_mut(chain) else { return };
-        let kept = updates.iter_mut().filter(|(update, _)| kept.contains(*update)).flat_map(|(_, waiters)| waiters);
+        let kept = updates.iter_mut().filter(|(update, _)| !dropped.contains(*update)).flat_map(|(_, waiters)| waiters);
         kept.filter(|waiter| waiter.run <= from).for_each(|waiter| waiter.run = to);
     }
 
@@ -260,7 +261,7 @@ mod tests {
         let chain = Name::from("first");
         let mut waiting = waiters.for_update((RunNo(1), &chain), "u".into(), WaitFor::Completed);
         let mut dropped = waiters.for_update((RunNo(1), &chain), "dropped".into(), WaitFor::Completed);
-        waiters.run_reset(RunNo(1), RunNo(2), &chain, &BTreeSet::from(["u".into()]));
+        waiters.run_reset(RunNo(1), RunNo(2), &chain, &BTreeSet::from(["dropped".into()]));
         waiters.run_closed(RunNo(1), &chain, Status::Terminated, &Outcome::Completed(Payload::default()));
         assert!(waiting.try_recv().is_err());
         assert!(dropped.try_recv().is_ok(), "the new run does not have it");

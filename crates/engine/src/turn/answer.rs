@@ -11,7 +11,7 @@ use crate::crash_guard::hooks::{Ended, admit, ended};
 use crate::crash_guard::probation::Admission;
 use crate::lifecycle::shutdown;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
-use crate::run::forget::forget_late;
+use crate::run::late::forget_late;
 use crate::run::message::Request;
 use crate::run::open_operations::Open;
 use crate::shared::Shared;
@@ -19,7 +19,7 @@ use crate::timer::wheel::Due;
 use crate::turn::load::{Loaded, NotPlayed, hand_over, load, replay_run};
 use crate::turn::make::begin_play;
 use crate::turn::rest::retire;
-use crate::turn::stuck::{set_delayed, set_quarantined, wait_for_probation};
+use crate::turn::stuck::{set_delayed, set_quarantined, store_waiting_results, wait_for_probation};
 
 const TOO_LONG: &str = "the code took too long to answer";
 
@@ -95,6 +95,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     state.stage = Stage::Stuck;
     let (requests, until) = (state.take_requests(), state.stuck_until);
     drop(state);
+    store_waiting_results(shared, cached);
     for request in requests {
         request.refuse(EngineError::Stuck(reason.clone()));
     }

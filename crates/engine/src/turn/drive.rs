@@ -121,14 +121,18 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
 
 /// A run is not to be played now: stored messages and timers stay in the store, results go there.
 fn turn_away(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    // Until results are stored they are nowhere, and a shutdown must not end.
+    shared.shutdown.begin_write();
     let mut state = cached.lock();
     let (messages, requests) = (state.take_inbox(), state.take_requests());
     state.retries.clear();
     drop(state);
     let error = EngineError::Stuck("it has not begun, or its task queue is not served here".to_owned());
     requests.into_iter().for_each(|request| request.refuse(error.clone()));
-    store_results(shared, cached.no, messages);
+    // In this order: a result that cannot be stored now waits for a while.
     retire(shared, cached);
+    store_results(shared, cached.no, messages);
+    shared.end_write();
 }
 
 fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Playable>) {

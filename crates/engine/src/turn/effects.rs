@@ -12,6 +12,7 @@ use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
 use crate::activity::task::Task;
+use crate::lifecycle::shutdown;
 use crate::read::outcome::outcome_of;
 use crate::run::deliver::{deliver_posted, poke};
 use crate::run::forget::forget;
@@ -137,4 +138,5 @@ pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
     give_up_tasks(shared, run, |_| true);
     dispatch(shared);
+    shutdown::check(shared);
 }

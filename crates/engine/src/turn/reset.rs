@@ -36,10 +36,10 @@ use crate::writes::submit;
 pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
     let ResetRequest { turn, reason, answer } = request;
     let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
-        Some(row) => plan_reset(shared, &row, turn, &reason).map(|(write, updates)| (write, updates, row)),
+        Some(row) => plan_reset(shared, &row, turn, &reason).map(|(write, dropped)| (write, dropped, row)),
         None => Err(Refused::NoSuchRun.into()),
     });
-    let (write, updates, row) = match planned {
+    let (write, dropped, row) = match planned {
         Ok(planned) => planned,
         Err(error) => {
             let _ = answer.send(Err(error));
@@ -53,7 +53,7 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
             let run = written.run;
             // What the new run has pending comes first: its messages may wake it at once.
             adopt_run(shared, run, &timers);
-            shared.waiters.run_reset(cached.no, run, &chain, &updates);
+            shared.waiters.run_reset(cached.no, run, &chain, &dropped);
             apply_in_other_runs(shared, *written);
             // Messages that came for the old run meanwhile were given to the new one.
             poke(shared, run);
@@ -95,7 +95,7 @@ fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]
     }
 }
 
-/// The write of a reset, and the updates that the new run has.
+/// The write of a reset, and the updates that came in the turns that are not kept: they end with the old run.
 fn plan_reset(
     shared: &Shared,
     row: &RunRow,
@@ -105,21 +105,23 @@ fn plan_reset(
     let now = shared.now();
     let mut open = OpenOperations::default();
     let mut later = Vec::new();
+    let mut dropped = BTreeSet::new();
     let mut turns = 0;
     let read = each_record(shared.store(), row.no, |record, bytes| {
         turns = record.number + 1;
         match record.number < keep {
             true => open.enter(&record, bytes),
-            false => later.extend(record.jobs.into_iter().filter(|job| comes_again(&open, job))),
+            false => {
+                dropped.extend(record.jobs.iter().filter_map(update_of).cloned());
+                later.extend(record.jobs.into_iter().filter(|job| comes_again(&open, job)));
+            }
         }
         ControlFlow::<()>::Continue(())
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
     // Messages that wait go over with the write; a result among them is known as well.
-    let unseen = shared.store().unseen(row.no)?;
-    let mut waiting: Vec<Job> = unseen.iter().filter_map(|mail| minicbor::decode(&mail.job).ok()).collect();
-    let updates: BTreeSet<Name> = waiting.iter().filter_map(update_of).chain(&open.updates).cloned().collect();
-    waiting.retain(|job| comes_again(&open, job));
+    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|mail| minicbor::decode(&mail.job).ok());
+    let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();
     let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
     let run_id = shared.host.run_id();
     let seed = Job::Seed { seed: seed_of(&run_id) };
@@ -153,7 +155,7 @@ fn plan_reset(
     }
     let words = format!("reset to turn {keep} as run {run_id}: {reason}");
     let failure = Box::new(Failure::new(FailureKind::Reset, words));
-    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure }, updates))
+    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure }, dropped))
 }
 
 /// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it

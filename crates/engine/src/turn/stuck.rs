@@ -77,6 +77,7 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
     state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
     let playable = state.playable.take();
     state.stuck_until = until;
+    state.drop_local_results();
     let requests = state.take_requests();
     drop(state);
     if let Some(playable) = playable {
@@ -89,7 +90,7 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
 }
 
 /// Memory is no place for a result to wait in until a run is played again: results in its inbox go to the store.
-fn store_waiting_results(shared: &Arc<Shared>, cached: &CachedRun) {
+pub(crate) fn store_waiting_results(shared: &Arc<Shared>, cached: &CachedRun) {
     // Until then they are in neither, and a shutdown must not end.
     shared.shutdown.begin_write();
     let results = cached.lock().take_results();

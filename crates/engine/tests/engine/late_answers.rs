@@ -37,6 +37,7 @@ enum Mood {
     IsBusyForAttempts,
     IsFullForTurns,
     IsFullForSettlements,
+    IsFullForPosts,
 }
 
 impl Moody {
@@ -68,7 +69,9 @@ impl Front for Moody {
                 self.unanswered.lock().unwrap().push(Box::new(answer));
             }
             (Mood::IsBusyForAttempts, Write::Attempt(_)) => done(Err(StoreError::Busy("a backup runs".into()))),
-            (Mood::IsFullForTurns, Write::Turn(_)) | (Mood::IsFullForSettlements, Write::Settle { .. }) => {
+            (Mood::IsFullForTurns, Write::Turn(_))
+            | (Mood::IsFullForSettlements, Write::Settle { .. })
+            | (Mood::IsFullForPosts, Write::Post { .. }) => {
                 done(Err(StoreError::Full("no space".into())));
             }
             _ => store.submit(write, done),
@@ -621,4 +624,38 @@ fn a_question_to_a_run_that_is_deleted_meanwhile_is_refused() {
     assert!(stage.step(), "the run is looked up");
     stage.store().submit(Write::Delete { run }, Box::new(|deleted| assert!(deleted.is_ok())));
     assert_eq!(stage.wait(asked).map(|_| ()), Err(EngineError::Stuck("it was deleted".to_owned())));
+}
+
+/// Its result waited in memory until the run could be played, though there was room in the store long before.
+#[test]
+fn result_for_a_stuck_run_that_could_not_be_stored_is_stored_when_there_is_room() {
+    let (store, world, gate) = (Moody::new(), World::default(), Gate::default());
+    let (tries, waits) = (world.clone(), gate.clone());
+    let serve = options()
+        .workflow("w", |ctx: Ctx, _| async move {
+            let work = ctx.activity("work", "");
+            ctx.signal("go").await?;
+            drop(work);
+            panic!("it is stuck")
+        })
+        .waiting("work", move |_, _| {
+            tries.note("try");
+            waits.pass()
+        });
+    let stage = Stage::over(store.clone(), serve);
+    stage.start("w", "a", "").unwrap();
+    signal(&stage, "a", "go", "");
+    stage.settle();
+    assert!(describe(&stage, "a").stuck.is_some());
+    store.is(Mood::IsFullForPosts);
+    gate.open(Ok(payload("done")));
+    stage.settle();
+    let unseen = |stage: &Stage| stage.store().unseen(describe(stage, "a").run).unwrap().len();
+    assert_eq!(unseen(&stage), 1, "the signal");
+    store.is(Mood::Fair);
+    stage.advance(secs(5));
+    assert_eq!(unseen(&stage), 2, "the signal and the result");
+    let stage = stage.restart();
+    stage.settle();
+    assert_eq!(world.count(), 1, "what was done is not done again");
 }
