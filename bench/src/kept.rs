@@ -36,8 +36,8 @@ pub(crate) async fn open(file: &Path, runs: u64) -> Result<()> {
 
 /// Checks that a file holds the whole history of each of its runs.
 pub(crate) async fn whole(file: &Path) -> Result<()> {
-    let flaws = look(file).await?.runs().verify(|_| {}).await?;
-    ensure!(flaws.is_empty(), "{flaws:?}");
+    let problems = look(file).await?.runs().verify(|_| {}).await?;
+    ensure!(problems.is_empty(), "{problems:?}");
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use dacapo_engine::Options;
 use dacapo_examples::counter::{ADD, STOP, TAKEN_BY_ONE_RUN, counter};
 use dacapo_examples::polling::{ASKED_BY_ONE_RUN, ask, wait_for_job};
 use dacapo_examples::versions::{letter, mail, v1, v2, v3};
-use dacapo_testkit::{Kit, Stage};
+use dacapo_testkit::{Kit, Simulation};
 
 /// A job that takes half an hour, asked for by a service that fails now and then.
 #[test]
@@ -52,42 +52,42 @@ fn serving<P>(workflow: impl Register<P>) -> Options {
 }
 
 #[track_caller]
-fn assert_told(stage: &Stage, id: &'static str, how: &str) {
-    let (status, told) = stage.result(id);
+fn assert_told(sim: &Simulation, id: &'static str, how: &str) {
+    let (status, told) = sim.result(id);
     assert_eq!((status, told.unwrap().as_text()), (Status::Completed, Some(how)));
 }
 
 #[test]
 fn open_runs_go_on_as_they_began_while_the_code_changes() {
     let to = "\"ada\"";
-    let stage = Stage::new(serving(v1::remind));
-    stage.start("remind", "old", to).unwrap();
-    stage.settle();
-    let stage = stage.redeploy(serving(v2::remind));
-    stage.start("remind", "new", to).unwrap();
-    stage.settle();
-    assert_told(&stage, "old", "\"by letter\"");
-    assert_told(&stage, "new", "\"by mail\"");
-    stage.start("remind", "newer", to).unwrap();
-    stage.settle();
-    let stage = stage.redeploy(serving(v3::remind));
-    stage.start("remind", "newest", to).unwrap();
-    assert_told(&stage, "newer", "\"by mail\"");
-    assert_told(&stage, "newest", "\"by mail\"");
+    let sim = Simulation::new(serving(v1::remind));
+    sim.start("remind", "old", to).unwrap();
+    sim.settle();
+    let sim = sim.redeploy(serving(v2::remind));
+    sim.start("remind", "new", to).unwrap();
+    sim.settle();
+    assert_told(&sim, "old", "\"by letter\"");
+    assert_told(&sim, "new", "\"by mail\"");
+    sim.start("remind", "newer", to).unwrap();
+    sim.settle();
+    let sim = sim.redeploy(serving(v3::remind));
+    sim.start("remind", "newest", to).unwrap();
+    assert_told(&sim, "newer", "\"by mail\"");
+    assert_told(&sim, "newest", "\"by mail\"");
 }
 
-/// Without the patch the run would be parked: it sent a letter, and the new code says a mail.
+/// Without the patch the run would be stuck: it sent a letter, and the new code says a mail.
 #[test]
-fn a_version_that_forgets_the_old_way_too_early_parks_the_runs_that_took_it() {
-    let stage = Stage::new(serving(v1::remind));
-    stage.start("remind", "old", "\"ada\"").unwrap();
-    stage.settle();
-    let stage = stage.redeploy(serving(v3::remind));
-    stage.advance(days(8));
-    let described = stage.engine().describe(&dacapo_engine::RunId::of("old")).unwrap();
+fn version_that_drops_an_old_patch_too_early_makes_its_runs_stuck() {
+    let sim = Simulation::new(serving(v1::remind));
+    sim.start("remind", "old", "\"ada\"").unwrap();
+    sim.settle();
+    let sim = sim.redeploy(serving(v3::remind));
+    sim.advance(days(8));
+    let described = sim.engine().describe(&dacapo_engine::RunId::of("old")).unwrap();
     assert!(described.stuck.unwrap().reason.contains("letter"), "it says what was recorded");
-    let stage = stage.redeploy(serving(v2::remind));
-    assert_told(&stage, "old", "\"by letter\"");
+    let sim = sim.redeploy(serving(v2::remind));
+    assert_told(&sim, "old", "\"by letter\"");
 }
 
 /// All files of a folder with this ending.

@@ -9,7 +9,7 @@ use dacapo_core::Payload;
 use dacapo_engine::{Options, RunId};
 use dacapo_examples::journey::journey;
 use dacapo_store::{Doing, Done, MemoryStore, Running, Slot, Store, Write};
-use dacapo_testkit::{Front, Fronted, Stage};
+use dacapo_testkit::{Front, Fronted, Simulation};
 use dacapo_worker::Activity;
 
 /// Notes of what runs, as a file keeps them: they outlive the process.
@@ -82,26 +82,26 @@ fn serving(may_end: &Arc<Mutex<bool>>) -> Options {
 fn journey_killed_six_times_in_a_row_in_its_first_step_continues_within_ten_seconds() {
     let may_end = Arc::<Mutex<bool>>::default();
     let store = Fronted::new(Arc::new(MemoryStore::new()), Notes::default());
-    let mut stage = Stage::over(store.clone(), serving(&may_end));
-    stage.start("journey", "to-zurich", r#"["Lisboa","Madrid","Zürich"]"#).unwrap();
-    stage.settle();
+    let mut sim = Simulation::over(store.clone(), serving(&may_end));
+    sim.start("journey", "to-zurich", r#"["Lisboa","Madrid","Zürich"]"#).unwrap();
+    sim.settle();
     for deaths in 1..=6 {
         assert_eq!(store.running.lock().unwrap().iter().flatten().count(), 1, "the first step runs");
         store.kill();
-        stage = stage.restart();
-        stage.settle();
+        sim = sim.restart();
+        sim.settle();
         if deaths < 6 {
             // As impatient as a user may be: killed again the moment the step is tried again.
-            stage.advance(Duration::from_secs(8));
+            sim.advance(Duration::from_secs(8));
         }
     }
-    let opened = stage.now();
+    let opened = sim.now();
     *may_end.lock().unwrap() = true;
     let of = RunId::of("to-zurich");
-    let stuck = stage.engine().describe(&of).unwrap().stuck.expect("it says that it is delayed");
+    let stuck = sim.engine().describe(&of).unwrap().stuck.expect("it says that it is delayed");
     assert!(stuck.reason.contains("died 6 times"), "{}", stuck.reason);
-    stage.advance(Duration::from_secs(10));
-    let ended = stage.engine().describe(&of).unwrap();
+    sim.advance(Duration::from_secs(10));
+    let ended = sim.engine().describe(&of).unwrap();
     assert_eq!(ended.status, Status::Completed);
     assert!(ended.closed.unwrap().since(opened) <= Duration::from_secs(10));
 }

@@ -62,8 +62,8 @@ pub use policy::{
 };
 pub use rng::Rng;
 pub use run::{
-    Aside, Body, Inspection, Order, OwnPolicy, PendingOperation, Pins, Reporter, Run, RunOptions, SEMANTICS,
-    UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, is_playing,
+    Inspection, Order, OwnPolicy, PendingOperation, Pins, ReplaySilencer, Reporter, Run, RunClosure, RunOptions,
+    SEMANTICS, UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, is_playing,
 };
 pub use seq::{NotAnId, OperationId, Ordinal, Seq};
 pub use time::Timestamp;

@@ -69,7 +69,7 @@ macro_rules! activity_fns {
 activity_fns! { () (P) (P Q) (P Q R) (P Q R S) (P Q R S T) (P Q R S T U) }
 
 /// The body of an attempt, not yet begun or under way.
-enum Body<T> {
+enum Code<T> {
     Awaits(Pin<Box<dyn Future<Output = T> + Send>>),
     Blocks(Option<Box<dyn FnOnce() -> T + Send>>),
 }
@@ -79,18 +79,18 @@ type Outcome<A> = Result<<A as ActivityType>::Output, <A as ActivityType>::Error
 /// One try of an activity: what calling an activity's function gives. Await it, in a unit test for instance.
 #[must_use = "an attempt does nothing unless it is awaited; in a workflow, write `ctx.call(activity, input)`"]
 pub struct Attempt<A: ActivityType> {
-    body: Body<Outcome<A>>,
+    body: Code<Outcome<A>>,
 }
 
 impl<A: ActivityType> Attempt<A> {
     /// An attempt that awaits.
     pub fn new(body: impl Future<Output = Outcome<A>> + Send + 'static) -> Self {
-        Self { body: Body::Awaits(Box::pin(body)) }
+        Self { body: Code::Awaits(Box::pin(body)) }
     }
 
     /// An attempt that blocks its thread.
     pub fn blocking(body: impl FnOnce() -> Outcome<A> + Send + 'static) -> Self {
-        Self { body: Body::Blocks(Some(Box::new(body))) }
+        Self { body: Code::Blocks(Some(Box::new(body))) }
     }
 
     /// Runs it to its end on this thread: for unit tests without a runtime, and for activities that block.
@@ -116,8 +116,8 @@ impl<A: ActivityType> Future for Attempt<A> {
             std::panic::resume_unwind(Box::new(message));
         }
         match &mut self.body {
-            Body::Awaits(body) => body.as_mut().poll(cx),
-            Body::Blocks(body) => {
+            Code::Awaits(body) => body.as_mut().poll(cx),
+            Code::Blocks(body) => {
                 let body = body.take().expect("an attempt is not polled after its end");
                 Poll::Ready(body())
             }

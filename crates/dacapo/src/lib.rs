@@ -69,13 +69,13 @@ pub use dacapo_core::{
     Timestamp, UnfinishedHandlers,
 };
 pub use dacapo_engine::{
-    ActivityState, Description, EngineError, Flaw, PendingActivity, ShutdownReport, StuckCause, Unplayable,
+    ActivityState, Description, EngineError, PendingActivity, Problem, ShutdownReport, StuckCause, Unplayable,
 };
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{
-    ActivityCtx, ActivityInfo, Ailing, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry,
-    RegistryError, SettingErrors, TokenError,
+    ActivityCtx, ActivityInfo, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry, RegistryError,
+    SettingErrors, StoppingCode, TokenError,
 };
 pub use durations::{days, hours, millis, mins, secs};
 pub use json::{decode, encode};

@@ -241,7 +241,7 @@ async fn file_with_a_line_left_out_doubled_or_moved_is_refused() {
     app.start(counts, 1).id("b").await.unwrap().result().await.unwrap();
     let file = exported(&app).await;
     let lines: Vec<&str> = file.lines().collect();
-    assert!(lines.iter().any(|line| line.contains("\"mail\"")), "messages are among them");
+    assert!(lines.iter().any(|line| line.contains("\"message\"")), "messages are among them");
     let other = serve("memory:").await;
     let refuse = async |lines: &[&str], what: &str| {
         let file = lines.iter().map(|line| format!("{line}\n")).collect::<String>();

@@ -200,16 +200,19 @@ async fn a_look_at_everything_finds_what_is_missing() {
     .unwrap();
     drop(file);
     let store = Dacapo::open(&format!("sqlite:{}?mode=ro", place.path("a.db"))).await.unwrap();
-    let flaws: Vec<String> = store.runs().verify(|_| {}).await.unwrap().iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = store.runs().verify(|_| {}).await.unwrap().iter().map(ToString::to_string).collect();
     for (run, words) in [
         ("closed-4", "turn 2 follows where turn 1 should be"),
         ("closed-2", "its number of turns, epoch and crash count do not match the checksum"),
         ("closed-1", "a turn cannot be read: turn 0 of run"),
         ("closed-0", "its status, its end and its result do not match the checksum"),
     ] {
-        assert!(flaws.iter().any(|flaw| flaw.contains(run) && flaw.contains(words)), "{run}: {words}: {flaws:#?}");
+        assert!(
+            problems.iter().any(|problem| problem.contains(run) && problem.contains(words)),
+            "{run}: {words}: {problems:#?}"
+        );
     }
-    assert_eq!(flaws.len(), 4, "{flaws:#?}");
+    assert_eq!(problems.len(), 4, "{problems:#?}");
 }
 
 /// `rm` of the file of a program at rest: its shutdown was quiet, and ended with exit code 0.

@@ -50,11 +50,11 @@ pub enum EngineError {
         /// The limit.
         limit: usize,
     },
-    /// The run has too much mail that it has not taken.
+    /// The run has too many messages that it has not taken.
     #[error(
-        "the run of workflow id {workflow_id:?} has {waiting} messages that it has not taken: wait until it does, or raise the mail limit"
+        "the run of workflow id {workflow_id:?} has {waiting} messages that it has not taken: wait until it does, or raise `message_limit`"
     )]
-    MailboxFull {
+    InboxFull {
         /// The workflow id.
         workflow_id: Name,
         /// How many wait.

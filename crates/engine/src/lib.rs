@@ -41,7 +41,7 @@ pub use read::archive::check_import;
 pub use read::describe::{Description, StuckCause};
 pub use read::outcome::next_of;
 pub use read::replay_check::Unplayable;
-pub use read::verify::Flaw;
+pub use read::verify::Problem;
 pub use read::{Reader, RunId};
 pub use run::started::StartedAs;
 pub use run::waiters::{UpdateStage, WaitFor};

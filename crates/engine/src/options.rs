@@ -26,7 +26,7 @@ pub struct Options {
     /// The most bytes of one payload.
     pub payload_limit: usize,
     /// The most messages that wait for one run.
-    pub mail_limit: usize,
+    pub message_limit: usize,
     /// How long closed runs are kept; for ever by default.
     pub retention: Option<Duration>,
     /// The name of this build, kept with every turn it plays.
@@ -56,7 +56,7 @@ impl Default for Options {
             double_play: cfg!(debug_assertions),
             completions_per_turn: 256,
             payload_limit: 2 << 20,
-            mail_limit: 200_000,
+            message_limit: 200_000,
             retention: None,
             build: Name::default(),
             own_policy: None,

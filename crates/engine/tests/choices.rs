@@ -4,7 +4,7 @@ use dacapo_core::{Ctx, Payload, Pins, PolicySpec, Workflow};
 use dacapo_engine::{Options, RunId};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::Status;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 const TURNS: u64 = 100;
 const CHOICES: u64 = 10_000;
@@ -37,22 +37,22 @@ fn resident() -> Option<u64> {
 fn a_million_choices_are_streamed_to_the_store_and_replayed_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("choices.db").to_str().unwrap()).unwrap();
-    let stage = Stage::over(std::sync::Arc::new(store), picking());
-    stage.start("picks", "a", "").unwrap();
-    stage.advance(std::time::Duration::from_secs(TURNS / 10));
+    let sim = Simulation::over(std::sync::Arc::new(store), picking());
+    sim.start("picks", "a", "").unwrap();
+    sim.advance(std::time::Duration::from_secs(TURNS / 10));
     let before = resident();
-    let (status, result) = stage.result("a");
+    let (status, result) = sim.result("a");
     let grown = resident().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
     assert_eq!(status, Status::Completed);
     assert!(grown < 4 << 20, "the log has 8 MB, and memory has grown by {grown} bytes");
 
-    let transcript = stage.engine().reader().history(&RunId::of("a")).unwrap();
+    let transcript = sim.engine().reader().history(&RunId::of("a")).unwrap();
     let choices = transcript.turns.iter().filter_map(|turn| turn.choices.as_ref()).map(|turn| turn.log().len());
     // Beside what it asks for, each turn picks its only unit.
     assert_eq!(choices.sum::<u64>(), TURNS * CHOICES + TURNS + 1);
 
     // A process that has nothing but the store plays it again, and every choice fits.
-    let stage = stage.restart();
-    let replayed = stage.wait(stage.engine().inspect(&RunId::of("a"))).unwrap();
+    let sim = sim.restart();
+    let replayed = sim.wait(sim.engine().inspect(&RunId::of("a"))).unwrap();
     assert_eq!((result.is_ok(), replayed.pending.len()), (true, 0));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dacapo_core::{Ctx, Payload, Signal, Workflow};
 use dacapo_engine::{Options, RunId};
 use dacapo_store::Status;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
@@ -74,13 +74,13 @@ fn options(code: fn(&str)) -> Options {
 #[test]
 fn a_line_that_is_first_reached_on_replay_is_heard_later() {
     tracing::subscriber::set_global_default(Log).unwrap();
-    let stage = Stage::new(options(|_| {}));
-    stage.start("says", "a", "").unwrap();
-    stage.advance(Duration::from_secs(1));
-    let stage = stage.redeploy(options(|word| tracing::info!(target: "story", "{word}")));
-    assert_eq!(stage.engine().runs_in_memory(), 0);
+    let sim = Simulation::new(options(|_| {}));
+    sim.start("says", "a", "").unwrap();
+    sim.advance(Duration::from_secs(1));
+    let sim = sim.redeploy(options(|word| tracing::info!(target: "story", "{word}")));
+    assert_eq!(sim.engine().runs_in_memory(), 0);
     let go = Signal { name: "go".into(), ..Signal::default() };
-    stage.wait(stage.engine().signal(&RunId::of("a"), go, None)).unwrap();
-    assert_eq!(stage.result("a").0, Status::Completed);
+    sim.wait(sim.engine().signal(&RunId::of("a"), go, None)).unwrap();
+    assert_eq!(sim.result("a").0, Status::Completed);
     assert_eq!(*SAID.lock().unwrap(), ["gone on"]);
 }

@@ -39,7 +39,7 @@ impl LastRow {
         let (sql, first, second) = match self {
             Self::Run(no) => ("SELECT 1 FROM runs WHERE no = ?1 AND ?2 = 0", no, 0),
             Self::Turn { run, turn } => ("SELECT 1 FROM turns WHERE run = ?1 AND turn = ?2", run, turn),
-            Self::Message(no) => ("SELECT 1 FROM mail WHERE no = ?1 AND ?2 = 0", no, 0),
+            Self::Message(no) => ("SELECT 1 FROM messages WHERE no = ?1 AND ?2 = 0", no, 0),
         };
         let found = connection.query_row(sql, [first, second], |row| row.get::<_, i64>(0)).optional();
         found.map(|found| found.is_some()).map_err(trouble)

@@ -17,7 +17,6 @@ mod read;
 mod row;
 mod running;
 mod schema;
-mod seal;
 mod served_files;
 mod sum;
 mod tables;

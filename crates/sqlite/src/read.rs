@@ -7,8 +7,8 @@ use rusqlite::{Row, params, params_from_iter};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow, Timers,
-    Turns,
+    Belongings, MessageRow, Messages, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
+    Timers, Turns,
 };
 
 use crate::SqliteStore;
@@ -19,9 +19,9 @@ use crate::trouble::trouble;
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// Of closed runs that something is held against there are few, but of open runs there are very many.
-const STRUCK: &str = "SELECT strikes, no FROM runs WHERE strikes > 0 AND +status = 0 ORDER BY strikes, no";
+const STRUCK: &str = "SELECT crash_count, no FROM runs WHERE crash_count > 0 AND +status = 0 ORDER BY crash_count, no";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
-const ASKED: &str = "SELECT run FROM mail WHERE chain = ? AND key = ? ORDER BY run";
+const ASKED: &str = "SELECT run FROM messages WHERE chain = ? AND key = ? ORDER BY run";
 
 impl SqliteStore {
     fn rows<T>(&self, sql: &str, values: &[Value], read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
@@ -123,12 +123,12 @@ impl Runs for SqliteStore {
         let Some(request) = run::request(&self.reader(), run)? else { return Ok(Belongings::default()) };
         let sql = format!("SELECT {} FROM attributes WHERE run = ? ORDER BY name", attribute::COLUMNS);
         let attributes = self.rows(&sql, no, attribute::read)?;
-        let sql = format!("SELECT {} FROM mail WHERE run = ? ORDER BY no", message::COLUMNS);
-        let mail = self.rows(&sql, no, message::read)?;
-        Ok(Belongings { request, attributes, mail })
+        let sql = format!("SELECT {} FROM messages WHERE run = ? ORDER BY no", message::COLUMNS);
+        let messages = self.rows(&sql, no, message::read)?;
+        Ok(Belongings { request, attributes, messages })
     }
 
-    fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
         self.rows(STRUCK, &[], |row| {
             let read = || Ok((row.get(0)?, RunNo(row.get(1)?)));
             read().map_err(trouble)
@@ -168,14 +168,14 @@ impl Turns for SqliteStore {
     }
 }
 
-impl Mail for SqliteStore {
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>> {
-        let sql = format!("SELECT {} FROM mail WHERE run = ? AND taken IS NULL ORDER BY no", message::COLUMNS);
+impl Messages for SqliteStore {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
+        let sql = format!("SELECT {} FROM messages WHERE run = ? AND taken IS NULL ORDER BY no", message::COLUMNS);
         self.rows(&sql, &[run.0.into()], message::read)
     }
 
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>> {
-        let sql = format!("SELECT {} FROM mail WHERE run = ? AND key = ?", message::COLUMNS);
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
+        let sql = format!("SELECT {} FROM messages WHERE run = ? AND key = ?", message::COLUMNS);
         Ok(self.rows(&sql, &[run.0.into(), key.to_owned().into()], message::read)?.pop())
     }
 
@@ -184,9 +184,9 @@ impl Mail for SqliteStore {
         self.rows(ASKED, &[chain, request], |row| row.get(0).map(RunNo).map_err(trouble))
     }
 
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>> {
-        let sql = "SELECT DISTINCT mail.run FROM mail JOIN runs ON runs.no = mail.run \
-             WHERE mail.taken IS NULL AND runs.status = 0 ORDER BY mail.run LIMIT ?";
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
+        let sql = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
+             WHERE messages.taken IS NULL AND runs.status = 0 ORDER BY messages.run LIMIT ?";
         self.rows(sql, &[(limit as i64).into()], |row| row.get(0).map(RunNo).map_err(trouble))
     }
 }
@@ -276,7 +276,7 @@ mod tests {
         crate::schema::prepare(&connection).unwrap();
         let sql = format!("EXPLAIN QUERY PLAN {ASKED}");
         let plan: String = connection.query_row(&sql, ["run-1", "update:1"], |row| row.get(3)).unwrap();
-        assert_eq!(plan, "SEARCH mail USING INDEX mail_chain (chain=? AND key=?)");
+        assert_eq!(plan, "SEARCH messages USING INDEX messages_chain (chain=? AND key=?)");
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         crate::schema::prepare(&connection).unwrap();
         let plan: String = connection.query_row(&format!("EXPLAIN QUERY PLAN {STRUCK}"), [], |row| row.get(3)).unwrap();
-        assert_eq!(plan, "SEARCH runs USING INDEX runs_struck (strikes>?)");
+        assert_eq!(plan, "SEARCH runs USING INDEX runs_crash_count (crash_count>?)");
     }
 
     #[test]

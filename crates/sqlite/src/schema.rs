@@ -7,47 +7,35 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use dacapo_store::StoreError;
 
 use crate::Tuning;
-use crate::seal::seal_all;
+use crate::counters::Counters;
 use crate::trouble::trouble;
 
-/// "dcpo": marks a file as ours.
-const APPLICATION: i64 = 0x6463_706f;
-/// Each migration brings a file one version further; the last one is the newest schema that this build knows.
-const MIGRATIONS: &[Migration] = &[
-    Migration { script: include_str!("schema-1.sql"), finish: None },
-    Migration { script: include_str!("schema-2.sql"), finish: None },
-    Migration { script: include_str!("schema-3.sql"), finish: Some(seal_all) },
-];
-
-type Finish = fn(&Connection) -> Result<(), StoreError>;
-
-struct Migration {
-    script: &'static str,
-    /// What SQL alone cannot do. It sees the columns of this migration, not those of a later one: `seal_all` reads all columns that
-    /// this build knows, so it belongs to the last migration that adds one with a checksum.
-    finish: Option<Finish>,
-}
+/// "dcp1": marks a file as ours.
+const APPLICATION: i64 = 0x6463_7031;
+/// "dcpo": the mark of files that were written before the formats were numbered anew.
+const DEVELOPMENT: i64 = 0x6463_706f;
+/// The version of the schema that this build writes and reads. `docs/compatibility.md` says when it changes.
+const VERSION: i64 = 1;
+const SCHEMA: &str = include_str!("schema.sql");
 
 /// How a file is written that is ours. Nothing is written before its commit, as the layer below wants it; what a group writes is in
 /// memory anyway.
 const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
     PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_spill = OFF; PRAGMA foreign_keys = OFF;";
 
-/// Makes an empty file ours, brings an older one up to date, and refuses any other.
+/// Makes an empty file ours, and refuses any other that is not.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     let found = version(connection)?;
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::Newer { found, known });
+    if found > VERSION {
+        return Err(StoreError::Newer { found, known: VERSION });
     }
     // Only now, because it changes the file.
     connection.execute_batch(DURABLE).map_err(trouble)?;
-    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(found as usize) {
+    if found == 0 {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(trouble)?;
-        let script =
-            format!("{} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number};", migration.script);
+        let script = format!("{SCHEMA} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
         transaction.execute_batch(&script).map_err(trouble)?;
-        migration.finish.map_or(Ok(()), |finish| finish(&transaction))?;
+        Counters::seal(&transaction)?;
         transaction.commit().map_err(trouble)?;
     }
     Ok(())
@@ -60,15 +48,11 @@ pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), Store
     connection.execute_batch(&script).map_err(trouble)
 }
 
-/// Refuses a file that is not ours or not up to date, and changes nothing.
+/// Refuses a file that is not ours, and changes nothing.
 pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
-    let known = MIGRATIONS.len() as i64;
     match version(connection)? {
-        found if found > known => Err(StoreError::Newer { found, known }),
+        found if found > VERSION => Err(StoreError::Newer { found, known: VERSION }),
         0 => Err(StoreError::Foreign("the file is empty".to_owned())),
-        found if found < known => Err(StoreError::Foreign(format!(
-            "its schema has version {found}: open it for serving once to bring it to {known}"
-        ))),
         _ => Ok(()),
     }
 }
@@ -81,6 +65,10 @@ pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
     match (application, tables) {
         (APPLICATION, _) => number("PRAGMA user_version"),
         (0, 0) => Ok(0),
+        (DEVELOPMENT, _) => Err(StoreError::Foreign(
+            "a development build wrote it, before the first numbered format: move it away, and start with a new file"
+                .to_owned(),
+        )),
         (0, _) => {
             Err(StoreError::Foreign("it is another program's database: give Dacapo a file of its own".to_owned()))
         }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
-    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
+    AttemptWrite, Epoch, MessageNo, NewMessage, NewRun, NewTask, NodeNo, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
     StoreError, Stuck, TaskNo, TimerKind, TimerRow, is_request,
 };
 
@@ -58,8 +58,8 @@ impl<'c> Tables<'c> {
         Ok(())
     }
 
-    fn unseen_messages(&self, run: RunNo) -> Result<Vec<MailNo>> {
-        let sql = format!("SELECT {} FROM mail WHERE run = ? AND taken IS NULL", message::COLUMNS);
+    fn unseen_messages(&self, run: RunNo) -> Result<Vec<MessageNo>> {
+        let sql = format!("SELECT {} FROM messages WHERE run = ? AND taken IS NULL", message::COLUMNS);
         let mut statement = self.connection.prepare_cached(&sql).map_err(trouble)?;
         let mut rows = statement.query([run.0]).map_err(trouble)?;
         let mut found = Vec::new();
@@ -79,12 +79,13 @@ impl<'c> Tables<'c> {
         Ok(is_all)
     }
 
-    /// The same for its mail.
-    fn sweep_mail(&self, run: i64, left: &mut Left) -> Result<bool> {
-        let sql = "SELECT key, length(job) + coalesce(length(outcome), 0) FROM mail WHERE run = ? ORDER BY key LIMIT ?";
+    /// The same for its messages.
+    fn sweep_messages(&self, run: i64, left: &mut Left) -> Result<bool> {
+        let sql =
+            "SELECT key, length(job) + coalesce(length(outcome), 0) FROM messages WHERE run = ? ORDER BY key LIMIT ?";
         let (last, is_all) = self.portion::<String>(sql, run, left)?;
         if let Some(last) = last {
-            self.execute("DELETE FROM mail WHERE run = ? AND key <= ?", params![run, last])?;
+            self.execute("DELETE FROM messages WHERE run = ? AND key <= ?", params![run, last])?;
         }
         Ok(is_all)
     }
@@ -232,12 +233,12 @@ impl Rows for Tables<'_> {
         self.change_run(child, sql, [parent.0, child.0])
     }
 
-    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool> {
-        let sql = "UPDATE runs SET turns = ?1 + 1, strikes = ?4, progress_sum = ?5, stuck_reason = NULL, stuck_since = NULL, \
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, crash_count: u32) -> Result<bool> {
+        let sql = "UPDATE runs SET turns = ?1 + 1, crash_count = ?4, progress_sum = ?5, stuck_reason = NULL, stuck_since = NULL, \
              stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL \
              WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
-        let sum = run_sums::progress(run.0, turn + 1, epoch, strikes).finish();
-        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0, strikes, sum])? == 1)
+        let sum = run_sums::progress(run.0, turn + 1, epoch, crash_count).finish();
+        Ok(self.execute(sql, params![turn as i64, run.0, epoch.0, crash_count, sum])? == 1)
     }
 
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool> {
@@ -275,8 +276,8 @@ impl Rows for Tables<'_> {
         self.execute(sql, row).map(drop)
     }
 
-    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
-        self.change_run(run, "UPDATE runs SET strikes = ? WHERE no = ?", params![strikes, run.0])
+    fn set_run_crash_count(&mut self, run: RunNo, crash_count: u32) -> Result<()> {
+        self.change_run(run, "UPDATE runs SET crash_count = ? WHERE no = ?", params![crash_count, run.0])
     }
 
     fn delete_run(&mut self, run: RunNo) -> Result<()> {
@@ -295,7 +296,7 @@ impl Rows for Tables<'_> {
         let mut left = Left { rows: most, bytes: SWEEP_BYTES };
         let sql = format!("SELECT {} FROM garbage ORDER BY run LIMIT 1", deleted_run::COLUMNS);
         while let Some(RunNo(run)) = self.first(&sql, [], deleted_run::read)? {
-            if !(self.sweep_turns(run, &mut left)? && self.sweep_mail(run, &mut left)?) {
+            if !(self.sweep_turns(run, &mut left)? && self.sweep_messages(run, &mut left)?) {
                 return Ok(true);
             }
             self.execute("DELETE FROM garbage WHERE run = ?", [run])?;
@@ -353,7 +354,7 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo> {
-        let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, strikes, sum, attempt_sum) \
+        let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, sum, attempt_sum) \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0, ?, ?)";
         let NewTask { seq, queue, ready, priority, position } = task;
         let no = self.counters.take();
@@ -376,29 +377,29 @@ impl Rows for Tables<'_> {
         self.execute("DELETE FROM tasks WHERE run = ?", [run.0]).map(drop)
     }
 
-    fn strike_task(&mut self, no: TaskNo, strikes: u32) -> Result<()> {
+    fn set_task_crash_count(&mut self, no: TaskNo, crash_count: u32) -> Result<()> {
         let sql = format!("SELECT {} FROM tasks WHERE no = ?", task::COLUMNS);
         if self.first(&sql, [no.0], task::read)?.is_some() {
-            self.execute("UPDATE tasks SET strikes = ? WHERE no = ?", params![strikes, no.0])?;
+            self.execute("UPDATE tasks SET crash_count = ? WHERE no = ?", params![crash_count, no.0])?;
             task::seal(self.connection, no)?;
         }
         Ok(())
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
-        let sql = "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, strikes = ?, outside = ?, failure = ?, details = ?, \
+        let sql = "UPDATE tasks SET attempt = ?, ready = ?, holder = ?, crash_count = ?, external = ?, failure = ?, details = ?, \
              attempt_sum = ? WHERE no = ?";
         let found =
             self.first(&format!("SELECT {} FROM tasks WHERE no = ?", task::COLUMNS), [attempt.task.0], task::read)?;
         let Some(row) = found else { return Ok(false) };
-        if attempt.is_older_than(row.attempt, row.outside) {
+        if attempt.is_older_than(row.attempt, row.external) {
             return Ok(true);
         }
         let sum = task::Attempt::of_write(attempt).sum();
         let (holder, ready) = (attempt.holder.map(|holder| holder.0), moment(attempt.ready));
-        let outside = attempt.outside.map(moment);
-        let AttemptWrite { task, attempt, strikes, failure, details, .. } = attempt;
-        let row = params![attempt, ready, holder, strikes, outside, failure, details, sum, task.0];
+        let external = attempt.external.map(moment);
+        let AttemptWrite { task, attempt, crash_count, failure, details, .. } = attempt;
+        let row = params![attempt, ready, holder, crash_count, external, failure, details, sum, task.0];
         Ok(self.execute(sql, row)? == 1)
     }
 
@@ -415,63 +416,63 @@ impl Rows for Tables<'_> {
         self.execute(sql, params![moment(due), run.0, kind, seq as i64]).map(drop)
     }
 
-    fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>> {
-        let chain = match is_request(&mail.key) {
+    fn insert_message(&mut self, run: RunNo, message: &NewMessage, taken: Option<u64>) -> Result<Option<MessageNo>> {
+        let chain = match is_request(&message.key) {
             true => self.value::<String>("SELECT first_run_id FROM runs WHERE no = ?", [run.0])?,
             false => None,
         };
-        let sql = "INSERT OR IGNORE INTO mail (no, run, key, sent, job, taken, chain, sum, taken_sum) \
+        let sql = "INSERT OR IGNORE INTO messages (no, run, key, sent, job, taken, chain, sum, taken_sum) \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let no = self.counters.take();
-        let sum = message::sum(no, run, &mail.key, moment(mail.sent), &mail.job, chain.as_deref()).finish();
+        let sum = message::sum(no, run, &message.key, moment(message.sent), &message.job, chain.as_deref()).finish();
         let taken_sum = taken.map(|turn| message::taken_sum(no, turn).finish());
-        let (key, sent, taken) = (mail.key.as_str(), moment(mail.sent), taken.map(|turn| turn as i64));
-        let added = self.execute(sql, params![no, run.0, key, sent, mail.job, taken, chain, sum, taken_sum])?;
+        let (key, sent, taken) = (message.key.as_str(), moment(message.sent), taken.map(|turn| turn as i64));
+        let added = self.execute(sql, params![no, run.0, key, sent, message.job, taken, chain, sum, taken_sum])?;
         if added == 0 {
             return Ok(None);
         }
         self.added = Some(LastRow::Message(no));
-        Ok(Some(MailNo(no)))
+        Ok(Some(MessageNo(no)))
     }
 
-    fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
-        let sql = format!("SELECT {} FROM mail WHERE run = ? AND key = ?", message::COLUMNS);
+    fn message_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
+        let sql = format!("SELECT {} FROM messages WHERE run = ? AND key = ?", message::COLUMNS);
         self.first(&sql, params![run.0, key], |row| Ok(message::read(row)?.job))
     }
 
-    fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
-        Ok(self.number("SELECT no FROM mail WHERE run = ? AND key = ?", params![run.0, key])?.map(MailNo))
+    fn message_no(&mut self, run: RunNo, key: &str) -> Result<Option<MessageNo>> {
+        Ok(self.number("SELECT no FROM messages WHERE run = ? AND key = ?", params![run.0, key])?.map(MessageNo))
     }
 
-    fn is_unseen(&mut self, run: RunNo, mail: MailNo) -> Result<bool> {
-        let sql = "SELECT 1 FROM mail WHERE no = ? AND run = ? AND taken IS NULL";
-        Ok(self.number(sql, [mail.0, run.0])?.is_some())
+    fn is_unseen(&mut self, run: RunNo, message: MessageNo) -> Result<bool> {
+        let sql = "SELECT 1 FROM messages WHERE no = ? AND run = ? AND taken IS NULL";
+        Ok(self.number(sql, [message.0, run.0])?.is_some())
     }
 
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {
         for no in self.unseen_messages(from)? {
             // A message of a key that the other run has is there already.
-            if self.execute("UPDATE OR IGNORE mail SET run = ? WHERE no = ?", [to.0, no.0])? == 1 {
+            if self.execute("UPDATE OR IGNORE messages SET run = ? WHERE no = ?", [to.0, no.0])? == 1 {
                 message::seal(self.connection, no)?;
             }
         }
         Ok(())
     }
 
-    fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()> {
-        let sum = message::taken_sum(mail.0, turn).finish();
-        let sql = "UPDATE mail SET taken = ?, taken_sum = ? WHERE no = ?";
-        self.execute(sql, [turn as i64, sum, mail.0]).map(drop)
+    fn take_message(&mut self, message: MessageNo, turn: u64) -> Result<()> {
+        let sum = message::taken_sum(message.0, turn).finish();
+        let sql = "UPDATE messages SET taken = ?, taken_sum = ? WHERE no = ?";
+        self.execute(sql, [turn as i64, sum, message.0]).map(drop)
     }
 
     fn count_unseen(&mut self, run: RunNo) -> Result<usize> {
-        let count = self.number("SELECT count(*) FROM mail WHERE run = ? AND taken IS NULL", [run.0])?;
+        let count = self.number("SELECT count(*) FROM messages WHERE run = ? AND taken IS NULL", [run.0])?;
         Ok(count.unwrap_or_default() as usize)
     }
 
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {
         let sum = message::outcome_sum(run, key, outcome).finish();
-        let sql = "UPDATE mail SET outcome = ?, outcome_sum = ? WHERE run = ? AND key = ?";
+        let sql = "UPDATE messages SET outcome = ?, outcome_sum = ? WHERE run = ? AND key = ?";
         self.execute(sql, params![outcome, sum, run.0, key.as_str()]).map(drop)
     }
 }

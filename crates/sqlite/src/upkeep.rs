@@ -57,7 +57,7 @@ impl Upkeep for SqliteStore {
         self.back_up_on(to, &FileSystem)
     }
 
-    fn flaws(&self) -> Result<Vec<String>, StoreError> {
+    fn problems(&self) -> Result<Vec<String>, StoreError> {
         let reader = schema::connect_to_read(&self.path)?;
         let mut statement = reader.prepare("PRAGMA integrity_check").map_err(trouble)?;
         let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
@@ -70,7 +70,7 @@ impl Upkeep for SqliteStore {
             problems.extend(damaged_rows(&reader, &format!("SELECT {columns} FROM {table}"), read)?);
             Ok::<_, StoreError>(())
         };
-        scan("mail", message::COLUMNS, |row| message::read(row).map(drop))?;
+        scan("messages", message::COLUMNS, |row| message::read(row).map(drop))?;
         scan("tasks", task::COLUMNS, |row| task::read(row).map(drop))?;
         scan("timers", timer::COLUMNS, |row| timer::read(row).map(drop))?;
         scan("attributes", attribute::COLUMNS, |row| attribute::read(row).map(drop))?;

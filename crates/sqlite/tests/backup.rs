@@ -100,9 +100,9 @@ fn whats_wrong(path: &str) -> Option<String> {
         Ok(store) => store,
         Err(error) => return Some(error.to_string()),
     };
-    match (store.count(&RunFilter::default()), store.flaws()) {
-        (Ok(RUNS), Ok(flaws)) if flaws.is_empty() => None,
-        (runs, flaws) => Some(format!("{runs:?} runs, {flaws:?}")),
+    match (store.count(&RunFilter::default()), store.problems()) {
+        (Ok(RUNS), Ok(problems)) if problems.is_empty() => None,
+        (runs, problems) => Some(format!("{runs:?} runs, {problems:?}")),
     }
 }
 

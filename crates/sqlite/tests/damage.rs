@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use dacapo_core::{Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    AttemptWrite, Closing, Conflict, Mail, NewMail, NewRun, NewTask, NodeNo, Parent, RunFilter, RunNo, RunRow, Runs,
-    Status, StoreError, Stuck, TaskNo, Tasks, TimerKind, Timers, TurnOf, TurnWrite, Turns, Upkeep, Write, Writes,
+    AttemptWrite, Closing, Conflict, Messages, NewMessage, NewRun, NewTask, NodeNo, Parent, RunFilter, RunNo, RunRow,
+    Runs, Status, StoreError, Stuck, TaskNo, Tasks, TimerKind, Timers, TurnOf, TurnWrite, Turns, Upkeep, Write, Writes,
     Written,
 };
 use rusqlite::Connection;
@@ -68,20 +68,22 @@ fn fill(store: &SqliteStore) {
         attempt: 2,
         ready: at(4),
         holder: Some(NodeNo(1)),
-        strikes: 1,
-        outside: Some(at(5)),
+        crash_count: 1,
+        external: Some(at(5)),
         failure: Some(b"it failed".to_vec()),
         details: Some(b"progress".to_vec()),
     };
     write(store, Write::Attempt(Box::new(attempt)));
-    let mail = NewMail { key: "update:1".into(), sent: at(6), job: b"an update".to_vec() };
-    let Written::Posted(posted) = write(store, Write::Post { run: open, mail, ended: None }) else { panic!("posted") };
+    let message = NewMessage { key: "update:1".into(), sent: at(6), job: b"an update".to_vec() };
+    let Written::Posted(posted) = write(store, Write::Post { run: open, message, ended: None }) else {
+        panic!("posted")
+    };
     let taken = vec![(posted.no, "update:1".into(), Some(b"an answer".to_vec()))];
-    write(store, Write::Settle { run: open, epoch: Default::default(), mail: taken, tasks: Vec::new() });
+    write(store, Write::Settle { run: open, epoch: Default::default(), messages: taken, tasks: Vec::new() });
     let link = Parent { run: open, seq: Seq(2), close: ParentClose::Abandon };
     let child = start(store, NewRun { parent: Some(link), ..new_run("child") });
     let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
-    write(store, Write::Park { run: child, epoch: Default::default(), stuck: Some(stuck) });
+    write(store, Write::SetStuck { run: child, epoch: Default::default(), stuck: Some(stuck) });
     let closing =
         Closing { status: Status::Completed, result: b"42".to_vec(), to_parent: None, next: None, carried: Vec::new() };
     let first = TurnOf::New(Box::new(NewRun { request: None, ..new_run("closed") }));
@@ -128,9 +130,9 @@ fn reads(store: &SqliteStore, runs: &[RunRow], tasks: &[TaskNo]) -> Vec<(String,
             (format!("find {workflow_id}"), rows(store.find(workflow_id, None))),
             (format!("request {no}"), rows(store.belongings(*no).map(|all| all.request))),
             (format!("attributes {no}"), rows(store.belongings(*no).map(|all| all.attributes))),
-            (format!("messages {no}"), rows(store.belongings(*no).map(|all| all.mail))),
+            (format!("messages {no}"), rows(store.belongings(*no).map(|all| all.messages))),
             (format!("unseen {no}"), rows(store.unseen(*no))),
-            (format!("mail {no}"), rows(store.mail(*no, "update:1"))),
+            (format!("message {no}"), rows(store.message(*no, "update:1"))),
             (format!("tasks_of {no}"), rows(store.tasks_of(*no))),
             (format!("turns {no}"), turns(store, *no)),
         ]);
@@ -141,7 +143,7 @@ fn reads(store: &SqliteStore, runs: &[RunRow], tasks: &[TaskNo]) -> Vec<(String,
 
 /// What a look at everything finds: in the store, in each run, and in the number of its turns.
 fn problems(store: &SqliteStore) -> Vec<String> {
-    let mut problems = store.flaws().unwrap();
+    let mut problems = store.problems().unwrap();
     for no in store.numbers(None, 99).unwrap() {
         match (store.run(no), turns(store, no)) {
             (Ok(Some(row)), Ok(turns)) if row.turns == turns.len() as u64 => {}
@@ -202,11 +204,11 @@ impl Trial {
         let sound = reads(&store, &runs, &tasks);
         assert!(sound.iter().all(|(_, read)| read.is_ok()));
         let trial = Self { store, file: Connection::open(path).unwrap(), runs, tasks, sound, tried: 0, told: 0 };
-        trial.assert_mended();
+        trial.assert_fixed();
         trial
     }
 
-    fn assert_mended(&self) {
+    fn assert_fixed(&self) {
         assert_eq!(problems(&self.store), [""; 0]);
     }
 
@@ -256,12 +258,12 @@ impl Trial {
 fn flipped_bit_in_any_column_is_reported_and_never_read_as_another_value() {
     let folder = tempfile::tempdir().unwrap();
     let mut trial = Trial::new(folder.path().join("store.db").to_str().unwrap());
-    for table in ["runs", "turns", "tasks", "timers", "mail", "attributes", "numbers", "garbage"] {
+    for table in ["runs", "turns", "tasks", "timers", "messages", "attributes", "numbers", "garbage"] {
         for column in columns(&trial.file, table) {
             trial.damage(table, &column);
         }
     }
-    trial.assert_mended();
+    trial.assert_fixed();
     assert!(trial.tried > 1_000 && trial.told > trial.tried, "{} values, {} reads told", trial.tried, trial.told);
 }
 
@@ -273,9 +275,9 @@ fn values_that_changed_places_are_noticed() {
     for (table, row, part) in [
         ("runs", "no", "memo, memo_sum"),
         ("runs", "no", "workflow, queue, started, pins, owner, first_run_id, identity_sum"),
-        ("runs", "no", "turns, epoch, strikes, progress_sum"),
+        ("runs", "no", "turns, epoch, crash_count, progress_sum"),
         ("turns", "run", "record, sum"),
-        ("mail", "run", "sent, job, chain, sum"),
+        ("messages", "run", "sent, job, chain, sum"),
         ("attributes", "run", "value, sum"),
     ] {
         trial.file.execute_batch(&format!("CREATE TEMP TABLE sound AS SELECT * FROM {table}")).unwrap();
@@ -285,7 +287,7 @@ fn values_that_changed_places_are_noticed() {
         assert!(trial.file.execute(&sql, []).unwrap() > 0);
         trial.look(&sql);
         trial.mend(table);
-        trial.assert_mended();
+        trial.assert_fixed();
         trial.file.execute_batch("DROP TABLE sound").unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use dacapo_core::{Failure, FailureKind, IdReuse, Name, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, Mail, NewRun, NewTask, RunFilter, RunNo, Runs, Status, StoreError, Tasks, TurnOf, TurnWrite, Turns,
+    Conflict, Messages, NewRun, NewTask, RunFilter, RunNo, Runs, Status, StoreError, Tasks, TurnOf, TurnWrite, Turns,
     Upkeep, Write, Writes, Written,
 };
 use tempfile::TempDir;
@@ -154,14 +154,21 @@ fn a_file_of_another_program_or_of_a_later_version_is_refused() {
     let change = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     change("PRAGMA user_version = 99");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
-        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 3 });
+        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 1 });
     }
-    change("PRAGMA user_version = 3; PRAGMA application_id = 7");
+    change("PRAGMA user_version = 1; PRAGMA application_id = 7");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
         assert!(matches!(refusal(opens(&path)), StoreError::Foreign(_)));
     }
     change("PRAGMA application_id = 0");
     assert!(matches!(refusal(SqliteStore::open(&path)), StoreError::Foreign(_)));
+    change("PRAGMA application_id = 0x6463706f");
+    for opens in [SqliteStore::open, SqliteStore::open_read_only] {
+        let StoreError::Foreign(why) = refusal(opens(&path)) else {
+            panic!("a file of a development build is refused")
+        };
+        assert!(why.contains("a development build wrote it") && why.contains("start with a new file"), "{why}");
+    }
 }
 
 #[test]
@@ -193,17 +200,18 @@ fn the_schema_itself_refuses_duplicates() {
             rusqlite::params![run_id, workflow_id, status, request],
         )
     };
-    let turn = |turn: u8| file.execute("INSERT INTO turns (run, turn, record) VALUES (1, ?, x'')", [turn]);
-    let mail = |key: &str| file.execute("INSERT INTO mail (run, key, sent, job) VALUES (1, ?, 0, x'')", [key]);
+    let turn = |turn: u8| file.execute("INSERT INTO turns (run, turn, record, sum) VALUES (1, ?, x'', 0)", [turn]);
+    let message =
+        |key: &str| file.execute("INSERT INTO messages (run, key, sent, job, sum) VALUES (1, ?, 0, x'', 0)", [key]);
     run("r1", "w1", 0, "q1").unwrap();
     turn(0).unwrap();
-    mail("k1").unwrap();
+    message("k1").unwrap();
     for (what, refused) in [
         ("a run id of its own", run("r1", "w2", 0, "q2")),
         ("one open run of a workflow id", run("r2", "w1", 0, "q2")),
         ("one run of a request", run("r2", "w2", 0, "q1")),
         ("one turn of a number", turn(0)),
-        ("one mail of a key", mail("k1")),
+        ("one message of a key", message("k1")),
     ] {
         let error = refused.expect_err(what).to_string();
         assert!(error.contains("UNIQUE constraint failed"), "{what}: {error}");
@@ -294,7 +302,7 @@ fn a_file_alone_can_be_looked_at_where_nothing_can_be_written() {
     plain.query_row("SELECT count(*) FROM runs", [], |_| Ok(())).expect_err("SQLite alone cannot read it");
     let reading = SqliteStore::open_read_only(&alone).unwrap();
     assert_eq!(reading.count(&RunFilter::default()).unwrap(), 1);
-    assert_eq!(reading.flaws().unwrap(), Vec::<String>::new());
+    assert_eq!(reading.problems().unwrap(), Vec::<String>::new());
     fs::write(format!("{alone}-wal"), "something").unwrap();
     let refused = refusal(SqliteStore::open_read_only(&alone)).to_string();
     assert!(refused.contains("the right to write"), "{refused}");

@@ -6,8 +6,8 @@ use std::fs;
 use dacapo_core::{Failure, IdReuse, Name, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, Epoch, NewMail, NewRun, RunFilter, RunNo, Runs, Status, StoreError, Strikes, Stuck, TurnOf, TurnWrite,
-    Upkeep, Write, Writes,
+    Conflict, CrashCount, Epoch, NewMessage, NewRun, RunFilter, RunNo, Runs, Status, StoreError, Stuck, TurnOf,
+    TurnWrite, Upkeep, Write, Writes,
 };
 use tempfile::TempDir;
 
@@ -97,11 +97,11 @@ fn file_whose_log_lost_its_tail_is_not_served_until_the_loss_is_accepted() {
     let reading = SqliteStore::open_read_only(&place.path).unwrap();
     let left = count(&reading);
     assert!((1..20).contains(&left), "{left} runs are left");
-    assert_eq!(reading.flaws().unwrap(), [loss]);
+    assert_eq!(reading.problems().unwrap(), [loss]);
     drop(reading);
     fs::remove_file(place.note()).unwrap();
     let store = place.open();
-    assert_eq!((count(&store), store.flaws().unwrap()), (left, Vec::new()));
+    assert_eq!((count(&store), store.problems().unwrap()), (left, Vec::new()));
     start(&store, 99).unwrap();
     drop(store);
     assert_eq!(count(&place.open()), left + 1);
@@ -167,7 +167,7 @@ fn log_that_is_removed_while_it_is_served_is_noticed_before_the_next_commit_and_
     assert_eq!(start(&store, 4).unwrap_err().to_string(), told, "nothing more is written");
     drop(store);
     let store = place.open();
-    assert_eq!((count(&store), store.flaws().unwrap()), (3, Vec::new()));
+    assert_eq!((count(&store), store.problems().unwrap()), (3, Vec::new()));
 }
 
 #[test]
@@ -253,8 +253,8 @@ fn writes_of_every_kind(run: RunNo) -> Vec<Write> {
         Write::Turn(Box::new(TurnWrite::new(of, number, Timestamp::from_millis(number), vec![number as u8])))
     };
     let message = |key: &'static str| {
-        let mail = NewMail { key: Name::from_static(key), sent: Timestamp::default(), job: vec![1] };
-        Write::Post { run, mail, ended: None }
+        let message = NewMessage { key: Name::from_static(key), sent: Timestamp::default(), job: vec![1] };
+        Write::Post { run, message, ended: None }
     };
     let stuck =
         Stuck { reason: "broken".into(), since: Timestamp::default(), attempts: 1, retry: Timestamp::default() };
@@ -262,11 +262,11 @@ fn writes_of_every_kind(run: RunNo) -> Vec<Write> {
     vec![
         turn(0),
         message("signal:1"),
-        Write::Park { run, epoch, stuck: Some(stuck) },
-        Write::Park { run, epoch, stuck: None },
+        Write::SetStuck { run, epoch, stuck: Some(stuck) },
+        Write::SetStuck { run, epoch, stuck: None },
         turn(1),
-        Write::Settle { run, epoch, mail: Vec::new(), tasks: Vec::new() },
-        Write::Strike(vec![Strikes::Cleared(run)]),
+        Write::Settle { run, epoch, messages: Vec::new(), tasks: Vec::new() },
+        Write::CrashCounts(vec![CrashCount::Cleared(run)]),
         message("signal:2"),
         Write::Close { run, status: Status::Terminated, at: Timestamp::default(), failure },
         Write::Delete { run },

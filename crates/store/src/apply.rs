@@ -10,8 +10,8 @@ use crate::rows::Rows;
 use crate::start::start;
 use crate::turn::commit_turn;
 use crate::{
-    AttemptWrite, Epoch, MailNo, Refused, RunNo, RunRow, StoreError, Strikes, TaskNo, TimerKind, TurnWritten, Write,
-    Written,
+    AttemptWrite, CrashCount, Epoch, MessageNo, Refused, RunNo, RunRow, StoreError, TaskNo, TimerKind, TurnWritten,
+    Write, Written,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -26,25 +26,27 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             Ok(Written::Started { run, effects: Box::new(effects) })
         }
         Write::Turn(turn) => commit_turn(rows, turn).map(|written| Written::Turn(Box::new(written))),
-        Write::Post { run, mail, ended } => {
+        Write::Post { run, message, ended } => {
             open_run(rows, *run)?;
             if let Some(task) = ended
                 && !rows.delete_task(*task)?
             {
                 return Err(Refused::NoSuchTask.into());
             }
-            post(rows, *run, mail).map(Written::Posted)
+            post(rows, *run, message).map(Written::Posted)
         }
-        Write::Settle { run, epoch, mail, tasks } => settle(rows, *run, *epoch, mail, tasks),
+        Write::Settle { run, epoch, messages, tasks } => settle(rows, *run, *epoch, messages, tasks),
         Write::Forget { run, tasks, timers } => forget(rows, *run, tasks, timers),
         Write::Attempt(attempt) => note_attempt(rows, attempt),
-        Write::Park { run, epoch, stuck } => {
+        Write::SetStuck { run, epoch, stuck } => {
             let row = open_run(rows, *run)?;
             fence(&row, *epoch)?;
             rows.set_stuck(*run, stuck.as_ref())?;
             Ok(Written::Done)
         }
-        Write::Strike(all) => all.iter().try_for_each(|strikes| strike(rows, strikes)).map(|()| Written::Done),
+        Write::CrashCounts(all) => {
+            all.iter().try_for_each(|count| set_crash_count(rows, count)).map(|()| Written::Done)
+        }
         Write::Close { run, status, at, failure } => {
             let row = open_run(rows, *run)?;
             let mut written = TurnWritten { run: *run, ..TurnWritten::default() };
@@ -84,13 +86,13 @@ fn settle(
     rows: &mut impl Rows,
     run: RunNo,
     epoch: Epoch,
-    mail: &[(MailNo, Name, Option<Vec<u8>>)],
+    messages: &[(MessageNo, Name, Option<Vec<u8>>)],
     tasks: &[TaskNo],
 ) -> Result<Written> {
     let row = open_run(rows, run)?;
     fence(&row, epoch)?;
-    for (no, key, outcome) in mail {
-        rows.take_mail(*no, row.turns)?;
+    for (no, key, outcome) in messages {
+        rows.take_message(*no, row.turns)?;
         if let Some(outcome) = outcome {
             rows.set_outcome(run, key, outcome)?;
         }
@@ -117,13 +119,13 @@ fn fence(row: &RunRow, epoch: Epoch) -> Result<()> {
     if row.epoch == epoch { Ok(()) } else { Err(Refused::Fenced { turns: row.turns, epoch: row.epoch }.into()) }
 }
 
-fn strike(rows: &mut impl Rows, strikes: &Strikes) -> Result<()> {
-    match strikes {
-        Strikes::Task { task, strikes } => rows.strike_task(*task, *strikes),
-        Strikes::Cleared(run) => rows.strike_run(*run, 0),
-        Strikes::Run { run, strikes, stuck } => {
+fn set_crash_count(rows: &mut impl Rows, crash_count: &CrashCount) -> Result<()> {
+    match crash_count {
+        CrashCount::Task { task, crash_count } => rows.set_task_crash_count(*task, *crash_count),
+        CrashCount::Cleared(run) => rows.set_run_crash_count(*run, 0),
+        CrashCount::Run { run, crash_count, stuck } => {
             let Some(row) = rows.run(*run)? else { return Ok(()) };
-            rows.strike_run(*run, *strikes)?;
+            rows.set_run_crash_count(*run, *crash_count)?;
             if row.status.is_open() { rows.set_stuck(*run, stuck.as_ref()) } else { Ok(()) }
         }
     }

@@ -1,13 +1,13 @@
 //! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
 
 mod closing;
+mod crash_count;
 mod delete;
 mod import;
-mod mail;
+mod messages;
 mod reset;
 mod retention;
 mod starts;
-mod strikes;
 mod turns;
 
 use std::ops::ControlFlow;
@@ -18,15 +18,19 @@ use dacapo_core::{
 };
 
 use crate::{
-    AttemptWrite, Belongings, Closing, Conflict, Epoch, ImportWrite, MailNo, NewMail, NewRun, NewTask, NodeNo, Parent,
-    Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Strikes, Stuck, TaskNo, TaskRow,
-    TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, Belongings, Closing, Conflict, CrashCount, Epoch, ImportWrite, MessageNo, NewMessage, NewRun,
+    NewTask, NodeNo, Parent, Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck,
+    TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use closing::{
     a_closed_run_takes_nothing_more, a_parent_is_told_of_its_child, a_run_continues_under_its_id,
-    a_run_with_unseen_mail_cannot_close, children_end_with_their_parent_as_agreed,
-    mail_to_other_runs_arrives_or_its_sender_is_told, what_is_left_of_a_closed_run_can_be_removed,
+    children_end_with_their_parent_as_agreed, message_to_another_run_arrives_or_its_sender_is_told,
+    run_with_unseen_messages_cannot_close, what_is_left_of_a_closed_run_can_be_removed,
+};
+pub use crash_count::{
+    crash_count_of_a_run_is_reset_by_its_next_turn, crash_counts_of_tasks_and_runs_are_written_together,
+    what_is_held_against_a_run_outlives_its_end,
 };
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
@@ -37,31 +41,27 @@ pub use delete::{
 pub use import::{
     runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
 };
-pub use mail::{
-    a_request_is_known_to_the_whole_chain, mail_is_settled_without_a_turn, mail_is_taken_once,
-    mail_that_ends_a_task_is_in_with_the_task_s_end,
+pub use messages::{
+    a_request_is_known_to_the_whole_chain, message_is_settled_without_a_turn, message_is_taken_by_one_turn,
+    message_that_ends_a_task_is_stored_together_with_its_end,
 };
 pub use reset::{
     a_closed_run_can_be_reset_and_stays_as_it_is, a_reset_that_is_refused_changes_nothing,
     a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept, a_run_that_moved_on_is_not_reset_as_planned,
-    children_of_a_run_that_is_reset_are_kept_or_released, mail_that_waits_goes_to_the_run_that_takes_its_place,
-    the_same_request_resets_once,
+    children_of_a_run_that_is_reset_are_kept_or_released, the_same_request_resets_once,
+    unseen_messages_move_to_the_run_of_a_reset,
 };
 pub use starts::{
     a_request_that_comes_again_with_another_input_is_refused, a_run_may_start_with_its_first_turn,
-    a_start_says_whom_it_replaced_and_who_was_told, a_started_run_is_open_and_its_start_waits_as_mail,
-    a_used_workflow_id_may_be_refused, an_open_workflow_id_belongs_to_one_run,
-    commit_callback_runs_while_the_store_holds_no_lock, runs_are_listed_newest_first_in_pages,
+    a_start_says_whom_it_replaced_and_who_was_told, a_used_workflow_id_may_be_refused,
+    an_open_workflow_id_belongs_to_one_run, commit_callback_runs_while_the_store_holds_no_lock,
+    runs_are_listed_newest_first_in_pages, started_run_is_open_and_its_start_waits_as_a_message,
     the_same_request_starts_one_run,
-};
-pub use strikes::{
-    strikes_of_a_run_end_with_its_next_turn, tasks_and_runs_are_struck_together,
-    what_is_held_against_a_run_outlives_its_end,
 };
 pub use turns::{
     a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again, a_node_that_has_lost_its_run_cannot_commit,
     a_stuck_run_goes_on_with_its_next_turn, a_stuck_run_says_why, a_turn_is_committed_once_and_only_as_the_next,
-    mail_of_one_key_is_kept_once_until_a_turn_takes_it, tasks_live_until_their_turn_ends_them, timers_are_due_in_order,
+    message_sent_twice_under_one_key_is_stored_once, tasks_live_until_their_turn_ends_them, timers_are_due_in_order,
 };
 
 pub use retention::{
@@ -73,7 +73,7 @@ pub use retention::{
 macro_rules! conformance_tests {
     ($make:expr) => {
         $crate::conformance_tests! { $make;
-            a_started_run_is_open_and_its_start_waits_as_mail
+            started_run_is_open_and_its_start_waits_as_a_message
             a_turn_is_committed_once_and_only_as_the_next
             a_node_that_has_lost_its_run_cannot_commit
             a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again
@@ -83,32 +83,32 @@ macro_rules! conformance_tests {
             a_used_workflow_id_may_be_refused
             the_same_request_starts_one_run
             a_request_that_comes_again_with_another_input_is_refused
-            mail_of_one_key_is_kept_once_until_a_turn_takes_it
-            mail_that_ends_a_task_is_in_with_the_task_s_end
-            mail_is_settled_without_a_turn
+            message_sent_twice_under_one_key_is_stored_once
+            message_that_ends_a_task_is_stored_together_with_its_end
+            message_is_settled_without_a_turn
             a_request_is_known_to_the_whole_chain
-            a_run_with_unseen_mail_cannot_close
+            run_with_unseen_messages_cannot_close
             a_closed_run_takes_nothing_more
             a_parent_is_told_of_its_child
             children_end_with_their_parent_as_agreed
-            mail_to_other_runs_arrives_or_its_sender_is_told
+            message_to_another_run_arrives_or_its_sender_is_told
             tasks_live_until_their_turn_ends_them
             timers_are_due_in_order
             a_run_continues_under_its_id
             a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept
             a_closed_run_can_be_reset_and_stays_as_it_is
             a_run_that_moved_on_is_not_reset_as_planned
-            mail_is_taken_once
-            mail_that_waits_goes_to_the_run_that_takes_its_place
+            message_is_taken_by_one_turn
+            unseen_messages_move_to_the_run_of_a_reset
             children_of_a_run_that_is_reset_are_kept_or_released
             a_reset_that_is_refused_changes_nothing
             the_same_request_resets_once
             a_stuck_run_says_why
             what_is_left_of_a_closed_run_can_be_removed
             a_stuck_run_goes_on_with_its_next_turn
-            strikes_of_a_run_end_with_its_next_turn
+            crash_count_of_a_run_is_reset_by_its_next_turn
             what_is_held_against_a_run_outlives_its_end
-            tasks_and_runs_are_struck_together
+            crash_counts_of_tasks_and_runs_are_written_together
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
@@ -239,8 +239,8 @@ fn status(store: &dyn Store, run: RunNo) -> Status {
 }
 
 fn jobs(store: &dyn Store, run: RunNo) -> Vec<Job> {
-    let mail = store.unseen(run).expect("mail can be read");
-    mail.iter().filter_map(|mail| minicbor::decode(&mail.job).ok()).collect()
+    let messages = store.unseen(run).expect("messages can be read");
+    messages.iter().filter_map(|message| minicbor::decode(&message.job).ok()).collect()
 }
 
 fn child(run: RunNo, seq: u64, workflow_id: &'static str, run_id: &'static str, close: ParentClose) -> (Seq, NewRun) {

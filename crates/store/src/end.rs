@@ -4,7 +4,7 @@ use dacapo_core::{ChildFailed, Failure, FailureKind, Job, Outcome, ParentClose, 
 
 use crate::post::{post, reply};
 use crate::rows::Rows;
-use crate::{ClosedRun, NewMail, Parent, Refused, RunNo, RunRow, Status, StoreError, TurnWritten};
+use crate::{ClosedRun, NewMessage, Parent, Refused, RunNo, RunRow, Status, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -63,8 +63,8 @@ pub(crate) fn tell_parent(
 ) -> Result<()> {
     // The run that a chain went on as has other operations, and awaits none of this.
     if parent.seq != INHERITED && rows.run(parent.run)?.is_some_and(|parent| parent.status.is_open()) {
-        let mail = NewMail { key: format!("child:{}", row.run_id).into(), sent: at, job };
-        written.posted.push(post(rows, parent.run, &mail)?);
+        let message = NewMessage { key: format!("child:{}", row.run_id).into(), sent: at, job };
+        written.posted.push(post(rows, parent.run, &message)?);
     }
     Ok(())
 }

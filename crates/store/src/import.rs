@@ -3,7 +3,7 @@
 use dacapo_core::Timestamp;
 
 use crate::rows::Rows;
-use crate::{Belongings, ImportWrite, NewMail, Refused, RunNo, RunRow, StoreError, Written};
+use crate::{Belongings, ImportWrite, NewMessage, Refused, RunNo, RunRow, StoreError, Written};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -20,7 +20,7 @@ pub(crate) fn import(rows: &mut impl Rows, write: &ImportWrite) -> Result<Writte
     if rows.run_of_id(&row.run_id)?.is_some() {
         return Err(Refused::Exists(row.run_id.clone()).into());
     }
-    let Belongings { request, attributes, mail } = belongings;
+    let Belongings { request, attributes, messages } = belongings;
     let request = match request {
         Some(request) if rows.requested_run(request)?.is_none() => Some(request),
         _ => None,
@@ -33,11 +33,11 @@ pub(crate) fn import(rows: &mut impl Rows, write: &ImportWrite) -> Result<Writte
     for (name, value) in attributes {
         rows.set_attribute(run, name, Some(value))?;
     }
-    for mail in mail {
-        let new = NewMail { key: mail.key.clone(), sent: mail.sent, job: mail.job.clone() };
-        rows.insert_mail(run, &new, mail.taken)?;
-        if let Some(outcome) = &mail.outcome {
-            rows.set_outcome(run, &mail.key, outcome)?;
+    for message in messages {
+        let new = NewMessage { key: message.key.clone(), sent: message.sent, job: message.job.clone() };
+        rows.insert_message(run, &new, message.taken)?;
+        if let Some(outcome) = &message.outcome {
+            rows.set_outcome(run, &message.key, outcome)?;
         }
     }
     Ok(Written::Done)

@@ -1,6 +1,6 @@
 //! What a store of Dacapo keeps and promises.
 //!
-//! A store keeps runs, their turns, tasks, timers and mail. All that ever changes it is a [`Write`]; what a write means
+//! A store keeps runs, their turns, tasks, timers and messages. All that ever changes it is a [`Write`]; what a write means
 //! is decided here once, by [`apply`], over the primitives that each store offers as [`Rows`]. A write is whole or
 //! nothing: it is refused alone, before it has changed anything, and many share one transaction ([`Group`]).
 //!
@@ -15,8 +15,8 @@ mod end;
 mod error;
 mod group;
 mod import;
-mod mail;
 mod memory;
+mod message;
 mod number;
 mod post;
 mod private;
@@ -35,11 +35,11 @@ mod write;
 pub use apply::apply;
 pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
-pub use mail::{MailRow, NewMail, is_request};
 pub use memory::MemoryStore;
-pub use number::{Epoch, MailNo, NodeNo, RunNo, TaskNo};
+pub use message::{MessageRow, NewMessage, is_request};
+pub use number::{Epoch, MessageNo, NodeNo, RunNo, TaskNo};
 pub use private::private_file;
-pub use reads::{Mail, RunFilter, Runs, Store, Tasks, Timers, Turns, Upkeep};
+pub use reads::{Messages, RunFilter, Runs, Store, Tasks, Timers, Turns, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, Conflict, NewRun, Parent, RunRow, Stuck};
 pub use running::{Doing, Running, Slot};
@@ -47,6 +47,6 @@ pub use status::Status;
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{
-    AttemptWrite, ClosedRun, Closing, ImportWrite, Posted, Refused, ResetWrite, Send, StartedRun, Strikes, TurnOf,
+    AttemptWrite, ClosedRun, Closing, CrashCount, ImportWrite, Posted, Refused, ResetWrite, Send, StartedRun, TurnOf,
     TurnWrite, TurnWritten, Write, Written,
 };

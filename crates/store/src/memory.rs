@@ -10,8 +10,8 @@ use dacapo_core::Name;
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{
-    Doing, MailNo, MailRow, RunNo, RunRow, Running, Slot, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
-    apply,
+    Doing, MessageNo, MessageRow, RunNo, RunRow, Running, Slot, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write,
+    Writes, apply,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -27,10 +27,10 @@ struct Tables {
     turns: BTreeMap<(RunNo, u64), Vec<u8>>,
     tasks: BTreeMap<TaskNo, TaskRow>,
     timers: BTreeMap<TimerRow, ()>,
-    mail: BTreeMap<MailNo, MailRow>,
-    keys: BTreeMap<(RunNo, Name), MailNo>,
+    messages: BTreeMap<MessageNo, MessageRow>,
+    keys: BTreeMap<(RunNo, Name), MessageNo>,
     attributes: BTreeMap<(RunNo, Name), Vec<u8>>,
-    /// Deleted runs whose turns and mail are to go.
+    /// Deleted runs whose turns and messages are yet to be removed.
     garbage: BTreeSet<RunNo>,
     last: i64,
 }
@@ -87,7 +87,7 @@ impl Upkeep for MemoryStore {
         Err(StoreError::Unsupported("a store in memory has no backup: export its histories".to_owned()))
     }
 
-    fn flaws(&self) -> Result<Vec<String>> {
+    fn problems(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 }

@@ -11,9 +11,9 @@ pub struct RunNo(pub i64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TaskNo(pub i64);
 
-/// A piece of mail, within one store. Not an order of arrival: two nodes may commit out of it.
+/// The number of a message within one store. Numbers are no order of arrival: two nodes may commit in another order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct MailNo(pub i64);
+pub struct MessageNo(pub i64);
 
 /// A node, for as long as its lease holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

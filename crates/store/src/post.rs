@@ -3,15 +3,15 @@
 use dacapo_core::{Job, Timestamp};
 
 use crate::rows::Rows;
-use crate::{NewMail, Posted, RunNo, StoreError, TurnWritten};
+use crate::{NewMessage, Posted, RunNo, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-pub(crate) fn post(rows: &mut impl Rows, run: RunNo, mail: &NewMail) -> Result<Posted> {
-    let job = mail.job.clone();
-    match rows.insert_mail(run, mail, None)? {
+pub(crate) fn post(rows: &mut impl Rows, run: RunNo, message: &NewMessage) -> Result<Posted> {
+    let job = message.job.clone();
+    match rows.insert_message(run, message, None)? {
         Some(no) => Ok(Posted { run, no, job, fresh: true }),
-        None => Ok(Posted { run, no: rows.mail_of_key(run, &mail.key)?.unwrap_or_default(), job, fresh: false }),
+        None => Ok(Posted { run, no: rows.message_no(run, &message.key)?.unwrap_or_default(), job, fresh: false }),
     }
 }
 
@@ -25,6 +25,6 @@ pub(crate) fn reply(
     written: &mut TurnWritten,
 ) -> Result<()> {
     let job = minicbor::to_vec(job).expect("writing to memory cannot fail");
-    written.posted.push(post(rows, run, &NewMail { key: key.into(), sent, job })?);
+    written.posted.push(post(rows, run, &NewMessage { key: key.into(), sent, job })?);
     Ok(())
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{Belongings, MailRow, RunNo, RunRow, Running, Status, StoreError, TaskNo, TaskRow, TimerRow, Writes};
+use crate::{Belongings, MessageRow, RunNo, RunRow, Running, Status, StoreError, TaskNo, TaskRow, TimerRow, Writes};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store: where writes go, and all that can be read.
-pub trait Store: Writes + Runs + Turns + Mail + Tasks + Timers + Running + Upkeep {}
+pub trait Store: Writes + Runs + Turns + Messages + Tasks + Timers + Running + Upkeep {}
 
-impl<S: Writes + Runs + Turns + Mail + Tasks + Timers + Running + Upkeep> Store for S {}
+impl<S: Writes + Runs + Turns + Messages + Tasks + Timers + Running + Upkeep> Store for S {}
 
 /// Which runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,8 +45,8 @@ pub trait Runs {
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>>;
     /// What a run has beside its row and its turns.
     fn belongings(&self, run: RunNo) -> Result<Belongings>;
-    /// Open runs against which something is held, and how much, the least first.
-    fn struck(&self) -> Result<Vec<(u32, RunNo)>>;
+    /// Open runs that have a crash count, and that count, the lowest first.
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>>;
     /// Runs that closed before this moment, those that closed first first.
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>>;
     /// Whether anything is left of runs that were deleted.
@@ -61,16 +61,16 @@ pub trait Turns {
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()>;
 }
 
-/// Reads mailboxes.
-pub trait Mail {
-    /// All mail of a run that no turn has taken: all of it, never "above a number", because numbers are not commit order.
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>>;
-    /// The mail of this key.
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>>;
+/// Reads messages.
+pub trait Messages {
+    /// All messages of a run that no turn has taken: all of them, never "above a number", because numbers are not commit order.
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>>;
+    /// The message with this key.
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>>;
     /// The runs of a chain, by the run id of its first, that have the request of this key, in the order of their numbers.
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>>;
-    /// Runs that have mail that no turn has taken.
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>>;
+    /// Runs that have messages that no turn has taken.
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>>;
 }
 
 /// Reads tasks.
@@ -97,7 +97,7 @@ pub trait Upkeep {
     /// file is there whole or not at all.
     fn back_up(&self, to: &Path) -> Result<()>;
     /// What is wrong with the store itself, in words.
-    fn flaws(&self) -> Result<Vec<String>>;
+    fn problems(&self) -> Result<Vec<String>>;
 }
 
 impl RunFilter {

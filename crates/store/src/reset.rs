@@ -37,8 +37,8 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     for (turn, task) in &write.tasks {
         written.tasks.push(rows.insert_task(run, *turn, task)?);
     }
-    for mail in &write.mail {
-        written.posted.push(post(rows, run, mail)?);
+    for message in &write.messages {
+        written.posted.push(post(rows, run, message)?);
     }
     // What the old run was sent and has not taken is for the new one.
     if row.status.is_open() {

@@ -4,8 +4,8 @@
 use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 
 use crate::{
-    AttemptWrite, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError, Stuck, TaskNo,
-    TimerKind,
+    AttemptWrite, Epoch, MessageNo, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError, Stuck,
+    TaskNo, TimerKind,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -37,7 +37,7 @@ pub trait Rows {
     fn hand_over(&mut self, child: RunNo, parent: RunNo) -> Result<()>;
     /// Counts a turn, if this is the next turn of an open run under this epoch. Says whether it was. A run that was stuck
     /// goes on with it, and this much is held against it from then on.
-    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool>;
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, crash_count: u32) -> Result<bool>;
     /// Sets owner and epoch, if the run is open and has the epoch it was seen with. Says whether it had.
     fn own(&mut self, run: RunNo, seen: Epoch, node: NodeNo, epoch: Epoch) -> Result<bool>;
     /// Makes a run the child of another: the operation and what was agreed stay the same.
@@ -47,10 +47,10 @@ pub trait Rows {
     /// Says why a run does not go on, or that it does.
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()>;
     /// Says how often its process died while the code of a run was played.
-    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()>;
-    /// Removes a run, its attributes and its tasks, and notes that its turns and mail are to go.
+    fn set_run_crash_count(&mut self, run: RunNo, crash_count: u32) -> Result<()>;
+    /// Removes a run, its attributes and its tasks, and notes that its turns and messages are to be removed.
     fn delete_run(&mut self, run: RunNo) -> Result<()>;
-    /// Removes so many turns and pieces of mail, at most, of runs that were deleted, and of large ones no more than
+    /// Removes so many turns and messages, at most, of runs that were deleted, and of large ones no more than
     /// [`SWEEP_BYTES`], but one in any case. Says whether there may be more.
     fn sweep(&mut self, most: usize) -> Result<bool>;
     /// Replaces a run's memo.
@@ -76,7 +76,7 @@ pub trait Rows {
     /// Removes all tasks of a run.
     fn delete_tasks(&mut self, run: RunNo) -> Result<()>;
     /// Says how often its process died while a task was tried.
-    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()>;
+    fn set_task_crash_count(&mut self, task: TaskNo, crash_count: u32) -> Result<()>;
     /// Notes an attempt, unless the row says a later one ([`AttemptWrite::is_older_than`]). Says whether the task was there.
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
 
@@ -85,20 +85,20 @@ pub trait Rows {
     /// Removes a timer.
     fn delete_timer(&mut self, run: RunNo, due: Timestamp, kind: TimerKind) -> Result<()>;
 
-    /// Adds mail, taken or not. None if the run has mail of that key.
-    fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>>;
-    /// The job that the mail of this key brings.
-    fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>>;
-    /// The mail of this key.
-    fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>>;
-    /// Whether this mail of a run waits to be taken.
-    fn is_unseen(&mut self, run: RunNo, mail: MailNo) -> Result<bool>;
-    /// Gives all mail that waits to another run.
+    /// Adds a message, taken or not. None if the run has a message of that key.
+    fn insert_message(&mut self, run: RunNo, message: &NewMessage, taken: Option<u64>) -> Result<Option<MessageNo>>;
+    /// The job of the message with this key.
+    fn message_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>>;
+    /// The message with this key.
+    fn message_no(&mut self, run: RunNo, key: &str) -> Result<Option<MessageNo>>;
+    /// Whether this message of a run waits to be taken.
+    fn is_unseen(&mut self, run: RunNo, message: MessageNo) -> Result<bool>;
+    /// Moves all messages that wait to another run.
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()>;
-    /// Marks mail as taken by a turn.
-    fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()>;
-    /// How much mail of a run no turn has taken.
+    /// Marks a message as taken by a turn.
+    fn take_message(&mut self, message: MessageNo, turn: u64) -> Result<()>;
+    /// How many messages of a run no turn has taken.
     fn count_unseen(&mut self, run: RunNo) -> Result<usize>;
-    /// Notes what came of mail.
+    /// Stores the outcome of a message.
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()>;
 }

@@ -2,7 +2,7 @@
 
 use dacapo_core::{IdReuse, Name, ParentClose, Seq, Timestamp};
 
-use crate::{Epoch, MailRow, NodeNo, RunNo, Status, TimerKind};
+use crate::{Epoch, MessageRow, NodeNo, RunNo, Status, TimerKind};
 
 /// A run to be started.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct NewRun {
     pub started: Timestamp,
     /// What it keeps for life, encoded.
     pub pins: Vec<u8>,
-    /// Its start job, encoded: kept as mail unless its first turn is committed with it.
+    /// Its start job, encoded: kept as a message unless its first turn is committed with it.
     pub start: Vec<u8>,
     /// The run that it is a child of.
     pub parent: Option<Parent>,
@@ -97,7 +97,7 @@ pub struct RunRow {
     /// Why it does not go on, if it cannot.
     pub stuck: Option<Stuck>,
     /// How often its process died while its code was played, since a turn was last committed.
-    pub strikes: u32,
+    pub crash_count: u32,
     /// Notes for people, encoded.
     pub memo: Vec<u8>,
     /// The snapshot it published last.
@@ -113,8 +113,8 @@ pub struct Belongings {
     pub request: Option<Name>,
     /// What it can be found by: names and encoded values.
     pub attributes: Vec<(Name, Vec<u8>)>,
-    /// All mail it was ever sent, with the answers: what is sent again under its key is known by it.
-    pub mail: Vec<MailRow>,
+    /// All messages it was ever sent, with the answers: a message that is sent again is recognised by its key.
+    pub messages: Vec<MessageRow>,
 }
 
 /// Why a run does not go on, though it is open.

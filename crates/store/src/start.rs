@@ -4,11 +4,11 @@ use dacapo_core::{Failure, FailureKind, IdReuse, Job, Name, TurnRecord};
 
 use crate::end::end;
 use crate::rows::Rows;
-use crate::{Conflict, Epoch, NewMail, NewRun, Refused, RunNo, RunRow, StartedRun, Status, StoreError, TurnWritten};
+use crate::{Conflict, Epoch, NewMessage, NewRun, Refused, RunNo, RunRow, StartedRun, Status, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Starts a run whose first turn comes later: its start job waits as mail.
+/// Starts a run whose first turn comes later: its start job waits as a message.
 pub(crate) fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<StartedRun> {
     match admit(rows, new, written)? {
         Admitted::Existing(row) => {
@@ -16,10 +16,10 @@ pub(crate) fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritte
         }
         Admitted::New => {
             let run = rows.insert_run(new, 0, None, Epoch::default())?;
-            let mail = NewMail { key: Name::from_static("start"), sent: new.started, job: new.start.clone() };
-            let mail = rows.insert_mail(run, &mail, None)?;
+            let message = NewMessage { key: Name::from_static("start"), sent: new.started, job: new.start.clone() };
+            let message = rows.insert_message(run, &message, None)?;
             furnish(rows, run, new)?;
-            Ok(StartedRun { run, run_id: new.run_id.clone(), fresh: true, mail, timers: new.timers.clone() })
+            Ok(StartedRun { run, run_id: new.run_id.clone(), fresh: true, message, timers: new.timers.clone() })
         }
     }
 }
@@ -80,12 +80,12 @@ pub(crate) fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritte
     Err(Refused::Used { workflow_id, run_id, status }.into())
 }
 
-/// Whether a run was started with the same input: its start is in its first turn, or still waits as mail.
+/// Whether a run was started with the same input: its start is in its first turn, or still waits as a message.
 fn same_input(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<bool> {
     let recorded = rows.turn(run, 0)?.and_then(|bytes| TurnRecord::from_bytes(&bytes).ok());
     let before = match recorded.and_then(|record| record.jobs.into_iter().next()) {
         Some(job) => Some(job),
-        None => rows.mail_job(run, "start")?.and_then(|job| minicbor::decode(&job).ok()),
+        None => rows.message_job(run, "start")?.and_then(|job| minicbor::decode(&job).ok()),
     };
     Ok(match (before, minicbor::decode(&new.start)) {
         (Some(Job::Start(before)), Ok(Job::Start(now))) => before.input == now.input,

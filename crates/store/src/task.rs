@@ -41,9 +41,9 @@ pub struct TaskRow {
     /// The attempt that comes next, from 1.
     pub attempt: u32,
     /// How often an attempt was started and never heard of again.
-    pub strikes: u32,
-    /// When the attempt began that somebody outside completes; none if an attempt is to be made.
-    pub outside: Option<Timestamp>,
+    pub crash_count: u32,
+    /// When the attempt began that somebody external completes; none if an attempt is to be made.
+    pub external: Option<Timestamp>,
     /// The node that tries it now.
     pub holder: Option<NodeNo>,
     /// How the last attempt failed, encoded.
@@ -70,8 +70,8 @@ mod tests {
             | Write::Settle { .. }
             | Write::Forget { .. }
             | Write::Attempt(_)
-            | Write::Park { .. }
-            | Write::Strike(_)
+            | Write::SetStuck { .. }
+            | Write::CrashCounts(_)
             | Write::Close { .. }
             | Write::Delete { .. }
             | Write::Expire { .. }

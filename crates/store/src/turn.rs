@@ -46,11 +46,11 @@ pub(crate) fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<Tur
 
 /// Counts the turn, if it is the next one of its run and has seen all messages that it must have.
 fn pass_fence(rows: &mut impl Rows, run: RunNo, write: &TurnWrite) -> Result<Fence> {
-    for mail in &write.taken {
-        if !rows.is_unseen(run, *mail)? {
+    for message in &write.taken {
+        if !rows.is_unseen(run, *message)? {
             // This very turn may have taken it, if the acknowledgement was lost.
             return lost(rows, run, write).map(Fence::Repeated).map_err(|error| match error {
-                StoreError::Refused(Refused::Fenced { .. }) => Refused::TakenMail.into(),
+                StoreError::Refused(Refused::Fenced { .. }) => Refused::MessageTaken.into(),
                 error => error,
             });
         }
@@ -59,10 +59,10 @@ fn pass_fence(rows: &mut impl Rows, run: RunNo, write: &TurnWrite) -> Result<Fen
     if write.close.is_some() {
         let taken: BTreeSet<_> = write.taken.iter().collect();
         if rows.count_unseen(run)? > taken.len() {
-            return Err(Refused::UnseenMail.into());
+            return Err(Refused::UnseenMessages.into());
         }
     }
-    match rows.advance(run, write.turn, write.epoch, write.strikes)? {
+    match rows.advance(run, write.turn, write.epoch, write.crash_count)? {
         true => Ok(Fence::Passed(run)),
         false => lost(rows, run, write).map(Fence::Repeated),
     }
@@ -101,8 +101,8 @@ fn insert_rows(rows: &mut impl Rows, run: RunNo, write: &TurnWrite, written: &mu
     for (due, kind) in &write.ended_timers {
         rows.delete_timer(run, *due, *kind)?;
     }
-    for mail in &write.taken {
-        rows.take_mail(*mail, write.turn)?;
+    for message in &write.taken {
+        rows.take_message(*message, write.turn)?;
     }
     for (key, outcome) in &write.outcomes {
         rows.set_outcome(run, key, outcome)?;
@@ -157,7 +157,7 @@ fn start_child(
     reply(rows, parent, format!("child-start:{}", seq.0), at, &job, written)
 }
 
-/// Brings mail to another run and tells the sender whether it arrived.
+/// Stores a message for another run and tells the sender whether it arrived.
 fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnWritten) -> Result<()> {
     let (workflow_id, wanted) = match &send.to {
         Target::Workflow { workflow_id, run_id, .. } => (workflow_id, run_id.as_ref()),
@@ -169,7 +169,7 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
     };
     let failure = match open {
         Some(row) => {
-            written.posted.push(post(rows, row.no, &send.mail)?);
+            written.posted.push(post(rows, row.no, &send.message)?);
             None
         }
         None => {
@@ -183,7 +183,7 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
     };
     let Some(seq) = send.seq else { return Ok(()) };
     let job = Job::Resolve { seq, resolution };
-    reply(rows, sender, format!("sent:{}", seq.0), send.mail.sent, &job, written)
+    reply(rows, sender, format!("sent:{}", seq.0), send.message.sent, &job, written)
 }
 
 fn close_by_turn(
@@ -202,8 +202,8 @@ fn close_by_turn(
             for (child, _) in rows.open_children(run)? {
                 rows.hand_over(child, started.run)?;
             }
-            for mail in &closing.carried {
-                post(rows, started.run, mail)?;
+            for message in &closing.carried {
+                post(rows, started.run, message)?;
             }
             written.started.push(started);
             return Ok(());

@@ -3,7 +3,7 @@
 use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
 
 use crate::{
-    Belongings, Conflict, Epoch, MailNo, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo,
+    Belongings, Conflict, Epoch, MessageNo, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo,
     TimerKind,
 };
 
@@ -15,16 +15,16 @@ pub enum Write {
     Start(Box<NewRun>),
     /// Commit a turn.
     Turn(Box<TurnWrite>),
-    /// Send mail to an open run.
+    /// Send a message to an open run.
     Post {
         /// Whom.
         run: RunNo,
         /// What.
-        mail: NewMail,
-        /// The task whose result it is, and which is over with it. If that is gone, the mail is refused.
+        message: NewMessage,
+        /// The task whose result it is, and which is over with it. If that task is gone, the message is refused.
         ended: Option<TaskNo>,
     },
-    /// Be done with mail that brings no turn about: a rejected update, a duplicate.
+    /// Settle messages that lead to no turn: a rejected update, a duplicate.
     Settle {
         /// Whose.
         run: RunNo,
@@ -32,7 +32,7 @@ pub enum Write {
         epoch: Epoch,
         /// Which: its number and key, and what those who wait for it are told, encoded. It counts as taken by the next
         /// turn.
-        mail: Vec<(MailNo, Name, Option<Vec<u8>>)>,
+        messages: Vec<(MessageNo, Name, Option<Vec<u8>>)>,
         /// Tasks whose results came too late.
         tasks: Vec<TaskNo>,
     },
@@ -48,7 +48,7 @@ pub enum Write {
     /// Note what became of an attempt that did not end its task.
     Attempt(Box<AttemptWrite>),
     /// Note that a run cannot go on.
-    Park {
+    SetStuck {
         /// Which.
         run: RunNo,
         /// The fence.
@@ -57,8 +57,8 @@ pub enum Write {
         stuck: Option<Stuck>,
     },
     /// Note what is held against tasks and runs. Those that are gone are left out.
-    Strike(Vec<Strikes>),
-    /// End a run from outside.
+    CrashCounts(Vec<CrashCount>),
+    /// End a run from external.
     Close {
         /// Which.
         run: RunNo,
@@ -71,7 +71,7 @@ pub enum Write {
     },
     /// Begin a run again from a point of its history.
     Reset(Box<ResetWrite>),
-    /// Remove a closed run. It is gone at once; its turns and mail go step by step, by [`Write::Sweep`].
+    /// Remove a closed run. It is gone at once; its turns and messages are removed step by step by [`Write::Sweep`].
     Delete {
         /// Which.
         run: RunNo,
@@ -117,7 +117,7 @@ pub struct TurnWrite {
     /// When it was played.
     pub at: Timestamp,
     /// What is still held against the run: work of its own runs on, whose process died before.
-    pub strikes: u32,
+    pub crash_count: u32,
     /// Its record, encoded.
     pub record: Vec<u8>,
     /// Tasks it makes.
@@ -130,13 +130,13 @@ pub struct TurnWrite {
     pub timers: Vec<(Timestamp, TimerKind)>,
     /// Timers that are over.
     pub ended_timers: Vec<(Timestamp, TimerKind)>,
-    /// Mail it takes.
-    pub taken: Vec<MailNo>,
-    /// Answers to mail, by key, encoded.
+    /// The messages that the turn takes.
+    pub taken: Vec<MessageNo>,
+    /// Answers to messages, by key, encoded.
     pub outcomes: Vec<(Name, Vec<u8>)>,
     /// Children it starts.
     pub children: Vec<(Seq, NewRun)>,
-    /// Mail it sends to other runs.
+    /// Messages that it sends to other runs.
     pub sends: Vec<Send>,
     /// Changes of search attributes; none removes one.
     pub attributes: Vec<(Name, Option<Vec<u8>>)>,
@@ -157,7 +157,7 @@ impl TurnWrite {
             epoch: Epoch::default(),
             turn,
             at,
-            strikes: 0,
+            crash_count: 0,
             record,
             tasks: Vec::new(),
             ended_tasks: Vec::new(),
@@ -185,7 +185,7 @@ pub enum TurnOf {
     New(Box<NewRun>),
 }
 
-/// Mail to another run, and the operation of the sender that it is.
+/// A message to another run, and the operation of the sender that it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Send {
     /// The sender's operation, which is told whether it arrived; none if nobody wants to know.
@@ -195,7 +195,7 @@ pub struct Send {
     /// Whom.
     pub to: Target,
     /// What.
-    pub mail: NewMail,
+    pub message: NewMessage,
 }
 
 /// How a turn ends its run.
@@ -209,8 +209,8 @@ pub struct Closing {
     pub to_parent: Option<Vec<u8>>,
     /// The run that it goes on as.
     pub next: Option<Box<NewRun>>,
-    /// Mail that the next run finds: what this one was sent and did not take.
-    pub carried: Vec<NewMail>,
+    /// Messages that the next run finds: those that this one was sent and did not take.
+    pub carried: Vec<NewMessage>,
 }
 
 /// A run that begins again from a point of another's history.
@@ -223,15 +223,15 @@ pub struct ResetWrite {
     pub turns: u64,
     /// How many turns are kept: the new run's next turn has this number. At least 1.
     pub keep: u64,
-    /// The new run. Its start job is in the kept turns and is not put into mail; its parent is that of the run it takes
+    /// The new run. Its start job is in the kept turns and is not a message; its parent is that of the run it takes
     /// the place of.
     pub new: NewRun,
     /// When.
     pub at: Timestamp,
     /// What was pending at that point: the turn whose command it is, and the task.
     pub tasks: Vec<(u64, NewTask)>,
-    /// What the new run finds in its mailbox.
-    pub mail: Vec<NewMail>,
+    /// Messages that wait for the new run.
+    pub messages: Vec<NewMessage>,
     /// Operations of the kept turns whose open children go on under the new run. Other children of a run that ends by
     /// this are released as agreed.
     pub children: Vec<Seq>,
@@ -262,9 +262,9 @@ pub struct AttemptWrite {
     /// Who tries it now.
     pub holder: Option<NodeNo>,
     /// How often an attempt was started and never heard of again.
-    pub strikes: u32,
-    /// When the attempt began that somebody outside completes; none if an attempt is to be made.
-    pub outside: Option<Timestamp>,
+    pub crash_count: u32,
+    /// When the attempt began that somebody external completes; none if an attempt is to be made.
+    pub external: Option<Timestamp>,
     /// How it failed, encoded.
     pub failure: Option<Vec<u8>>,
     /// What it reported of its progress, encoded.
@@ -273,27 +273,27 @@ pub struct AttemptWrite {
 
 impl AttemptWrite {
     /// Whether it was overtaken on its way by a later one of the same task, after which the row says this.
-    pub fn is_older_than(&self, attempt: u32, outside: Option<Timestamp>) -> bool {
-        self.attempt < attempt || self.attempt == attempt && self.outside.is_none() && outside.is_some()
+    pub fn is_older_than(&self, attempt: u32, external: Option<Timestamp>) -> bool {
+        self.attempt < attempt || self.attempt == attempt && self.external.is_none() && external.is_some()
     }
 }
 
 /// How often the process died while a task was tried, or code of a run was played; 0 if nothing is held against it any more.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Strikes {
+pub enum CrashCount {
     /// While a task was tried.
     Task {
         /// Which.
         task: TaskNo,
         /// How often.
-        strikes: u32,
+        crash_count: u32,
     },
     /// While code of a run, open or closed, was played.
     Run {
         /// Which.
         run: RunNo,
         /// How often.
-        strikes: u32,
+        crash_count: u32,
         /// Why it does not go on, if it is open and does not. None: it goes on.
         stuck: Option<Stuck>,
     },
@@ -316,7 +316,7 @@ pub enum Written {
     },
     /// The turn is committed, or the run closed or begun again.
     Turn(Box<TurnWritten>),
-    /// The mail is in, or was before.
+    /// The message is stored, or was before.
     Posted(Posted),
     /// Some of what was left is gone.
     Swept {
@@ -334,8 +334,8 @@ pub struct StartedRun {
     pub run_id: Name,
     /// Whether this write started it.
     pub fresh: bool,
-    /// Its start job, which waits as mail, if this write left it there.
-    pub mail: Option<MailNo>,
+    /// Its start job, which waits as a message, if this write left it there.
+    pub message: Option<MessageNo>,
     /// Timers that began with it.
     pub timers: Vec<(Timestamp, TimerKind)>,
 }
@@ -347,7 +347,7 @@ pub struct TurnWritten {
     pub run: RunNo,
     /// The numbers of its new tasks, in order.
     pub tasks: Vec<TaskNo>,
-    /// Mail that was put into mailboxes, its own included.
+    /// Messages that were stored, its own included.
     pub posted: Vec<Posted>,
     /// Runs that were started.
     pub started: Vec<StartedRun>,
@@ -368,13 +368,13 @@ pub struct ClosedRun {
     pub result: Vec<u8>,
 }
 
-/// Mail that was put into a mailbox.
+/// A message that was stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Posted {
     /// Whose.
     pub run: RunNo,
     /// Its number.
-    pub no: MailNo,
+    pub no: MessageNo,
     /// The job it brings, encoded.
     pub job: Vec<u8>,
     /// Whether this write put it there; otherwise it had been.
@@ -393,15 +393,15 @@ pub enum Refused {
         /// The fence.
         epoch: Epoch,
     },
-    /// The run has mail that the turn, which would close it, has not seen.
-    #[error("the run has mail that this last turn has not seen: play it again with that mail")]
-    UnseenMail,
+    /// The run has messages that the turn, which would close it, has not seen.
+    #[error("the run has messages that this last turn has not seen: play it again with them")]
+    UnseenMessages,
     /// The run has moved on since the write was planned.
     #[error("the run has moved on meanwhile: plan it again")]
     MovedOn,
-    /// The turn takes mail that another turn has taken.
-    #[error("the turn takes mail that was taken before: play it again without that mail")]
-    TakenMail,
+    /// The turn takes a message that another turn has taken.
+    #[error("the turn takes a message that was taken before: play it again without it")]
+    MessageTaken,
     /// The run is closed.
     #[error("the run is {0}: it takes nothing more")]
     Closed(Status),

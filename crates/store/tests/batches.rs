@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Batch, Conflict, Done, Epoch, Group, MemoryStore, NewMail, NewRun, NewTask, Refused, RunNo, Runs, StoreError,
+    Batch, Conflict, Done, Epoch, Group, MemoryStore, NewMessage, NewRun, NewTask, Refused, RunNo, Runs, StoreError,
     Tasks, TurnOf, TurnWrite, TurnWritten, Turns, Write, Writes, Written,
 };
 
@@ -105,8 +105,8 @@ fn tasks_come_from_committed_turns_only() {
     let store = MemoryStore::new();
     let (run, other) = (start(&store, "a"), start(&store, "b"));
     assert_eq!(held(&store, run), (Vec::new(), Vec::new()), "a start makes none");
-    let mail = NewMail { key: "signal:1".into(), sent: Timestamp::from_millis(1), job: b"work".to_vec() };
-    write(&store, Write::Post { run, mail, ended: None }).unwrap();
+    let message = NewMessage { key: "signal:1".into(), sent: Timestamp::from_millis(1), job: b"work".to_vec() };
+    write(&store, Write::Post { run, message, ended: None }).unwrap();
     assert_eq!(held(&store, run).1, [], "nor does a message");
     write(&store, batch(run, 1, "ship")).unwrap();
     assert_eq!(held(&store, run).1, [(0, 0)], "a committed turn does");

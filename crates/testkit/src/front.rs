@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Mail, MailRow, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError, TaskNo,
-    TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
+    Belongings, Doing, Done, MessageRow, Messages, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError,
+    TaskNo, TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
 use parking_lot::RwLock;
 
@@ -93,8 +93,8 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.belongings(run)
     }
 
-    fn struck(&self) -> Result<Vec<(u32, RunNo)>, StoreError> {
-        self.store()?.struck()
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>, StoreError> {
+        self.store()?.runs_with_crash_count()
     }
 
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>, StoreError> {
@@ -137,8 +137,8 @@ impl<F: Front> Upkeep for Fronted<F> {
         self.store()?.back_up(to)
     }
 
-    fn flaws(&self) -> Result<Vec<String>, StoreError> {
-        self.store()?.flaws()
+    fn problems(&self) -> Result<Vec<String>, StoreError> {
+        self.store()?.problems()
     }
 }
 
@@ -156,21 +156,21 @@ impl<F: Front> Turns for Fronted<F> {
     }
 }
 
-impl<F: Front> Mail for Fronted<F> {
+impl<F: Front> Messages for Fronted<F> {
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>, StoreError> {
         self.store()?.asked(chain, request)
     }
 
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>, StoreError> {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>, StoreError> {
         self.store()?.unseen(run)
     }
 
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>, StoreError> {
-        self.store()?.mail(run, key)
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>, StoreError> {
+        self.store()?.message(run, key)
     }
 
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
-        self.store()?.with_unseen_mail(limit)
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>, StoreError> {
+        self.store()?.with_unseen_messages(limit)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::crash::Moment;
 use crate::fake::Fake;
 use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
-use crate::stage::{Opens, Stage};
+use crate::simulation::{Opens, Simulation};
 
 /// A test of workflows. Nothing here waits: when there is nothing else to do, time is moved to whatever is due next.
 ///
@@ -49,7 +49,7 @@ pub struct Kit {
     catalog: Catalog,
     options: Options,
     opens: Option<Opens>,
-    stage: Option<Stage>,
+    sim: Option<Simulation>,
     /// When each process dies that is yet to begin.
     doom: VecDeque<u64>,
     deaths: Vec<Moment>,
@@ -57,7 +57,7 @@ pub struct Kit {
     left: Vec<BTreeMap<Name, Transcript>>,
     next_id: u64,
     next_key: u64,
-    runs_may_park: bool,
+    runs_may_get_stuck: bool,
 }
 
 /// A run in a kit.
@@ -86,13 +86,13 @@ impl Kit {
             catalog: Catalog::default(),
             options: Options { build: "test".into(), double_play: true, ..Options::default() },
             opens: None,
-            stage: None,
+            sim: None,
             doom: VecDeque::new(),
             deaths: Vec::new(),
             left: Vec::new(),
             next_id: 0,
             next_key: 0,
-            runs_may_park: false,
+            runs_may_get_stuck: false,
         }
     }
 
@@ -117,18 +117,18 @@ impl Kit {
         self
     }
 
-    /// Runs may be parked and tried again, as they are in a program. Without this a test fails as soon as a run cannot be
+    /// Runs may get stuck and tried again, as they are in a program. Without this a test fails as soon as a run cannot be
     /// played, with the reason: a panic, nondeterminism, an activity that nobody serves.
     #[must_use]
-    pub fn runs_may_park(mut self) -> Self {
-        self.runs_may_park = true;
+    pub fn runs_may_get_stuck(mut self) -> Self {
+        self.runs_may_get_stuck = true;
         self
     }
 
     /// Serves the real thing. Workflows that are run need not be named; children and activities must be served or faked.
     #[track_caller]
     pub fn serve<P>(&mut self, items: impl Register<P>) {
-        assert!(self.stage.is_none(), "serve and fake everything before the first run");
+        assert!(self.sim.is_none(), "serve and fake everything before the first run");
         if let Err(error) = items.register(&mut self.catalog) {
             panic!("{error}");
         }
@@ -177,7 +177,7 @@ impl Kit {
         let _ = workflow;
         let name = F::Workflow::NAME;
         if self.catalog.registry.find_workflow(name).is_none() {
-            assert!(self.stage.is_none(), "workflow {name:?} is not served: serve it before the first run");
+            assert!(self.sim.is_none(), "workflow {name:?} is not served: serve it before the first run");
             self.catalog.workflow(F::Workflow::definition()).expect("its name is free");
         }
         self.next_id += 1;
@@ -206,18 +206,18 @@ impl Kit {
     pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &Started<O>) -> Result<O, Failure> {
         loop {
             self.play_out();
-            if self.stage().died().is_none() {
-                self.refuse_parked();
+            if self.sim().died().is_none() {
+                self.refuse_stuck();
             }
             let handle = self.handle(run);
-            match self.stage().try_wait(handle.result()) {
+            match self.sim().try_wait(handle.result()) {
                 Some(Ok(result)) => return Ok(result),
                 Some(Err(Error::Run { failure, .. })) => return Err(*failure),
                 _ if self.revive() => {}
                 Some(Err(error)) => panic!("{error}"),
                 None => {
-                    let described = self.stage().wait(handle.describe());
-                    let waits = self.stage().try_wait(handle.inspect());
+                    let described = self.sim().wait(handle.describe());
+                    let waits = self.sim().try_wait(handle.inspect());
                     panic!("run {} does not end.\n{described:#?}\n{waits:#?}", run.workflow_id);
                 }
             }
@@ -227,14 +227,14 @@ impl Kit {
     /// Whether the run is closed.
     pub fn is_closed<O>(&mut self, run: &Started<O>) -> bool {
         let handle = self.handle(run);
-        self.stage().wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
+        self.sim().wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
     }
 
     /// Stops this process, wherever it is, and goes on with another.
     pub fn restart(&mut self) {
         let options = self.options.clone();
-        self.stage();
-        self.stage = self.stage.take().map(|stage| stage.followed_by(options, None));
+        self.sim();
+        self.sim = self.sim.take().map(|sim| sim.followed_by(options, None));
     }
 
     /// Lets this much time pass.
@@ -242,51 +242,51 @@ impl Kit {
         let until = self.now().after(time);
         loop {
             let now = self.now();
-            self.stage().advance(until.since(now));
+            self.sim().advance(until.since(now));
             if !self.revive() {
-                return self.refuse_parked();
+                return self.refuse_stuck();
             }
         }
     }
 
     /// What time it is.
     pub fn now(&mut self) -> Timestamp {
-        self.stage().now()
+        self.sim().now()
     }
 
     /// The turns of a run: what each was woken by and what it decided, a line each.
     pub fn turns<O>(&mut self, run: &Started<O>) -> String {
         let handle = self.handle(run);
-        let history = self.stage().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"));
+        let history = self.sim().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"));
         render_turns(&history)
     }
 
     /// The app, for all that the kit has no short form of. Await what it gives with [`Kit::wait`].
     pub fn app(&mut self) -> App {
-        App::over_engine(self.stage().engine().clone())
+        App::over_engine(self.sim().engine().clone())
     }
 
     /// Waits for something, while no time passes.
     #[track_caller]
     pub fn wait<T>(&mut self, future: impl Future<Output = T>) -> T {
-        self.stage().wait(future)
+        self.sim().wait(future)
     }
 
     /// All turns of the run, or of the last of its chain.
     pub fn history<O>(&mut self, run: &Started<O>) -> Transcript {
         let handle = self.handle(run);
-        self.stage().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"))
+        self.sim().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The histories of all runs, newest first: those of a chain and those of children among them.
     pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
-        let store = self.stage().shared_store();
+        let store = self.sim().shared_store();
         dacapo_sync::allow_blocking(|| histories(&Reader::new(store)))
     }
 
     /// How many attempts there were, in all processes so far.
     pub fn attempts(&mut self) -> Attempts {
-        self.stage().attempts()
+        self.sim().attempts()
     }
 
     /// At which moments processes died.
@@ -295,7 +295,7 @@ impl Kit {
     }
 
     pub(crate) fn moments(&mut self) -> u64 {
-        self.stage().moments()
+        self.sim().moments()
     }
 
     /// Panics unless every result is recorded once, all that dead processes left is there as they left it, and no attempt
@@ -322,11 +322,11 @@ impl Kit {
         loop {
             let app = self.app();
             let mut asked = std::pin::pin!(ask(&app));
-            let mut answer = self.stage().try_wait(asked.as_mut());
-            if answer.is_none() && self.stage().died().is_none() {
+            let mut answer = self.sim().try_wait(asked.as_mut());
+            if answer.is_none() && self.sim().died().is_none() {
                 // It takes time.
                 self.play_out();
-                answer = self.stage().try_wait(asked.as_mut());
+                answer = self.sim().try_wait(asked.as_mut());
             }
             match answer {
                 Some(Ok(answer)) => return Ok(answer),
@@ -340,46 +340,46 @@ impl Kit {
 
     /// Does what can be done without time passing.
     pub(crate) fn settle(&mut self) {
-        self.stage().settle();
+        self.sim().settle();
         while self.revive() {
-            self.stage().settle();
+            self.sim().settle();
         }
-        self.refuse_parked();
+        self.refuse_stuck();
     }
 
     /// A run that cannot be played is a mistake of the code under test, unless the test says otherwise.
-    fn refuse_parked(&mut self) {
-        if self.runs_may_park {
+    fn refuse_stuck(&mut self) {
+        if self.runs_may_get_stuck {
             return;
         }
-        if let Some(stuck) = self.stage().most_stuck() {
-            panic!("a run cannot go on and is parked: {}", stuck.reason);
+        if let Some(stuck) = self.sim().most_stuck() {
+            panic!("a run is stuck: {}", stuck.reason);
         }
     }
 
     /// Lets time pass until nothing is left to do.
     fn play_out(&mut self) {
-        let may_park = self.runs_may_park;
+        let may_park = self.runs_may_get_stuck;
         match may_park {
-            true => self.stage().play_out(),
-            false => self.stage().play_out_until(|stage| stage.most_stuck().is_some()),
+            true => self.sim().play_out(),
+            false => self.sim().play_out_until(|sim| sim.most_stuck().is_some()),
         }
     }
 
     /// If the process is dead, starts another.
     fn revive(&mut self) -> bool {
-        let Some(moment) = self.stage().died() else { return false };
+        let Some(moment) = self.sim().died() else { return false };
         self.deaths.push(moment);
         let left = by_run_id(self.histories());
         self.left.push(left);
         let dies_at = self.doom.pop_front();
         let options = self.options.clone();
-        self.stage = self.stage.take().map(|stage| stage.followed_by(options, dies_at));
+        self.sim = self.sim.take().map(|sim| sim.followed_by(options, dies_at));
         true
     }
 
-    fn stage(&mut self) -> &Stage {
-        if self.stage.is_none() {
+    fn sim(&mut self) -> &Simulation {
+        if self.sim.is_none() {
             let pins: BTreeMap<_, _> = self.catalog.pins.clone();
             self.options.registry = self.catalog.registry.clone();
             self.options.pins = pins.into_iter().collect();
@@ -388,9 +388,9 @@ impl Kit {
                 Arc::new(move || store.clone())
             };
             let opens = self.opens.clone().unwrap_or_else(in_memory);
-            self.stage = Some(Stage::opening(opens, self.options.clone(), self.doom.pop_front()));
+            self.sim = Some(Simulation::opening(opens, self.options.clone(), self.doom.pop_front()));
         }
-        self.stage.as_ref().expect("it was just made")
+        self.sim.as_ref().expect("it was just made")
     }
 }
 

@@ -63,7 +63,7 @@ impl Ledger {
                     let pending = described.pending.iter().find(|pending| pending.id == *id);
                     match pending {
                         // One that somebody outside completes is not made again.
-                        Some(pending) if pending.state == ActivityState::Outside => Some(u64::from(pending.attempt)),
+                        Some(pending) if pending.state == ActivityState::External => Some(u64::from(pending.attempt)),
                         Some(pending) => Some(u64::from(pending.attempt - 1)),
                         // What was resolved, or is not wanted any more, is not tried again.
                         None => (!is_open_local_work(&history, id)).then_some(entry.made - entry.lost),

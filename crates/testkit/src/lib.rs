@@ -63,7 +63,7 @@ mod ledger;
 mod play;
 mod render;
 mod script;
-mod stage;
+mod simulation;
 mod sweep;
 mod virtual_host;
 
@@ -78,7 +78,7 @@ pub use ledger::Attempts;
 pub use play::{Mode, Play};
 pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
-pub use stage::{CACHES, Stage};
+pub use simulation::{CACHES, Simulation};
 pub use sweep::{Sweep, Swept};
 
 /// The programs of the front page, compiled and played.

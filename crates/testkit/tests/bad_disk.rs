@@ -10,7 +10,7 @@ use dacapo_engine::{EngineError, NewStart, Options, RunId};
 use dacapo_faults::{Disk, Fault};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{Status, StoreError};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use dacapo_worker::Activity;
 
 const STEPS: usize = 4;
@@ -36,18 +36,18 @@ fn options(made: &Arc<AtomicUsize>) -> Options {
     options
 }
 
-struct Scene {
+struct Setup {
     disk: Disk,
-    stage: Stage,
+    sim: Simulation,
     made: Arc<AtomicUsize>,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let (disk, made) = (Disk::new(), Arc::default());
         let store = Arc::new(SqliteStore::open(&disk.path("store.db")).unwrap());
-        let stage = Stage::over(store, options(&made));
-        Self { disk, stage, made }
+        let sim = Simulation::over(store, options(&made));
+        Self { disk, sim, made }
     }
 
     /// Starts the story, plays it and sends its signal. Whoever asks asks again until there is an answer, or the engine has
@@ -60,7 +60,7 @@ impl Scene {
                 answer => return answer,
             }
             assert!(full < 100, "the disk has room again and still counts as full");
-            self.stage.advance(Duration::from_secs(1));
+            self.sim.advance(Duration::from_secs(1));
         };
         insist(&|| {
             let new = NewStart {
@@ -69,30 +69,30 @@ impl Scene {
                 request: Some("once".into()),
                 ..NewStart::default()
             };
-            self.stage.wait(self.stage.engine().start(new)).map(drop)
+            self.sim.wait(self.sim.engine().start(new)).map(drop)
         })?;
-        self.stage.advance(Duration::from_secs(30));
+        self.sim.advance(Duration::from_secs(30));
         insist(&|| {
             let go = Signal { name: "go".into(), input: vec!["on".into()], ..Signal::default() };
-            self.stage.wait(self.stage.engine().signal(&RunId::of("a"), go, Some("once".into()))).map(drop)
+            self.sim.wait(self.sim.engine().signal(&RunId::of("a"), go, Some("once".into()))).map(drop)
         })?;
         // The longest pause before a turn is tried again is far shorter.
-        self.stage.advance(Duration::from_secs(7_200));
+        self.sim.advance(Duration::from_secs(7_200));
         Ok(full)
     }
 
     fn status(&self) -> Option<Status> {
-        self.stage.engine().describe(&RunId::of("a")).ok().map(|run| run.status)
+        self.sim.engine().describe(&RunId::of("a")).ok().map(|run| run.status)
     }
 }
 
 /// How many changes the story makes to a disk on which nothing goes wrong.
 fn changes() -> (u64, u64) {
-    let scene = Scene::new();
-    let before = scene.disk.counts().changes;
-    assert_eq!(scene.play(), Ok(0));
-    assert_eq!((scene.status(), scene.made.load(Ordering::Relaxed)), (Some(Status::Completed), STEPS));
-    (before, scene.disk.counts().changes)
+    let setup = Setup::new();
+    let before = setup.disk.counts().changes;
+    assert_eq!(setup.play(), Ok(0));
+    assert_eq!((setup.status(), setup.made.load(Ordering::Relaxed)), (Some(Status::Completed), STEPS));
+    (before, setup.disk.counts().changes)
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn runs_go_on_by_themselves_when_a_full_disk_has_room_again() {
     let (before, after) = changes();
     let mut met = 0;
     for change in before..after {
-        let scene = Scene::new();
-        scene.disk.fail_from(change, 8, Fault::Full);
-        met += scene.play().unwrap_or_else(|error| panic!("change {change}: the engine stopped: {error}"));
-        assert_eq!(scene.status(), Some(Status::Completed), "change {change}");
+        let setup = Setup::new();
+        setup.disk.fail_from(change, 8, Fault::Full);
+        met += setup.play().unwrap_or_else(|error| panic!("change {change}: the engine stopped: {error}"));
+        assert_eq!(setup.status(), Some(Status::Completed), "change {change}");
     }
     assert!(met > 0, "somebody was told that the disk is full");
 }
@@ -113,24 +113,24 @@ fn after_a_disk_has_failed_the_engine_stops_and_the_next_goes_on() {
     let (before, after) = changes();
     let mut stopped = 0;
     for change in before..after {
-        let Scene { disk, stage, made } = {
-            let scene = Scene::new();
-            scene.disk.fail_from(change, 1, Fault::Broken);
-            if let Err(error) = scene.play() {
+        let Setup { disk, sim, made } = {
+            let setup = Setup::new();
+            setup.disk.fail_from(change, 1, Fault::Broken);
+            if let Err(error) = setup.play() {
                 stopped += 1;
                 let words = error.to_string();
                 assert!(words.contains("disk") || words.contains("unknown") || words.contains("stopped"), "{words}");
             }
-            scene
+            setup
         };
         disk.mend();
-        let options = stage.options().clone();
-        stage.engine().stop();
-        drop(stage);
+        let options = sim.options().clone();
+        sim.engine().stop();
+        drop(sim);
         let store = Arc::new(SqliteStore::open(&disk.path("store.db")).unwrap());
-        let scene = Scene { disk, stage: Stage::over(store, options), made };
-        scene.play().unwrap_or_else(|error| panic!("change {change}: the next process stops too: {error}"));
-        assert_eq!(scene.status(), Some(Status::Completed), "change {change}");
+        let setup = Setup { disk, sim: Simulation::over(store, options), made };
+        setup.play().unwrap_or_else(|error| panic!("change {change}: the next process stops too: {error}"));
+        assert_eq!(setup.status(), Some(Status::Completed), "change {change}");
     }
     assert!(stopped > 0, "the engine stopped where a commit failed");
 }

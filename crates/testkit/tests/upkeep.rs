@@ -10,7 +10,7 @@ use dacapo_engine::{EngineError, Options, RunId};
 use dacapo_faults::Disk;
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{Belongings, ImportWrite, MemoryStore, Refused, RunNo, RunRow, Status, Store};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use dacapo_worker::Activity;
 
 const STEPS: u64 = 5;
@@ -34,20 +34,20 @@ fn options() -> Options {
 }
 
 /// A store with closed runs and an open one.
-fn filled(store: Arc<dyn Store>, options: Options) -> Stage {
-    let stage = Stage::over(store, options);
+fn filled(store: Arc<dyn Store>, options: Options) -> Simulation {
+    let sim = Simulation::over(store, options);
     for id in ["a", "b"] {
-        stage.start("steps", id, "").unwrap();
-        stage.settle();
-        assert_eq!(status(&stage, id), Some(Status::Completed));
+        sim.start("steps", id, "").unwrap();
+        sim.settle();
+        assert_eq!(status(&sim, id), Some(Status::Completed));
     }
-    stage.start("waits", "open", "").unwrap();
-    stage.settle();
-    stage
+    sim.start("waits", "open", "").unwrap();
+    sim.settle();
+    sim
 }
 
 /// Plays a story once for every moment at which its process can die, and lets another go on.
-fn sweep(options: impl Fn() -> Options, story: impl Fn(&Stage), then: impl Fn(&Stage)) {
+fn sweep(options: impl Fn() -> Options, story: impl Fn(&Simulation), then: impl Fn(&Simulation)) {
     for over_file in [false, true] {
         let mut deaths = 0;
         for moment in 0.. {
@@ -56,15 +56,15 @@ fn sweep(options: impl Fn() -> Options, story: impl Fn(&Stage), then: impl Fn(&S
                 true => Arc::new(SqliteStore::open(&disk.path("store.db")).unwrap()),
                 false => Arc::new(MemoryStore::new()),
             };
-            let stage = filled(store, options()).doomed(moment);
-            story(&stage);
-            let died = stage.died();
+            let sim = filled(store, options()).dying(moment);
+            story(&sim);
+            let died = sim.died();
             deaths += u64::from(died.is_some());
-            let stage = stage.restart();
-            then(&stage);
-            let flaws = stage.engine().reader().verify(&mut |_| {}).unwrap();
-            assert_eq!(flaws, [], "moment {moment}, {died:?}");
-            assert_eq!(status(&stage, "open"), Some(Status::Open), "moment {moment}, {died:?}");
+            let sim = sim.restart();
+            then(&sim);
+            let problems = sim.engine().reader().verify(&mut |_| {}).unwrap();
+            assert_eq!(problems, [], "moment {moment}, {died:?}");
+            assert_eq!(status(&sim, "open"), Some(Status::Open), "moment {moment}, {died:?}");
             if died.is_none() {
                 break;
             }
@@ -73,46 +73,44 @@ fn sweep(options: impl Fn() -> Options, story: impl Fn(&Stage), then: impl Fn(&S
     }
 }
 
-fn status(stage: &Stage, id: &'static str) -> Option<Status> {
-    stage.engine().describe(&RunId::of(id)).ok().map(|run| run.status)
+fn status(sim: &Simulation, id: &'static str) -> Option<Status> {
+    sim.engine().describe(&RunId::of(id)).ok().map(|run| run.status)
 }
 
-fn records(stage: &Stage, run: RunNo) -> Vec<Vec<u8>> {
+fn records(sim: &Simulation, run: RunNo) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     let show = &mut |_: u64, record: &[u8]| {
         records.push(record.to_vec());
         ControlFlow::Continue(())
     };
-    stage.store().turns(run, 0, show).unwrap();
+    sim.store().turns(run, 0, show).unwrap();
     records
 }
 
 /// The run was gone at once or is there whole; asked again, it goes; and nothing of it stays.
 #[test]
 fn a_run_is_deleted_whole_wherever_it_crashes() {
-    let delete = |stage: &Stage| {
+    let delete = |sim: &Simulation| {
         let run = RunId::of("a");
-        let answer = stage.try_wait(stage.engine().delete(&run));
-        stage.advance(Duration::from_secs(1));
+        let answer = sim.try_wait(sim.engine().delete(&run));
+        sim.advance(Duration::from_secs(1));
         answer
     };
     sweep(
         options,
-        |stage| drop(delete(stage)),
-        |stage| {
-            let run = stage.store().find("a", None).unwrap();
+        |sim| drop(delete(sim)),
+        |sim| {
+            let run = sim.store().find("a", None).unwrap();
             if let Some(row) = &run {
-                assert_eq!(records(stage, row.no).len() as u64, row.turns, "it is there whole");
+                assert_eq!(records(sim, row.no).len() as u64, row.turns, "it is there whole");
             }
-            let answer = delete(stage).unwrap();
+            let answer = delete(sim).unwrap();
             assert_eq!(answer.is_ok(), run.is_some(), "{answer:?}");
             assert!(answer.is_ok() || matches!(answer, Err(EngineError::NotFound { .. })));
-            assert_eq!((status(stage, "a"), status(stage, "b")), (None, Some(Status::Completed)));
+            assert_eq!((status(sim, "a"), status(sim, "b")), (None, Some(Status::Completed)));
             // Nobody reuses the number of a run, so what it left would be found under it.
-            assert!(
-                (1..10).map(RunNo).all(|no| stage.store().run(no).unwrap().is_some() || records(stage, no).is_empty())
-            );
-            assert!(!stage.store().has_remains().unwrap());
+            assert!((1..10).map(RunNo).all(|no| sim.store().run(no).unwrap().is_some() || records(sim, no).is_empty()));
+            assert!(!sim.store().has_remains().unwrap());
         },
     );
 }
@@ -122,24 +120,22 @@ fn runs_that_are_too_old_go_wherever_it_crashes() {
     let old = Duration::from_secs(3_600);
     sweep(
         move || Options { retention: Some(old), ..options() },
-        |stage| stage.advance(2 * old),
-        |stage| {
-            stage.advance(2 * old);
-            assert_eq!((status(stage, "a"), status(stage, "b")), (None, None));
-            assert!(
-                (1..10).map(RunNo).all(|no| stage.store().run(no).unwrap().is_some() || records(stage, no).is_empty())
-            );
-            assert!(!stage.store().has_remains().unwrap());
+        |sim| sim.advance(2 * old),
+        |sim| {
+            sim.advance(2 * old);
+            assert_eq!((status(sim, "a"), status(sim, "b")), (None, None));
+            assert!((1..10).map(RunNo).all(|no| sim.store().run(no).unwrap().is_some() || records(sim, no).is_empty()));
+            assert!(!sim.store().has_remains().unwrap());
         },
     );
 }
 
 /// A closed run as another store kept it.
 fn archived() -> (RunRow, Vec<Vec<u8>>, Belongings) {
-    let stage = filled(Arc::new(MemoryStore::new()), options());
-    let row = stage.store().find("a", None).unwrap().unwrap();
-    let turns = records(&stage, row.no);
-    let belongings = stage.store().belongings(row.no).unwrap();
+    let sim = filled(Arc::new(MemoryStore::new()), options());
+    let row = sim.store().find("a", None).unwrap().unwrap();
+    let turns = records(&sim, row.no);
+    let belongings = sim.store().belongings(row.no).unwrap();
     (RunRow { run_id: "from-elsewhere".into(), workflow_id: "elsewhere".into(), ..row }, turns, belongings)
 }
 
@@ -147,23 +143,23 @@ fn archived() -> (RunRow, Vec<Vec<u8>>, Belongings) {
 #[test]
 fn a_run_is_imported_whole_wherever_it_crashes() {
     let (run, turns, belongings) = archived();
-    let import = |stage: &Stage| {
+    let import = |sim: &Simulation| {
         let import = ImportWrite { run: run.clone(), turns: turns.clone(), belongings: belongings.clone() };
-        stage.try_wait(stage.engine().import(import))
+        sim.try_wait(sim.engine().import(import))
     };
     sweep(
         options,
-        |stage| drop(import(stage)),
-        |stage| {
-            let known = stage.store().find("elsewhere", None).unwrap().is_some();
-            match import(stage).unwrap() {
+        |sim| drop(import(sim)),
+        |sim| {
+            let known = sim.store().find("elsewhere", None).unwrap().is_some();
+            match import(sim).unwrap() {
                 Ok(()) => assert!(!known),
                 Err(EngineError::Refused(Refused::Exists(_))) => assert!(known),
                 Err(other) => panic!("{other}"),
             }
-            let row = stage.store().find("elsewhere", None).unwrap().unwrap();
-            assert_eq!((row.status, records(stage, row.no)), (Status::Completed, turns.clone()));
-            assert_eq!(stage.store().belongings(row.no).unwrap().mail.len(), belongings.mail.len());
+            let row = sim.store().find("elsewhere", None).unwrap().unwrap();
+            assert_eq!((row.status, records(sim, row.no)), (Status::Completed, turns.clone()));
+            assert_eq!(sim.store().belongings(row.no).unwrap().messages.len(), belongings.messages.len());
         },
     );
 }

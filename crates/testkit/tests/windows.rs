@@ -114,7 +114,7 @@ fn leaves_to_others(left: &Arc<Left>) -> Activity {
 /// The attempt that is left to others is made again only if that was not noted; its token is the same then. A failure
 /// from outside counts once, and so does a result.
 #[test]
-fn what_somebody_outside_completes_is_completed_once_wherever_it_crashes() {
+fn external_completion_counts_once_wherever_the_process_crashes() {
     sweep(|kit| {
         let left = Arc::new(Left::default());
         kit.serve(leaves_to_others(&left));
@@ -409,7 +409,7 @@ async fn broken(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 
 #[test]
 fn a_run_that_cannot_be_played_waits_for_better_code_wherever_it_crashes() {
-    Sweep::new(|| Kit::new().runs_may_park()).play(|kit| {
+    Sweep::new(|| Kit::new().runs_may_get_stuck()).play(|kit| {
         BROKEN.store(true, Ordering::Relaxed);
         kit.fake(double, |n| Ok(2 * n));
         let run = kit.start(broken, 1);

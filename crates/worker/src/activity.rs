@@ -16,12 +16,12 @@ pub type ActivityFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> 
 #[derive(Clone)]
 pub struct Activity {
     name: Name,
-    body: ActivityBody,
+    body: ActivityCode,
 }
 
 /// The code of an activity.
 #[derive(Clone)]
-pub enum ActivityBody {
+pub enum ActivityCode {
     /// It awaits: a task of the runtime runs it.
     Async(Arc<dyn Fn(ActivityCtx, Vec<Payload>) -> ActivityFuture + Send + Sync>),
     /// It blocks: a thread of its own runs it.
@@ -35,7 +35,7 @@ impl Activity {
         F: Fn(ActivityCtx, Vec<Payload>) -> P + Send + Sync + 'static,
         P: Future<Output = Result<Payload, Failure>> + Send + 'static,
     {
-        let body = ActivityBody::Async(Arc::new(move |ctx, input| Box::pin(body(ctx, input))));
+        let body = ActivityCode::Async(Arc::new(move |ctx, input| Box::pin(body(ctx, input))));
         Self { name: name.into(), body }
     }
 
@@ -44,7 +44,7 @@ impl Activity {
     where
         F: Fn(ActivityCtx, Vec<Payload>) -> Result<Payload, Failure> + Send + Sync + 'static,
     {
-        Self { name: name.into(), body: ActivityBody::Blocking(Arc::new(body)) }
+        Self { name: name.into(), body: ActivityCode::Blocking(Arc::new(body)) }
     }
 
     /// Its type, by which workflows call it.
@@ -53,7 +53,7 @@ impl Activity {
     }
 
     /// Its code.
-    pub fn body(&self) -> &ActivityBody {
+    pub fn body(&self) -> &ActivityCode {
         &self.body
     }
 }
@@ -61,8 +61,8 @@ impl Activity {
 impl fmt::Debug for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.body {
-            ActivityBody::Async(_) => "activity",
-            ActivityBody::Blocking(_) => "blocking activity",
+            ActivityCode::Async(_) => "activity",
+            ActivityCode::Blocking(_) => "blocking activity",
         };
         write!(f, "{kind} {}", self.name)
     }

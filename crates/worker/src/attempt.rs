@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
 use crate::scope::Part;
-use crate::{Activity, ActivityBody, ActivityCtx, ActivityFuture, Meters};
+use crate::{Activity, ActivityCode, ActivityCtx, ActivityFuture, Meters};
 
 type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
 
@@ -60,13 +60,13 @@ impl Attempt {
         let handle = AttemptHandle::new(ctx.clone(), Box::new(done));
         let (part, span) = (ctx.scope().code(), span(&ctx));
         let code = match activity.body() {
-            ActivityBody::Async(body) => {
+            ActivityCode::Async(body) => {
                 let body = body.clone();
                 let run: ActivityFuture = Box::pin(async move { body(ctx, input).await });
                 let code = Code { run, _part: part };
                 AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span)))
             }
-            ActivityBody::Blocking(body) => {
+            ActivityCode::Blocking(body) => {
                 let (body, state) = (body.clone(), handle.state.clone());
                 let code = Code { run: move || body(ctx, input), _part: part };
                 AttemptCode::Blocking(Box::new(move || span.in_scope(|| on_this_thread(&state, code))))

@@ -133,7 +133,7 @@ impl ActivityCtx {
     /// dropped. Await the handle for what must be done; with this ctx the task sees whether the attempt is still wanted.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// External a tokio runtime.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,

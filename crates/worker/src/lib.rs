@@ -30,7 +30,7 @@ mod token;
 mod worker;
 mod zombies;
 
-pub use activity::{Activity, ActivityBody, ActivityFuture};
+pub use activity::{Activity, ActivityCode, ActivityFuture};
 pub use attempt::{Attempt, AttemptCode, AttemptHandle};
 pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
@@ -50,4 +50,4 @@ pub use silence::{replay_silencer, silence};
 pub use termination::{Act, Termination, TerminationState};
 pub use token::{CompletionToken, TokenError};
 pub use worker::Worker;
-pub use zombies::{Ailing, Effects, Entity, EntityKind, Health, TerminationId, Verdict, Wait, Zombies};
+pub use zombies::{Effects, Entity, EntityKind, Health, StoppingCode, TerminationId, Wait, ZombieLimit, Zombies};

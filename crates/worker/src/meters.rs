@@ -81,8 +81,8 @@ pub mod meter {
         REPLAYS: Counter "dacapo_replays_total" ["queue"] "Plays that had to load their run and to play its recorded turns again.";
         REPLAYED_TURNS: Counter "dacapo_replayed_turns_total" ["queue"] "Recorded turns that were played again.";
         RUNS_IN_MEMORY: Gauge "dacapo_runs_in_memory" [] "Runs that are in memory.";
-        PARKED: Counter "dacapo_parked_total" ["queue"] "How often a run could not be played and was parked.";
-        STUCK_RUNS: Gauge "dacapo_stuck_runs" ["queue"] "Runs that are parked, or are being tried again and have not gone on yet.";
+        STUCK: Counter "dacapo_stuck_total" ["queue"] "How often a run got stuck: it could not be played.";
+        STUCK_RUNS: Gauge "dacapo_stuck_runs" ["queue"] "Runs that are stuck, or are played again and have not gone on yet.";
         DEADLOCKS: Counter "dacapo_deadlocks_total" ["queue"] "Turns that did not return in time.";
         TERMINATING: Gauge "dacapo_terminating" ["queue"] "Code that was asked to stop and still has time to.";
         ZOMBIES: Gauge "dacapo_zombies" ["queue"] "Code that was asked to stop, has had its time and runs on.";
@@ -188,7 +188,7 @@ pub struct Meters {
     /// [`meter::REPLAYED_TURNS`]
     pub replayed_turns: Counter,
     /// [`meter::PARKED`]
-    pub parked: Counter,
+    pub stuck: Counter,
     /// [`meter::STUCK_RUNS`]
     pub stuck_runs: Level,
     /// [`meter::DEADLOCKS`]
@@ -213,7 +213,7 @@ impl Meters {
             cache_hits: counter(meter::CACHE_HITS),
             replays: counter(meter::REPLAYS),
             replayed_turns: counter(meter::REPLAYED_TURNS),
-            parked: counter(meter::PARKED),
+            stuck: counter(meter::STUCK),
             stuck_runs: meter::STUCK_RUNS.level(&[queue]),
             deadlocks: counter(meter::DEADLOCKS),
             completed: attempts("completed"),

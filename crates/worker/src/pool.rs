@@ -79,7 +79,7 @@ struct Lane {
 #[derive(Clone)]
 pub struct TurnThread {
     shared: Arc<Shared>,
-    hold: Arc<Mutex<Hold>>,
+    hold: Arc<Mutex<TurnGuard>>,
     /// Its number in the pool.
     number: usize,
     /// The number by which the operating system knows it, where it has one.
@@ -88,7 +88,7 @@ pub struct TurnThread {
 
 /// What a thread does. Whoever takes the lane from it frees the place: the thread itself, or somebody who gives up on it.
 #[derive(Default)]
-struct Hold {
+struct TurnGuard {
     lane: Option<usize>,
     abandoned: bool,
 }
@@ -218,7 +218,7 @@ impl Shared {
     }
 
     fn serve(self: Arc<Self>, thread: usize) {
-        let hold = Arc::new(Mutex::new(ranks::TURN_THREAD, Hold::default()));
+        let hold = Arc::new(Mutex::new(ranks::TURN_THREAD, TurnGuard::default()));
         CURRENT.set(Some(TurnThread { shared: self.clone(), hold: hold.clone(), number: thread, id: thread_id() }));
         while let Some((lane, work)) = self.next(thread) {
             hold.lock().lane = Some(lane);
@@ -226,7 +226,7 @@ impl Shared {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 dacapo_sync::abort_on_violation(&*panic);
             }
-            let Hold { lane, abandoned } = std::mem::take(&mut *hold.lock());
+            let TurnGuard { lane, abandoned } = std::mem::take(&mut *hold.lock());
             let mut state = self.state.lock();
             state.busy.remove(&thread);
             if abandoned {

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use dacapo_core::Aside;
+use dacapo_core::ReplaySilencer;
 use tracing::dispatcher::{self, DefaultGuard, Dispatch};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -19,7 +19,7 @@ pub fn silence() -> Option<DefaultGuard> {
 }
 
 /// The silencer for the core, which knows no log: the second play of a turn is silent.
-pub fn replay_silencer() -> Option<Aside> {
+pub fn replay_silencer() -> Option<ReplaySilencer> {
     Some(Arc::new(|| Box::new(silence())))
 }
 

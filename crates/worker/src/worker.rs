@@ -13,7 +13,7 @@ use std::sync::Arc;
 use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
-use crate::{Entity, Health, Interrupt, Level, Meters, QueueValues, TerminationId, Verdict, Wait, Zombies, meter};
+use crate::{Entity, Health, Interrupt, Level, Meters, QueueValues, TerminationId, Wait, ZombieLimit, Zombies, meter};
 
 /// What serves one queue.
 pub struct Worker {
@@ -88,7 +88,7 @@ impl Worker {
     }
 
     /// Does what is due by now.
-    pub fn tick(&self, now: Timestamp) -> Verdict {
+    pub fn tick(&self, now: Timestamp) -> ZombieLimit {
         let effects = self.change(|zombies| zombies.tick(now));
         effects.perform()
     }

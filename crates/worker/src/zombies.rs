@@ -161,7 +161,7 @@ impl Zombies {
 
     /// How the queue is.
     pub fn health(&self) -> Health {
-        let entities = self.under_way.values().map(|target| Ailing {
+        let entities = self.under_way.values().map(|target| StoppingCode {
             entity: target.entity.clone(),
             state: target.termination.state(),
             since: target.termination.since(),
@@ -191,21 +191,21 @@ impl Zombies {
         for act in acts {
             match act {
                 Act::Cancel => {
-                    effects.deeds.push(Deed::Cancel(target.code.clone(), target.reason.clone()));
+                    effects.actions.push(Action::Cancel(target.code.clone(), target.reason.clone()));
                 }
-                Act::Interrupt => effects.deeds.push(Deed::Interrupt(target.code.clone())),
+                Act::Interrupt => effects.actions.push(Action::Interrupt(target.code.clone())),
                 Act::CountZombie => {
                     self.count += 1;
                     let max = self.settings.max_count;
                     if max > 0 && self.count >= max && !self.told {
                         self.told = true;
-                        effects.verdict = Verdict::ShutDown;
+                        effects.limit = ZombieLimit::Reached;
                     }
                 }
                 Act::UncountZombie => self.count -= 1,
-                Act::ReportZombie => effects.report(News::Zombie, target, self.count, now),
-                Act::ReportLeaked => effects.report(News::Leaked, target, self.count, now),
-                Act::ReportEnded => effects.report(News::Ended, target, self.count, now),
+                Act::ReportZombie => effects.report(ZombieReport::Zombie, target, self.count, now),
+                Act::ReportLeaked => effects.report(ZombieReport::Leaked, target, self.count, now),
+                Act::ReportEnded => effects.report(ZombieReport::Ended, target, self.count, now),
             }
         }
     }
@@ -220,32 +220,32 @@ impl fmt::Debug for Zombies {
 /// Whether the application can go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub enum Verdict {
+pub enum ZombieLimit {
     /// It can.
     #[default]
-    GoOn,
+    Kept,
     /// There are too many zombies: shut it down. Said once.
-    ShutDown,
+    Reached,
 }
 
 /// What was decided and is yet to be done, outside every lock.
 #[derive(Default)]
 #[must_use = "nothing is stopped or reported before it is performed"]
 pub struct Effects {
-    deeds: Vec<Deed>,
-    verdict: Verdict,
+    actions: Vec<Action>,
+    limit: ZombieLimit,
     /// What was let go of is not dropped under the owner's lock either.
     gone: Option<Target>,
 }
 
-enum Deed {
+enum Action {
     Cancel(Arc<dyn Interrupt>, Arc<str>),
     Interrupt(Arc<dyn Interrupt>),
-    Report { news: News, entity: Entity, code: Arc<dyn Interrupt>, count: usize, running: Duration },
+    Report { news: ZombieReport, entity: Entity, code: Arc<dyn Interrupt>, count: usize, running: Duration },
 }
 
 #[derive(Clone, Copy)]
-enum News {
+enum ZombieReport {
     Zombie,
     Leaked,
     Ended,
@@ -253,25 +253,27 @@ enum News {
 
 impl Effects {
     /// Does it, in the order in which it was decided.
-    pub fn perform(self) -> Verdict {
-        for deed in self.deeds {
-            match deed {
-                Deed::Cancel(code, reason) => code.cancel(&reason),
-                Deed::Interrupt(code) => code.interrupt(),
-                Deed::Report { news, entity, code, count, running } => news.say(&entity, &code.place(), count, running),
+    pub fn perform(self) -> ZombieLimit {
+        for action in self.actions {
+            match action {
+                Action::Cancel(code, reason) => code.cancel(&reason),
+                Action::Interrupt(code) => code.interrupt(),
+                Action::Report { news, entity, code, count, running } => {
+                    news.say(&entity, &code.place(), count, running)
+                }
             }
         }
-        self.verdict
+        self.limit
     }
 
-    fn report(&mut self, news: News, target: &Target, count: usize, now: Timestamp) {
+    fn report(&mut self, news: ZombieReport, target: &Target, count: usize, now: Timestamp) {
         let (entity, code) = (target.entity.clone(), target.code.clone());
         let running = now.since(target.termination.since());
-        self.deeds.push(Deed::Report { news, entity, code, count, running });
+        self.actions.push(Action::Report { news, entity, code, count, running });
     }
 }
 
-impl News {
+impl ZombieReport {
     fn words(self) -> &'static str {
         match self {
             Self::Zombie => {
@@ -316,12 +318,12 @@ pub struct Health {
     /// How many were asked to stop and still have time to.
     pub terminating: usize,
     /// All of them.
-    pub entities: Vec<Ailing>,
+    pub entities: Vec<StoppingCode>,
 }
 
 /// Code that was asked to stop and has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ailing {
+pub struct StoppingCode {
     /// What it is.
     pub entity: Entity,
     /// How far its termination is.
@@ -338,7 +340,7 @@ impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { zombies, leaked, terminating, entities } = self;
         write!(f, "{zombies} zombies ({leaked} leaked), {terminating} terminating")?;
-        for Ailing { entity, state, since, interrupts, place } in entities {
+        for StoppingCode { entity, state, since, interrupts, place } in entities {
             write!(f, "\n{state:?} since {since}: {entity}, interrupted {interrupts} times, {place}")?;
         }
         Ok(())

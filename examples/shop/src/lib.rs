@@ -3,7 +3,7 @@
 //! - `shop`: what the activities share, and the activities themselves.
 //! - `checkout`: the workflow, in the four versions of a deploy story.
 //! - `service`: the HTTP side.
-//! - `stuck`: what is parked, for people.
+//! - `stuck`: what is stuck, for people.
 
 pub mod checkout;
 pub mod order;

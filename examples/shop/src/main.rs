@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Kill it at any moment and start it again: every order goes on. `--version v1|v2|v3|v4` serves another version of the
-//! checkout; v3 is a bad deploy. While a server runs, or after it ended, `dacapo-shop stuck orders.db` says what is parked.
+//! checkout; v3 is a bad deploy. While a server runs, or after it ended, `dacapo-shop stuck orders.db` says what is stuck.
 
 use anyhow::{Context, Result, bail};
 use dacapo::Dacapo;

@@ -55,7 +55,7 @@ fn engine_code(error: &EngineError) -> StatusCode {
         }
         EngineError::BadInput(_) => StatusCode::BAD_REQUEST,
         EngineError::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        EngineError::MailboxFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+        EngineError::InboxFull { .. } => StatusCode::TOO_MANY_REQUESTS,
         EngineError::Stuck(_) | EngineError::UpdateWaits(_) | EngineError::ShutDown | EngineError::ReadOnly => {
             StatusCode::SERVICE_UNAVAILABLE
         }

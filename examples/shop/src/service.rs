@@ -43,7 +43,7 @@ pub fn routes_with(app: App, version: Version, patience: Duration) -> Router {
         .route("/orders/{id}/cancel", post(cancel))
         .route("/orders/{id}/confirm", post(confirm))
         .route("/orders/{id}/history", get(history))
-        .route("/stuck", get(parked))
+        .route("/stuck", get(stuck))
         .layer(GlobalConcurrencyLimitLayer::new(256))
         .with_state(Service { app, version, patience })
 }
@@ -164,7 +164,7 @@ async fn history(State(service): State<Service>, Path(id): Path<String>) -> Repl
     Ok(service.app.handle_of::<Outcome>(id).history().await?.to_text())
 }
 
-async fn parked(State(service): State<Service>) -> Reply<String> {
+async fn stuck(State(service): State<Service>) -> Reply<String> {
     Ok(stuck::report(service.app.runs()).await?)
 }
 

@@ -1,4 +1,4 @@
-//! What is parked, with its cause and its cure, for people. Works beside the process that serves.
+//! What is stuck, with its cause and its cure, for people. Works beside the process that serves.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub async fn report(runs: &Runs) -> dacapo::Result<String> {
         for run in &page.runs {
             let Some(stuck) = &run.stuck else { continue };
             let times = if stuck.attempts == 1 { "once".to_owned() } else { format!("{} times", stuck.attempts) };
-            let _ = writeln!(text, "order {} is parked after turn {}, tried {times}", run.workflow_id, run.turns);
+            let _ = writeln!(text, "order {} is stuck after turn {}, tried {times}", run.workflow_id, run.turns);
             for line in stuck.reason.lines() {
                 let _ = writeln!(text, "    {line}");
             }
@@ -25,7 +25,7 @@ pub async fn report(runs: &Runs) -> dacapo::Result<String> {
             None => break,
         }
     }
-    let parked = runs.count(&filter).await?;
-    let _ = writeln!(text, "{parked} parked");
+    let stuck = runs.count(&filter).await?;
+    let _ = writeln!(text, "{stuck} stuck");
     Ok(text)
 }

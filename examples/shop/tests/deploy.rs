@@ -33,9 +33,9 @@ mod fate {
     pub(super) const SHIPPED_BY_V2: usize = 2;
     /// So does this.
     pub(super) const CANCELLED_BY_V2: usize = 3;
-    /// A cancellation wakes it under v3: it parks.
+    /// A cancellation wakes it under v3: it gets stuck.
     pub(super) const CANCELLED_UNDER_V3: [usize; 2] = [4, 5];
-    /// A confirmation wakes it under v3: it parks, and the confirmation is not lost.
+    /// A confirmation wakes it under v3: it gets stuck, and the confirmation is not lost.
     pub(super) const CONFIRMED_UNDER_V3: usize = 6;
 }
 
@@ -81,7 +81,7 @@ impl Story {
         self.expect(id, Outcome::Cancelled { reason: format!("{id} is not wanted") });
     }
 
-    /// What a second process, which only reads, says of parked orders.
+    /// What a second process, which only reads, says of stuck orders.
     fn stuck_report(&self) -> String {
         let said = Command::new(env!("CARGO_BIN_EXE_dacapo-shop")).args(["stuck", &self.file()]).output().unwrap();
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
@@ -185,20 +185,20 @@ fn placed_under(version: Version, how_many: usize) -> Vec<String> {
 }
 
 /// S0-60, S4-3, T-27, T-28, C-49: four versions of a checkout serve one file, one after the other. What is open under the
-/// first goes on under the second, parks under the third, which is broken, and ends under the fourth.
+/// first goes on under the second, gets stuck under the third, which is broken, and ends under the fourth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_open_runs_survive_a_good_deploy_a_bad_one_and_its_repair() {
     let mut story = Story::begin();
     let charges = first_come_a_thousand_orders(&story).await;
     then_a_good_deploy_changes_nothing_for_them(&mut story, &charges).await;
-    then_a_bad_deploy_parks_what_it_wakes(&mut story).await;
+    then_a_bad_deploy_makes_stuck_what_it_wakes(&mut story).await;
     let act = then_the_repair_ends_them_all(&mut story).await;
     assert_all_ended_well(&story, &act).await;
 }
 
-/// Whoever asked a run that parks was once told so before it could be seen in a list or a description.
+/// Whoever asked a run that gets stuck was once told so before it could be seen in a list or a description.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_told_that_a_run_is_parked_finds_it_so() {
+async fn caller_told_that_a_run_is_stuck_finds_it_stuck() {
     let story = Story::begin();
     let ids: Vec<_> = (0..20).map(number).collect();
     let act = story.serve(Version::V2).await;
@@ -207,10 +207,10 @@ async fn whoever_is_told_that_a_run_is_parked_finds_it_so() {
     act.stop().await;
 
     let act = story.serve(Version::V3).await;
-    for (parked, id) in ids.iter().enumerate() {
-        assert_eq!(act.count(Filter::stuck()).await, parked as u64);
+    for (stuck, id) in ids.iter().enumerate() {
+        assert_eq!(act.count(Filter::stuck()).await, stuck as u64);
         let refused = act.run(id).inspect().await.unwrap_err().to_string();
-        let stuck = act.run(id).describe().await.unwrap().stuck.expect("it is told to be parked");
+        let stuck = act.run(id).describe().await.unwrap().stuck.expect("it is told to be stuck");
         assert_eq!(refused, format!("the run cannot be played now: {}", stuck.reason));
     }
 }
@@ -282,7 +282,7 @@ async fn then_a_good_deploy_changes_nothing_for_them(story: &mut Story, charges:
     act.stop().await;
 }
 
-async fn then_a_bad_deploy_parks_what_it_wakes(story: &mut Story) {
+async fn then_a_bad_deploy_makes_stuck_what_it_wakes(story: &mut Story) {
     let act = story.serve(Version::V3).await;
     let from_v1 = fated(&fate::CANCELLED_UNDER_V3);
     let from_v2 = placed_under(Version::V2, LATER)[LATER / 2..].to_vec();
@@ -296,9 +296,9 @@ async fn then_a_bad_deploy_parks_what_it_wakes(story: &mut Story) {
 
     // The report is written beside the process that serves.
     let report = story.stuck_report();
-    let parked = from_v1.len() + from_v2.len() + confirmed.len();
-    assert!(report.ends_with(&format!("{parked} parked\n")), "{report}");
-    assert_eq!(report.lines().filter(|line| line.starts_with("order ")).count(), parked);
+    let stuck = from_v1.len() + from_v2.len() + confirmed.len();
+    assert!(report.ends_with(&format!("{stuck} stuck\n")), "{report}");
+    assert_eq!(report.lines().filter(|line| line.starts_with("order ")).count(), stuck);
     assert_unreadable(block(&report, &from_v1[0]));
     assert_unreadable(block(&report, &confirmed[0]));
     assert_nondeterminism(block(&report, &from_v2[0]));
@@ -327,7 +327,7 @@ async fn then_a_bad_deploy_parks_what_it_wakes(story: &mut Story) {
     }
 }
 
-/// Nobody takes it while the run is parked. It was durable before anybody waited, so it is not lost.
+/// Nobody takes it while the run is stuck. It was durable before anybody waited, so it is not lost.
 async fn confirm_in_vain(run: Handle<Outcome>) {
     let answer = run.update(CONFIRM, Confirm { by: "ada".to_owned() }).await;
     let waits = answer.unwrap_err().to_string();
@@ -373,12 +373,12 @@ async fn assert_all_ended_well(story: &Story, act: &Act) {
     assert_eq!(act.count(Filter::all()).await, all as u64 + 15, "those that were reset are kept as they were");
     assert_eq!(story.shop.charges(), Ok((all as u32, cancelled)));
     assert_eq!(story.shop.left("violin"), Ok(2_000 - all as u32 + cancelled));
-    assert_eq!(story.stuck_report(), "0 parked\n");
+    assert_eq!(story.stuck_report(), "0 stuck\n");
 }
 
 /// The lines of the report on this order.
 fn block<'r>(report: &'r str, id: &str) -> &'r str {
-    let start = report.find(&format!("order {id} is parked")).unwrap_or_else(|| panic!("{id} is not in {report}"));
+    let start = report.find(&format!("order {id} is stuck")).unwrap_or_else(|| panic!("{id} is not in {report}"));
     let rest = &report[start..];
     rest[1..].find("\norder ").map_or(rest, |end| &rest[..=end])
 }

@@ -35,21 +35,21 @@ impl Site {
         self.folder.path().join("orders.db").to_str().unwrap().to_owned()
     }
 
-    async fn open(&self, version: Version) -> Desk {
+    async fn open(&self, version: Version) -> Server {
         let store = Dacapo::open(&format!("sqlite:{}", self.file())).await.unwrap();
         let app = version.serve(store, self.shop.clone()).await.unwrap();
         let routes = service::routes_with(app.clone(), version, millis(300));
-        Desk { app, routes }
+        Server { app, routes }
     }
 }
 
 /// A program that serves, and its routes.
-struct Desk {
+struct Server {
     app: App,
     routes: Router,
 }
 
-impl Desk {
+impl Server {
     async fn ask(&self, request: Request<Body>) -> (StatusCode, String) {
         let response = self.routes.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
@@ -107,20 +107,20 @@ fn error(answer: &Value) -> &str {
 #[tokio::test]
 async fn an_order_is_placed_confirmed_and_shipped() {
     let site = Site::new();
-    let desk = site.open(Version::V4).await;
-    let (code, placed) = desk.post("/orders", order("o-1", "visa")).await;
+    let server = site.open(Version::V4).await;
+    let (code, placed) = server.post("/orders", order("o-1", "visa")).await;
     assert_eq!((code, &placed["id"], &placed["status"]), (StatusCode::CREATED, &json!("o-1"), &json!("open")));
-    let waiting = desk.until_stage("o-1", "confirming").await;
+    let waiting = server.until_stage("o-1", "confirming").await;
     assert_eq!(waiting, json!({ "id": "o-1", "status": "open", "stage": "confirming" }));
     assert_eq!((site.shop.left("violin"), site.shop.charges()), (Ok(8), Ok((1, 0))));
 
-    let (code, answer) = desk.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
+    let (code, answer) = server.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
     assert_eq!((code, answer), (StatusCode::OK, json!({ "confirmed": "confirmed by ada" })));
-    let closed = desk.until("o-1", |order| order["status"] != "open").await;
+    let closed = server.until("o-1", |order| order["status"] != "open").await;
     let outcome = json!({ "outcome": "shipped", "parcel": "parcel-o-1", "points": 1_299 });
     assert_eq!(closed, json!({ "id": "o-1", "status": "completed", "stage": "closed", "outcome": outcome }));
 
-    let (code, history) = desk.get("/orders/o-1/history").await;
+    let (code, history) = server.get("/orders/o-1/history").await;
     assert_eq!(code, StatusCode::OK);
     for told in ["Shop::reserve", "Shop::screen", "reference", "Shop::charge", "confirm", "Shop::ship", "shop-v4"] {
         assert!(history.contains(told), "{told} is not told in {history}");
@@ -130,40 +130,40 @@ async fn an_order_is_placed_confirmed_and_shipped() {
 #[tokio::test]
 async fn the_same_order_twice_is_one_order() {
     let site = Site::new();
-    let desk = site.open(Version::V4).await;
+    let server = site.open(Version::V4).await;
     for _ in 0..3 {
-        assert_eq!(desk.post("/orders", order("o-1", "visa")).await.0, StatusCode::CREATED);
+        assert_eq!(server.post("/orders", order("o-1", "visa")).await.0, StatusCode::CREATED);
     }
-    desk.until_stage("o-1", "confirming").await;
+    server.until_stage("o-1", "confirming").await;
     assert_eq!((site.shop.left("violin"), site.shop.charges()), (Ok(8), Ok((1, 0))));
 
     let another = [("idempotency-key", "another request")];
-    let (code, answer) = desk.post_as("/orders", order("o-1", "visa"), &another).await;
+    let (code, answer) = server.post_as("/orders", order("o-1", "visa"), &another).await;
     assert_eq!(code, StatusCode::CONFLICT);
     assert!(error(&answer).contains(r#"workflow id "o-1" is in use"#), "{answer}");
 
-    desk.post("/orders/o-1/cancel", json!({ "reason": "too loud" })).await;
-    desk.until("o-1", |order| order["status"] == "completed").await;
-    let (code, answer) = desk.post_as("/orders", order("o-1", "visa"), &another).await;
+    server.post("/orders/o-1/cancel", json!({ "reason": "too loud" })).await;
+    server.until("o-1", |order| order["status"] == "completed").await;
+    let (code, answer) = server.post_as("/orders", order("o-1", "visa"), &another).await;
     assert_eq!(code, StatusCode::CONFLICT);
     assert!(error(&answer).contains("was used by run"), "{answer}");
-    assert_eq!(desk.post("/orders", order("o-1", "visa")).await.0, StatusCode::CREATED, "the first request, again");
+    assert_eq!(server.post("/orders", order("o-1", "visa")).await.0, StatusCode::CREATED, "the first request, again");
 
-    let (code, answer) = desk.post_as("/orders", order("o-2", "visa"), &[("idempotency-key", "order o-1")]).await;
+    let (code, answer) = server.post_as("/orders", order("o-2", "visa"), &[("idempotency-key", "order o-1")]).await;
     assert_eq!(code, StatusCode::CONFLICT, "the key of another order: {answer}");
 }
 
 #[tokio::test]
 async fn an_order_that_is_cancelled_gives_back_stock_and_money() {
     let site = Site::new();
-    let desk = site.open(Version::V1).await;
-    desk.post("/orders", order("o-1", "visa")).await;
-    let (code, _) = desk.post("/orders/o-1/cancel", json!({ "reason": "too loud" })).await;
+    let server = site.open(Version::V1).await;
+    server.post("/orders", order("o-1", "visa")).await;
+    let (code, _) = server.post("/orders/o-1/cancel", json!({ "reason": "too loud" })).await;
     assert_eq!(code, StatusCode::ACCEPTED);
-    let closed = desk.until("o-1", |order| order["status"] != "open").await;
+    let closed = server.until("o-1", |order| order["status"] != "open").await;
     assert_eq!(closed["outcome"], json!({ "outcome": "cancelled", "reason": "too loud" }));
     assert_eq!((site.shop.left("violin"), site.shop.charges()), (Ok(10), Ok((1, 1))));
-    let (code, answer) = desk.post("/orders/o-1/cancel", json!({ "reason": "again" })).await;
+    let (code, answer) = server.post("/orders/o-1/cancel", json!({ "reason": "again" })).await;
     assert_eq!(code, StatusCode::CONFLICT);
     assert!(error(&answer).contains("is completed: it takes nothing more"), "{answer}");
 }
@@ -171,17 +171,17 @@ async fn an_order_that_is_cancelled_gives_back_stock_and_money() {
 #[tokio::test]
 async fn an_order_that_cannot_be_paid_or_filled_is_declined() {
     let site = Site::new();
-    let desk = site.open(Version::V4).await;
+    let server = site.open(Version::V4).await;
     let many = json!({ "id": "many", "sku": "violin", "quantity": 11, "cents": 1, "card": "visa" });
-    desk.post("/orders", many).await;
-    desk.post("/orders", order("broke", "declined")).await;
-    desk.post("/orders", order("thief", "stolen")).await;
+    server.post("/orders", many).await;
+    server.post("/orders", order("broke", "declined")).await;
+    server.post("/orders", order("thief", "stolen")).await;
     for (id, reason) in [
         ("many", "there are no 11 pieces of \"violin\" left"),
         ("broke", "the bank declined the card"),
         ("thief", "the card was reported stolen"),
     ] {
-        let closed = desk.until(id, |order| order["status"] != "open").await;
+        let closed = server.until(id, |order| order["status"] != "open").await;
         assert_eq!(closed["outcome"], json!({ "outcome": "declined", "reason": reason }));
     }
     assert_eq!((site.shop.left("violin"), site.shop.charges()), (Ok(10), Ok((0, 0))));
@@ -190,37 +190,37 @@ async fn an_order_that_cannot_be_paid_or_filled_is_declined() {
 #[tokio::test]
 async fn a_bank_that_does_not_answer_is_asked_again() {
     let site = Site::new();
-    let desk = site.open(Version::V2).await;
+    let server = site.open(Version::V2).await;
     site.shop.open_bank(false);
-    desk.post("/orders", order("o-1", "flaky")).await;
-    let trying = desk.until("o-1", |order| order["pending"][0]["attempt"].as_u64() > Some(1)).await;
+    server.post("/orders", order("o-1", "flaky")).await;
+    let trying = server.until("o-1", |order| order["pending"][0]["attempt"].as_u64() > Some(1)).await;
     let pending = &trying["pending"][0];
     assert_eq!((&trying["stage"], &pending["activity"]), (&json!("charging"), &json!("Shop::charge")));
     assert_eq!((&pending["attempts"], &pending["last_failure"]), (&json!(8), &json!("the bank does not answer")));
 
-    let (code, answer) = desk.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
+    let (code, answer) = server.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
     assert_eq!(code, StatusCode::CONFLICT, "too early: nothing is charged yet");
     assert!(error(&answer).contains(r#"no handler for update "confirm""#), "{answer}");
 
     site.shop.open_bank(true);
-    desk.until_stage("o-1", "confirming").await;
-    assert_eq!(desk.post("/orders/o-1/confirm", json!({ "by": "ada" })).await.0, StatusCode::OK);
+    server.until_stage("o-1", "confirming").await;
+    assert_eq!(server.post("/orders/o-1/confirm", json!({ "by": "ada" })).await.0, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn orders_are_listed_by_status_page_by_page() {
     let site = Site::new();
-    let desk = site.open(Version::V4).await;
+    let server = site.open(Version::V4).await;
     for n in 0..5 {
-        desk.post("/orders", order(&format!("o-{n}"), "declined")).await;
-        desk.until(&format!("o-{n}"), |order| order["status"] == "completed").await;
+        server.post("/orders", order(&format!("o-{n}"), "declined")).await;
+        server.until(&format!("o-{n}"), |order| order["status"] == "completed").await;
     }
-    desk.post("/orders", order("open", "visa")).await;
+    server.post("/orders", order("open", "visa")).await;
     let ids = |page: &Value| -> Vec<String> {
         let orders = page["orders"].as_array().unwrap();
         orders.iter().map(|order| order["id"].as_str().unwrap().to_owned()).collect()
     };
-    let page = async |path: String| -> Value { serde_json::from_str(&desk.get(&path).await.1).unwrap() };
+    let page = async |path: String| -> Value { serde_json::from_str(&server.get(&path).await.1).unwrap() };
 
     let open = page("/orders?status=open".to_owned()).await;
     assert_eq!((ids(&open), &open["next"]), (vec!["open".to_owned()], &Value::Null));
@@ -235,7 +235,7 @@ async fn orders_are_listed_by_status_page_by_page() {
 #[tokio::test]
 async fn bad_input_is_refused_with_a_reason() {
     let site = Site::new();
-    let desk = site.open(Version::V4).await;
+    let server = site.open(Version::V4).await;
     let nothing = json!({ "id": "o-1", "sku": "violin", "quantity": 0, "cents": 1, "card": "visa" });
     for (path, body, code, reason) in [
         ("/orders", json!({ "id": "o-1" }), StatusCode::UNPROCESSABLE_ENTITY, "missing field `sku`"),
@@ -248,7 +248,7 @@ async fn bad_input_is_refused_with_a_reason() {
         ("/orders/nobody/cancel", json!({}), StatusCode::UNPROCESSABLE_ENTITY, "missing field `reason`"),
         ("/orders/nobody/confirm", json!({ "by": "a" }), StatusCode::NOT_FOUND, r#"no run of workflow id "nobody""#),
     ] {
-        let (got, answer) = desk.post(path, body).await;
+        let (got, answer) = server.post(path, body).await;
         assert_eq!(got, code, "{path}: {answer}");
         assert!(error(&answer).contains(reason), "{path}: {answer}");
     }
@@ -260,44 +260,44 @@ async fn bad_input_is_refused_with_a_reason() {
         ("/orders?limit=many", StatusCode::BAD_REQUEST, "invalid digit"),
         ("/nowhere", StatusCode::NOT_FOUND, ""),
     ] {
-        let (got, answer) = desk.get(path).await;
+        let (got, answer) = server.get(path).await;
         assert_eq!(got, code, "{path}: {answer}");
         assert!(answer.contains(reason), "{path}: {answer}");
     }
     let garbage = Request::post("/orders").header("content-type", "application/json").body(Body::from("{")).unwrap();
-    assert_eq!(desk.ask(garbage).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(server.ask(garbage).await.0, StatusCode::BAD_REQUEST);
     let text = Request::post("/orders").body(Body::from("hello")).unwrap();
-    assert_eq!(desk.ask(text).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    assert_eq!(server.ask(text).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 
-    desk.post("/orders", order("o-1", "visa")).await;
-    desk.until_stage("o-1", "confirming").await;
-    let (code, answer) = desk.post("/orders/o-1/confirm", json!({ "by": " " })).await;
+    server.post("/orders", order("o-1", "visa")).await;
+    server.until_stage("o-1", "confirming").await;
+    let (code, answer) = server.post("/orders/o-1/confirm", json!({ "by": " " })).await;
     assert_eq!((code, error(&answer)), (StatusCode::CONFLICT, "the update was rejected: say who confirms the payment"));
 }
 
 #[tokio::test]
-async fn a_parked_order_says_why_on_every_route() {
+async fn stuck_order_says_why_on_every_route() {
     let site = Site::new();
-    let desk = site.open(Version::V2).await;
-    desk.post("/orders", order("o-1", "visa")).await;
-    desk.until_stage("o-1", "confirming").await;
-    assert_eq!(desk.get("/stuck").await, (StatusCode::OK, "0 parked\n".to_owned()));
-    desk.app.shutdown().await;
+    let server = site.open(Version::V2).await;
+    server.post("/orders", order("o-1", "visa")).await;
+    server.until_stage("o-1", "confirming").await;
+    assert_eq!(server.get("/stuck").await, (StatusCode::OK, "0 stuck\n".to_owned()));
+    server.app.shutdown().await;
 
-    let desk = site.open(Version::V3).await;
-    let (code, answer) = desk.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
+    let server = site.open(Version::V3).await;
+    let (code, answer) = server.post("/orders/o-1/confirm", json!({ "by": "ada" })).await;
     assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
     assert!(error(&answer).contains("is kept") && error(&answer).contains("nondeterminism"), "{answer}");
-    assert!(desk.order("o-1").await["stuck"].as_str().is_some_and(|stuck| stuck.contains("help:")));
-    let (_, stuck) = desk.get("/stuck").await;
-    assert!(stuck.starts_with("order o-1 is parked") && stuck.ends_with("1 parked\n"), "{stuck}");
-    desk.app.shutdown().await;
+    assert!(server.order("o-1").await["stuck"].as_str().is_some_and(|stuck| stuck.contains("help:")));
+    let (_, stuck) = server.get("/stuck").await;
+    assert!(stuck.starts_with("order o-1 is stuck") && stuck.ends_with("1 stuck\n"), "{stuck}");
+    server.app.shutdown().await;
 
-    // What was noted while it was parked is taken by the code that can.
-    let desk = site.open(Version::V4).await;
-    let closed = desk.until("o-1", |order| order["status"] == "completed").await;
+    // What was noted while it was stuck is taken by the code that can.
+    let server = site.open(Version::V4).await;
+    let closed = server.until("o-1", |order| order["status"] == "completed").await;
     assert_eq!(closed["outcome"]["outcome"], "shipped");
-    assert_eq!(desk.get("/stuck").await.1, "0 parked\n");
+    assert_eq!(server.get("/stuck").await.1, "0 stuck\n");
 }
 
 /// The program itself: a free port, printed; an end on Ctrl-C that leaves the file to the next.

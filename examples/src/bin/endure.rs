@@ -70,8 +70,8 @@ async fn drain(app: &App) -> Result<()> {
     while app.runs().count(&Filter::all()).await? > 0 {
         tokio::time::sleep(millis(50)).await;
     }
-    let flaws = app.runs().verify(|_| {}).await?;
-    ensure!(flaws.is_empty(), "{flaws:?}");
+    let problems = app.runs().verify(|_| {}).await?;
+    ensure!(problems.is_empty(), "{problems:?}");
     println!("drained");
     app.clone().shutdown().await;
     Ok(())

@@ -14,12 +14,12 @@ const END: Signal<()> = Signal::new("end");
 
 /// What it is all about.
 fn harm() -> Result<String, Failure> {
-    if is_mended() { Ok("no harm done".to_owned()) } else { std::process::abort() }
+    if is_fixed() { Ok("no harm done".to_owned()) } else { std::process::abort() }
 }
 
 /// The same without a word of intent.
 fn deep(n: u64) -> Result<String, Failure> {
-    if is_mended() {
+    if is_fixed() {
         return harm();
     }
     let words = deep(std::hint::black_box(n + 1))?;
@@ -74,7 +74,7 @@ async fn deadly(ctx: Ctx, way: String) -> Result<String, Failure> {
     }
 }
 
-fn is_mended() -> bool {
+fn is_fixed() -> bool {
     std::env::var_os("HAZARD_MENDED").is_some()
 }
 
@@ -88,7 +88,7 @@ async fn main() -> anyhow::Result<()> {
         runs.push(app.start(healthy, n).id(id.clone()).request(id).await?);
     }
     let killer = app.start(deadly, way.clone()).id("deadly").request("deadly").await?;
-    if is_mended() {
+    if is_fixed() {
         killer.release().await?;
     }
     for (n, run) in (0..).zip(&runs) {
@@ -96,7 +96,7 @@ async fn main() -> anyhow::Result<()> {
     }
     println!("all that is healthy is done");
     let asks = way.ends_with("query");
-    match is_mended() {
+    match is_fixed() {
         true => {
             if asks {
                 println!("{}", killer.query(HOW, ()).await?);

@@ -8,7 +8,7 @@ use dacapo_core::{CommandKind, Job, Resolution, RunOptions, Seq, Transcript, Wor
 use dacapo_engine::{Description, Reader, RunId};
 use dacapo_examples::mill::{KINDS, at_home, expected, family, fan, fed, line, nap, stubborn};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Mail, RunFilter, RunNo};
+use dacapo_store::{Messages, RunFilter, RunNo};
 
 use crate::mill::Mill;
 
@@ -44,7 +44,7 @@ impl Audit {
             }
         };
         self.look(&runs);
-        self.count_lost(mill, &runs, &results_in_mail(mill));
+        self.count_lost(mill, &runs, &results_in_messages(mill));
         let lost = self.lost() - before;
         assert!(lost <= could_be_under_way(&runs), "{lost} attempts are lost in one kill");
         lost
@@ -65,7 +65,7 @@ impl Audit {
     }
 
     /// An attempt that ran is known to the store, or lost.
-    fn count_lost(&mut self, mill: &Mill, runs: &[(Description, Transcript)], in_mail: &BTreeSet<(RunNo, Seq)>) {
+    fn count_lost(&mut self, mill: &Mill, runs: &[(Description, Transcript)], in_messages: &BTreeSet<(RunNo, Seq)>) {
         let mut made: BTreeMap<String, u64> = BTreeMap::new();
         for line in mill.log() {
             *made.entry(line.key).or_default() += 1;
@@ -84,7 +84,7 @@ impl Audit {
                 (Some(pending), _) => made - u64::from(pending.attempt - 1),
                 (None, Some((seq, _))) if resolved(history).contains(&seq) => *lost,
                 // Its run waits for its trial: code of it was played when the last process was killed.
-                (None, Some((seq, false))) if in_mail.contains(&(run.run, seq)) => *lost,
+                (None, Some((seq, false))) if in_messages.contains(&(run.run, seq)) => *lost,
                 // Local work runs before the turn that wants it is stored.
                 (None, Some((_, true))) => made,
                 (None, None) if run.workflow == "at_home" => made,
@@ -159,11 +159,13 @@ fn runs_of(mill: &Mill) -> Option<Vec<(Description, Transcript)>> {
 }
 
 /// Results of activities that no turn has taken yet.
-fn results_in_mail(mill: &Mill) -> BTreeSet<(RunNo, Seq)> {
+fn results_in_messages(mill: &Mill) -> BTreeSet<(RunNo, Seq)> {
     let store = SqliteStore::open_read_only(&mill.file()).unwrap();
-    let runs = store.with_unseen_mail(usize::MAX >> 1).unwrap();
-    let mail = runs.into_iter().flat_map(|run| store.unseen(run).unwrap());
-    mail.filter_map(|mail| Some((mail.run, Seq(mail.key.strip_prefix("task:")?.parse().unwrap())))).collect()
+    let runs = store.with_unseen_messages(usize::MAX >> 1).unwrap();
+    let messages = runs.into_iter().flat_map(|run| store.unseen(run).unwrap());
+    messages
+        .filter_map(|message| Some((message.run, Seq(message.key.strip_prefix("task:")?.parse().unwrap()))))
+        .collect()
 }
 
 /// The number of the activity with this id, and whether it is local.

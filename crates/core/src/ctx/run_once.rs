@@ -28,7 +28,7 @@ impl Ctx {
             CommandKind::Run(Box::new(ScheduleRun { seq, id, name, retry, timeouts, summary }))
         });
         if let (Some(seq), Some(mut state)) = (op.seq(), self.shared.enter_poll()) {
-            state.closures_mut().bodies.insert(seq, Box::new(move || Box::pin(body())));
+            state.closures_mut().closures.insert(seq, Box::new(move || Box::pin(body())));
         }
         RunOnce { op }
     }

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Run;
+use super::current_turn::{Mode, TurnGuard};
 use super::give_up::last_words;
-use super::holder::{Hold, Mode};
 use super::messages::Dispatch;
 use super::shared::Stop;
 use super::unit::Message;
@@ -72,7 +72,7 @@ impl Run {
     /// Runs a closure of the user's for the executor. It may compute, and nothing else.
     pub(super) fn compute<T>(&self, closure: impl FnOnce() -> T) -> Result<T, ActivationError> {
         let result = {
-            let _hold = Hold::mode(Mode::Closure);
+            let _hold = TurnGuard::mode(Mode::Closure);
             catch_unwind(AssertUnwindSafe(closure))
         };
         let computed = result.map_err(|payload| match payload.is::<Stop>() {

@@ -1,8 +1,8 @@
 //! Closing: the execution ends first, then what is left of the handlers, then the run.
 
 use super::Run;
+use super::current_turn::{Mode, TurnGuard};
 use super::give_up::drop_quietly;
-use super::holder::{Hold, Mode};
 use super::state::{Ending, Life, State, UnfinishedHandlers};
 use super::unit::{OnEnd, Unit, UnitKey};
 use crate::{CommandKind, CompleteUpdate, Failure, FailureKind, Outcome, Payload, UnitId, Warning};
@@ -53,7 +53,7 @@ impl Run {
         state.running = None;
         drop(state);
         let panicked: Vec<String> = {
-            let _hold = Hold::mode(Mode::Teardown);
+            let _hold = TurnGuard::mode(Mode::Teardown);
             units.into_iter().filter_map(drop_quietly).collect()
         };
         let mut state = self.shared.lock();

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::matcher::{Bound, Matcher, Verdict};
+use super::matcher::{Bound, Comparison, Matcher};
 use super::slot::{SlotId, What};
 use super::state::State;
 use crate::command::Operation;
@@ -132,16 +132,16 @@ impl State {
         let command = &mut self.commands[position];
         let bound = self.seals[position].bound;
         let judge = |matcher: &Matcher| matcher.judge(bound, self.turn, position, command);
-        match self.matcher.as_deref().map_or(Verdict::Same, judge) {
-            Verdict::Same => {}
-            Verdict::Tuned(recorded, fields) => {
+        match self.matcher.as_deref().map_or(Comparison::Same, judge) {
+            Comparison::Same => {}
+            Comparison::Tuned(recorded, fields) => {
                 let (shown, site) = (recorded.to_string(), command.site.clone());
                 command.kind = recorded;
                 if !fields.is_empty() {
                     self.warn(Warning::Tuning { position, command: shown, fields, site });
                 }
             }
-            Verdict::Different(report) => {
+            Comparison::Different(report) => {
                 let report = self.earlier_difference(position).unwrap_or(report);
                 self.fail_replay(report);
             }
@@ -156,8 +156,8 @@ impl State {
             let Seal { sealed: false, bound } = self.seals[earlier] else { return None };
             self.resolve_defaults(earlier);
             match self.matcher.as_ref()?.judge(bound, self.turn, earlier, &self.commands[earlier]) {
-                Verdict::Different(report) => Some(report),
-                Verdict::Same | Verdict::Tuned(..) => None,
+                Comparison::Different(report) => Some(report),
+                Comparison::Same | Comparison::Tuned(..) => None,
             }
         })
     }

@@ -5,18 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use super::Run;
-use super::holder::{Hold, Mode};
+use super::current_turn::{Mode, TurnGuard};
 use crate::ActivationError;
 use crate::panic_place::{panic_place, words};
 
 impl Run {
-    /// Drops bodies that nobody will run. What they hold is the user's, so it is dropped outside the lock.
+    /// Drops closures that nobody will run. What they hold is the user's, so it is dropped outside the lock.
     pub(super) fn drop_spent(&mut self) {
         let spent = self.shared.lock().take_spent();
         if spent.is_empty() {
             return;
         }
-        let _hold = Hold::mode(Mode::Teardown);
+        let _hold = TurnGuard::mode(Mode::Teardown);
         for message in spent.into_iter().filter_map(drop_quietly) {
             self.panicked(message);
         }
@@ -48,7 +48,7 @@ impl Run {
             };
             let future = self.shared.lock().units.get_mut(&key).and_then(|unit| unit.future.take());
             let panicked = {
-                let _hold = Hold::mode(Mode::Step);
+                let _hold = TurnGuard::mode(Mode::Step);
                 drop_quietly(future)
             };
             if let Some(message) = panicked {

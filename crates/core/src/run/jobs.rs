@@ -118,7 +118,7 @@ impl State {
             }
             return;
         }
-        self.spend_body(seq);
+        self.drop_closure(seq);
         match resolution {
             Resolution::Timer => self.deliver(slot, came, Value::Done),
             Resolution::Activity(outcome)

@@ -24,7 +24,7 @@ pub(crate) enum Bound {
 }
 
 /// What comparing a sealed command with its record came to.
-pub(crate) enum Verdict {
+pub(crate) enum Comparison {
     Same,
     /// The recorded command holds; these tuning fields differ.
     Tuned(CommandKind, Vec<&'static str>),
@@ -59,24 +59,24 @@ impl Matcher {
     }
 
     /// Compares a sealed command with what it is bound to.
-    pub(crate) fn judge(&self, bound: Bound, turn: u64, position: usize, new: &Command) -> Verdict {
+    pub(crate) fn judge(&self, bound: Bound, turn: u64, position: usize, new: &Command) -> Comparison {
         let recorded = match bound {
-            Bound::Live => return Verdict::Same,
+            Bound::Live => return Comparison::Same,
             Bound::Extra => {
-                return Verdict::Different(self.report(turn, position, Mismatch::Extra { new: new.clone() }));
+                return Comparison::Different(self.report(turn, position, Mismatch::Extra { new: new.clone() }));
             }
             Bound::Recorded(index) => &self.recorded[index as usize],
         };
         if recorded.kind == new.kind {
-            return Verdict::Same;
+            return Comparison::Same;
         }
         let differences = compare(&recorded.kind, &new.kind);
         if differences.iter().any(|difference| difference.decides_meaning) {
             let mismatch = Mismatch::Changed { recorded: recorded.clone(), new: new.clone(), differences };
-            return Verdict::Different(self.report(turn, position, mismatch));
+            return Comparison::Different(self.report(turn, position, mismatch));
         }
         let fields = differences.iter().filter(|difference| difference.warns).map(Difference::field).collect();
-        Verdict::Tuned(recorded.kind.clone(), fields)
+        Comparison::Tuned(recorded.kind.clone(), fields)
     }
 
     /// The recorded command that the code did not decide again, if there is one, after the last that it did.

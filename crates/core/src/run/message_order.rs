@@ -24,16 +24,16 @@ impl State {
         if !self.handlers_first || self.goes_on_as_new() {
             return None;
         }
-        let mail = self.mail.as_deref()?;
-        let queued = mail.earliest_queued(|phase| self.can_start(mail, phase));
-        let started = mail.unstarted.first().copied();
-        let held = mail.phases().filter(|phase| self.goes_on(phase)).filter_map(|phase| self.earliest_held(phase));
+        let messages = self.messages.as_deref()?;
+        let queued = messages.earliest_queued(|phase| self.can_start(messages, phase));
+        let started = messages.unstarted.first().copied();
+        let held = messages.phases().filter(|phase| self.goes_on(phase)).filter_map(|phase| self.earliest_held(phase));
         held.chain(queued).chain(started).min()
     }
 
     /// Whether a handler of this phase (or of the run) starts as soon as its message is brought to it.
-    fn can_start(&self, mail: &Messages, id: Option<u64>) -> bool {
-        let phase = mail.phases().find(|phase| Some(phase.id) == id);
+    fn can_start(&self, messages: &Messages, id: Option<u64>) -> bool {
+        let phase = messages.phases().find(|phase| Some(phase.id) == id);
         phase.is_none_or(|phase| phase.current.is_none() || self.goes_on(phase))
     }
 
@@ -57,7 +57,7 @@ impl State {
 
     /// When the signal came that is the next result for this unit, if that is a signal.
     fn next_signal(&mut self, key: UnitKey) -> Option<Ordinal> {
-        self.mail.as_ref()?;
+        self.messages.as_ref()?;
         if !self.has_reveals(key) {
             return None;
         }
@@ -70,7 +70,7 @@ impl State {
 
     /// Makes the units runnable whose signal has to wait no longer.
     pub(crate) fn release_withheld(&mut self) {
-        if self.mail.as_ref().is_none_or(|mail| mail.withheld.is_empty()) {
+        if self.messages.as_ref().is_none_or(|messages| messages.withheld.is_empty()) {
             return;
         }
         let barrier = self.earliest_unstarted();

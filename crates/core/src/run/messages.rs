@@ -36,7 +36,7 @@ pub(crate) struct UpdateHandler {
 
 /// The signals of one name: kept in order, taken once, lost never.
 #[derive(Default)]
-struct Mailbox {
+struct SignalQueue {
     queue: VecDeque<(Ordinal, Box<Signal>)>,
     waiters: VecDeque<SlotId>,
     handler: Option<Arc<SignalHandler>>,
@@ -44,8 +44,8 @@ struct Mailbox {
 
 #[derive(Default)]
 pub(crate) struct Messages {
-    signals: BTreeMap<Name, Box<Mailbox>>,
-    /// Names with both a handler and mail for it.
+    signals: BTreeMap<Name, Box<SignalQueue>>,
+    /// Names with both a handler and signals for it.
     due: BTreeSet<Name>,
     /// Updates that are neither accepted nor rejected yet, by name.
     updates: BTreeMap<Name, VecDeque<(Ordinal, Box<Update>)>>,
@@ -67,7 +67,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Hands over all handlers, to be dropped one by one.
     pub(crate) fn take_handlers(&mut self, items: &mut Vec<Box<dyn Any + Send>>) {
-        let signals = self.signals.values_mut().filter_map(|mailbox| mailbox.handler.take());
+        let signals = self.signals.values_mut().filter_map(|queue| queue.handler.take());
         items.extend(signals.map(|handler| Box::new(handler) as _));
         let updates = std::mem::take(&mut self.update_handlers).into_values();
         items.extend(updates.map(|handler| Box::new(handler) as _));
@@ -83,8 +83,8 @@ impl Messages {
     /// When the earliest message came that has a handler and was not brought to it, for phases that take one now.
     pub(super) fn earliest_queued(&self, takes: impl Fn(Option<u64>) -> bool) -> Option<Ordinal> {
         let signals = self.due.iter().filter_map(|name| {
-            let mailbox = self.signals.get(name)?;
-            takes(mailbox.handler.as_ref()?.phase).then(|| mailbox.queue.front())?
+            let queue = self.signals.get(name)?;
+            takes(queue.handler.as_ref()?.phase).then(|| queue.queue.front())?
         });
         let updates = self
             .updates
@@ -103,23 +103,23 @@ pub(crate) enum Dispatch {
 impl State {
     /// Made when the first message, wait or handler comes: most runs have none.
     pub(crate) fn messages(&mut self) -> &mut Messages {
-        self.mail.get_or_insert_default()
+        self.messages.get_or_insert_default()
     }
 
-    fn mailbox(&mut self, name: &Name) -> &mut Mailbox {
+    fn queue(&mut self, name: &Name) -> &mut SignalQueue {
         self.messages().signals.entry(name.clone()).or_default()
     }
 
     pub(crate) fn receive_signal(&mut self, came: Ordinal, signal: Box<Signal>) {
         let name = signal.name.clone();
-        self.mailbox(&name).queue.push_back((came, signal));
+        self.queue(&name).queue.push_back((came, signal));
         self.settle(&name);
     }
 
     /// A signal that was handed to a wait which ended without taking it goes back to its place in the queue.
     pub(crate) fn give_back(&mut self, came: Ordinal, signal: Box<Signal>) {
         let name = signal.name.clone();
-        let queue = &mut self.mailbox(&name).queue;
+        let queue = &mut self.queue(&name).queue;
         let place = queue.iter().position(|(other, _)| *other > came).unwrap_or(queue.len());
         queue.insert(place, (came, signal));
         self.settle(&name);
@@ -127,44 +127,46 @@ impl State {
 
     /// Brings the signals of one name to whoever takes them.
     fn settle(&mut self, name: &Name) {
-        let mailbox = self.mailbox(name);
-        if mailbox.handler.is_some() {
-            if !mailbox.queue.is_empty() {
+        let queue = self.queue(name);
+        if queue.handler.is_some() {
+            if !queue.queue.is_empty() {
                 self.messages().due.insert(name.clone());
             }
             return;
         }
         loop {
             self.clear_line(name);
-            let Some(mailbox) = self.mail.as_mut().and_then(|mail| mail.signals.get_mut(name)) else { return };
-            if mailbox.queue.is_empty() {
+            let Some(queue) = self.messages.as_mut().and_then(|messages| messages.signals.get_mut(name)) else {
+                return;
+            };
+            if queue.queue.is_empty() {
                 return;
             }
-            let Some(waiter) = mailbox.waiters.pop_front() else { return };
-            let (came, signal) = mailbox.queue.pop_front().expect("the queue is not empty");
+            let Some(waiter) = queue.waiters.pop_front() else { return };
+            let (came, signal) = queue.queue.pop_front().expect("the queue is not empty");
             self.deliver(waiter, came, Value::Signal(signal));
         }
     }
 
-    /// Takes waits that are over from the head of the line, and the mailbox away if it holds nothing.
+    /// Takes waits that are over from the head of the line, and the queue away if it holds nothing.
     fn clear_line(&mut self, name: &Name) {
-        let Self { mail: Some(mail), slots, .. } = self else { return };
-        let Some(mailbox) = mail.signals.get_mut(name) else { return };
-        while mailbox.waiters.front().is_some_and(|waiter| !slots.contains_key(waiter)) {
-            mailbox.waiters.pop_front();
+        let Self { messages: Some(messages), slots, .. } = self else { return };
+        let Some(queue) = messages.signals.get_mut(name) else { return };
+        while queue.waiters.front().is_some_and(|waiter| !slots.contains_key(waiter)) {
+            queue.waiters.pop_front();
         }
-        if mailbox.waiters.is_empty() && mailbox.queue.is_empty() && mailbox.handler.is_none() {
-            mail.signals.remove(name);
+        if queue.waiters.is_empty() && queue.queue.is_empty() && queue.handler.is_none() {
+            messages.signals.remove(name);
         }
     }
 
     /// Takes the next signal of this name if one is there, nobody waits for it, and no earlier message goes first.
     pub(crate) fn take_signal(&mut self, name: &Name) -> Option<(Ordinal, Box<Signal>)> {
-        let (came, _) = self.mail.as_ref()?.signals.get(name)?.queue.front()?;
+        let (came, _) = self.messages.as_ref()?.signals.get(name)?.queue.front()?;
         if self.is_withheld(*came) {
             return None;
         }
-        let taken = self.mail.as_mut()?.signals.get_mut(name)?.queue.pop_front();
+        let taken = self.messages.as_mut()?.signals.get_mut(name)?.queue.pop_front();
         self.clear_line(name);
         taken
     }
@@ -172,9 +174,9 @@ impl State {
     /// Takes all signals that nobody took, in the order in which they came. One that a wait was given and did not take is
     /// among them: its future may outlive the units.
     pub(crate) fn untaken_signals(&mut self) -> Vec<Signal> {
-        let Some(mail) = &mut self.mail else { return Vec::new() };
+        let Some(messages) = &mut self.messages else { return Vec::new() };
         let mut left: Vec<(Ordinal, Box<Signal>)> =
-            mail.signals.values_mut().flat_map(|mailbox| std::mem::take(&mut mailbox.queue)).collect();
+            messages.signals.values_mut().flat_map(|queue| std::mem::take(&mut queue.queue)).collect();
         for slot in self.slots.values_mut() {
             match slot.arrived.take() {
                 Some((came, Value::Signal(signal))) => left.push((came, signal)),
@@ -186,13 +188,13 @@ impl State {
     }
 
     pub(crate) fn has_signal_handler(&self, name: &Name) -> bool {
-        let mailbox = self.mail.as_ref().and_then(|mail| mail.signals.get(name));
-        mailbox.is_some_and(|mailbox| mailbox.handler.is_some())
+        let queue = self.messages.as_ref().and_then(|messages| messages.signals.get(name));
+        queue.is_some_and(|queue| queue.handler.is_some())
     }
 
     pub(crate) fn await_signal(&mut self, name: &Name, site: &'static Location<'static>) -> SlotId {
         let id = self.open_wait(What::Signal(name.clone()), site);
-        self.mailbox(name).waiters.push_back(id);
+        self.queue(name).waiters.push_back(id);
         self.settle(name);
         id
     }
@@ -208,15 +210,15 @@ impl State {
 
     /// Registers a handler. An error says who else takes these signals.
     pub(crate) fn handle_signals(&mut self, name: &Name, handler: SignalHandler) -> Result<(), String> {
-        let mailbox = self.mailbox(name);
-        if mailbox.handler.is_some() {
+        let queue = self.queue(name);
+        if queue.handler.is_some() {
             return Err(format!("signal {name:?} has a handler already; one name has one handler"));
         }
-        let waiters: Vec<SlotId> = mailbox.waiters.iter().copied().collect();
+        let waiters: Vec<SlotId> = queue.waiters.iter().copied().collect();
         if waiters.iter().any(|waiter| self.slots.contains_key(waiter)) {
             return Err(format!("signal {name:?} is being waited for; it cannot have a handler as well"));
         }
-        self.mailbox(name).handler = Some(Arc::new(handler));
+        self.queue(name).handler = Some(Arc::new(handler));
         self.settle(name);
         Ok(())
     }
@@ -236,7 +238,7 @@ impl State {
 
     pub(crate) fn query_handler(&self, name: &Name) -> Result<QueryFn, Failure> {
         let none = BTreeMap::new();
-        let handlers = self.mail.as_ref().map_or(&none, |mail| &mail.query_handlers);
+        let handlers = self.messages.as_ref().map_or(&none, |messages| &messages.query_handlers);
         handlers.get(name).cloned().ok_or_else(|| unknown("query", name, handlers))
     }
 
@@ -247,8 +249,8 @@ impl State {
         self.messages().update_handlers = kept;
         self.closures_mut().spent.push(Box::<BTreeMap<Name, Arc<UpdateHandler>>>::new(gone));
         let mut freed: Vec<(Name, Arc<SignalHandler>)> = Vec::new();
-        for (name, mailbox) in &mut self.messages().signals {
-            let handler = mailbox.handler.take_if(|handler| handler.phase == Some(phase));
+        for (name, queue) in &mut self.messages().signals {
+            let handler = queue.handler.take_if(|handler| handler.phase == Some(phase));
             freed.extend(handler.map(|handler| (name.clone(), handler)));
         }
         for (name, handler) in freed {
@@ -263,17 +265,16 @@ impl State {
     }
 
     pub(crate) fn update_is_open(&self, id: &Name) -> bool {
-        self.mail.as_ref().is_some_and(|mail| mail.accepted.contains(id))
+        self.messages.as_ref().is_some_and(|messages| messages.accepted.contains(id))
     }
 
     /// Whether there is nothing to do between two rounds: no message to bring to a handler, no condition to look at, no
     /// result left behind.
     pub(crate) fn is_settled(&self) -> bool {
-        let no_mail = self
-            .mail
-            .as_ref()
-            .is_none_or(|mail| mail.due.is_empty() && mail.updates.is_empty() && mail.withheld.is_empty());
-        no_mail && !self.has_conditions() && self.released.is_empty()
+        let no_messages = self.messages.as_ref().is_none_or(|messages| {
+            messages.due.is_empty() && messages.updates.is_empty() && messages.withheld.is_empty()
+        });
+        no_messages && !self.has_conditions() && self.released.is_empty()
     }
 
     /// The earliest message that a handler can take now.
@@ -282,18 +283,18 @@ impl State {
         if self.goes_on_as_new() {
             return None;
         }
-        let messages = self.mail.as_mut()?;
+        let messages = self.messages.as_mut()?;
         let handled = messages.updates.iter().filter(|(name, _)| messages.update_handlers.contains_key(*name));
         let update = handled.filter_map(|(name, queue)| Some((queue.front()?.0, name.clone()))).min();
         let came =
-            |name: &Name| messages.signals.get(name).and_then(|mailbox| mailbox.queue.front()).map(|mail| mail.0);
+            |name: &Name| messages.signals.get(name).and_then(|queue| queue.queue.front()).map(|messages| messages.0);
         let signal = messages.due.iter().filter_map(|name| Some((came(name)?, name.clone()))).min();
         match (signal, update) {
             (Some((came, name)), other) if other.as_ref().is_none_or(|other| came < other.0) => {
-                let mailbox = self.mailbox(&name);
-                let handler = mailbox.handler.clone()?;
-                let (came, signal) = mailbox.queue.pop_front()?;
-                if mailbox.queue.is_empty() {
+                let queue = self.queue(&name);
+                let handler = queue.handler.clone()?;
+                let (came, signal) = queue.queue.pop_front()?;
+                if queue.queue.is_empty() {
                     self.messages().due.remove(&name);
                 }
                 Some(Dispatch::Signal(handler, came, signal))
@@ -378,8 +379,8 @@ impl State {
 
     /// Updates that nobody had begun to handle when the workflow went on as a new run, in order.
     pub(crate) fn untaken_updates(&mut self) -> Vec<Update> {
-        let Some(mail) = &mut self.mail else { return Vec::new() };
-        let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
+        let Some(messages) = &mut self.messages else { return Vec::new() };
+        let mut left: Vec<_> = std::mem::take(&mut messages.updates).into_values().flatten().collect();
         left.sort_by_key(|(came, _)| *came);
         // The next run looks at them for itself.
         left.into_iter().map(|(_, update)| Update { accepted: false, ..*update }).collect()
@@ -390,8 +391,8 @@ impl State {
         if self.goes_on_as_new() {
             return;
         }
-        let Some(mail) = &mut self.mail else { return };
-        let mut left: Vec<_> = std::mem::take(&mut mail.updates).into_values().flatten().collect();
+        let Some(messages) = &mut self.messages else { return };
+        let mut left: Vec<_> = std::mem::take(&mut messages.updates).into_values().flatten().collect();
         left.sort_by_key(|(came, _)| *came);
         for (_, update) in left.into_iter().filter(|(_, update)| !update.accepted) {
             let failure = unknown("update", &update.name, &self.messages().update_handlers);

@@ -8,10 +8,10 @@
 mod boundary;
 mod close;
 mod conditions;
+mod current_turn;
 mod double_play;
 mod emit;
 mod give_up;
-mod holder;
 mod inspect;
 mod jobs;
 mod matcher;
@@ -30,17 +30,17 @@ mod unit;
 mod watch;
 mod workflow;
 
-pub use holder::is_playing;
+pub use current_turn::is_playing;
 pub use inspect::{Inspection, PendingOperation, UnitView, Wait};
 pub use shared::Reporter;
-pub use state::{Body, UnfinishedHandlers};
+pub use state::{RunClosure, UnfinishedHandlers};
 pub use unit::UnitFuture;
 pub use watch::Watch;
-pub use workflow::{Aside, Order, OwnPolicy, Pins, RunOptions, SEMANTICS, Workflow};
+pub use workflow::{Order, OwnPolicy, Pins, ReplaySilencer, RunOptions, SEMANTICS, Workflow};
 
 pub(crate) use conditions::{CellId, Condition};
+pub(crate) use current_turn::{CurrentTurn, Mode, TurnGuard};
 pub(crate) use emit::Ticket;
-pub(crate) use holder::{Hold, Holder, Mode};
 pub(crate) use messages::{SignalFn, SignalHandler, UpdateFn, UpdateHandler, ValidatorFn};
 pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
@@ -54,8 +54,8 @@ use std::sync::Arc;
 use crate::activation::{Activation, Turn};
 use crate::policy::RunScheduler;
 use crate::{ActivationError, Completion, Ctx, JobError, Seq, TurnDone};
+use current_turn::new_token;
 use give_up::{drop_quietly, last_words};
-use holder::new_token;
 use matcher::Matcher;
 use state::{Life, Notes};
 
@@ -76,7 +76,7 @@ pub struct Run {
 /// The second instance, and whom its plays are no news to.
 struct Twin {
     run: Run,
-    aside: Option<Aside>,
+    aside: Option<ReplaySilencer>,
 }
 
 impl Run {
@@ -150,7 +150,7 @@ impl Run {
     fn play_turn(&mut self, turn: Turn) -> Result<TurnDone, ActivationError> {
         self.admit(&turn)?;
         let token = new_token();
-        let _hold = Hold::new(token, Mode::Kernel);
+        let _hold = TurnGuard::new(token, Mode::Kernel);
         let before = self.shared.lock().now;
         let jobs = turn.jobs.len();
         let done = self.begin(token, turn).and_then(|()| self.drain()).and_then(|steps| self.finish(steps, jobs));
@@ -277,8 +277,8 @@ impl Run {
     }
 
     /// Takes the body of a `run`. None once it was taken, or when its result is already known.
-    pub fn take_body(&mut self, seq: Seq) -> Option<Body> {
-        self.shared.lock().take_body(seq)
+    pub fn take_closure(&mut self, seq: Seq) -> Option<RunClosure> {
+        self.shared.lock().take_closure(seq)
     }
 
     /// A handle for whoever watches over the run from another thread.
@@ -296,7 +296,7 @@ impl Run {
     }
 
     fn take_apart(&mut self) {
-        let _hold = Hold::new(0, Mode::Teardown);
+        let _hold = TurnGuard::new(0, Mode::Teardown);
         let mut husk = State::new(RunScheduler::deterministic(), UnfinishedHandlers::default());
         husk.life = Life::Evicted;
         let mut old = std::mem::replace(&mut *self.shared.lock(), husk);

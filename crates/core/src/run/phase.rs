@@ -34,7 +34,7 @@ impl State {
     }
 
     fn phase(&mut self, id: Option<u64>) -> Option<&mut Phase> {
-        let Messages { phase, left_phases, .. } = &mut **self.mail.as_mut()?;
+        let Messages { phase, left_phases, .. } = &mut **self.messages.as_mut()?;
         phase.iter_mut().chain(left_phases).find(|phase| Some(phase.id) == id)
     }
 

@@ -7,8 +7,8 @@ use std::task::Wake;
 use std::thread::panicking;
 
 use super::conditions::CellId;
+use super::current_turn::{CurrentTurn, Mode, TurnGuard};
 use super::give_up::last_words;
-use super::holder::{Hold, Holder, Mode};
 use super::slot::SlotId;
 use super::state::{Life, State};
 use super::unit::UnitKey;
@@ -56,7 +56,7 @@ impl Shared {
 
     /// For a call of the ctx that only reads, which a query may make too; see [`Shared::enter`].
     pub(crate) fn look(&self, site: &'static Location<'static>) -> Option<MutexGuard<'_, State>> {
-        let holder = Holder::of_thread();
+        let holder = CurrentTurn::of_thread();
         let state = self.lock();
         if holder.mode == Mode::Query && holder.plays(state.token) {
             return Some(state);
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     fn admit(&self, site: Option<&'static Location<'static>>) -> Option<MutexGuard<'_, State>> {
-        let holder = Holder::of_thread();
+        let holder = CurrentTurn::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted || panicking() {
             return None;
@@ -106,7 +106,7 @@ impl Shared {
     /// A call without the turn: the activation fails, now or when the next one comes, and the caller's thread panics.
     fn refuse_foreign(&self, mut state: MutexGuard<'_, State>, site: Option<&'static Location<'static>>) -> ! {
         let violation = state.violate(ViolationKind::ForeignCall, site);
-        let playing = Holder::of_thread().mode == Mode::Step;
+        let playing = CurrentTurn::of_thread().mode == Mode::Step;
         drop(state);
         self.report(&violation);
         if playing {
@@ -118,7 +118,7 @@ impl Shared {
 
     /// For a drop of one of the run's futures. Never unwinds.
     pub(crate) fn enter_drop(&self) -> Option<MutexGuard<'_, State>> {
-        let holder = Holder::of_thread();
+        let holder = CurrentTurn::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted {
             return None;
@@ -151,7 +151,7 @@ impl Shared {
     pub(crate) fn misuse(&self, mut state: MutexGuard<'_, State>, kind: ViolationKind) -> ! {
         let site = state.site;
         // What a query does wrong fails the query alone.
-        if Holder::of_thread().mode != Mode::Query {
+        if CurrentTurn::of_thread().mode != Mode::Query {
             state.violate(kind, site);
         }
         drop(state);
@@ -161,7 +161,7 @@ impl Shared {
     /// Fails the turn because this code cannot play what came, and unwinds out of the user's code. In a query it fails
     /// the query alone.
     pub(crate) fn refuse(&self, message: String, site: &'static Location<'static>) -> ! {
-        let holder = Holder::of_thread();
+        let holder = CurrentTurn::of_thread();
         let state = self.lock();
         if holder.mode == Mode::Query {
             drop(state);
@@ -189,7 +189,7 @@ impl Shared {
     ) -> Result<T, PolicyError> {
         let mut scheduler = std::mem::replace(&mut self.lock().scheduler, RunScheduler::deterministic());
         let answer = {
-            let _hold = Hold::mode(Mode::Closure);
+            let _hold = TurnGuard::mode(Mode::Closure);
             catch_unwind(AssertUnwindSafe(|| question(&mut scheduler)))
         };
         self.lock().scheduler = scheduler;
@@ -207,7 +207,7 @@ impl Shared {
     }
 
     fn wake(&self, unit: UnitKey) {
-        let holder = Holder::of_thread();
+        let holder = CurrentTurn::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted {
             return;

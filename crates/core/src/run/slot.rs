@@ -246,7 +246,7 @@ impl State {
                     ending.dropped.push(seq);
                 }
                 self.tombstones.insert(seq);
-                self.spend_body(seq);
+                self.drop_closure(seq);
                 self.discard(SlotId::Start(seq));
             }
             (SlotId::Wait(_), Some((came, Value::Signal(signal)))) => self.give_back(came, signal),

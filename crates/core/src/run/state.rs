@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The body of a `run`: taken by the worker, by its seq.
-pub type Body = Box<dyn FnOnce() -> UnitFuture + Send>;
+pub type RunClosure = Box<dyn FnOnce() -> UnitFuture + Send>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
@@ -103,7 +103,7 @@ pub(crate) struct State {
     pub(crate) matcher: Option<Box<Matcher>>,
     /// How many operations of each kind the replayed turns before this one started.
     pub(crate) counts: Vec<(&'static str, u64)>,
-    pub(crate) mail: Option<Box<Messages>>,
+    pub(crate) messages: Option<Box<Messages>>,
     notes: Option<Box<Notes>>,
 
     /// The failure of a launched unit: the run's result, whatever the workflow function returns.
@@ -119,7 +119,7 @@ pub(crate) struct State {
 /// What the run holds of the user's closures, beside its units and handlers. Most hold none.
 #[derive(Default)]
 pub(crate) struct Closures {
-    pub(crate) bodies: BTreeMap<Seq, Body>,
+    pub(crate) closures: BTreeMap<Seq, RunClosure>,
     /// Those that are not needed any more, to be dropped outside the lock.
     pub(crate) spent: Vec<Box<dyn Any + Send>>,
 }
@@ -224,7 +224,7 @@ impl State {
             open: Vec::new(),
             matcher: None,
             counts: Vec::new(),
-            mail: None,
+            messages: None,
             notes: None,
             launched_failure: None,
             continue_as_new: None,
@@ -241,14 +241,14 @@ impl State {
     }
 
     /// The body of this `run` is not needed any more.
-    pub(crate) fn spend_body(&mut self, seq: Seq) {
-        if let Some(body) = self.take_body(seq) {
+    pub(crate) fn drop_closure(&mut self, seq: Seq) {
+        if let Some(body) = self.take_closure(seq) {
             self.closures_mut().spent.push(Box::new(body));
         }
     }
 
-    pub(crate) fn take_body(&mut self, seq: Seq) -> Option<Body> {
-        self.closures.as_mut()?.bodies.remove(&seq)
+    pub(crate) fn take_closure(&mut self, seq: Seq) -> Option<RunClosure> {
+        self.closures.as_mut()?.closures.remove(&seq)
     }
 
     /// Everything that may run the user's destructors, piece by piece.
@@ -258,15 +258,15 @@ impl State {
         items.extend(self.slots.take_values().into_iter().map(|slot| slot as _));
         items.extend(std::mem::take(&mut self.released).into_iter().map(|waker| Box::new(waker) as _));
         if let Some(closures) = self.closures.take() {
-            let Closures { bodies, spent } = *closures;
-            items.extend(bodies.into_values().map(|body| Box::new(body) as _));
+            let Closures { closures, spent } = *closures;
+            items.extend(closures.into_values().map(|body| Box::new(body) as _));
             items.extend(spent);
         }
         if let Some(conditions) = &mut self.conditions {
             conditions.take_all(&mut items);
         }
-        if let Some(mail) = &mut self.mail {
-            mail.take_handlers(&mut items);
+        if let Some(messages) = &mut self.messages {
+            messages.take_handlers(&mut items);
         }
         items.push(Box::new(std::mem::replace(&mut self.scheduler, RunScheduler::deterministic())));
         items

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::holder::new_token;
+use super::current_turn::new_token;
 use super::shared::Shared;
 use crate::{CallSite, UnitId};
 

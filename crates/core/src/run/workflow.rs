@@ -134,7 +134,7 @@ pub type OwnPolicy = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
 /// Called before the second play of an activation; what it gives is dropped when that play is over. What the second play
 /// does is no news, so whoever writes down what code says does not listen meanwhile.
-pub type Aside = Arc<dyn Fn() -> Box<dyn Any> + Send + Sync>;
+pub type ReplaySilencer = Arc<dyn Fn() -> Box<dyn Any> + Send + Sync>;
 
 /// How a run is played in this process.
 #[derive(Clone)]
@@ -148,7 +148,7 @@ pub struct RunOptions {
     /// The policy of runs that are pinned to one of the user's own.
     pub own_policy: Option<OwnPolicy>,
     /// Told of every second play.
-    pub aside: Option<Aside>,
+    pub aside: Option<ReplaySilencer>,
 }
 
 impl Default for RunOptions {

@@ -126,15 +126,15 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
     );
 }
 
-/// C-26: bodies of `run` are the one thing that executes once: the second instance's is never handed out.
+/// C-26: closures of `run` are the one thing that executes once: the second instance's is never handed out.
 #[test]
 fn the_body_of_a_run_is_handed_out_once() {
     let once = workflow(|ctx: Ctx, _| async move { ctx.run("once", || async { say("ran") }).await });
     let mut play = Play::new(once, Default::default(), Mode::Double);
     play.play("start");
     let seq = play.run().inspect().pending[0].seq;
-    assert!(play.run().take_body(seq).is_some());
-    assert!(play.run().take_body(seq).is_none());
+    assert!(play.run().take_closure(seq).is_some());
+    assert!(play.run().take_closure(seq).is_none());
     play.play("resolve once = ran");
     assert_eq!(play.printed, "turn 0  [] run once\nturn 1  [] complete ran\n");
 }

@@ -20,9 +20,9 @@ impl Drop for Bomb {
     }
 }
 
-struct LoudWaker;
+struct PanickingWaker;
 
-impl Wake for LoudWaker {
+impl Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         panic!("on purpose");
     }
@@ -138,7 +138,7 @@ fn places() -> Vec<(&'static str, Workflow)> {
             "waker of another make",
             workflow(|ctx: Ctx, _| async move {
                 let mut wait = ctx.signal("later");
-                let waker = Waker::from(Arc::new(LoudWaker));
+                let waker = Waker::from(Arc::new(PanickingWaker));
                 std::future::poll_fn(|_| match std::pin::Pin::new(&mut wait).poll(&mut Context::from_waker(&waker)) {
                     Poll::Pending => Poll::Pending,
                     Poll::Ready(signal) => Poll::Ready(signal.map(|_| Payload::empty()).map_err(Failure::from)),

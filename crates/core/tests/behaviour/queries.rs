@@ -192,16 +192,16 @@ fn a_query_before_the_start_is_refused() {
 fn a_later_query_handler_takes_the_place_of_an_earlier_one() {
     check(
         |ctx: Ctx, _| async move {
-            ctx.on_query("stage", |_| say("one"));
+            ctx.on_query("sim", |_| say("one"));
             ctx.signal("next").await?;
-            ctx.on_query("stage", |_| say("two"));
+            ctx.on_query("sim", |_| say("two"));
             ctx.signal("next").await?;
             say("done")
         },
         "start
-         query stage
+         query sim
          signal next
-         query stage",
+         query sim",
         expect![[r#"
             turn 0
             answer one

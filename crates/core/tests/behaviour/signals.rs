@@ -160,7 +160,7 @@ fn try_signal_takes_what_came_and_nothing_else() {
     );
 }
 
-/// C-31, T-24: a look at the mailbox must not see what came in later turns, or replay would see more than was there.
+/// C-31, T-24: a look at the queue must not see what came in later turns, or replay would see more than was there.
 #[test]
 fn looking_for_a_signal_on_replay_sees_only_what_had_come_by_then() {
     check(

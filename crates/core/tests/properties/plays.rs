@@ -13,7 +13,7 @@ fn all_plays_of_a_program_agree() {
     coverage.assert_at_least(5.0);
 }
 
-/// Whatever comes late for what was cancelled, dropped or detached might as well be mail that nobody takes.
+/// Whatever comes late for what was cancelled, dropped or detached counts like a message that no unit takes.
 ///
 /// S0-57
 #[test]

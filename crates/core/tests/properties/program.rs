@@ -241,7 +241,7 @@ impl Draw<'_> {
         Arc::new(self.steps(depth, longest, false))
     }
 
-    /// A block that often waits for mail before anything else, and so outlives others.
+    /// A block that often waits for a message before anything else, and so outlives others.
     fn waiting_block(&mut self) -> Block {
         let wait = self.one_in(2).then(|| loose(Op::Signal(self.place(2))));
         Arc::new(wait.into_iter().chain(self.steps(1, 3, false)).collect())
@@ -347,7 +347,7 @@ impl Draw<'_> {
             18 => Op::Shield(self.block(depth, 3)),
             19 => Op::Choose(self.blocks(depth)),
             20 => Op::Patched(self.place(2), self.block(depth, 2)),
-            // Outside the root it is passed over; inside a race or a scope of the root it may be dropped half way.
+            // External the root it is passed over; inside a race or a scope of the root it may be dropped half way.
             21 | 22 => {
                 let timeout = (self.below(2) == 0).then_some(value);
                 let handler = (self.below(2) == 0).then(|| self.block(depth, 2));

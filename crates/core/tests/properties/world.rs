@@ -113,8 +113,8 @@ impl<'a> World<'a> {
     fn play(mut self) -> Result<Recording, Problem> {
         let mut jobs = vec![start(self.seed)];
         while self.one_in(3) {
-            let mail = self.mail();
-            jobs.push(mail);
+            let message = self.message();
+            jobs.push(message);
         }
         self.turn(jobs)?;
         for _ in 0..WILD_TURNS {
@@ -220,7 +220,7 @@ impl<'a> World<'a> {
     }
 
     /// Something from outside.
-    fn mail(&mut self) -> Job {
+    fn message(&mut self) -> Job {
         let value = Payload::from(self.rng.below(4).to_string());
         let signal = |name: &'static str, value| {
             Job::Signal(Box::new(Signal { name: name.into(), input: vec![value], ..Signal::default() }))
@@ -241,7 +241,7 @@ impl<'a> World<'a> {
         Job::Update(Box::new(Update { id, name: name.into(), input: vec![input.into()], ..Update::default() }))
     }
 
-    /// In a backend's order: seed, mail, the rest.
+    /// In a backend's order: seed, messages, the rest.
     fn wild_jobs(&mut self) -> Vec<Job> {
         let mut jobs = Vec::new();
         if self.one_in(24) {
@@ -249,8 +249,8 @@ impl<'a> World<'a> {
             jobs.push(Job::Seed { seed: self.rng.next_u64() });
         }
         while self.one_in(3) {
-            let mail = self.mail();
-            jobs.push(mail);
+            let message = self.message();
+            jobs.push(message);
         }
         if self.one_in(16) {
             jobs.push(self.cancel());
@@ -268,8 +268,8 @@ impl<'a> World<'a> {
             self.resolve(seq, operation, &mut jobs);
         }
         if jobs.is_empty() {
-            let mail = self.mail();
-            jobs.push(mail);
+            let message = self.message();
+            jobs.push(message);
         }
         jobs
     }

@@ -76,7 +76,7 @@ fn a_body_that_is_not_needed_is_dropped_without_harm() {
     let names: Vec<String> = commands(&completion).iter().map(|command| command.kind.to_string()).collect();
     assert_eq!(names, ["cancel #2", "activity A", "cancel #1"], "the second run, and what its body held");
     assert_eq!(trace.take(), ["dropped"]);
-    assert!(run.take_body(Seq(0)).is_none() && run.take_body(Seq(2)).is_none());
+    assert!(run.take_closure(Seq(0)).is_none() && run.take_closure(Seq(2)).is_none());
 }
 
 /// S0-15: the handlers of a phase are dropped when it ends. That once happened under the run's own lock: a handler that

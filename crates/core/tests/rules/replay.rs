@@ -39,13 +39,13 @@ fn the_body_of_a_run_is_not_needed_once_its_result_is_recorded() {
     let function = workflow(effect);
     let mut play = Play::new(function.clone(), Pins::default(), Mode::Whole);
     play.play("start");
-    assert!(play.run().take_body(Seq(0)).is_some());
-    assert!(play.run().take_body(Seq(0)).is_none(), "it is taken once");
+    assert!(play.run().take_closure(Seq(0)).is_some());
+    assert!(play.run().take_closure(Seq(0)).is_none(), "it is taken once");
     let mut again = play.transcript.replay(&function, RunOptions::default()).unwrap();
-    assert!(again.take_body(Seq(0)).is_some(), "without a result it has to be made again");
+    assert!(again.take_closure(Seq(0)).is_some(), "without a result it has to be made again");
     play.play("resolve R = made\nresolve A");
     let mut again = play.transcript.replay(&function, RunOptions::default()).unwrap();
-    assert!(again.take_body(Seq(0)).is_none());
+    assert!(again.take_closure(Seq(0)).is_none());
     assert_eq!(decided(&play.transcript), ["[] run R", "[] activity A", "[] complete"]);
 }
 

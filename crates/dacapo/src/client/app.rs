@@ -185,14 +185,14 @@ impl App {
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
         let mut requests = StopSignals::new().map_err(system)?;
-        let mut doomed = pin!(self.engine().shuts_down_by_itself());
-        let doomed = poll_fn(|cx| match doomed.as_mut().poll(cx) {
+        let mut dying = pin!(self.engine().shuts_down_by_itself());
+        let dying = poll_fn(|cx| match dying.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),
             Poll::Pending => requests.poll(cx).map(|()| None),
         });
-        let doomed = doomed.await;
+        let dying = dying.await;
         requests.end_at_the_next();
-        match doomed {
+        match dying {
             Some(why) => {
                 self.shutdown().await;
                 Err(Error::Zombies(why.to_string()))

@@ -121,8 +121,8 @@ impl Dacapo {
     }
 
     /// The most messages that wait for one run: 200,000 by default. Senders beyond that get an error.
-    pub fn mail_limit(self, messages: usize) -> Self {
-        self.set(|settings| settings.mail_limit(messages))
+    pub fn message_limit(self, messages: usize) -> Self {
+        self.set(|settings| settings.message_limit(messages))
     }
 
     /// How many results one turn takes at most: 256 by default.
@@ -156,7 +156,7 @@ impl Dacapo {
         self.set_queues(|queue| queue.max_concurrent_activities(most))
     }
 
-    /// How long one turn may take before it counts as a deadlock: its thread is abandoned and its run parked. 2 s by
+    /// How long one turn may take before it counts as a deadlock: its thread is abandoned and its run is stuck. 2 s by
     /// default; zero never gives up. Time in which the thread merely waited for a processor does not count.
     pub fn workflow_deadlock_timeout(self, timeout: Duration) -> Self {
         self.set_queues(|queue| queue.workflow_deadlock_timeout(timeout))
@@ -203,7 +203,7 @@ impl Dacapo {
     }
 
     /// Plays every open run of the served queues again with these workflows, without serving them and without changing
-    /// anything, and gives those that cannot be played: what a deploy of this program would park. Works beside the process
+    /// anything, and gives those that cannot be played: those that would get stuck after a deploy of this program. Works beside the process
     /// that serves them. `progress` is told now and then how many were played.
     pub async fn check_open_runs<P>(
         mut self,
@@ -219,14 +219,14 @@ impl Dacapo {
     fn set_up<P>(&mut self, items: impl Register<P>) -> Result<Effective> {
         let effective = self.effective()?;
         let catalog = Catalog::of(items)?;
-        let AppValues { cache_size, payload_limit, mail_limit, completions_per_turn, retention, .. } = effective.app;
+        let AppValues { cache_size, payload_limit, message_limit, completions_per_turn, retention, .. } = effective.app;
         self.options = Options {
             registry: catalog.registry,
             pins: catalog.pins.into_iter().collect(),
             queues: effective.queues.clone(),
             cache: Cache::AtMost(cache_size),
             payload_limit,
-            mail_limit,
+            message_limit,
             completions_per_turn,
             crash_limits: crash_limits(&effective.app),
             retention: (!retention.is_zero()).then_some(retention),

@@ -71,7 +71,7 @@ impl<O> Handle<O> {
     }
 
     /// Waits until the run is closed, and gives its result. A run that goes on as another is followed. A run that ended in
-    /// any other way is an [`Error::Run`]. A run that is parked is open, and keeps this waiting until it goes on and ends:
+    /// any other way is an [`Error::Run`]. A run that is stuck is open, and keeps this waiting until it goes on and ends:
     /// see [`Handle::result_or_stuck`].
     pub async fn result(&self) -> Result<O>
     where
@@ -85,7 +85,7 @@ impl<O> Handle<O> {
         self.decoded(status, result)
     }
 
-    /// The same for those who would rather know: it also ends when the run is parked, or is already, with
+    /// The same for those who would rather know: it also ends when the run is stuck, or is already, with
     /// [`EngineError::Stuck`](crate::EngineError::Stuck), which says why. The run stays open.
     pub async fn result_or_stuck(&self) -> Result<O>
     where

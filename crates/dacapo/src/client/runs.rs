@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use dacapo_core::Transcript;
-use dacapo_engine::{Description, EngineError, Flaw, Reader, RunId, StuckCause};
+use dacapo_engine::{Description, EngineError, Problem, Reader, RunId, StuckCause};
 use dacapo_store::RunNo;
 
 use crate::client::blocking::blocking;
@@ -81,11 +81,11 @@ impl Runs {
 
     /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
     /// readable, and the result that its last turn decided. `progress` is told now and then how many runs were looked at.
-    pub async fn verify(&self, mut progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Flaw>> {
+    pub async fn verify(&self, mut progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Problem>> {
         self.read(move |reader| reader.verify(&mut progress)).await
     }
 
-    /// The causes for which runs are stuck, those of most runs first: a bad deploy that parks a thousand runs is one.
+    /// The causes for which runs are stuck, those of most runs first: a bad deploy that leaves a thousand runs stuck is one.
     pub async fn stuck_causes(&self) -> Result<Vec<StuckCause>> {
         self.read(Reader::stuck_causes).await
     }

@@ -8,7 +8,7 @@ use dacapo::prelude::*;
 use dacapo::{AppSettings, Conflict, Dacapo, Filter, Handle, QueueSettings};
 use serde_json::{Value, json};
 
-use crate::scene::{CONSENT, LEVEL, NUDGE, RAISE, Scene, doomed, large, long, sample, token, words};
+use crate::setup::{CONSENT, LEVEL, NUDGE, RAISE, Setup, dying, large, long, sample, token, words};
 
 type Said = Pin<Box<dyn Future<Output = String> + Send>>;
 
@@ -16,13 +16,13 @@ struct Row {
     call: &'static str,
     given: &'static str,
     says: &'static str,
-    ask: fn(Scene) -> Said,
+    ask: fn(Setup) -> Said,
 }
 
 /// A row: the call, what it is given, the words of the error, the call itself.
 macro_rules! row {
-    ($call:literal, $given:literal, $says:literal, $scene:ident => $ask:expr) => {
-        Row { call: $call, given: $given, says: $says, ask: |$scene: Scene| Box::pin(async move { words($ask) }) }
+    ($call:literal, $given:literal, $says:literal, $setup:ident => $ask:expr) => {
+        Row { call: $call, given: $given, says: $says, ask: |$setup: Setup| Box::pin(async move { words($ask) }) }
     };
 }
 
@@ -104,14 +104,14 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).effective()),
         row!("Dacapo::payload_limit", "less than an input", "the limit is 1", _s =>
             Dacapo::open("memory:").await.unwrap().payload_limit(1).serve(sample).await.unwrap().start(sample, 12).await),
-        row!("Dacapo::mail_limit", "no room at all", "mail_limit", _s =>
-            Dacapo::open("memory:").await.unwrap().mail_limit(0).serve(sample).await),
+        row!("Dacapo::message_limit", "no room at all", "message_limit", _s =>
+            Dacapo::open("memory:").await.unwrap().message_limit(0).serve(sample).await),
     ]
 }
 
 fn starting() -> Vec<Row> {
     vec![
-        row!("App::start_raw", "an unknown workflow", "registered are: doomed, sample", s => s.app.start_raw("other", []).await),
+        row!("App::start_raw", "an unknown workflow", "registered are: dying, sample", s => s.app.start_raw("other", []).await),
         row!("App::start_raw", "no name", "a workflow type is empty", s => s.app.start_raw("", []).await),
         row!("App::start_raw", "a large input", "the limit is 10000", s => s.app.start_raw("sample", [large()]).await),
         row!("App::start", "an id in use", "in use by run", s => s.app.start(sample, 1).id("open").await),
@@ -258,13 +258,13 @@ const NOTHING_BAD: &[(&str, &str)] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_of_every_call_is_told_clearly_and_changes_nothing() {
-    let scene = Scene::new().await;
-    let before = scene.all().await;
+    let setup = Setup::new().await;
+    let before = setup.all().await;
     for row in [opening(), starting(), talking(), looking()].into_iter().flatten() {
         let Row { call, given, says, ask } = row;
-        let said = ask(scene.clone()).await;
+        let said = ask(setup.clone()).await;
         assert!(said.contains(says), "{call}, given {given}, says: {said}");
-        assert_eq!(scene.all().await, before, "{call}, given {given}, changed something");
+        assert_eq!(setup.all().await, before, "{call}, given {given}, changed something");
     }
     for (call, why) in NOTHING_BAD {
         assert!(!why.is_empty(), "{call}");
@@ -273,10 +273,10 @@ async fn bad_input_of_every_call_is_told_clearly_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_of_user_code_is_an_error_that_says_how_it_ended() {
-    let scene = Scene::new().await;
-    let failed: Handle<()> = scene.app.start(doomed, ()).await.unwrap();
-    assert!(words(failed.result().await).ends_with("is failed: it was doomed"));
-    assert_eq!(words(scene.open.update(RAISE, 0).await), "the update failed: by nothing at all");
-    scene.open.terminate("enough").await.unwrap();
-    assert_eq!(words(scene.open.result().await), "run \"open\" is terminated: enough");
+    let setup = Setup::new().await;
+    let failed: Handle<()> = setup.app.start(dying, ()).await.unwrap();
+    assert!(words(failed.result().await).ends_with("is failed: it was dying"));
+    assert_eq!(words(setup.open.update(RAISE, 0).await), "the update failed: by nothing at all");
+    setup.open.terminate("enough").await.unwrap();
+    assert_eq!(words(setup.open.result().await), "run \"open\" is terminated: enough");
 }

@@ -10,7 +10,7 @@ use dacapo::{Payload, Status};
 use dacapo_testkit::Kit;
 use serde_json::json;
 
-use crate::scene::{NUDGE, RAISE};
+use crate::setup::{NUDGE, RAISE};
 
 type Body = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
@@ -284,7 +284,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
 
 /// Plays a workflow that makes the call, and gives what is said of it: why the run is stuck, or how it failed.
 fn said(body: fn(Ctx) -> Body) -> String {
-    let mut kit = Kit::new().runs_may_park();
+    let mut kit = Kit::new().runs_may_get_stuck();
     kit.serve(Workflow::new("bad", move |raw, _| {
         let ctx = Ctx::from(raw);
         async move { body(ctx).await.map(|()| Payload::empty()) }

@@ -3,4 +3,4 @@
 
 mod client;
 mod ctx;
-mod scene;
+mod setup;

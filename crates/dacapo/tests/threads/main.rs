@@ -7,7 +7,7 @@ mod deploys;
 mod hammer;
 mod handing_on;
 mod hostile;
-mod rehearsal;
+mod replay_check;
 mod sending;
 mod sharing;
 mod stuck;

@@ -35,7 +35,7 @@ fn reason<T>(ended: dacapo::Result<T>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_may_be_told_that_the_run_is_parked() {
+async fn caller_that_waits_can_ask_to_be_told_when_the_run_gets_stuck() {
     let app = Dacapo::open("memory:").await.unwrap().serve((panics, waits_for_nobody, is_well)).await.unwrap();
     let run = app.start(panics, ()).await.unwrap();
     let (waits, of_wait) = (run.clone(), run.clone());
@@ -43,7 +43,7 @@ async fn whoever_waits_may_be_told_that_the_run_is_parked() {
     let impatient = tokio::spawn(async move { of_wait.result_or_stuck().await });
     run.signal(GO, ()).await.unwrap();
     assert!(reason(impatient.await.unwrap()).contains("not today"));
-    assert!(reason(run.result_or_stuck().await).contains("not today"), "it is parked already");
+    assert!(reason(run.result_or_stuck().await).contains("not today"), "it is stuck already");
     assert!(!patient.is_finished());
     run.terminate("").await.unwrap();
     assert!(matches!(patient.await.unwrap(), Err(Error::Run { .. })));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo::prelude::*;
 use dacapo::{ActivityInfo, Catalog, Payload};
-use dacapo_worker::{Activity, ActivityBody};
+use dacapo_worker::{Activity, ActivityCode};
 use futures::executor::block_on;
 
 /// Calls an activity as a worker does.
@@ -12,8 +12,8 @@ fn serve<P>(items: impl Register<P>, name: &str, ctx: ActivityCtx, input: Vec<Pa
     let catalog = Catalog::of(items).unwrap();
     let activity: &Activity = catalog.registry.find_activity(name).unwrap();
     match activity.body() {
-        ActivityBody::Async(body) => block_on(body(ctx, input)),
-        ActivityBody::Blocking(body) => body(ctx, input),
+        ActivityCode::Async(body) => block_on(body(ctx, input)),
+        ActivityCode::Blocking(body) => body(ctx, input),
     }
 }
 

@@ -7,7 +7,7 @@ use dacapo::core::Workflow;
 use dacapo::prelude::*;
 use dacapo::{WorkflowFn, WorkflowType};
 use dacapo_engine::{Cache, Options, RunId};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -83,16 +83,16 @@ fn story(cache: usize, double_play: bool) -> (Vec<String>, String) {
     let history = tracing::subscriber::with_default(lines.clone(), || {
         let mut options = Options { cache: Cache::AtMost(cache), double_play, ..Options::default() };
         options.registry.workflow(definition(speaks)).unwrap();
-        let stage = Stage::new(options);
-        stage.start("speaks", "a", dacapo::encode(&()).unwrap()).unwrap();
-        stage.advance(secs(1));
-        let ask = || stage.wait(stage.engine().query(&RunId::of("a"), "how".into(), vec![], Default::default()));
+        let sim = Simulation::new(options);
+        sim.start("speaks", "a", dacapo::encode(&()).unwrap()).unwrap();
+        sim.advance(secs(1));
+        let ask = || sim.wait(sim.engine().query(&RunId::of("a"), "how".into(), vec![], Default::default()));
         ask().unwrap();
         let go =
             dacapo::core::Signal { name: "go".into(), input: vec![dacapo::encode(&4).unwrap()], ..Default::default() };
-        stage.wait(stage.engine().signal(&RunId::of("a"), go, None)).unwrap();
-        assert_eq!(stage.result("a").1, dacapo::encode(&4));
-        stage.history("a")
+        sim.wait(sim.engine().signal(&RunId::of("a"), go, None)).unwrap();
+        assert_eq!(sim.result("a").1, dacapo::encode(&4));
+        sim.history("a")
     });
     let lines = lines.0.lock().unwrap().clone();
     (lines, history)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::kit::check;
 
 const COUNT: Key<u64> = Key::new("count");
-const STAGE: Attr<String> = Attr::new("stage");
+const STAGE: Attr<String> = Attr::new("sim");
 
 #[derive(Serialize, Deserialize)]
 struct Facts {
@@ -58,12 +58,12 @@ async fn keeps(ctx: Ctx, n: u64) -> Result<(Option<u64>, Option<u64>, Option<Str
     ctx.set_memo("note", &7);
     ctx.publish(&[n, n]);
     ctx.sleep(secs(1)).await?;
-    let (count, stage, note) = (ctx.store().get(COUNT), ctx.attr(STAGE), ctx.memo("note"));
+    let (count, sim, note) = (ctx.store().get(COUNT), ctx.attr(STAGE), ctx.memo("note"));
     ctx.store().clear(COUNT);
     ctx.remove_attr(STAGE);
     ctx.remove_memo("note");
     assert_eq!((ctx.attr(STAGE), ctx.memo::<u64>("note")), (None, None));
-    Ok((count, ctx.store().get(COUNT), stage, note))
+    Ok((count, ctx.store().get(COUNT), sim, note))
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn keys_attributes_and_memos_are_typed_commands() {
         "start = 5
          fire",
         expect![[r#"
-            turn 0  [] state count = 5  [] search attributes stage  [] memo note  [] timer 1s
+            turn 0  [] state count = 5  [] search attributes sim  [] memo note  [] timer 1s
               published [5,5]
-            turn 1  [] state count cleared  [] search attributes stage  [] memo note  [] complete [5,null,"paid",7]
+            turn 1  [] state count cleared  [] search attributes sim  [] memo note  [] complete [5,null,"paid",7]
         "#]],
     );
 }

@@ -27,10 +27,10 @@ pub(crate) fn adopt(shared: &Arc<Shared>, row: &TaskRow, origins: &mut Origins) 
                 blocked::report_crashes(shared, run, &task, Some(until), is_stuck(shared, run)?);
             }
         }
-        TaskState::Outside(ref attempting) => {
+        TaskState::External(ref attempting) => {
             let mut attempting = attempting.clone();
             arm_outside(shared, &task, &mut attempting, (run, now));
-            shared.tasks.add(run, Task { state: TaskState::Outside(attempting), ..task });
+            shared.tasks.add(run, Task { state: TaskState::External(attempting), ..task });
         }
         TaskState::Quarantined => {
             shared.tasks.add(run, task.clone());
@@ -72,10 +72,10 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
     };
     let (now, steady) = shared.clock();
     let limits = &shared.options.crash_limits;
-    let ready = row.ready.max(limits.delayed_until(row.strikes, now).unwrap_or_default());
-    let state = match row.outside {
-        Some(began) => TaskState::Outside(Attempting { last_heartbeat: now, ..Attempting::new(began, steady) }),
-        None if limits.quarantines(row.strikes) => TaskState::Quarantined,
+    let ready = row.ready.max(limits.delayed_until(row.crash_count, now).unwrap_or_default());
+    let state = match row.external {
+        Some(began) => TaskState::External(Attempting { last_heartbeat: now, ..Attempting::new(began, steady) }),
+        None if limits.quarantines(row.crash_count) => TaskState::Quarantined,
         None if ready > now => TaskState::Waiting { until: ready },
         None => TaskState::Ready,
     };
@@ -93,7 +93,7 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
         details: row.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
         state,
         cancelled: None,
-        crash_count: row.strikes,
+        crash_count: row.crash_count,
     }))
 }
 

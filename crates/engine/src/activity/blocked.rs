@@ -82,7 +82,7 @@ pub(crate) fn unmark_delayed(shared: &Arc<Shared>, run: RunNo, task: &Task) {
         // The run may say something else by now.
         let row = shared.store().run(run).ok().flatten();
         if row.and_then(|row| row.stuck).is_some_and(|stuck| stuck.reason == reason) {
-            submit(shared, Write::Park { run, epoch, stuck: None }, move |shared, _| mark_blocked(shared, run));
+            submit(shared, Write::SetStuck { run, epoch, stuck: None }, move |shared, _| mark_blocked(shared, run));
         }
     });
 }
@@ -90,7 +90,7 @@ pub(crate) fn unmark_delayed(shared: &Arc<Shared>, run: RunNo, task: &Task) {
 fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: String, until: Option<Timestamp>) {
     let now = shared.now();
     let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: until.unwrap_or(now) };
-    let write = Write::Park { run, epoch, stuck: Some(stuck) };
+    let write = Write::SetStuck { run, epoch, stuck: Some(stuck) };
     shared.later(WorkKind::Write, Some(run), move |shared| {
         submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &reason));
     });

@@ -7,7 +7,7 @@ use dacapo_store::{Doing, RunNo, StoreError};
 use dacapo_worker::{Activity, ActivityCtx, Attempt};
 
 use crate::activity::blocked;
-use crate::activity::end::{end_attempt, leave_outside};
+use crate::activity::end::{end_attempt, leave_to_external};
 use crate::activity::heartbeat::heartbeat;
 use crate::activity::task::Task;
 use crate::crash_guard::hooks::{CLEARED_AFTER, note_attempt};
@@ -77,7 +77,7 @@ fn start_with_input(shared: &Arc<Shared>, run: RunNo, task: &Task, activity: &Ac
     let attempt = Attempt::new(activity, ctx, input, move |result| {
         let Some(shared) = this.upgrade() else { return };
         match seen.is_left_to_others(&result) {
-            true => leave_outside(&shared, key, dispatch),
+            true => leave_to_external(&shared, key, dispatch),
             false => {
                 end_attempt(&shared, key, result);
                 dispatch(&shared);

@@ -86,7 +86,11 @@ pub(crate) fn retry_at(
 
 /// The code of an attempt has ended, and the holder of its token says how the attempt ends. It gives up its place when that
 /// is stored: a process that shuts down waits for it, so that the next one does not make the attempt again.
-pub(crate) fn leave_outside(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), dispatch: fn(&Arc<Shared>)) {
+pub(crate) fn leave_to_external(
+    shared: &Arc<Shared>,
+    (run, seq, attempt): (RunNo, Seq, u32),
+    dispatch: fn(&Arc<Shared>),
+) {
     let now = shared.now();
     if !shared.tasks.begin_to_leave((run, seq, attempt)) {
         return;
@@ -99,7 +103,7 @@ pub(crate) fn leave_outside(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, S
                 // It is over, or its run is.
                 Err(StoreError::Refused(_)) => drop(shared.tasks.remove(run, seq)),
                 // A write that failed costs another attempt, and that only after a restart.
-                Ok(_) | Err(_) => shared.tasks.leave_outside((run, seq, attempt)),
+                Ok(_) | Err(_) => shared.tasks.leave_to_external((run, seq, attempt)),
             }
             dispatch(shared);
             shutdown::check(shared);

@@ -208,7 +208,7 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
     let (ended, ended_info, seen) = (work.clone(), info, ctx.clone());
     let done = move |result: Result<Payload, Failure>| {
         let Some(shared) = this.upgrade() else { return };
-        let result = if seen.is_left_to_others(&result) { Err(not_outside()) } else { result };
+        let result = if seen.is_left_to_others(&result) { Err(not_external()) } else { result };
         end(&shared, run, &ended_info, &ended, result);
     };
     let attempt = match input {
@@ -223,7 +223,7 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
                 return end(shared, run, &playable.info, &work, Err(failure.typed("NotRegistered")));
             }
         },
-        None => match playable.run.take_body(seq) {
+        None => match playable.run.take_closure(seq) {
             // Called within the attempt: it is user code, and may panic.
             Some(closure) => Attempt::of_future(ctx, Box::pin(async move { closure().await }), done),
             None => return,
@@ -321,7 +321,7 @@ fn took_too_long(kind: TimeoutKind) -> Failure {
 }
 
 /// Local work is in no row that the holder of a token could complete.
-fn not_outside() -> Failure {
+fn not_external() -> Failure {
     let words = "a local activity cannot be completed by somebody outside: call it with `ctx.call`";
     Failure::application(words).typed("NotOutside").not_retryable()
 }

@@ -19,7 +19,7 @@ pub enum ActivityState {
     /// It is being tried.
     Running,
     /// Its code has ended, and the holder of its token completes it.
-    Outside,
+    External,
     /// Its type is not served here.
     Unserved,
     /// Its process died too often while it ran: it waits until it is released.
@@ -33,7 +33,7 @@ impl fmt::Display for ActivityState {
             Self::Waiting => "waits for its next attempt",
             Self::Ready => "ready",
             Self::Running => "running",
-            Self::Outside => "waits to be completed by its token",
+            Self::External => "waits to be completed by its token",
             Self::Unserved => "no activity of this type is served here",
             Self::Quarantined => "quarantined: it is not tried until it is released",
         })
@@ -83,8 +83,8 @@ impl PendingActivity {
             TaskState::Running(attempting) => {
                 (ActivityState::Running, Some(attempting.started), None, Some(attempting.last_heartbeat))
             }
-            TaskState::Outside(attempting) => {
-                (ActivityState::Outside, Some(attempting.started), None, Some(attempting.last_heartbeat))
+            TaskState::External(attempting) => {
+                (ActivityState::External, Some(attempting.started), None, Some(attempting.last_heartbeat))
             }
         };
         Self {

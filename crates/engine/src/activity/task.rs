@@ -49,14 +49,14 @@ pub(crate) enum TaskState {
     Ready,
     Running(Attempting),
     /// Its code has ended, and the holder of its token says how the attempt ends. It takes no place.
-    Outside(Attempting),
+    External(Attempting),
     /// Its queue is served here, its type is not.
     Unserved,
     /// Its process died too often while it ran: it waits until it is released.
     Quarantined,
 }
 
-/// An attempt that runs, here or outside.
+/// An attempt that runs, here or external.
 #[derive(Clone)]
 pub(crate) struct Attempting {
     pub(crate) handle: Option<AttemptHandle>,
@@ -72,7 +72,7 @@ pub(crate) struct Attempting {
     pub(crate) unstored: bool,
     /// Its timeouts.
     pub(crate) alarms: Vec<AlarmNo>,
-    /// Whether its code has left it to be completed outside, and that is about to be stored.
+    /// Whether its code has left it to be completed external, and that is about to be stored.
     pub(crate) leaves: bool,
 }
 
@@ -103,10 +103,10 @@ pub(crate) enum Next {
 }
 
 impl Task {
-    /// The attempt that runs, here or outside.
+    /// The attempt that runs, here or external.
     pub(crate) fn attempting(&self) -> Option<&Attempting> {
         match &self.state {
-            TaskState::Running(attempting) | TaskState::Outside(attempting) => Some(attempting),
+            TaskState::Running(attempting) | TaskState::External(attempting) => Some(attempting),
             TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved | TaskState::Quarantined => None,
         }
     }
@@ -114,7 +114,7 @@ impl Task {
     /// The same, to be changed.
     pub(crate) fn attempting_mut(&mut self) -> Option<&mut Attempting> {
         match &mut self.state {
-            TaskState::Running(attempting) | TaskState::Outside(attempting) => Some(attempting),
+            TaskState::Running(attempting) | TaskState::External(attempting) => Some(attempting),
             TaskState::Waiting { .. } | TaskState::Ready | TaskState::Unserved | TaskState::Quarantined => None,
         }
     }
@@ -197,14 +197,14 @@ impl Task {
 
     /// What is stored of it between two attempts, or of an attempt's progress.
     pub(crate) fn write(&self, ready: Timestamp) -> AttemptWrite {
-        let is_outside = |attempting: &&Attempting| attempting.leaves || matches!(self.state, TaskState::Outside(_));
+        let is_external = |attempting: &&Attempting| attempting.leaves || matches!(self.state, TaskState::External(_));
         AttemptWrite {
             task: self.no,
             attempt: self.attempt,
             ready,
             holder: None,
-            strikes: self.crash_count,
-            outside: self.attempting().filter(is_outside).map(|attempting| attempting.started),
+            crash_count: self.crash_count,
+            external: self.attempting().filter(is_external).map(|attempting| attempting.started),
             failure: self.failure.as_ref().map(encode),
             details: self.details.as_ref().map(encode),
         }

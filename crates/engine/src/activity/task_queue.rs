@@ -6,7 +6,7 @@
 //!     │                          │
 //!     │ its type is not served   ├──▶ gone: its outcome is on its way to the run
 //!     ▼                          │
-//!   Unserved                     └──▶ Outside ──▶ gone, or Waiting
+//!   Unserved                     └──▶ External ──▶ gone, or Waiting
 //!             its code has left it to the holder of its token
 //! ```
 //!
@@ -158,7 +158,7 @@ impl TaskQueue {
     /// The next task to run, if a place is free. It counts as running from now on.
     pub(crate) fn next(&self, now: Timestamp, steady: Steady) -> Option<(RunNo, Task)> {
         let state = &mut *self.0.lock();
-        let key = state.next_suspected().or_else(|| state.next_ready())?;
+        let key = state.next_with_crash_count().or_else(|| state.next_ready())?;
         let task = state.tasks.get_mut(&key)?;
         task.state = TaskState::Running(Attempting::new(now, steady));
         Some((key.0, task.clone()))
@@ -261,12 +261,12 @@ impl TaskQueue {
     }
 
     /// That an attempt is left to the holder of its token is stored: its place is free.
-    pub(crate) fn leave_outside(&self, (run, seq, attempt): (RunNo, Seq, u32)) {
+    pub(crate) fn leave_to_external(&self, (run, seq, attempt): (RunNo, Seq, u32)) {
         let state = &mut *self.0.lock();
         let Some(task) = state.attempting(run, seq, attempt).filter(|task| task.is_running()) else { return };
         let Some(mut attempting) = task.attempting().cloned() else { return };
         attempting.leaves = false;
-        task.state = TaskState::Outside(attempting);
+        task.state = TaskState::External(attempting);
         let queue = task.queue().clone();
         state.free_place(&queue);
         state.clear((run, seq));
@@ -341,7 +341,7 @@ impl TaskQueue {
         let state = &mut *self.0.lock();
         let Some(task) = state.tasks.get(&(run, seq)) else { return TaskTimeout::NotHere };
         let begins = match task.state {
-            TaskState::Running(_) | TaskState::Outside(_) | TaskState::Waiting { .. } => true,
+            TaskState::Running(_) | TaskState::External(_) | TaskState::Waiting { .. } => true,
             // An earlier process left it, and nothing keeps it from beginning now.
             TaskState::Ready => task.attempt > 1 || state.has_place(task.queue()),
             TaskState::Unserved | TaskState::Quarantined => false,

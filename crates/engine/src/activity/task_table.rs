@@ -24,7 +24,7 @@ pub(crate) struct TaskTable {
     pub(crate) inputs: InputCache,
     pub(crate) lanes: Vec<Lane>,
     /// Tasks that are ready and on probation, by their crash count.
-    pub(crate) suspected: BTreeMap<(u32, TaskNo), Key>,
+    pub(crate) with_crash_count: BTreeMap<(u32, TaskNo), Key>,
     /// The one of them that runs now, and which attempt that is.
     pub(crate) probation: Option<(Key, u32)>,
     /// How many are delayed because of their crash count.
@@ -74,7 +74,7 @@ impl TaskTable {
         let Some(lane) = lane(&mut self.lanes, task.queue()) else { return };
         let before = match task.crash_count {
             0 => lane.change(|lane| lane.ready.insert((task.priority, task.no), key)),
-            count => self.suspected.insert((count, task.no), key),
+            count => self.with_crash_count.insert((count, task.no), key),
         };
         assert_eq!(before, None, "a task waits in one place");
     }
@@ -115,14 +115,14 @@ impl TaskTable {
         self.ids.remove(&(key.0, task.command.id));
         self.inputs.remove(&task);
         self.clear(key);
-        self.suspected.remove(&(task.crash_count, task.no));
+        self.with_crash_count.remove(&(task.crash_count, task.no));
         self.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));
         self.delayed -= usize::from(task.is_delayed());
         if let Some(lane) = lane(&mut self.lanes, task.queue()) {
             lane.change(|lane| match task.state {
                 TaskState::Running(_) => lane.running -= 1,
                 TaskState::Unserved => lane.unserved -= 1,
-                TaskState::Outside(_) | TaskState::Quarantined => {}
+                TaskState::External(_) | TaskState::Quarantined => {}
                 TaskState::Waiting { .. } | TaskState::Ready => drop(lane.ready.remove(&(task.priority, task.no))),
             });
         }
@@ -145,14 +145,14 @@ impl TaskTable {
         Some(key)
     }
 
-    pub(crate) fn next_suspected(&mut self) -> Option<Key> {
+    pub(crate) fn next_with_crash_count(&mut self) -> Option<Key> {
         if self.probation.is_some() {
             return None;
         }
         let queue = |key: &Key| self.tasks.get(key).map(Task::queue);
         let has_place = |(_, key): &(_, &Key)| queue(key).is_some_and(|queue| self.has_place(queue));
-        let (rank, key) = self.suspected.iter().find(has_place).map(|(rank, key)| (*rank, *key))?;
-        self.suspected.remove(&rank);
+        let (rank, key) = self.with_crash_count.iter().find(has_place).map(|(rank, key)| (*rank, *key))?;
+        self.with_crash_count.remove(&rank);
         let task = self.tasks.get(&key)?;
         lane(&mut self.lanes, task.queue())?.change(|lane| lane.running += 1);
         self.probation = Some((key, task.attempt));

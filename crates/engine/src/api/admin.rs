@@ -1,7 +1,7 @@
 //! What operators do: terminate, reset, release, delete, import, shut down.
 
 use dacapo_core::{Failure, FailureKind, Name};
-use dacapo_store::{ImportWrite, Status, Strikes, Write, Written};
+use dacapo_store::{CrashCount, ImportWrite, Status, Write, Written};
 use dacapo_worker::Health;
 use tokio::sync::oneshot;
 
@@ -80,7 +80,7 @@ impl Engine {
             .blocking(WorkKind::Write, move |shared| {
                 let row = row(shared, &of)?;
                 let limits = &shared.options.crash_limits;
-                let was_held_back = limits.quarantines(row.strikes) || limits.delay(row.strikes).is_some();
+                let was_held_back = limits.quarantines(row.crash_count) || limits.delay(row.crash_count).is_some();
                 if !was_held_back {
                     open_row(shared, &of)?;
                 }
@@ -91,11 +91,12 @@ impl Engine {
                     return Err(EngineError::BadInput(words));
                 }
                 // All of it is durable before any of it begins.
-                let strikes = if was_held_back { 0 } else { row.strikes };
-                let mut released: Vec<_> = tasks.into_iter().map(|task| Strikes::Task { task, strikes: 0 }).collect();
-                released.push(Strikes::Run { run: row.no, strikes, stuck: None });
+                let crash_count = if was_held_back { 0 } else { row.crash_count };
+                let mut released: Vec<_> =
+                    tasks.into_iter().map(|task| CrashCount::Task { task, crash_count: 0 }).collect();
+                released.push(CrashCount::Run { run: row.no, crash_count, stuck: None });
                 // Memory follows the store even if the caller no longer waits.
-                Ok(write_then(shared, Write::Strike(released), move |shared| {
+                Ok(write_then(shared, Write::CrashCounts(released), move |shared| {
                     shared.probation.release(row.no);
                     shared.tasks.release(row.no);
                     if was_held_back && row.status.is_open() {

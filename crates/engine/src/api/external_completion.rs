@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{Cancelled, Failure, Job, Name, Payload, Resolution, RetryState};
-use dacapo_store::{NewMail, Refused, RunRow, StoreError, Write, Written};
+use dacapo_store::{NewMessage, Refused, RunRow, StoreError, Write, Written};
 use dacapo_worker::CompletionToken;
 use tokio::sync::oneshot;
 
@@ -162,8 +162,8 @@ impl Ended {
         let seq = task.command.seq;
         let outcome = task.outcome(result, retry);
         let job = encode(Job::Resolve { seq, resolution: Resolution::Activity(outcome) });
-        let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
-        let (run, post) = (row.no, Write::Post { run: row.no, mail, ended: Some(task.no) });
+        let message = NewMessage { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
+        let (run, post) = (row.no, Write::Post { run: row.no, message, ended: Some(task.no) });
         let answered = write_then(shared, post, move |shared| cancel_task(shared, run, seq, false));
         Self { row: row.clone(), task: task.clone(), answered }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{Failure, Job, Name, Outcome, Payload, Resolution, Signal};
-use dacapo_store::{NewMail, Posted, RunRow, StoreError, Write, Written};
+use dacapo_store::{NewMessage, Posted, RunRow, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
@@ -93,11 +93,11 @@ impl Post {
     /// Submits a message for an open run.
     pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, EngineError> {
         let waiting = shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting());
-        if waiting >= shared.options.mail_limit {
-            return Err(EngineError::MailboxFull { workflow_id: row.workflow_id.clone(), waiting });
+        if waiting >= shared.options.message_limit {
+            return Err(EngineError::InboxFull { workflow_id: row.workflow_id.clone(), waiting });
         }
-        let mail = NewMail { key, sent: shared.now(), job: encode(job) };
-        let answered = write(shared, Write::Post { run: row.no, mail, ended: None });
+        let message = NewMessage { key, sent: shared.now(), job: encode(job) };
+        let answered = write(shared, Write::Post { run: row.no, message, ended: None });
         Ok(Self { workflow_id: row.workflow_id.clone(), answered })
     }
 

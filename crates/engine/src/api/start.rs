@@ -9,7 +9,7 @@ use dacapo_core::{
     Turn,
 };
 use dacapo_store::{
-    Conflict, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, Strikes, TimerRow, TurnOf, TurnWritten,
+    Conflict, CrashCount, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten,
     Write, Written,
 };
 use dacapo_sync::{Mutex, ranks};
@@ -189,8 +189,8 @@ fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: Answer<Sta
     if start.started > now || !shared.workers.serve(&start.queue) {
         return start_alone(shared, new, Alone::Later, answer);
     }
-    if shared.probation.suspects_start(start_no(&new.workflow_id)) {
-        return start_alone(shared, new, Alone::Suspected, answer);
+    if shared.probation.start_has_crashed(start_no(&new.workflow_id)) {
+        return start_alone(shared, new, Alone::WithCrashCount, answer);
     }
     let answer = Arc::new(Mutex::new(ranks::START_ANSWER, Some(answer)));
     let turn = first_turn(shared, &new, &start, now, &answer);
@@ -334,7 +334,7 @@ enum Alone {
     Later,
     /// It may kill the process: its first turn was played when the last one died, before any store knew of the run. Now the
     /// run is stored first, with its crash count, and then played as any other; or it is there already.
-    Suspected,
+    WithCrashCount,
     /// It could not be played: why, and whether its code still runs.
     Stuck(String, StuckPlay),
 }
@@ -360,9 +360,9 @@ fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_i
     let run = started.run;
     match why {
         Alone::Later => begin_started(shared, &started),
-        Alone::Suspected => {
+        Alone::WithCrashCount => {
             shared.probation.start_is_stored(start_no(workflow_id));
-            let count = Write::Strike(vec![Strikes::Run { run, strikes: 1, stuck: None }]);
+            let count = Write::CrashCounts(vec![CrashCount::Run { run, crash_count: 1, stuck: None }]);
             write_before_shutdown(shared, move |_| Some(count), move |shared, _| begin_started(shared, &started));
         }
         Alone::Stuck(reason, stuck_play) => shared.later(WorkKind::Write, Some(run), move |shared| {

@@ -55,7 +55,7 @@ impl Engine {
                     return answer;
                 }
             }
-            if self.shared.options.crash_limits.quarantines(row.strikes) {
+            if self.shared.options.crash_limits.quarantines(row.crash_count) {
                 forget(answered);
                 return Err(EngineError::UpdateWaits(quarantine_words(&row)));
             }
@@ -96,13 +96,13 @@ fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Resu
 
 /// Whether the next run of the chain has this update now. A run that continues as new answers all that it accepted.
 fn is_handed_on(shared: &Shared, before: &RunRow, id: &Name) -> Result<bool, EngineError> {
-    let message = shared.store().mail(before.no, &update_key(id))?;
+    let message = shared.store().message(before.no, &update_key(id))?;
     Ok(before.status == Status::ContinuedAsNew && message.is_some_and(|message| message.outcome.is_none()))
 }
 
 /// The answer to an update that was sent before, if it is far enough.
 fn known_answer(shared: &Shared, run: RunNo, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
-    let Some(message) = shared.store().mail(run, &update_key(id))? else { return Ok(None) };
+    let Some(message) = shared.store().message(run, &update_key(id))? else { return Ok(None) };
     let outcome = message.outcome.as_deref().map(minicbor::decode::<UpdateOutcome>);
     match outcome {
         Some(Ok(outcome)) => Ok(Some(outcome.answer())),

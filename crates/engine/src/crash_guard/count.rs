@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
 
 use dacapo_core::Timestamp;
-use dacapo_store::{Doing, RunRow, StoreError, Strikes, Stuck, Write};
+use dacapo_store::{CrashCount, Doing, RunRow, StoreError, Stuck, Write};
 
 use crate::report::log;
 use crate::run::info::RunInfo;
@@ -19,7 +19,7 @@ pub(crate) fn quarantine_words(row: &RunRow) -> String {
         "the run of workflow {:?} is quarantined: the process died {} times while its code was played (a turn, an answer or \
          local work), so it is not played any more. See how the process died, mend the workflow, and release the run \
          (`Handle::release`){or_else}",
-        row.workflow, row.strikes
+        row.workflow, row.crash_count
     )
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn delayed_words(row: &RunRow, until: Timestamp) -> String {
     format!(
         "the run of workflow {:?} is delayed until {until}: the process died {} times while its code was played (a turn, an \
          answer or local work). It is played again by itself; see how the process died",
-        row.workflow, row.strikes
+        row.workflow, row.crash_count
     )
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
         match code {
             Doing::Attempt(task) => {
                 let row = shared.store().task(task)?;
-                counts.extend(row.map(|row| Strikes::Task { task, strikes: row.strikes + 1 }));
+                counts.extend(row.map(|row| CrashCount::Task { task, crash_count: row.crash_count + 1 }));
             }
             Doing::Run(run) => _ = runs.insert(run),
             Doing::Answer(run) => _ = (runs.insert(run), answering.insert(run)),
@@ -53,11 +53,11 @@ pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     }
     for run in runs {
         let Some(mut row) = shared.store().run(run)? else { continue };
-        row.strikes += 1;
+        row.crash_count += 1;
         counts.push(count_run(shared, &row));
-        quarantined.extend(Some(row).filter(|row| shared.options.crash_limits.quarantines(row.strikes)));
+        quarantined.extend(Some(row).filter(|row| shared.options.crash_limits.quarantines(row.crash_count)));
     }
-    if !counts.is_empty() && !write_now(shared, Write::Strike(counts))? {
+    if !counts.is_empty() && !write_now(shared, Write::CrashCounts(counts))? {
         return Ok(false);
     }
     shared.store().forget_left();
@@ -70,13 +70,13 @@ pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn count_run(shared: &Shared, row: &RunRow) -> Strikes {
+fn count_run(shared: &Shared, row: &RunRow) -> CrashCount {
     let now = shared.now();
-    let stuck = match shared.options.crash_limits.quarantines(row.strikes) {
+    let stuck = match shared.options.crash_limits.quarantines(row.crash_count) {
         true => Some(Stuck { reason: quarantine_words(row), since: now, attempts: 1, retry: now }),
         false => row.stuck.clone(),
     };
-    Strikes::Run { run: row.no, strikes: row.strikes, stuck }
+    CrashCount::Run { run: row.no, crash_count: row.crash_count, stuck }
 }
 
 /// Runs with a crash count are played one at a time from now on, some of them later.
@@ -86,16 +86,16 @@ fn expect_probation(
     answering: BTreeSet<dacapo_store::RunNo>,
 ) -> Result<(), StoreError> {
     let (now, limits) = (shared.now(), &shared.options.crash_limits);
-    let mut suspected: BTreeSet<_> = shared.store().struck()?.into_iter().collect();
-    for (_, run) in &suspected {
+    let mut with_crash_count: BTreeSet<_> = shared.store().runs_with_crash_count()?.into_iter().collect();
+    for (_, run) in &with_crash_count {
         // Whoever starts it again, with the same request, must not have its first turn played beside it.
         starts.extend(shared.store().run(*run)?.map(|row| start_no(&row.workflow_id)));
     }
-    suspected.retain(|(count, _)| !limits.quarantines(*count));
+    with_crash_count.retain(|(count, _)| !limits.quarantines(*count));
     let delayed: BTreeMap<_, _> =
-        suspected.iter().filter_map(|(count, run)| Some((*run, limits.delayed_until(*count, now)?))).collect();
-    suspected.retain(|(_, run)| !delayed.contains_key(run));
-    shared.probation.expect(suspected, delayed, starts, answering);
+        with_crash_count.iter().filter_map(|(count, run)| Some((*run, limits.delayed_until(*count, now)?))).collect();
+    with_crash_count.retain(|(_, run)| !delayed.contains_key(run));
+    shared.probation.expect(with_crash_count, delayed, starts, answering);
     Ok(())
 }
 

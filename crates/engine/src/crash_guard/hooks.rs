@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_store::{Doing, RunNo, Slot, Strikes, Write};
+use dacapo_store::{CrashCount, Doing, RunNo, Slot, Write};
 use dacapo_worker::AttemptHandle;
 
 use crate::crash_guard::probation::Admission;
@@ -147,8 +147,8 @@ pub(crate) fn clear(shared: &Arc<Shared>, run: RunNo) {
     }
     let write = move |shared: &Arc<Shared>| {
         let row = shared.store().run(run).ok().flatten();
-        row.filter(|row| !shared.options.crash_limits.quarantines(row.strikes))?;
-        Some(Write::Strike(vec![Strikes::Cleared(run)]))
+        row.filter(|row| !shared.options.crash_limits.quarantines(row.crash_count))?;
+        Some(Write::CrashCounts(vec![CrashCount::Cleared(run)]))
     };
     write_before_shutdown(shared, write, |_, _| {});
 }

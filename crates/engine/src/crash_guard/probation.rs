@@ -82,7 +82,7 @@ impl Probation {
     }
 
     /// Whether the first turn of this start may kill the process.
-    pub(crate) fn suspects_start(&self, start: u64) -> bool {
+    pub(crate) fn start_has_crashed(&self, start: u64) -> bool {
         self.0.lock().starts.contains(&start)
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     }
     refill(shared, None);
     adopt_tasks(shared)?;
-    for run in shared.store().with_unseen_mail(usize::MAX >> 1)? {
+    for run in shared.store().with_unseen_messages(usize::MAX >> 1)? {
         poke(shared, run);
     }
     poke_stuck(shared)?;

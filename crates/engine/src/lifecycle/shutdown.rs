@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use dacapo_core::Name;
 use dacapo_store::{StoreError, Write, Written};
-use dacapo_worker::{Ailing, DrainStep};
+use dacapo_worker::{DrainStep, StoppingCode};
 use tokio::sync::oneshot;
 
 use crate::activity::pending::PendingActivity;
@@ -117,8 +117,8 @@ fn store_reports(shared: &Arc<Shared>, tasks: &[Task]) {
 }
 
 fn end(shared: &Shared) {
-    let left: Vec<Ailing> = shared.workers.all().flat_map(|worker| worker.health().entities).collect();
-    for Ailing { entity, since, place, .. } in &left {
+    let left: Vec<StoppingCode> = shared.workers.all().flat_map(|worker| worker.health().entities).collect();
+    for StoppingCode { entity, since, place, .. } in &left {
         tracing::warn!(%entity, %since, place, "the shutdown no longer waits for code that was asked to stop");
     }
     let store = halt_and_close(shared);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dacapo_core::Name;
 use dacapo_sync::{Mutex, ranks};
-use dacapo_worker::{Ailing, Drain};
+use dacapo_worker::{Drain, StoppingCode};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
@@ -22,7 +22,7 @@ pub struct ShutdownReport {
     /// Activities whose attempts did not end. The next process tries them again at once.
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
-    pub left: Vec<Ailing>,
+    pub left: Vec<StoppingCode>,
     /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
     pub store: Option<EngineError>,
 }
@@ -126,7 +126,7 @@ impl ShutdownState {
     }
 
     /// Tells callers that wait for the end how it went.
-    pub(crate) fn report(&self, now: Steady, left: Vec<Ailing>, store: Option<EngineError>) {
+    pub(crate) fn report(&self, now: Steady, left: Vec<StoppingCode>, store: Option<EngineError>) {
         let Some(Shutdown { drain, asked_to_stop, cut_off, waiters, .. }) = self.state.lock().take() else { return };
         let report = ShutdownReport { took: now.0.since(drain.began()), asked_to_stop, cut_off, left, store };
         for waiter in waiters {

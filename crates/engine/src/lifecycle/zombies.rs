@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp, Watch};
-use dacapo_worker::{AttemptHandle, Entity, GiveUp, TurnHost, Verdict, WatchedTurn, Worker};
+use dacapo_worker::{AttemptHandle, Entity, GiveUp, TurnHost, WatchedTurn, Worker, ZombieLimit};
 
 use crate::lifecycle::shutdown;
 use crate::report::log;
@@ -61,9 +61,9 @@ fn arm(shared: &Shared, worker: &Worker) {
 pub(crate) fn look(shared: &Arc<Shared>, queue: &Name) {
     shared.zombie_alarms.lock().remove(queue);
     let worker = shared.workers.of(queue).clone();
-    let verdict = worker.tick(shared.host.steady_now().0);
+    let limit = worker.tick(shared.host.steady_now().0);
     arm(shared, &worker);
-    if verdict == Verdict::ShutDown {
+    if limit == ZombieLimit::Reached {
         let why = format!(
             "queue {queue:?} has {} zombies, as many as it bears (max_zombie_count): the process shuts down and has to \
              be started again",

@@ -63,8 +63,8 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     ] {
         check_name(what, name)?;
     }
-    for mail in &belongings.mail {
-        check_name("the key of mail", &mail.key)?;
+    for message in &belongings.messages {
+        check_name("the key of a message", &message.key)?;
     }
     let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
     if run.turns != turns.len() as u64 {

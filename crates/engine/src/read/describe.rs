@@ -177,9 +177,9 @@ fn describe(row: RunRow) -> Result<Description, EngineError> {
 fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<PendingActivity> {
     let command = record.commands.get(task.position as usize).map(|command| &command.kind);
     let Some(dacapo_core::CommandKind::Activity(command)) = command else { return None };
-    let (state, next_attempt) = match task.outside {
-        Some(_) => (ActivityState::Outside, None),
-        None if limits.quarantines(task.strikes) => (ActivityState::Quarantined, None),
+    let (state, next_attempt) = match task.external {
+        Some(_) => (ActivityState::External, None),
+        None if limits.quarantines(task.crash_count) => (ActivityState::Quarantined, None),
         None => (ActivityState::Pending, Some(task.ready)),
     };
     Some(PendingActivity {
@@ -192,7 +192,7 @@ fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<
         attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
         priority: task.priority,
         scheduled: record.now,
-        started: task.outside,
+        started: task.external,
         next_attempt,
         last_heartbeat: None,
         details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),

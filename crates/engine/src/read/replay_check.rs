@@ -153,7 +153,7 @@ impl Drop for Note<'_> {
 impl Check {
     /// Why the run cannot be played, if it cannot.
     fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Checked)>) -> Result<Option<String>, StoreError> {
-        if self.options.crash_limits.quarantines(row.strikes) {
+        if self.options.crash_limits.quarantines(row.crash_count) {
             return Ok(Some(quarantine_words(row)));
         }
         let (info, mut run) = match new_instance(&self.options, row, |_| None) {

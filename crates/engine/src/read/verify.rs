@@ -12,14 +12,14 @@ use crate::read::{Reader, RunId};
 
 /// Whatever is wrong in a store: with the store itself, or with what it says of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
+pub struct Problem {
     /// The run, unless it is the store itself.
     pub run: Option<RunId>,
     /// What is wrong.
     pub what: String,
 }
 
-impl std::fmt::Display for Flaw {
+impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.run {
             Some(RunId { workflow_id, run_id }) => {
@@ -36,34 +36,35 @@ const PAGE: usize = 500;
 impl Reader {
     /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
     /// readable, and the result that its last turn decided. `progress` is told how many runs were looked at.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Flaw>, EngineError> {
-        let mut flaws: Vec<Flaw> = self.store().flaws()?.into_iter().map(|what| Flaw { run: None, what }).collect();
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Problem>, EngineError> {
+        let mut problems: Vec<Problem> =
+            self.store().problems()?.into_iter().map(|what| Problem { run: None, what }).collect();
         let (mut before, mut seen) = (None, 0);
         loop {
             let runs = self.store().numbers(before, PAGE)?;
             for run in &runs {
-                flaws.extend(self.flaws_of(*run)?);
+                problems.extend(self.problems_of(*run)?);
             }
             seen += runs.len() as u64;
             progress(seen);
             match runs.last() {
                 Some(last) if runs.len() == PAGE => before = Some(*last),
-                _ => return Ok(flaws),
+                _ => return Ok(problems),
             }
         }
     }
 
     /// What is wrong with one run, or that its row is damaged.
-    fn flaws_of(&self, run: RunNo) -> Result<Vec<Flaw>, StoreError> {
-        match self.try_flaws_of(run) {
-            Err(StoreError::Corrupt(what)) => Ok(vec![Flaw { run: None, what }]),
-            flaws => flaws,
+    fn problems_of(&self, run: RunNo) -> Result<Vec<Problem>, StoreError> {
+        match self.try_problems_of(run) {
+            Err(StoreError::Corrupt(what)) => Ok(vec![Problem { run: None, what }]),
+            problems => problems,
         }
     }
 
     /// It may play on, close or be deleted while its turns are read, so its row is read again after them: what lies between
     /// the two is sound.
-    fn try_flaws_of(&self, run: RunNo) -> Result<Vec<Flaw>, StoreError> {
+    fn try_problems_of(&self, run: RunNo) -> Result<Vec<Problem>, StoreError> {
         let Some(before) = self.store().run(run)? else { return Ok(Vec::new()) };
         let mut wrong = Vec::new();
         let (mut next, mut last) = (0, None);
@@ -96,6 +97,6 @@ impl Reader {
             wrong.extend(check_result(&row, last.as_ref()).err());
         }
         let run = RunId { workflow_id: row.workflow_id.clone(), run_id: Some(row.run_id.clone()) };
-        Ok(wrong.into_iter().map(|what| Flaw { run: Some(run.clone()), what }).collect())
+        Ok(wrong.into_iter().map(|what| Problem { run: Some(run.clone()), what }).collect())
     }
 }

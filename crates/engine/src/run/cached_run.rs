@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use dacapo_core::{Activation, Job, Run, Seq, Timestamp};
-use dacapo_store::{MailNo, RunNo};
+use dacapo_store::{MessageNo, RunNo};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 use dacapo_worker::{Level, StuckPlay, Worker, silence};
 
@@ -95,7 +95,7 @@ pub(crate) struct RunState {
     /// Until when it is not played again.
     pub(crate) stuck_until: Timestamp,
     /// Messages that were read when the run was loaded: if their senders' calls bring them as well, they are the same.
-    read: BTreeSet<MailNo>,
+    read: BTreeSet<MessageNo>,
     /// None while it is played, and when it is not in memory.
     pub(crate) playable: Option<Box<Playable>>,
     /// Set when the entry has left the cache: its holder must look the run up again.
@@ -164,14 +164,14 @@ impl RunState {
     }
 
     /// The numbers of the stored messages in the inbox, for [`Self::reread`].
-    pub(crate) fn stored(&self) -> BTreeSet<MailNo> {
+    pub(crate) fn stored(&self) -> BTreeSet<MessageNo> {
         self.inbox.iter().filter_map(Message::stored).collect()
     }
 
     /// Replaces the stored messages in the inbox by what the store says is there. `before` is what the inbox held when the
     /// store was asked: what came since stays, and what the store no longer has is dropped. Other messages stay behind.
-    pub(crate) fn reread(&mut self, before: &BTreeSet<MailNo>, stored: Vec<(MailNo, Job)>) {
-        let in_store: BTreeSet<MailNo> = stored.iter().map(|(no, _)| *no).collect();
+    pub(crate) fn reread(&mut self, before: &BTreeSet<MessageNo>, stored: Vec<(MessageNo, Job)>) {
+        let in_store: BTreeSet<MessageNo> = stored.iter().map(|(no, _)| *no).collect();
         let mut brought = BTreeSet::new();
         self.inbox.retain(|message| match message.stored() {
             Some(no) => {
@@ -308,8 +308,8 @@ impl CachedRun {
 mod tests {
     use super::*;
 
-    fn stored(no: i64) -> (MailNo, Job) {
-        (MailNo(no), Job::Cancel { reason: no.to_string() })
+    fn stored(no: i64) -> (MessageNo, Job) {
+        (MessageNo(no), Job::Cancel { reason: no.to_string() })
     }
 
     fn message(no: i64) -> Message {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_store::{NewMail, Posted, Refused, RunNo, StoreError, Write, Written};
+use dacapo_store::{NewMessage, Posted, Refused, RunNo, StoreError, Write, Written};
 
 use crate::encode::encode;
 use crate::host::{Work, WorkKind};
@@ -63,8 +63,9 @@ pub(crate) fn deliver_posted(shared: &Arc<Shared>, posted: &Posted) {
 pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Message>) {
     for result in results {
         let Message::Result { task, seq, .. } = &result else { continue };
-        let mail = NewMail { key: format!("task:{}", seq.0).into(), sent: shared.now(), job: encode(result.job()) };
-        let write = Write::Post { run, mail, ended: Some(*task) };
+        let message =
+            NewMessage { key: format!("task:{}", seq.0).into(), sent: shared.now(), job: encode(result.job()) };
+        let write = Write::Post { run, message, ended: Some(*task) };
         shared.shutdown.begin_write();
         submit(shared, write, move |shared, answer| {
             match answer {

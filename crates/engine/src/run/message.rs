@@ -1,7 +1,7 @@
 //! What comes for a run: messages, which become jobs of a turn, and requests, which are answered from its state.
 
 use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Query, Resolution, Seq, Timestamp};
-use dacapo_store::{MailNo, TaskNo};
+use dacapo_store::{MessageNo, TaskNo};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
@@ -11,7 +11,7 @@ use crate::run::started::StartedAs;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     /// A message that the store keeps.
-    Stored { no: MailNo, job: Job },
+    Stored { no: MessageNo, job: Job },
     /// The outcome of an activity, which the store does not know yet.
     Result { task: TaskNo, seq: Seq, outcome: Outcome },
     /// A timer, which the store keeps until a turn takes it.
@@ -37,7 +37,7 @@ impl Message {
     }
 
     /// Its number, if the store keeps it.
-    pub(crate) fn stored(&self) -> Option<MailNo> {
+    pub(crate) fn stored(&self) -> Option<MessageNo> {
         match self {
             Self::Stored { no, .. } => Some(*no),
             _ => None,

@@ -145,7 +145,7 @@ impl OpenOperations {
     pub(crate) fn expects(&self, seq: Seq, resolution: &Resolution) -> bool {
         match (self.operations.get(&seq), resolution) {
             (Some(Open::Child { started, .. }), Resolution::ChildStarted(_)) => !started,
-            // Its start came before, or comes in the same turn: mail keeps its order.
+            // Its start came before, or comes in the same turn: messages keep their order.
             (Some(Open::Child { .. }), Resolution::Child(_))
             | (Some(Open::Activity { .. }), Resolution::Activity(_))
             | (Some(Open::Local { .. }), Resolution::Activity(_) | Resolution::Backoff { .. })

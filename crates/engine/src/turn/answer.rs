@@ -33,10 +33,10 @@ pub(crate) fn answer_due(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable
 
 /// A closed run answers, and leaves memory again.
 pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64, row: &RunRow) {
-    let is_quarantined = shared.options.crash_limits.quarantines(row.strikes);
+    let is_quarantined = shared.options.crash_limits.quarantines(row.crash_count);
     let is_asked = cached.lock().has_requests();
     if is_asked && !is_quarantined {
-        match admit(shared, cached, row.strikes) {
+        match admit(shared, cached, row.crash_count) {
             Admission::Free | Admission::Probation { .. } => {}
             Admission::Waits => return wait_for_probation(shared, cached),
             Admission::Delayed(until) => return set_delayed(shared, cached, row, until),

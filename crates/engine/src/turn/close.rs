@@ -4,7 +4,7 @@ use dacapo_core::{
     CancelType, ChildFailed, Command, CommandKind, ContinueAsNew, Continued, Failure, FailureKind, Job, Lineage, Name,
     Outcome, Payload, Resolution, RetryState, Seq, Start, Timestamp, TurnDone, TurnRecord,
 };
-use dacapo_store::{Closing, NewMail, NewRun, Parent, Status, TimerKind};
+use dacapo_store::{Closing, NewMessage, NewRun, Parent, Status, TimerKind};
 
 use crate::activity::retry::pause_after;
 use crate::encode::encode;
@@ -197,13 +197,13 @@ fn unanswered(update: &Name, is_continued: bool) -> Failure {
 
 /// Signals that no code took, and updates that no handler began to handle, go on with the next run. An update keeps its key,
 /// so that its sender finds it when it is sent again.
-fn carried(done: &TurnDone, now: Timestamp) -> Vec<NewMail> {
-    let signals = done.leftover.iter().enumerate().map(|(number, signal)| NewMail {
+fn carried(done: &TurnDone, now: Timestamp) -> Vec<NewMessage> {
+    let signals = done.leftover.iter().enumerate().map(|(number, signal)| NewMessage {
         key: format!("carried:{number}").into(),
         sent: now,
         job: encode(Job::Signal(Box::new(signal.clone()))),
     });
-    let updates = done.left_updates.iter().map(|update| NewMail {
+    let updates = done.left_updates.iter().map(|update| NewMessage {
         key: update_key(&update.id),
         sent: now,
         job: encode(Job::Update(Box::new(update.clone()))),

@@ -110,7 +110,7 @@ impl Committing {
 pub(crate) fn commit(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Playable>) {
     let mut plans = std::mem::take(&mut playable.held);
     let crash_count = count_after_turn(shared, cached.no);
-    plans.iter_mut().for_each(|plan| plan.write.strikes = crash_count);
+    plans.iter_mut().for_each(|plan| plan.write.crash_count = crash_count);
     let Some(last) = plans.pop() else { return rest(shared, &cached, Some(playable)) };
     // A turn that was held back asks for nothing that others could see. If it is refused, so is the last.
     let refused = Arc::new(Mutex::new(ranks::HELD_TURNS, None));
@@ -209,10 +209,10 @@ pub(crate) fn committed_beside(
 fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Playable>, error: StoreError) {
     shared.drop_later(playable);
     match error {
-        StoreError::Refused(refused @ (Refused::UnseenMail | Refused::TakenMail)) => {
+        StoreError::Refused(refused @ (Refused::UnseenMessages | Refused::MessageTaken)) => {
             let mut state = cached.lock();
             state.put_back_all();
-            state.takes_all = refused == Refused::UnseenMail;
+            state.takes_all = refused == Refused::UnseenMessages;
             drop(state);
             rest(shared, &cached, None);
         }
@@ -257,7 +257,7 @@ pub(crate) fn settle_messages(
     let write = Write::Settle {
         run: cached.no,
         epoch: playable.info.epoch,
-        mail: settle(&messages, &rejected),
+        messages: settle(&messages, &rejected),
         tasks: late_tasks(&messages),
     };
     submit(shared, write, move |shared, result| {

@@ -33,7 +33,7 @@ fn report(shared: &Arc<Shared>, run: &Arc<RunName>, reason: String) {
         let row = row.filter(|row| row.status.is_open() && row.stuck.is_none())?;
         let now = shared.now();
         let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
-        Some(Write::Park { run: row.no, epoch: row.epoch, stuck: Some(stuck) })
+        Some(Write::SetStuck { run: row.no, epoch: row.epoch, stuck: Some(stuck) })
     };
     write_before_shutdown(shared, write, |_, _| {});
 }

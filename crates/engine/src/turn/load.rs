@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{Job, Timestamp};
-use dacapo_store::{Doing, MailNo, RunNo, RunRow, StoreError};
+use dacapo_store::{Doing, MessageNo, RunNo, RunRow, StoreError};
 use dacapo_worker::{Deadlock, HandOver, StuckPlay};
 
 use crate::crash_guard::hooks::admit;
@@ -53,10 +53,10 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
     if row.turns == 0 && row.started > shared.now() {
         return Ok(Loaded::NotYet(row.started));
     }
-    if shared.options.crash_limits.quarantines(row.strikes) {
+    if shared.options.crash_limits.quarantines(row.crash_count) {
         return Ok(Loaded::Quarantined(Box::new(row)));
     }
-    match admit(shared, cached, row.strikes) {
+    match admit(shared, cached, row.crash_count) {
         Admission::Free | Admission::Probation { .. } => {}
         Admission::Waits => return Ok(Loaded::Waits),
         Admission::Delayed(until) => return Ok(Loaded::Delayed(Box::new(row), until)),
@@ -75,7 +75,7 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
     Ok(Loaded::Ready(playable))
 }
 
-fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MailNo, Job)>, String>, StoreError> {
+fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, String>, StoreError> {
     let mut stored = Vec::new();
     for row in shared.store().unseen(run)? {
         match minicbor::decode(&row.job) {

@@ -6,7 +6,7 @@ use dacapo_core::{
     CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RunRef, ScheduleActivity, Seq, Signal, Start,
     StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
 };
-use dacapo_store::{NewMail, NewRun, NewTask, Parent, RunNo, Send, TaskNo, TimerKind, TurnOf, TurnWrite};
+use dacapo_store::{NewMessage, NewRun, NewTask, Parent, RunNo, Send, TaskNo, TimerKind, TurnOf, TurnWrite};
 
 use crate::encode::encode;
 use crate::run::info::RunInfo;
@@ -222,8 +222,8 @@ impl Planner<'_> {
             Some(seq) => format!("{}#{}", self.info.name.run_id, seq.0),
             None => format!("{}-cancels", self.info.name.run_id),
         };
-        let mail = NewMail { key: key.into(), sent, job: encode(job) };
-        plan.write.sends.push(Send { seq, is_cancel, to: to.clone(), mail });
+        let message = NewMessage { key: key.into(), sent, job: encode(job) };
+        plan.write.sends.push(Send { seq, is_cancel, to: to.clone(), message });
     }
 
     fn cancel(&self, plan: &mut Plan, now: Timestamp, seq: Seq, reason: &str) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Failure, FailureKind, Job, Name, Seq, Timestamp};
 use dacapo_store::{
-    NewMail, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
+    NewMessage, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
 
 use crate::EngineError;
@@ -120,14 +120,14 @@ fn plan_reset(
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
     // Messages that wait go over with the write; a result among them is known as well.
-    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|mail| minicbor::decode(&mail.job).ok());
+    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|message| minicbor::decode(&message.job).ok());
     let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();
     let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
     let run_id = shared.host.run_id();
     let seed = Job::Seed { seed: seed_of(&run_id) };
     let jobs = std::iter::once(("seed".to_owned(), seed))
         .chain(later.into_iter().enumerate().map(|(number, job)| (format!("again:{number}"), job)));
-    let mail = jobs.map(|(key, job)| NewMail { key: key.into(), sent: now, job: encode(job) }).collect();
+    let messages = jobs.map(|(key, job)| NewMessage { key: key.into(), sent: now, job: encode(job) }).collect();
     let info = RunInfo::of(row).map_err(StoreError::Corrupt)?;
     let mut new = new_run((*open.start).clone(), &info.pins, now);
     new.run_id = run_id.clone();
@@ -155,7 +155,7 @@ fn plan_reset(
     }
     let words = format!("reset to turn {keep} as run {run_id}: {reason}");
     let failure = Box::new(Failure::new(FailureKind::Reset, words));
-    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, mail, children, failure }, dropped))
+    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, messages, children, failure }, dropped))
 }
 
 /// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it

@@ -37,7 +37,7 @@ fn pause(failed_plays: u32) -> Duration {
 /// A run cannot be played, for this reason. Called on a thread that may block.
 pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: String) {
     let now = shared.now();
-    cached.worker().unwrap_or_else(|| shared.workers.first()).meters().parked.increment(1);
+    cached.worker().unwrap_or_else(|| shared.workers.first()).meters().stuck.increment(1);
     let mut state = cached.lock();
     state.failed_plays += 1;
     let attempts = state.failed_plays;
@@ -112,7 +112,7 @@ pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row
     requests.into_iter().for_each(|request| request.refuse(EngineError::Stuck(reason.clone())));
     // It may have been released between the look and now.
     let row = shared.store().run(cached.no);
-    if row.is_ok_and(|row| row.is_some_and(|row| !shared.options.crash_limits.quarantines(row.strikes))) {
+    if row.is_ok_and(|row| row.is_some_and(|row| !shared.options.crash_limits.quarantines(row.crash_count))) {
         release(shared, cached.no);
     }
     shutdown::check(shared);
@@ -168,7 +168,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
     {
         shared.stuck_log.report(&info.name, what, &reason, shared.now());
     }
-    submit(shared, Write::Park { run, epoch: row.epoch, stuck: Some(stuck) }, move |shared, result| {
+    submit(shared, Write::SetStuck { run, epoch: row.epoch, stuck: Some(stuck) }, move |shared, result| {
         match result {
             // It has closed, or is gone.
             Err(StoreError::Refused(_)) => shared.later(WorkKind::Read, Some(run), move |shared| {
@@ -189,7 +189,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
 
 /// The run can be played after all, though nothing came for it.
 pub(crate) fn unstick(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Playable>) {
-    let write = Write::Park { run: cached.no, epoch: playable.info.epoch, stuck: None };
+    let write = Write::SetStuck { run: cached.no, epoch: playable.info.epoch, stuck: None };
     submit(shared, write, move |shared, result| match result {
         Ok(_) => {
             cached.lock().unstick();

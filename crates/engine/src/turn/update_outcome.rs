@@ -1,7 +1,7 @@
 //! What became of updates, as their messages keep it.
 
 use dacapo_core::{Failure, Job, Name, Outcome, Rejected};
-use dacapo_store::{MailNo, TaskNo};
+use dacapo_store::{MessageNo, TaskNo};
 
 use crate::EngineError;
 use crate::encode::encode;
@@ -32,7 +32,7 @@ pub(crate) fn update_key(update: &Name) -> Name {
 }
 
 /// Stored messages that a turn took of which nothing is recorded: they are over.
-pub(crate) fn settle(messages: &[Message], rejected: &[Rejected]) -> Vec<(MailNo, Name, Option<Vec<u8>>)> {
+pub(crate) fn settle(messages: &[Message], rejected: &[Rejected]) -> Vec<(MessageNo, Name, Option<Vec<u8>>)> {
     let answer = |job: &Job| match job {
         Job::Update(update) => rejected
             .iter()
@@ -40,15 +40,16 @@ pub(crate) fn settle(messages: &[Message], rejected: &[Rejected]) -> Vec<(MailNo
             .map(|rejected| (update_key(&update.id), encode(UpdateOutcome::Rejected(rejected.failure.clone())))),
         _ => None,
     };
-    let mail = messages.iter().filter_map(|message| match message {
+    let messages = messages.iter().filter_map(|message| match message {
         Message::Stored { no, job } => Some((*no, answer(job))),
         _ => None,
     });
-    mail.map(|(no, answer)| match answer {
-        Some((key, outcome)) => (no, key, Some(outcome)),
-        None => (no, Name::default(), None),
-    })
-    .collect()
+    messages
+        .map(|(no, answer)| match answer {
+            Some((key, outcome)) => (no, key, Some(outcome)),
+            None => (no, Name::default(), None),
+        })
+        .collect()
 }
 
 /// Tasks whose results came too late: they are over.

@@ -33,19 +33,19 @@ fn by_default_a_failing_activity_is_tried_three_times_more_with_growing_pauses()
     let world = World::default();
     let noted = world.clone();
     let serve = move || calls(|activity| activity).activity("work", failing(&noted));
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(2));
-        let stage = stage.restart();
-        assert_eq!(failed(&stage, "a"), (Status::Failed, "activity work failed: no luck".to_owned()));
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(2));
+        let sim = sim.restart();
+        assert_eq!(failed(&sim, "a"), (Status::Failed, "activity work failed: no luck".to_owned()));
         assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 1s", "3 at 3s", "4 at 7s"]);
-        let failure = describe(&stage, "a").result.unwrap().unwrap_err();
+        let failure = describe(&sim, "a").result.unwrap().unwrap_err();
         let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
         assert_eq!((about.activity.as_str(), about.retry), ("work", RetryState::MaximumAttemptsReached));
         assert_eq!(failure.cause().unwrap().type_name.as_deref(), Some("Luck"));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec!["a"])
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec!["a"])
     });
 }
 
@@ -60,11 +60,11 @@ fn a_failed_activity_is_an_error_value_that_code_may_handle() {
         let failing = failing(&World::default());
         calls(|activity| activity.retry(Retry::none())).workflow("handles", handles).activity("work", failing)
     };
-    over_every_cache(serve, |stage| {
-        stage.start("handles", "a", "").unwrap();
-        stage.start("calls", "b", "").unwrap();
-        assert_eq!(stage.result("a"), completed("handled: activity work failed: no luck"));
-        assert_eq!(failed(stage, "b"), (Status::Failed, "activity work failed: no luck".to_owned()));
+    over_every_cache(serve, |sim| {
+        sim.start("handles", "a", "").unwrap();
+        sim.start("calls", "b", "").unwrap();
+        assert_eq!(sim.result("a"), completed("handled: activity work failed: no luck"));
+        assert_eq!(failed(sim, "b"), (Status::Failed, "activity work failed: no luck".to_owned()));
         vec!["a", "b"]
     });
 }
@@ -84,12 +84,12 @@ fn failures_that_say_so_and_types_that_are_named_are_not_tried_again() {
                 Err(Failure::application("never").not_retryable())
             })
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let before = world.count();
-        stage.start("calls", "a", "").unwrap();
-        stage.start("pointless", "b", "").unwrap();
+        sim.start("calls", "a", "").unwrap();
+        sim.start("pointless", "b", "").unwrap();
         for id in ["a", "b"] {
-            let failure = stage.result(id).1.unwrap_err();
+            let failure = sim.result(id).1.unwrap_err();
             let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
             assert_eq!(about.retry, RetryState::NonRetryableFailure);
         }
@@ -108,14 +108,14 @@ fn an_activity_that_panics_is_tried_again() {
             attempt => Ok(payload(attempt.to_string())),
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        stage.settle();
-        let pending = describe(stage, "a").pending;
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        sim.settle();
+        let pending = describe(sim, "a").pending;
         let seen = pending.iter().map(|task| (task.attempt, task.last_failure.as_ref().map(ToString::to_string)));
         let said = format!("the activity panicked: out of cheese, at {}:{line}", file!());
         assert_eq!(seen.collect::<Vec<_>>(), [(2, Some(said))]);
-        assert_eq!(stage.result("a"), completed("2"));
+        assert_eq!(sim.result("a"), completed("2"));
         vec!["a"]
     });
 }
@@ -129,13 +129,13 @@ fn an_activity_without_a_timeout_may_take_thirty_days() {
         let gate = held.clone();
         calls(|activity| activity).waiting("work", move |_, _| gate.pass())
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         gate.shut();
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(30 * 86_400));
-        assert_eq!(describe(stage, "a").pending[0].state, ActivityState::Running);
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(30 * 86_400));
+        assert_eq!(describe(sim, "a").pending[0].state, ActivityState::Running);
         gate.open(Ok("late".into()));
-        assert_eq!(stage.result("a"), completed("late"));
+        assert_eq!(sim.result("a"), completed("late"));
         vec!["a"]
     });
 }
@@ -157,17 +157,17 @@ fn an_attempt_that_takes_too_long_is_given_up_and_tried_again() {
                     }
                 })
         };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let before = world.count();
-        stage.start("calls", "a", "").unwrap();
-        let failure = stage.result("a").1.unwrap_err();
+        sim.start("calls", "a", "").unwrap();
+        let failure = sim.result("a").1.unwrap_err();
         assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 1.1s"]);
         let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
         assert_eq!(about.retry, RetryState::MaximumAttemptsReached);
         let cause = failure.cause().unwrap();
         assert_eq!(cause.kind, FailureKind::Timeout(TimeoutKind::StartToClose));
         assert_eq!(cause.message, "the attempt took too long (start-to-close timeout)");
-        assert_eq!(since_start(describe(stage, "a").closed.unwrap()), std::time::Duration::from_millis(1_200));
+        assert_eq!(since_start(describe(sim, "a").closed.unwrap()), std::time::Duration::from_millis(1_200));
         vec!["a"]
     });
 }
@@ -178,18 +178,18 @@ fn all_attempts_together_may_take_so_long_and_the_last_failure_is_the_cause() {
         calls(|activity| activity.schedule_to_close(secs(10)).retry(Retry { attempts: 0, ..Retry::exponential() }))
             .activity("work", failing(&World::default()))
     };
-    over_every_cache_and_restart(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(4));
-        let stage = stage.restart();
-        let failure = stage.result("a").1.unwrap_err();
+    over_every_cache_and_restart(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(4));
+        let sim = sim.restart();
+        let failure = sim.result("a").1.unwrap_err();
         let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
         // The fourth attempt fails after seven seconds, and the next would come after fifteen.
         assert_eq!(about.retry, RetryState::Timeout);
         assert_eq!(failure.to_string(), "activity work failed: no luck");
-        assert_eq!(since_start(describe(&stage, "a").closed.unwrap()), secs(7));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec!["a"])
+        assert_eq!(since_start(describe(&sim, "a").closed.unwrap()), secs(7));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec!["a"])
     });
 }
 
@@ -197,15 +197,15 @@ fn all_attempts_together_may_take_so_long_and_the_last_failure_is_the_cause() {
 fn an_attempt_that_runs_when_the_time_of_all_is_over_is_given_up() {
     let serve =
         || calls(|activity| activity.schedule_to_close(secs(10))).waiting("work", |_, _| std::future::pending());
-    over_every_cache_and_restart(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(4));
-        let stage = stage.restart();
-        let failure = stage.result("a").1.unwrap_err();
+    over_every_cache_and_restart(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(4));
+        let sim = sim.restart();
+        let failure = sim.result("a").1.unwrap_err();
         assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToClose));
-        assert_eq!(since_start(describe(&stage, "a").closed.unwrap()), secs(10));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec!["a"])
+        assert_eq!(since_start(describe(&sim, "a").closed.unwrap()), secs(10));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec!["a"])
     });
 }
 
@@ -219,14 +219,14 @@ fn an_activity_that_nobody_begins_in_time_fails() {
         options.queue("default").max_concurrent_activities = 1;
         options
     };
-    over_every_cache(serve, |stage| {
-        stage.start("blocks", "a", "").unwrap();
-        stage.start("calls", "b", "").unwrap();
-        let failure = stage.result("b").1.unwrap_err();
+    over_every_cache(serve, |sim| {
+        sim.start("blocks", "a", "").unwrap();
+        sim.start("calls", "b", "").unwrap();
+        let failure = sim.result("b").1.unwrap_err();
         assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToStart));
         assert_eq!(failure.cause().unwrap().message, "no attempt began in time (schedule-to-start timeout)");
-        assert_eq!(since_start(describe(stage, "b").closed.unwrap()), secs(10));
-        assert_eq!(rows(stage, "b"), NO_ROWS);
+        assert_eq!(since_start(describe(sim, "b").closed.unwrap()), secs(10));
+        assert_eq!(rows(sim, "b"), NO_ROWS);
         vec!["a", "b"]
     });
 }
@@ -253,16 +253,16 @@ fn a_detached_activity_is_done_after_its_run_completed_and_one_that_was_dropped_
                 }
             })
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
-        stage.start("leaves", "a", "").unwrap();
-        stage.settle();
-        assert_eq!(rows(&stage, "a"), (2, 0, 0), "what was let go is stored with the end of its run");
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("left"));
+        sim.start("leaves", "a", "").unwrap();
+        sim.settle();
+        assert_eq!(rows(&sim, "a"), (2, 0, 0), "what was let go is stored with the end of its run");
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("left"));
         assert_eq!(world.notes()[before..], ["detached", "abandoned"]);
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec!["a"])
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec!["a"])
     });
 }
 
@@ -284,14 +284,14 @@ fn commands_before_a_failure_are_committed_with_it() {
                 Ok(input)
             })
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let before = world.count();
-        stage.start("fails", "a", "").unwrap();
-        assert_eq!(failed(stage, "a"), (Status::Failed, "on purpose".to_owned()));
+        sim.start("fails", "a", "").unwrap();
+        assert_eq!(failed(sim, "a"), (Status::Failed, "on purpose".to_owned()));
         let expected = expect![[r#"
             0 at 0ns: start fails -> activity work, state seen = 1, fail on purpose
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
+        expected.assert_eq(&turns(sim, "a"));
         assert_eq!(world.notes()[before..], ["detached"]);
         vec!["a"]
     });
@@ -309,12 +309,12 @@ fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
             })
             .activity("work", |_, _| Ok("nobody's".into()))
     };
-    over_every_cache(serve, |stage| {
-        stage.start("goes on", "a", "").unwrap();
-        stage.settle();
-        assert_eq!(rows(stage, "a"), NO_ROWS);
-        signal(stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("done"));
+    over_every_cache(serve, |sim| {
+        sim.start("goes on", "a", "").unwrap();
+        sim.settle();
+        assert_eq!(rows(sim, "a"), NO_ROWS);
+        signal(sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("done"));
         vec!["a"]
     });
 }

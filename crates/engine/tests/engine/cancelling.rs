@@ -3,7 +3,7 @@
 use dacapo_core::{CancelType, Ctx, Either, Failure, Payload, Retry};
 use dacapo_engine::{EngineError, Options, RunId};
 use dacapo_store::Status;
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::{Simulation, expect};
 use dacapo_worker::ActivityCtx;
 
 use crate::kit::{
@@ -30,18 +30,18 @@ fn a_slow_activity_loses_against_a_timer_and_its_late_result_is_nobody_s() {
     let held = gate.clone();
     over_every_cache(
         move || racing(&held),
-        |stage| {
+        |sim| {
             gate.shut();
-            stage.start("races", "a", "").unwrap();
-            assert_eq!(stage.result("a"), completed("too late"));
+            sim.start("races", "a", "").unwrap();
+            assert_eq!(sim.result("a"), completed("too late"));
             gate.open(Ok("late".into()));
-            stage.play_out();
+            sim.play_out();
             let expected = expect![[r#"
                 0 at 0ns: start races -> activity work, timer 10s
                 1 at 10s: resolve #1 timer -> cancel #0, complete too late
             "#]];
-            expected.assert_eq(&turns(stage, "a"));
-            assert_eq!(rows(stage, "a"), NO_ROWS);
+            expected.assert_eq(&turns(sim, "a"));
+            assert_eq!(rows(sim, "a"), NO_ROWS);
             vec!["a"]
         },
     );
@@ -54,16 +54,16 @@ fn a_fast_activity_wins_against_a_timer_which_is_cancelled() {
     gate.open(Ok("fast".into()));
     over_every_cache(
         move || racing(&gate),
-        |stage| {
-            stage.start("races", "a", "").unwrap();
-            assert_eq!(stage.result("a"), completed("fast"));
-            assert_eq!(since_start(stage.now()), secs(0), "nobody waited for the timer");
+        |sim| {
+            sim.start("races", "a", "").unwrap();
+            assert_eq!(sim.result("a"), completed("fast"));
+            assert_eq!(since_start(sim.now()), secs(0), "nobody waited for the timer");
             let expected = expect![[r#"
                 0 at 0ns: start races -> activity work, timer 10s
                 1 at 0ns: resolve #0 activity -> cancel #1, complete fast
             "#]];
-            expected.assert_eq(&turns(stage, "a"));
-            assert_eq!(rows(stage, "a"), NO_ROWS);
+            expected.assert_eq(&turns(sim, "a"));
+            assert_eq!(rows(sim, "a"), NO_ROWS);
             vec!["a"]
         },
     );
@@ -98,13 +98,13 @@ fn an_activity_that_is_tried_to_cancel_fails_at_once_and_its_task_is_gone() {
     let world = World::default();
     over_every_cache(
         || losing(CancelType::TryCancel, &world),
-        |stage| {
-            stage.start("loses", "a", "").unwrap();
-            stage.advance(secs(4));
-            assert_eq!(rows(stage, "a"), (1, 1, 0));
-            stage.advance(secs(1));
-            assert_eq!(rows(stage, "a"), (0, 1, 0), "the task is gone, the next timer is there");
-            assert_eq!(stage.result("a"), completed("Err(\"enough\")"));
+        |sim| {
+            sim.start("loses", "a", "").unwrap();
+            sim.advance(secs(4));
+            assert_eq!(rows(sim, "a"), (1, 1, 0));
+            sim.advance(secs(1));
+            assert_eq!(rows(sim, "a"), (0, 1, 0), "the task is gone, the next timer is there");
+            assert_eq!(sim.result("a"), completed("Err(\"enough\")"));
             vec!["a"]
         },
     );
@@ -116,10 +116,10 @@ fn an_activity_whose_end_is_awaited_may_clean_up_and_its_result_counts() {
     let world = World::default();
     over_every_cache(
         || losing(CancelType::WaitCompleted, &world),
-        |stage| {
-            stage.start("loses", "a", "").unwrap();
-            assert_eq!(stage.result("a"), completed("Ok(cleaned up)"));
-            assert_eq!(rows(stage, "a"), NO_ROWS);
+        |sim| {
+            sim.start("loses", "a", "").unwrap();
+            assert_eq!(sim.result("a"), completed("Ok(cleaned up)"));
+            assert_eq!(rows(sim, "a"), NO_ROWS);
             vec!["a"]
         },
     );
@@ -150,15 +150,15 @@ fn an_activity_that_was_asked_to_stop_is_asked_again_after_a_restart() {
                 }
             })
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         gate.shut();
-        stage.start("asks", "a", "").unwrap();
-        stage.advance(secs(6));
-        let stage = stage.restart();
+        sim.start("asks", "a", "").unwrap();
+        sim.advance(secs(6));
+        let sim = sim.restart();
         gate.open(Ok("cleaned up".into()));
-        assert_eq!(stage.result("a"), completed("Ok(cleaned up)"));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec!["a"])
+        assert_eq!(sim.result("a"), completed("Ok(cleaned up)"));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec!["a"])
     });
 }
 
@@ -185,20 +185,20 @@ fn an_abandoned_activity_goes_on_and_nobody_is_told() {
                 }
             })
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
         gate.shut();
-        stage.start("abandons", "a", "").unwrap();
-        stage.advance(secs(6));
-        assert_eq!(rows(&stage, "a"), (1, 0, 0));
+        sim.start("abandons", "a", "").unwrap();
+        sim.advance(secs(6));
+        assert_eq!(rows(&sim, "a"), (1, 0, 0));
         gate.open(Ok("nobody's".into()));
-        stage.settle();
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        let stage = stage.restart();
-        crate::kit::signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("went on"));
+        sim.settle();
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        let sim = sim.restart();
+        crate::kit::signal(&sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("went on"));
         assert_eq!(world.count() - before, 1, "what is done is not done again");
-        (stage, vec!["a"])
+        (sim, vec!["a"])
     });
 }
 
@@ -219,25 +219,25 @@ fn a_run_that_is_asked_to_cancel_cleans_up_and_ends_as_cancelled() {
             Ok(input)
         })
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
-        stage.start("cleans up", "a", "").unwrap();
-        stage.advance(secs(1));
-        let stage = stage.restart();
-        let cancel = |stage: &Stage, reason: &'static str| stage.wait(stage.engine().cancel(&RunId::of("a"), reason));
-        assert_eq!(cancel(&stage, "changed our mind"), Ok(()));
-        assert_eq!(failed(&stage, "a"), (Status::Cancelled, "changed our mind".to_owned()));
+        sim.start("cleans up", "a", "").unwrap();
+        sim.advance(secs(1));
+        let sim = sim.restart();
+        let cancel = |sim: &Simulation, reason: &'static str| sim.wait(sim.engine().cancel(&RunId::of("a"), reason));
+        assert_eq!(cancel(&sim, "changed our mind"), Ok(()));
+        assert_eq!(failed(&sim, "a"), (Status::Cancelled, "changed our mind".to_owned()));
         assert_eq!(world.count() - before, 1);
         let expected = expect![[r#"
             0 at 0ns: start cleans up -> timer 100s
             1 at 1s: cancel changed our mind -> cancel #0, activity clean
             2 at 1s: resolve #1 activity -> cancelled changed our mind
         "#]];
-        expected.assert_eq(&turns(&stage, "a"));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
+        expected.assert_eq(&turns(&sim, "a"));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
         let closed = EngineError::Closed { workflow_id: "a".into(), status: Status::Cancelled };
-        assert_eq!(cancel(&stage, "again"), Err(closed));
-        (stage, vec!["a"])
+        assert_eq!(cancel(&sim, "again"), Err(closed));
+        (sim, vec!["a"])
     });
 }
 
@@ -249,13 +249,13 @@ fn a_run_that_is_asked_to_cancel_twice_is_asked_once() {
             Ok("went on".into())
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("ignores", "a", "").unwrap();
+    over_every_cache(serve, |sim| {
+        sim.start("ignores", "a", "").unwrap();
         for _ in 0..2 {
-            assert_eq!(stage.wait(stage.engine().cancel(&RunId::of("a"), "please")), Ok(()));
+            assert_eq!(sim.wait(sim.engine().cancel(&RunId::of("a"), "please")), Ok(()));
         }
-        assert_eq!(stage.result("a"), completed("went on"));
-        assert_eq!(describe(stage, "a").turns, 3);
+        assert_eq!(sim.result("a"), completed("went on"));
+        assert_eq!(describe(sim, "a").turns, 3);
         vec!["a"]
     });
 }
@@ -276,21 +276,21 @@ fn a_terminated_run_ends_at_once_and_leaves_no_rows_behind() {
             })
             .waiting("work", move |_, _| gate.pass())
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         gate.shut();
-        stage.start("busy", "a", "").unwrap();
+        sim.start("busy", "a", "").unwrap();
         // The time before the first attempt is over, but an attempt runs.
-        stage.advance(secs(30));
-        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("a"), "enough")), Ok(()));
-        assert_eq!(status(stage, "a"), Status::Terminated);
+        sim.advance(secs(30));
+        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("a"), "enough")), Ok(()));
+        assert_eq!(status(sim, "a"), Status::Terminated);
         gate.open(Ok("late".into()));
-        assert_eq!(failed(stage, "a"), (Status::Terminated, "enough".to_owned()));
-        assert_eq!((rows(stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-        assert_eq!(describe(stage, "a").turns, 1, "its code was not asked");
+        assert_eq!(failed(sim, "a"), (Status::Terminated, "enough".to_owned()));
+        assert_eq!((rows(sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+        assert_eq!(describe(sim, "a").turns, 1, "its code was not asked");
         let closed = EngineError::Closed { workflow_id: "a".into(), status: Status::Terminated };
-        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("a"), "again")), Err(closed));
+        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("a"), "again")), Err(closed));
         let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("nobody"), "")), Err(nobody));
+        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("nobody"), "")), Err(nobody));
         vec!["a"]
     });
 }
@@ -319,16 +319,16 @@ fn what_launched_units_awaited_ends_with_the_run_and_without_commands() {
                 Ok(input)
             })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("leaves", "a", "").unwrap();
-        assert_eq!(stage.result("a"), completed("left"));
+    over_every_cache(serve, |sim| {
+        sim.start("leaves", "a", "").unwrap();
+        assert_eq!(sim.result("a"), completed("left"));
         let expected = expect![[r#"
             0 at 0ns: start leaves -> timer 1s, timer 100s, activity slow
             1 at 1s: resolve #0 timer -> complete left
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
-        assert_eq!((rows(stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-        assert!(describe(stage, "a").pending.is_empty());
+        expected.assert_eq(&turns(sim, "a"));
+        assert_eq!((rows(sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+        assert!(describe(sim, "a").pending.is_empty());
         vec!["a"]
     });
     assert_eq!(world.count(), 0);

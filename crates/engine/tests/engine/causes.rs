@@ -1,15 +1,15 @@
-//! Many runs that are parked for one cause: told once, counted after that.
+//! Many runs that are stuck for one cause: told once, counted after that.
 
 use dacapo_core::{Ctx, Failure};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, options};
 use crate::log::logged;
 
 /// 200 runs printed 1,800 lines.
 #[test]
-fn what_parks_many_runs_is_told_in_full_once_and_then_counted() {
-    let stage = Stage::new(options().workflow("panics", |ctx: Ctx, _| async move {
+fn cause_that_sticks_many_runs_is_logged_in_full_once_and_then_counted() {
+    let sim = Simulation::new(options().workflow("panics", |ctx: Ctx, _| async move {
         let id = ctx.info().unwrap().start.workflow_id.clone();
         if id.starts_with("other") {
             return Err(Failure::application(std::hint::black_box(None::<String>).expect("nothing at all")));
@@ -18,12 +18,12 @@ fn what_parks_many_runs_is_told_in_full_once_and_then_counted() {
     }));
     let said = logged(|| {
         for number in 0..200 {
-            stage.start("panics", format!("o-{number}").leak(), "").unwrap();
+            sim.start("panics", format!("o-{number}").leak(), "").unwrap();
         }
-        stage.start("panics", "other", "").unwrap();
-        stage.settle();
+        sim.start("panics", "other", "").unwrap();
+        sim.settle();
         // Each is tried again, and has nothing new to say.
-        stage.advance(std::time::Duration::from_secs(5));
+        sim.advance(std::time::Duration::from_secs(5));
     });
     let told: Vec<&str> = said.lines().filter(|line| line.contains("is stuck")).collect();
     assert_eq!(told.len(), 4, "{said}");
@@ -31,7 +31,7 @@ fn what_parks_many_runs_is_told_in_full_once_and_then_counted() {
     assert!(told[1].contains("(and 9 more for the same cause)"), "{}", told[1]);
     assert!(told[2].contains("(and 99 more for the same cause)"), "{}", told[2]);
     assert!(told[3].contains("nothing at all"), "{}", told[3]);
-    let causes = stage.engine().reader().stuck_causes().unwrap();
+    let causes = sim.engine().reader().stuck_causes().unwrap();
     let causes: Vec<_> = causes.iter().map(|cause| (cause.runs, cause.example.workflow_id.as_str())).collect();
     assert_eq!(causes, [(200, "o-199"), (1, "other")]);
 }

@@ -29,31 +29,31 @@ fn family() -> Options {
 /// S4-26
 #[test]
 fn a_child_is_a_run_of_its_own_whose_result_its_parent_gets() {
-    over_every_cache_and_restart(family, |stage| {
-        stage.start("asks", "a", "4").unwrap();
-        stage.advance(secs(5));
-        let stage = stage.restart();
-        let parent = describe(&stage, "a");
-        let row = stage.store().find("child", None).unwrap().unwrap();
+    over_every_cache_and_restart(family, |sim| {
+        sim.start("asks", "a", "4").unwrap();
+        sim.advance(secs(5));
+        let sim = sim.restart();
+        let parent = describe(&sim, "a");
+        let row = sim.store().find("child", None).unwrap().unwrap();
         assert_eq!(row.parent.map(|link| link.run), Some(parent.run));
-        assert_eq!(stage.result("a"), completed("8"));
+        assert_eq!(sim.result("a"), completed("8"));
         let expected = expect![[r#"
             0 at 0ns: start asks -> child doubles
             1 at 0ns: resolve #0 child start ->
             2 at 10s: resolve #0 child -> complete 8
         "#]];
-        expected.assert_eq(&turns(&stage, "a"));
-        assert_eq!((rows(&stage, "a"), rows(&stage, "child")), (NO_ROWS, NO_ROWS));
-        (stage, vec!["a", "child"])
+        expected.assert_eq(&turns(&sim, "a"));
+        assert_eq!((rows(&sim, "a"), rows(&sim, "child")), (NO_ROWS, NO_ROWS));
+        (sim, vec!["a", "child"])
     });
 }
 
 /// S4-26
 #[test]
 fn a_child_that_fails_is_a_failure_of_its_own_kind_with_the_child_s_as_its_cause() {
-    over_every_cache(family, |stage| {
-        stage.start("asks", "a", "many").unwrap();
-        let (status, result) = stage.result("a");
+    over_every_cache(family, |sim| {
+        sim.start("asks", "a", "many").unwrap();
+        let (status, result) = sim.result("a");
         let failure = result.unwrap_err();
         let said = (status, failure.to_string());
         assert_eq!(said, (Status::Failed, "child workflow doubles failed: no number".to_owned()));
@@ -66,16 +66,16 @@ fn a_child_that_fails_is_a_failure_of_its_own_kind_with_the_child_s_as_its_cause
 
 #[test]
 fn a_child_whose_id_is_in_use_fails_to_start_and_says_who_has_it() {
-    over_every_cache(family, |stage| {
-        stage.start("doubles", "child", "1").unwrap();
-        stage.start("asks", "a", "4").unwrap();
-        let (status, failure) = failed(stage, "a");
+    over_every_cache(family, |sim| {
+        sim.start("doubles", "child", "1").unwrap();
+        sim.start("asks", "a", "4").unwrap();
+        let (status, failure) = failed(sim, "a");
         assert_eq!(status, Status::Failed);
         assert_eq!(
             failure,
             "workflow id \"child\" is in use by run run-000001: wait for it to close, or say what is meant: the run that is open (`id_conflict(Conflict::UseExisting)`), or the same request as before (`request(key)`)"
         );
-        assert_eq!(stage.result("child"), completed("2"));
+        assert_eq!(sim.result("child"), completed("2"));
         vec!["a", "child"]
     });
 }
@@ -87,11 +87,11 @@ fn a_child_may_refuse_an_id_that_was_used_before() {
             ctx.child("doubles", "1").workflow_id("child").id_reuse(IdReuse::RejectDuplicate).await
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("doubles", "child", "1").unwrap();
-        assert_eq!(stage.result("child"), completed("2"));
-        stage.start("asks anew", "a", "").unwrap();
-        let (status, failure) = failed(stage, "a");
+    over_every_cache(serve, |sim| {
+        sim.start("doubles", "child", "1").unwrap();
+        assert_eq!(sim.result("child"), completed("2"));
+        sim.start("asks anew", "a", "").unwrap();
+        let (status, failure) = failed(sim, "a");
         assert_eq!(status, Status::Failed);
         assert_eq!(
             failure,
@@ -121,13 +121,13 @@ fn when_a_parent_closes_its_children_end_or_are_asked_or_go_on() {
         ("abandon", Status::Completed, "10"),
     ];
     for (policy, status, said) in ends {
-        over_every_cache(serve, |stage| {
-            stage.start("leaves", "a", policy).unwrap();
-            assert_eq!(stage.result("a"), completed("left"));
-            let (ended, result) = stage.result("child");
+        over_every_cache(serve, |sim| {
+            sim.start("leaves", "a", policy).unwrap();
+            assert_eq!(sim.result("a"), completed("left"));
+            let (ended, result) = sim.result("child");
             let result = result.map_or_else(|failure| failure.to_string(), |value| text(&value));
             assert_eq!((ended, result.as_str()), (status, said), "{policy}");
-            assert_eq!((rows(stage, "a"), rows(stage, "child")), (NO_ROWS, NO_ROWS), "{policy}");
+            assert_eq!((rows(sim, "a"), rows(sim, "child")), (NO_ROWS, NO_ROWS), "{policy}");
             vec!["a", "child"]
         });
     }
@@ -156,10 +156,10 @@ fn a_child_that_is_given_up_is_asked_and_awaited_as_its_cancel_type_says() {
     for (cancel, result, child) in ends {
         over_every_cache(
             || giving_up(cancel),
-            |stage| {
-                stage.start("gives up", "a", "").unwrap();
-                assert_eq!(stage.result("a"), completed(result), "{cancel:?}");
-                assert_eq!(status(stage, "child"), child, "{cancel:?}");
+            |sim| {
+                sim.start("gives up", "a", "").unwrap();
+                assert_eq!(sim.result("a"), completed(result), "{cancel:?}");
+                assert_eq!(status(sim, "child"), child, "{cancel:?}");
                 vec!["a", "child"]
             },
         );
@@ -168,13 +168,13 @@ fn a_child_that_is_given_up_is_asked_and_awaited_as_its_cancel_type_says() {
 
 #[test]
 fn a_child_that_is_terminated_is_a_failure_of_its_parent_s_call() {
-    over_every_cache(family, |stage| {
-        stage.start("asks", "a", "4").unwrap();
-        stage.advance(secs(1));
-        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("child"), "by hand")), Ok(()));
+    over_every_cache(family, |sim| {
+        sim.start("asks", "a", "4").unwrap();
+        sim.advance(secs(1));
+        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("child"), "by hand")), Ok(()));
         let said = "child workflow doubles is terminated: by hand".to_owned();
-        assert_eq!(failed(stage, "a"), (Status::Failed, said));
-        assert_eq!(stage.store().next_due().unwrap().filter(|due| *due <= stage.now()), None);
+        assert_eq!(failed(sim, "a"), (Status::Failed, said));
+        assert_eq!(sim.store().next_due().unwrap().filter(|due| *due <= sim.now()), None);
         vec!["a"]
     });
 }
@@ -188,16 +188,16 @@ fn a_child_in_a_queue_that_is_not_served_here_is_started_and_waits_there() {
             Ok(payload(child.run_id().to_string()))
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("elsewhere", "a", "").unwrap();
-        let (status, result) = stage.result("a");
+    over_every_cache(serve, |sim| {
+        sim.start("elsewhere", "a", "").unwrap();
+        let (status, result) = sim.result("a");
         let run_id = text(&result.unwrap());
-        assert_eq!((status, run_id.as_str()), (Status::Completed, describe(stage, "child").run_id.as_str()));
+        assert_eq!((status, run_id.as_str()), (Status::Completed, describe(sim, "child").run_id.as_str()));
         vec!["a"]
     });
 }
 
-/// The parent was parked while its child started and ended: both are told in one turn.
+/// The parent was stuck while its child started and ended: both are told in one turn.
 #[test]
 fn a_child_that_starts_and_ends_before_its_parent_hears_of_it_is_not_missed() {
     let broken = || {
@@ -208,17 +208,17 @@ fn a_child_that_starts_and_ends_before_its_parent_hears_of_it_is_not_missed() {
             panic!("not yet")
         })
     };
-    over_every_cache_and_restart(broken, |stage| {
-        let cache = stage.options().cache;
-        stage.start("parent", "a", "").unwrap();
-        stage.settle();
-        assert_eq!((status(&stage, "child"), rows(&stage, "a")), (Status::Completed, (0, 0, 2)));
-        let mended = family()
+    over_every_cache_and_restart(broken, |sim| {
+        let cache = sim.options().cache;
+        sim.start("parent", "a", "").unwrap();
+        sim.settle();
+        assert_eq!((status(&sim, "child"), rows(&sim, "a")), (Status::Completed, (0, 0, 2)));
+        let regressions = family()
             .workflow("quick", |_: Ctx, input| async { Ok(input) })
             .workflow("parent", |ctx: Ctx, _| async move { ctx.child("quick", "7").workflow_id("child").await });
-        let stage = stage.redeploy(mended.cache(cache));
-        assert_eq!(stage.result("a"), completed("7"));
-        (stage, vec!["a"])
+        let sim = sim.redeploy(regressions.cache(cache));
+        assert_eq!(sim.result("a"), completed("7"));
+        (sim, vec!["a"])
     });
 }
 
@@ -236,13 +236,13 @@ fn a_child_with_a_retry_policy_is_tried_again_with_its_input_and_its_parent_hear
                 }
             })
     };
-    over_every_cache_and_restart(serve, |stage| {
-        stage.start("asks", "a", "").unwrap();
-        stage.settle();
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("7"));
-        assert_eq!(stage.store().next_due().unwrap(), None);
-        (stage, vec!["a", "child"])
+    over_every_cache_and_restart(serve, |sim| {
+        sim.start("asks", "a", "").unwrap();
+        sim.settle();
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("7"));
+        assert_eq!(sim.store().next_due().unwrap(), None);
+        (sim, vec!["a", "child"])
     });
 }
 
@@ -259,16 +259,16 @@ fn children_without_a_name_get_ids_of_their_own_over_restarts() {
             Ok(payload(sum.to_string()))
         })
     };
-    over_every_cache_and_restart(serve, |mut stage| {
-        stage.start("many", "a", "").unwrap();
+    over_every_cache_and_restart(serve, |mut sim| {
+        sim.start("many", "a", "").unwrap();
         for _ in 0..5 {
-            stage.advance(secs(7));
-            stage = stage.restart();
+            sim.advance(secs(7));
+            sim = sim.restart();
         }
-        assert_eq!(stage.result("a"), completed("20"));
+        assert_eq!(sim.result("a"), completed("20"));
         let children = RunFilter { workflow: Some("doubles".into()), ..RunFilter::default() };
-        assert_eq!(stage.engine().reader().count(&children), Ok(5));
-        (stage, vec!["a"])
+        assert_eq!(sim.engine().reader().count(&children), Ok(5));
+        (sim, vec!["a"])
     });
 }
 
@@ -288,11 +288,11 @@ fn a_signal_to_another_run_arrives_once_and_the_sender_knows() {
                 Ok(payload(format!("{} from {}, more: {more}", signal.input[0], signal.identity)))
             })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("hears", "b", "").unwrap();
-        stage.start("sends", "a", "").unwrap();
-        assert_eq!(stage.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
-        assert_eq!(stage.result("b"), completed("good from a, more: false"));
+    over_every_cache(serve, |sim| {
+        sim.start("hears", "b", "").unwrap();
+        sim.start("sends", "a", "").unwrap();
+        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
+        assert_eq!(sim.result("b"), completed("good from a, more: false"));
         vec!["a", "b"]
     });
 }
@@ -306,13 +306,13 @@ fn a_request_to_cancel_another_run_arrives_or_its_sender_is_told() {
             Ok(payload(format!("{asked:?} {}", lost.unwrap_err())))
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("doubles", "b", "1").unwrap();
-        stage.start("cancels", "a", "").unwrap();
-        assert_eq!(stage.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
-        assert_eq!(failed(stage, "b"), (Status::Cancelled, "not needed".to_owned()));
+    over_every_cache(serve, |sim| {
+        sim.start("doubles", "b", "1").unwrap();
+        sim.start("cancels", "a", "").unwrap();
+        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
+        assert_eq!(failed(sim, "b"), (Status::Cancelled, "not needed".to_owned()));
         let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(stage.engine().describe(&RunId::of("nobody")), Err(nobody));
+        assert_eq!(sim.engine().describe(&RunId::of("nobody")), Err(nobody));
         vec!["a", "b"]
     });
 }

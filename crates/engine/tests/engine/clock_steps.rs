@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use dacapo_core::{Ctx, Retry};
 use dacapo_engine::{Engine, NewStart, RunId, Threads};
 use dacapo_store::{MemoryStore, Status};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Gate, Serve, completed, describe, every_second, options, payload, secs, status};
 
@@ -15,19 +15,19 @@ const TWO_HOURS: Duration = Duration::from_secs(7_200);
 /// A timer of the time of day fires when the clock is set beyond it, and one behind it is not held up by an older alarm.
 #[test]
 fn timers_that_a_forward_step_makes_due_fire_at_once() {
-    let stage = Stage::new(options().workflow("sleeps", |ctx: Ctx, _| async move {
+    let sim = Simulation::new(options().workflow("sleeps", |ctx: Ctx, _| async move {
         ctx.sleep(secs(3_600)).await?;
         ctx.sleep(Duration::from_millis(500)).await?;
         Ok(payload("awake"))
     }));
-    stage.start("sleeps", "a", "").unwrap();
-    stage.settle();
-    stage.step_clock(TWO_HOURS);
-    assert_eq!(describe(&stage, "a").turns, 2, "the hour is over");
-    stage.advance(Duration::from_millis(499));
-    assert_eq!(status(&stage, "a"), Status::Open);
-    stage.advance(Duration::from_millis(1));
-    assert_eq!(stage.result("a"), completed("awake"));
+    sim.start("sleeps", "a", "").unwrap();
+    sim.settle();
+    sim.step_clock(TWO_HOURS);
+    assert_eq!(describe(&sim, "a").turns, 2, "the hour is over");
+    sim.advance(Duration::from_millis(499));
+    assert_eq!(status(&sim, "a"), Status::Open);
+    sim.advance(Duration::from_millis(1));
+    assert_eq!(sim.result("a"), completed("awake"));
 }
 
 /// Timeouts of attempts and heartbeats count time that passes, and not what the clock is set to.
@@ -35,7 +35,7 @@ fn timers_that_a_forward_step_makes_due_fire_at_once() {
 fn forward_step_times_out_no_attempt_that_runs() {
     let gate = Gate::default();
     let passing = gate.clone();
-    let stage = Stage::new(
+    let sim = Simulation::new(
         options()
             .workflow("calls", |ctx: Ctx, _| async move {
                 let call = ctx.activity("work", "").start_to_close(secs(60)).heartbeat(secs(30));
@@ -44,14 +44,14 @@ fn forward_step_times_out_no_attempt_that_runs() {
             })
             .waiting("work", move |_, _| passing.pass()),
     );
-    stage.start("calls", "a", "").unwrap();
-    stage.settle();
-    stage.step_clock(TWO_HOURS);
-    stage.advance(secs(29));
-    assert_eq!(describe(&stage, "a").pending.len(), 1, "it runs");
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    sim.step_clock(TWO_HOURS);
+    sim.advance(secs(29));
+    assert_eq!(describe(&sim, "a").pending.len(), 1, "it runs");
     gate.open(Ok(payload("done")));
-    stage.settle();
-    assert_eq!(stage.result("a"), completed("done"));
+    sim.settle();
+    assert_eq!(sim.result("a"), completed("done"));
 }
 
 /// A timeout of all attempts together is a stored timer, and fires early after a step. It waits for the rest of its time.
@@ -59,19 +59,19 @@ fn forward_step_times_out_no_attempt_that_runs() {
 fn timeout_of_all_attempts_counts_time_that_passes_in_spite_of_a_step() {
     let gate = Gate::default();
     let passing = gate.clone();
-    let stage = Stage::new(
+    let sim = Simulation::new(
         options()
             .workflow("calls", |ctx: Ctx, _| async move { ctx.activity("work", "").schedule_to_close(secs(90)).await })
             .waiting("work", move |_, _| passing.pass()),
     );
-    stage.start("calls", "a", "").unwrap();
-    stage.settle();
-    stage.advance(secs(30));
-    stage.step_clock(TWO_HOURS);
-    stage.advance(secs(59));
-    assert_eq!(status(&stage, "a"), Status::Open);
-    stage.advance(secs(1));
-    let failure = stage.result("a").1.unwrap_err();
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    sim.advance(secs(30));
+    sim.step_clock(TWO_HOURS);
+    sim.advance(secs(59));
+    assert_eq!(status(&sim, "a"), Status::Open);
+    sim.advance(secs(1));
+    let failure = sim.result("a").1.unwrap_err();
     assert!(failure.to_string().contains("schedule-to-close"), "{failure}");
 }
 
@@ -150,7 +150,7 @@ async fn timers_fire_in_time_after_a_backward_step() {
 fn forward_step_times_out_no_local_work_that_is_retried() {
     let tries = Arc::new(Mutex::new(0));
     let counted = tries.clone();
-    let stage = Stage::new(
+    let sim = Simulation::new(
         options()
             .workflow("calls", |ctx: Ctx, _| async move {
                 ctx.local_activity("work", "").schedule_to_close(secs(90)).retry(every_second(5)).await
@@ -161,10 +161,10 @@ fn forward_step_times_out_no_local_work_that_is_retried() {
                 if *tries < 3 { Err(dacapo_core::Failure::application("not yet")) } else { Ok(payload("done")) }
             }),
     );
-    stage.start("calls", "a", "").unwrap();
-    stage.settle();
-    stage.step_clock(TWO_HOURS);
-    stage.advance(secs(5));
-    assert_eq!(stage.result("a"), completed("done"));
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    sim.step_clock(TWO_HOURS);
+    sim.advance(secs(5));
+    assert_eq!(sim.result("a"), completed("done"));
     assert_eq!(*tries.lock().unwrap(), 3);
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Order, Payload, Pins};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::{RunFilter, Status};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{
     Serve, completed, describe, failed, options, over_every_cache, over_every_cache_and_restart, payload, secs, signal,
@@ -34,26 +34,22 @@ fn serving() -> Options {
 /// C-31
 #[test]
 fn signals_that_were_not_taken_go_on_with_the_next_run_in_order() {
-    over_every_cache_and_restart(serving, |stage| {
-        let first = stage.start("takes one", "a", "").unwrap();
+    over_every_cache_and_restart(serving, |sim| {
+        let first = sim.start("takes one", "a", "").unwrap();
         for item in ["x", "y", "z"] {
             let signal = crate::kit::signal_of("item", item);
-            stage.wait(stage.engine().signal(&RunId::of("a"), signal, None)).unwrap();
+            sim.wait(sim.engine().signal(&RunId::of("a"), signal, None)).unwrap();
         }
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("x y z {\"seen\": x+y} {\"kind\": odd}"));
-        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(3));
-        let last = describe(&stage, "a");
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("x y z {\"seen\": x+y} {\"kind\": odd}"));
+        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(3));
+        let last = describe(&sim, "a");
         assert_eq!(last.first_run_id, first.run_id);
         assert_eq!(last.memo.get("seen"), Some(&payload("x+y")));
         let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
-        assert_eq!(stage.engine().describe(&of_first).unwrap().status, Status::ContinuedAsNew);
-        assert!(
-            turns_of(&stage, &of_first).ends_with("continue as new takes one\n"),
-            "{}",
-            turns_of(&stage, &of_first)
-        );
-        (stage, vec!["a"])
+        assert_eq!(sim.engine().describe(&of_first).unwrap().status, Status::ContinuedAsNew);
+        assert!(turns_of(&sim, &of_first).ends_with("continue as new takes one\n"), "{}", turns_of(&sim, &of_first));
+        (sim, vec!["a"])
     });
 }
 
@@ -74,16 +70,16 @@ fn the_next_run_may_be_another_workflow_with_other_memo_and_a_delay() {
                 Ok(payload(format!("{input} {:?}", ctx.info().unwrap().memo)))
             })
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let memo = [("old".into(), "memo".into())].into();
         let new = NewStart { workflow: "first".into(), workflow_id: "a".into(), memo, ..NewStart::default() };
-        stage.wait(stage.engine().start(new)).unwrap();
-        stage.settle();
-        assert_eq!(describe(&stage, "a").turns, 0);
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("in {\"new\": memo}"));
-        assert_eq!(turns(&stage, "a"), "0 at 30s: start second -> complete in {\"new\": memo}\n");
-        (stage, vec!["a"])
+        sim.wait(sim.engine().start(new)).unwrap();
+        sim.settle();
+        assert_eq!(describe(&sim, "a").turns, 0);
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("in {\"new\": memo}"));
+        assert_eq!(turns(&sim, "a"), "0 at 30s: start second -> complete in {\"new\": memo}\n");
+        (sim, vec!["a"])
     });
 }
 
@@ -95,7 +91,7 @@ fn the_execution_timeout_is_that_of_the_chain_and_the_run_timeout_that_of_each_r
             Err(ctx.continue_as_new(ContinueAsNew::default()))
         })
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let new = NewStart {
             workflow: "again".into(),
             workflow_id: "a".into(),
@@ -103,12 +99,12 @@ fn the_execution_timeout_is_that_of_the_chain_and_the_run_timeout_that_of_each_r
             execution_timeout: Some(secs(100)),
             ..NewStart::default()
         };
-        stage.wait(stage.engine().start(new)).unwrap();
+        sim.wait(sim.engine().start(new)).unwrap();
         let said = "it took longer than its execution timeout".to_owned();
-        assert_eq!(failed(stage, "a"), (Status::TimedOut, said));
-        assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(100));
-        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(3));
-        assert_eq!(stage.store().next_due().unwrap(), None);
+        assert_eq!(failed(sim, "a"), (Status::TimedOut, said));
+        assert_eq!(since_start(describe(sim, "a").closed.unwrap()), secs(100));
+        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(3));
+        assert_eq!(sim.store().next_due().unwrap(), None);
         vec!["a"]
     });
 }
@@ -118,18 +114,18 @@ fn a_parent_awaits_the_last_run_of_its_child_s_chain() {
     let serve = || {
         serving().workflow("asks", |ctx: Ctx, _| async move { ctx.child("takes one", "").workflow_id("child").await })
     };
-    over_every_cache_and_restart(serve, |stage| {
-        stage.start("asks", "a", "").unwrap();
-        stage.settle();
-        signal(&stage, "child", "item", "x");
-        stage.settle();
-        let stage = stage.restart();
+    over_every_cache_and_restart(serve, |sim| {
+        sim.start("asks", "a", "").unwrap();
+        sim.settle();
+        signal(&sim, "child", "item", "x");
+        sim.settle();
+        let sim = sim.restart();
         for item in ["y", "z"] {
-            stage.settle();
-            signal(&stage, "child", "item", item);
+            sim.settle();
+            signal(&sim, "child", "item", item);
         }
-        assert_eq!(stage.result("a"), completed("x y z {\"seen\": x+y} {\"kind\": odd}"));
-        (stage, vec!["a", "child"])
+        assert_eq!(sim.result("a"), completed("x y z {\"seen\": x+y} {\"kind\": odd}"));
+        (sim, vec!["a", "child"])
     });
 }
 
@@ -164,32 +160,32 @@ fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it(
         options.pins.push(("hands on".into(), Pins { order: Order::RootFirst, ..Pins::default() }));
         options
     };
-    over_every_cache_and_restart(serve, |stage| {
-        let send = |stage: &Stage, id, value, wait| {
-            stage.try_wait(stage.engine().update(&RunId::of("a"), update_of(id, "put", value), wait))
+    over_every_cache_and_restart(serve, |sim| {
+        let send = |sim: &Simulation, id, value, wait| {
+            sim.try_wait(sim.engine().update(&RunId::of("a"), update_of(id, "put", value), wait))
         };
-        stage.start("hands on", "a", "").unwrap();
-        stage.settle();
-        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        sim.start("hands on", "a", "").unwrap();
+        sim.settle();
+        let (engine, to) = (sim.engine().clone(), RunId::of("a"));
         let put = |id, value| engine.update(&to, update_of(id, "put", value), WaitFor::Completed);
         let mut go = pin!(engine.signal(&to, signal_of("go", ""), None));
         let (mut good, mut bad) = (pin!(put("u-1", "good")), pin!(put("u-2", "bad")));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(go.as_mut().poll(&mut cx).is_pending());
         assert!(good.as_mut().poll(&mut cx).is_pending() && bad.as_mut().poll(&mut cx).is_pending());
-        stage.settle();
-        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(2), "it went on with both");
-        let stage = stage.restart();
-        assert_eq!(send(&stage, "u-1", "good", WaitFor::Completed), None, "it is not answered yet");
-        assert_eq!(send(&stage, "u-1", "good", WaitFor::Accepted), Some(Ok(UpdateStage::Accepted)));
-        let refused = send(&stage, "u-2", "bad", WaitFor::Accepted);
+        sim.settle();
+        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(2), "it went on with both");
+        let sim = sim.restart();
+        assert_eq!(send(&sim, "u-1", "good", WaitFor::Completed), None, "it is not answered yet");
+        assert_eq!(send(&sim, "u-1", "good", WaitFor::Accepted), Some(Ok(UpdateStage::Accepted)));
+        let refused = send(&sim, "u-2", "bad", WaitFor::Accepted);
         assert!(matches!(refused, Some(Err(EngineError::UpdateRejected(_)))), "{refused:?}");
-        signal(&stage, "a", "answer", "");
+        signal(&sim, "a", "answer", "");
         let answered = Some(Ok(UpdateStage::Completed(Ok("good".into()))));
-        assert_eq!(send(&stage, "u-1", "good", WaitFor::Completed), answered);
-        signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("ended"));
-        assert_eq!(send(&stage, "u-1", "good", WaitFor::Completed), answered, "also when all of them are closed");
-        (stage, vec!["a"])
+        assert_eq!(send(&sim, "u-1", "good", WaitFor::Completed), answered);
+        signal(&sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("ended"));
+        assert_eq!(send(&sim, "u-1", "good", WaitFor::Completed), answered, "also when all of them are closed");
+        (sim, vec!["a"])
     });
 }

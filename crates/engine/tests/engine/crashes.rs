@@ -8,7 +8,7 @@ use dacapo_core::{CommandKind, Ctx, Failure, Payload, Pins, PolicySpec, TurnReco
 use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{MemoryStore, RunFilter, Status, Store};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -43,35 +43,35 @@ fn serving(world: &World) -> Options {
 }
 
 /// Everything a caller does, until it is acknowledged.
-fn ask(stage: &Stage, workflow: &'static str) {
+fn ask(sim: &Simulation, workflow: &'static str) {
     let new = NewStart {
         workflow: workflow.into(),
         workflow_id: "a".into(),
         request: Some("start".into()),
         ..NewStart::default()
     };
-    if stage.try_wait(stage.engine().start(new)).is_none() {
+    if sim.try_wait(sim.engine().start(new)).is_none() {
         return;
     }
-    stage.play_out();
-    let go = stage.engine().clone();
+    sim.play_out();
+    let go = sim.engine().clone();
     let target = RunId::of("a");
-    let sent = stage.try_wait(go.signal(&target, signal_of("go", "5"), Some("go".into())));
+    let sent = sim.try_wait(go.signal(&target, signal_of("go", "5"), Some("go".into())));
     drop(sent);
-    stage.play_out();
+    sim.play_out();
 }
 
 /// Every stored task is of a recorded command.
-fn tasks_have_their_commands(stage: &Stage) -> bool {
-    let runs = stage.store().list(&RunFilter::default(), None, 100).unwrap();
+fn tasks_have_their_commands(sim: &Simulation) -> bool {
+    let runs = sim.store().list(&RunFilter::default(), None, 100).unwrap();
     runs.iter().all(|run| {
-        let tasks = stage.store().tasks_of(run.no).unwrap();
+        let tasks = sim.store().tasks_of(run.no).unwrap();
         let mut records = Vec::new();
         let mut show = |_: u64, bytes: &[u8]| {
             records.push(TurnRecord::from_bytes(bytes).unwrap());
             std::ops::ControlFlow::Continue(())
         };
-        stage.store().turns(run.no, 0, &mut show).unwrap();
+        sim.store().turns(run.no, 0, &mut show).unwrap();
         tasks.iter().all(|task| {
             let command = &records[task.turn as usize].commands[task.position as usize].kind;
             matches!(command, CommandKind::Activity(activity) if activity.seq == task.seq)
@@ -82,20 +82,20 @@ fn tasks_have_their_commands(stage: &Stage) -> bool {
 /// Dies at this moment, goes on in another process, and ends alike. Says whether it died at all.
 fn survives(store: Arc<dyn Store>, moment: u64) -> bool {
     let world = World::default();
-    let stage = Stage::over(store, serving(&world)).doomed(moment);
-    ask(&stage, "all sorts");
-    let died = stage.died();
-    assert!(tasks_have_their_commands(&stage), "moment {moment}, {died:?}");
-    let stage = stage.restart();
-    ask(&stage, "all sorts");
-    assert_eq!(stage.result("a"), completed("[1, 2] 3 4 5 6"), "moment {moment}, {died:?}");
+    let sim = Simulation::over(store, serving(&world)).dying(moment);
+    ask(&sim, "all sorts");
+    let died = sim.died();
+    assert!(tasks_have_their_commands(&sim), "moment {moment}, {died:?}");
+    let sim = sim.restart();
+    ask(&sim, "all sorts");
+    assert_eq!(sim.result("a"), completed("[1, 2] 3 4 5 6"), "moment {moment}, {died:?}");
     let done: BTreeSet<String> = world.notes().into_iter().collect();
     let all = ["1", "2", "4", "6", "detached"].map(str::to_owned);
     assert_eq!(done, BTreeSet::from(all), "moment {moment}, {died:?}");
     // Two run at a time, and neither may have been recorded.
     assert!(world.count() <= 7, "moment {moment}, {died:?}: at most what was cut off is done again");
-    assert_eq!((rows(&stage, "a"), rows(&stage, "child")), (NO_ROWS, NO_ROWS), "moment {moment}, {died:?}");
-    assert_eq!(describe(&stage, "child").status, Status::Completed);
+    assert_eq!((rows(&sim, "a"), rows(&sim, "child")), (NO_ROWS, NO_ROWS), "moment {moment}, {died:?}");
+    assert_eq!(describe(&sim, "child").status, Status::Completed);
     died.is_some()
 }
 
@@ -145,20 +145,20 @@ fn picking(seed: u64) -> Options {
 fn what_a_random_policy_picked_holds_in_every_later_process() {
     let mut orders = BTreeSet::new();
     for seed in 0..3 {
-        let stage = Stage::new(picking(seed));
-        stage.start("picks", "a", "").unwrap();
-        stage.play_out();
-        let whole = stage.history("a");
+        let sim = Simulation::new(picking(seed));
+        sim.start("picks", "a", "").unwrap();
+        sim.play_out();
+        let whole = sim.history("a");
         orders.insert(whole.lines().filter(|line| line.contains("before")).collect::<String>());
         for moment in 0.. {
-            let stage = Stage::new(picking(seed)).doomed(moment);
-            ask(&stage, "picks");
-            let (died, turns) = (stage.died(), stage.store().count(&RunFilter::default()).unwrap());
-            let before = if turns == 0 { String::new() } else { stage.history("a") };
-            let stage = stage.restart();
-            ask(&stage, "picks");
-            assert_eq!(stage.result("a").0, Status::Completed, "{died:?}");
-            let after = stage.history("a");
+            let sim = Simulation::new(picking(seed)).dying(moment);
+            ask(&sim, "picks");
+            let (died, turns) = (sim.died(), sim.store().count(&RunFilter::default()).unwrap());
+            let before = if turns == 0 { String::new() } else { sim.history("a") };
+            let sim = sim.restart();
+            ask(&sim, "picks");
+            assert_eq!(sim.result("a").0, Status::Completed, "{died:?}");
+            let after = sim.history("a");
             assert!(after.starts_with(&before), "{died:?}: what was committed stays");
             if died.is_none() {
                 break;
@@ -202,10 +202,10 @@ impl Subscriber for Listener {
 fn every_pick_can_be_followed_in_the_traces_with_the_number_of_its_step() {
     let heard = World::default();
     let picked = tracing::subscriber::with_default(Listener(heard.clone()), || {
-        let stage = Stage::new(picking(1));
-        stage.start("picks", "a", "").unwrap();
-        stage.play_out();
-        let transcript = stage.engine().reader().history(&RunId::of("a")).unwrap();
+        let sim = Simulation::new(picking(1));
+        sim.start("picks", "a", "").unwrap();
+        sim.play_out();
+        let transcript = sim.engine().reader().history(&RunId::of("a")).unwrap();
         let choices = transcript.turns.iter().filter_map(|turn| Some((turn.number, turn.choices.clone()?)));
         let lines = choices.flat_map(|(turn, choices)| {
             let line = move |choice: &dacapo_core::Choice| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dacapo_core::{Ctx, Payload};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, ShutdownReport};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use dacapo_worker::ActivityCtx;
 
 use crate::kit::{Gate, Serve, World, completed, describe, every_second, options, payload, secs, status, text};
@@ -40,37 +40,37 @@ fn gated(gate: &Gate, world: &World, deaf: bool) -> Options {
 
 /// Begins a shutdown, lets this much time pass, and gives the report, if it is there by then.
 fn after(
-    stage: &Stage,
+    sim: &Simulation,
     report: &mut (impl Future<Output = ShutdownReport> + Unpin),
     time: Duration,
 ) -> Option<ShutdownReport> {
-    stage.advance(time);
-    stage.try_wait(report)
+    sim.advance(time);
+    sim.try_wait(report)
 }
 
 /// S3-46, S3-35
 #[test]
 fn what_ends_within_the_grace_period_is_recorded_and_nothing_new_begins() {
     let (gate, world) = (Gate::default(), World::default());
-    let stage = Stage::new(gated(&gate, &world, false));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
-    let refused = stage.wait(stage.engine().start(NewStart {
+    let sim = Simulation::new(gated(&gate, &world, false));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
+    let refused = sim.wait(sim.engine().start(NewStart {
         workflow: "one".into(),
         workflow_id: "b".into(),
         ..NewStart::default()
     }));
     assert_eq!(refused, Err(EngineError::ShutDown));
-    assert_eq!(after(&stage, &mut report, secs(8)), None);
+    assert_eq!(after(&sim, &mut report, secs(8)), None);
     gate.open(Ok(payload("done")));
-    let report = after(&stage, &mut report, Duration::from_millis(1)).expect("nothing runs any more");
+    let report = after(&sim, &mut report, Duration::from_millis(1)).expect("nothing runs any more");
     assert_eq!((report.asked_to_stop, report.cut_off.len()), (0, 0));
     assert!(report.took < secs(9), "{report:?}");
-    assert_eq!(stage.wait(stage.engine().result(&RunId::of("a"))), Err(EngineError::ShutDown));
+    assert_eq!(sim.wait(sim.engine().result(&RunId::of("a"))), Err(EngineError::ShutDown));
 
-    let stage = stage.restart();
-    assert_eq!(stage.result("a"), completed("done and after"));
+    let sim = sim.restart();
+    assert_eq!(sim.result("a"), completed("done and after"));
     assert_eq!(world.notes(), ["attempt 1"], "what was recorded is not tried again");
 }
 
@@ -78,51 +78,51 @@ fn what_ends_within_the_grace_period_is_recorded_and_nothing_new_begins() {
 #[test]
 fn what_takes_longer_is_asked_to_stop_and_tried_again_by_the_next_process_at_once() {
     let (gate, world) = (Gate::default(), World::default());
-    let stage = Stage::new(gated(&gate, &world, false));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
-    assert_eq!(after(&stage, &mut report, Duration::from_millis(9_999)), None);
+    let sim = Simulation::new(gated(&gate, &world, false));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
+    assert_eq!(after(&sim, &mut report, Duration::from_millis(9_999)), None);
     assert_eq!(world.notes(), ["attempt 1"]);
-    let report = after(&stage, &mut report, Duration::from_millis(1)).expect("it stopped when it was asked to");
+    let report = after(&sim, &mut report, Duration::from_millis(1)).expect("it stopped when it was asked to");
     assert_eq!(report, ShutdownReport { took: GRACE, asked_to_stop: 1, ..ShutdownReport::default() });
     assert_eq!(world.notes(), ["attempt 1", "cancelled: the worker shuts down"]);
 
-    let stage = stage.restart();
-    stage.settle();
+    let sim = sim.restart();
+    sim.settle();
     assert_eq!(world.notes().last().unwrap(), "attempt 1", "no attempt was used up");
-    assert_eq!(describe(&stage, "a").pending[0].last_failure, None);
+    assert_eq!(describe(&sim, "a").pending[0].last_failure, None);
     gate.open(Ok(payload("done")));
-    assert_eq!(stage.result("a"), completed("done and after"));
+    assert_eq!(sim.result("a"), completed("done and after"));
 }
 
 /// S3-47, T-13
 #[test]
 fn what_does_not_stop_is_left_behind_after_the_force_timeout_and_named() {
     let (gate, world) = (Gate::default(), World::default());
-    let stage = Stage::new(gated(&gate, &world, true));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
-    assert_eq!(after(&stage, &mut report, Duration::from_millis(14_999)), None);
-    let report = after(&stage, &mut report, Duration::from_millis(1)).expect("the force timeout is over");
+    let sim = Simulation::new(gated(&gate, &world, true));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
+    assert_eq!(after(&sim, &mut report, Duration::from_millis(14_999)), None);
+    let report = after(&sim, &mut report, Duration::from_millis(1)).expect("the force timeout is over");
     assert_eq!((report.took, report.asked_to_stop), (GRACE + FORCE, 1));
     assert_eq!(report.cut_off.iter().map(|task| task.activity.as_str()).collect::<Vec<_>>(), ["work"]);
-    let stage = stage.restart();
+    let sim = sim.restart();
     gate.open(Ok(payload("done")));
-    assert_eq!(stage.result("a"), completed("done and after"));
+    assert_eq!(sim.result("a"), completed("done and after"));
 }
 
 #[test]
 fn an_engine_with_nothing_to_do_stops_at_once() {
-    let stage = Stage::new(gated(&Gate::default(), &World::default(), false));
-    let report = stage.wait(stage.engine().shut_down());
+    let sim = Simulation::new(gated(&Gate::default(), &World::default(), false));
+    let report = sim.wait(sim.engine().shut_down());
     assert_eq!(report, ShutdownReport::default());
-    let again = stage.wait(stage.engine().shut_down());
+    let again = sim.wait(sim.engine().shut_down());
     assert_eq!(again, ShutdownReport::default(), "whoever comes second waits for nothing");
-    let stage = stage.restart();
-    stage.start("one", "a", "").unwrap();
-    assert!(status(&stage, "a").is_open());
+    let sim = sim.restart();
+    sim.start("one", "a", "").unwrap();
+    assert!(status(&sim, "a").is_open());
 }
 
 /// A local activity, and a result that comes before it.
@@ -156,17 +156,17 @@ fn with_local(gate: &Gate, paid: &Gate, world: &World) -> Options {
 #[test]
 fn local_work_that_is_asked_to_stop_is_done_by_the_next_process() {
     let (gate, paid, world) = (Gate::default(), Gate::default(), World::default());
-    let stage = Stage::new(with_local(&gate, &paid, &world));
-    stage.start("pays", "a", "").unwrap();
+    let sim = Simulation::new(with_local(&gate, &paid, &world));
+    sim.start("pays", "a", "").unwrap();
     paid.open(Ok(payload("paid")));
-    stage.settle();
+    sim.settle();
     assert_eq!(world.notes(), ["pay 1", "local 1"]);
-    let mut report = Box::pin(stage.engine().shut_down());
-    let report = after(&stage, &mut report, secs(10)).expect("it stopped when it was asked to");
+    let mut report = Box::pin(sim.engine().shut_down());
+    let report = after(&sim, &mut report, secs(10)).expect("it stopped when it was asked to");
     assert_eq!((report.took, report.asked_to_stop), (GRACE, 1));
     gate.open(Ok(payload("packed")));
-    let stage = stage.restart();
-    assert_eq!(stage.result("a"), completed("packed and shipped"));
+    let sim = sim.restart();
+    assert_eq!(sim.result("a"), completed("packed and shipped"));
     assert_eq!(world.notes(), ["pay 1", "local 1", "local 1"], "what was paid is not paid again");
 }
 
@@ -174,29 +174,29 @@ fn local_work_that_is_asked_to_stop_is_done_by_the_next_process() {
 #[test]
 fn a_result_that_leads_to_local_work_is_recorded_by_a_process_that_shuts_down() {
     let (gate, paid, world) = (Gate::default(), Gate::default(), World::default());
-    let stage = Stage::new(with_local(&gate, &paid, &world));
-    stage.start("pays", "a", "").unwrap();
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
-    assert_eq!(after(&stage, &mut report, secs(1)), None);
+    let sim = Simulation::new(with_local(&gate, &paid, &world));
+    sim.start("pays", "a", "").unwrap();
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
+    assert_eq!(after(&sim, &mut report, secs(1)), None);
     paid.open(Ok(payload("paid")));
-    assert!(after(&stage, &mut report, Duration::from_millis(1)).is_some(), "nothing runs any more");
+    assert!(after(&sim, &mut report, Duration::from_millis(1)).is_some(), "nothing runs any more");
     gate.open(Ok(payload("packed")));
-    let stage = stage.restart();
-    assert_eq!(stage.result("a"), completed("packed and shipped"));
+    let sim = sim.restart();
+    assert_eq!(sim.result("a"), completed("packed and shipped"));
     assert_eq!(world.notes(), ["pay 1", "local 1"], "what was paid is not paid again");
 }
 
 /// Whoever waits for a shutdown is told of its end, also when the engine is stopped meanwhile.
 #[test]
 fn a_shutdown_that_is_overtaken_by_a_stop_ends() {
-    let stage = Stage::new(gated(&Gate::default(), &World::default(), true));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
-    assert_eq!(after(&stage, &mut report, secs(3)), None);
-    stage.engine().stop();
-    assert_eq!(stage.try_wait(&mut report).map(|report| report.took), Some(secs(3)));
+    let sim = Simulation::new(gated(&Gate::default(), &World::default(), true));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
+    assert_eq!(after(&sim, &mut report, secs(3)), None);
+    sim.engine().stop();
+    assert_eq!(sim.try_wait(&mut report).map(|report| report.took), Some(secs(3)));
 }
 
 /// What an attempt reported last is there for the next process, however it was held back.
@@ -220,13 +220,13 @@ fn the_last_report_of_an_attempt_that_is_asked_to_stop_is_stored() {
             },
         )
     };
-    let stage = Stage::new(serve());
-    stage.start("one", "a", "").unwrap();
-    stage.advance(secs(1));
-    let mut report = Box::pin(stage.engine().shut_down());
-    assert!(after(&stage, &mut report, secs(10)).is_some());
-    let stage = stage.restart();
-    assert_eq!(stage.result("a"), completed("last"));
+    let sim = Simulation::new(serve());
+    sim.start("one", "a", "").unwrap();
+    sim.advance(secs(1));
+    let mut report = Box::pin(sim.engine().shut_down());
+    assert!(after(&sim, &mut report, secs(10)).is_some());
+    let sim = sim.restart();
+    assert_eq!(sim.result("a"), completed("last"));
 }
 
 /// A failure that came last is counted, although the process ends with it.
@@ -237,14 +237,14 @@ fn the_last_failure_of_a_drain_is_noted() {
     let options = options()
         .workflow("one", |ctx: Ctx, _| async move { ctx.activity("work", "").retry(every_second(3)).await })
         .waiting("work", move |_, _| passes.pass());
-    let stage = Stage::new(options);
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
+    let sim = Simulation::new(options);
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
     gate.open(Err(dacapo_core::Failure::application("no luck")));
-    assert!(after(&stage, &mut report, Duration::from_millis(1)).is_some());
+    assert!(after(&sim, &mut report, Duration::from_millis(1)).is_some());
     gate.shut();
-    let stage = stage.restart();
-    let pending = &describe(&stage, "a").pending[0];
+    let sim = sim.restart();
+    let pending = &describe(&sim, "a").pending[0];
     assert_eq!((pending.attempt, pending.last_failure.as_ref().unwrap().message.as_str()), (2, "no luck"));
 }

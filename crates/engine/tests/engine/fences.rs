@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Job, Outcome, Payload, Resolution, Retry, Seq};
 use dacapo_engine::Options;
-use dacapo_store::{NewMail, Write};
-use dacapo_testkit::Stage;
+use dacapo_store::{NewMessage, Write};
+use dacapo_testkit::Simulation;
 use dacapo_worker::ActivityCtx;
 
 use crate::kit::{Gate, NO_ROWS, Serve, World, completed, describe, options, over_every_cache, payload, rows, signal};
@@ -29,16 +29,16 @@ fn a_report_of_an_attempt_that_was_given_up_on_says_nothing_of_the_next() {
             kept.lock().unwrap().get_or_insert(ctx);
             at_gate.pass()
         });
-    let stage = Stage::new(options);
-    stage.start("slow", "a", "").unwrap();
+    let sim = Simulation::new(options);
+    sim.start("slow", "a", "").unwrap();
     // Given up at 10 s; the second attempt begins at 11 s and would be given up at 21 s.
-    stage.advance(secs(20));
-    assert_eq!(describe(&stage, "a").pending[0].attempt, 2);
+    sim.advance(secs(20));
+    assert_eq!(describe(&sim, "a").pending[0].attempt, 2);
     let _ = first.lock().unwrap().as_ref().unwrap().heartbeat_payload("still here");
-    let pending = describe(&stage, "a").pending.remove(0);
+    let pending = describe(&sim, "a").pending.remove(0);
     assert_eq!((pending.details, pending.last_heartbeat), (None, pending.started));
-    stage.advance(secs(2));
-    let (_, result) = stage.result("a");
+    sim.advance(secs(2));
+    let (_, result) = sim.result("a");
     assert!(result.unwrap_err().to_string().contains("heartbeat timeout"), "the report kept nobody alive");
 }
 
@@ -54,10 +54,10 @@ fn one_activity() -> Options {
 
 /// S2-25
 #[test]
-fn results_that_come_twice_or_for_another_operation_are_dropped_and_leave_no_mail() {
-    over_every_cache(one_activity, |stage| {
-        let started = stage.start("one", "a", "right").unwrap();
-        stage.settle();
+fn result_that_comes_twice_or_for_another_operation_is_dropped_and_leaves_no_message() {
+    over_every_cache(one_activity, |sim| {
+        let started = sim.start("one", "a", "right").unwrap();
+        sim.settle();
         let outcome = || Outcome::Completed(payload("wrong"));
         let forged = [
             Job::Resolve { seq: Seq(0), resolution: Resolution::Activity(outcome()) },
@@ -66,13 +66,13 @@ fn results_that_come_twice_or_for_another_operation_are_dropped_and_leave_no_mai
         ];
         for (number, job) in forged.into_iter().enumerate() {
             let job = minicbor::to_vec(job).unwrap();
-            let mail = NewMail { key: format!("forged:{number}").into(), sent: stage.now(), job };
-            stage.store().submit(Write::Post { run: started.run, mail, ended: None }, Box::new(|_| {}));
+            let message = NewMessage { key: format!("forged:{number}").into(), sent: sim.now(), job };
+            sim.store().submit(Write::Post { run: started.run, message, ended: None }, Box::new(|_| {}));
         }
-        stage.engine().evict_idle();
-        signal(stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("right"));
-        assert_eq!(rows(stage, "a"), NO_ROWS);
+        sim.engine().evict_idle();
+        signal(sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("right"));
+        assert_eq!(rows(sim, "a"), NO_ROWS);
         vec!["a"]
     });
 }
@@ -88,11 +88,11 @@ fn the_timeout_of_a_local_attempt_that_failed_does_not_end_the_next() {
             let (first, pass) = (ctx.info().attempt == 1, at_gate.pass());
             async move { if first { Err(Failure::application("once")) } else { pass.await } }
         });
-    let stage = Stage::new(options);
-    stage.start("local", "a", "").unwrap();
+    let sim = Simulation::new(options);
+    sim.start("local", "a", "").unwrap();
     // The first fails at once, the second begins at 1 s: the first one's time is over at 5 s, the second's at 6 s.
-    stage.advance(Duration::from_millis(5_500));
+    sim.advance(Duration::from_millis(5_500));
     gate.open(Ok(payload("done")));
-    assert_eq!(stage.result("a"), completed("done"));
+    assert_eq!(sim.result("a"), completed("done"));
     assert_eq!(world.notes(), ["attempt 1", "attempt 2"]);
 }

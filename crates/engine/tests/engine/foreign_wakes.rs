@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use dacapo_core::Ctx;
 use dacapo_engine::Options;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, completed, describe, options, signal, stuck};
 use crate::log::logged;
@@ -30,22 +30,22 @@ fn wake_from_outside_is_logged_and_the_run_says_so_at_once() {
             Ok(signal.await?.input[0].clone())
         }
     });
-    let stage = Stage::new(Options { double_play: false, ..serve });
-    stage.start("waits", "a", "").unwrap();
-    stage.settle();
-    assert_eq!(describe(&stage, "a").stuck, None);
+    let sim = Simulation::new(Options { double_play: false, ..serve });
+    sim.start("waits", "a", "").unwrap();
+    sim.settle();
+    assert_eq!(describe(&sim, "a").stuck, None);
     let waker = outside.lock().unwrap().take().unwrap();
     let lines = logged(|| {
         waker.wake_by_ref();
         waker.wake_by_ref();
-        stage.settle();
+        sim.settle();
     });
     let lines: Vec<&str> = lines.lines().filter(|line| line.contains("outside the run woke this unit")).collect();
     assert_eq!(lines.len(), 1, "it is logged once: {lines:?}");
-    let (reason, ..) = stuck(&stage, "a");
+    let (reason, ..) = stuck(&sim, "a");
     assert!(reason.contains("outside the run woke this unit"), "{reason}");
     // The run is played again from the beginning, and goes on.
-    signal(&stage, "a", "go", "on");
-    assert_eq!(stage.result("a"), completed("on"));
-    assert_eq!(describe(&stage, "a").stuck, None);
+    signal(&sim, "a", "go", "on");
+    assert_eq!(sim.result("a"), completed("on"));
+    assert_eq!(describe(&sim, "a").stuck, None);
 }

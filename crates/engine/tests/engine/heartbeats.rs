@@ -33,10 +33,10 @@ fn reporting(timeout: u64, attempts: u32) -> Options {
 fn an_attempt_that_falls_silent_is_given_up_and_the_next_knows_how_far_it_was() {
     over_every_cache(
         || reporting(10, 3),
-        |stage| {
-            stage.start("calls", "a", "").unwrap();
-            assert_eq!(stage.result("a"), completed("2 after half"));
-            assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(11));
+        |sim| {
+            sim.start("calls", "a", "").unwrap();
+            assert_eq!(sim.result("a"), completed("2 after half"));
+            assert_eq!(since_start(describe(sim, "a").closed.unwrap()), secs(11));
             vec!["a"]
         },
     );
@@ -46,12 +46,12 @@ fn an_attempt_that_falls_silent_is_given_up_and_the_next_knows_how_far_it_was() 
 fn an_attempt_that_was_silent_for_too_long_fails_with_that_kind() {
     over_every_cache(
         || reporting(10, 1),
-        |stage| {
-            stage.start("calls", "a", "").unwrap();
-            let failure = stage.result("a").1.unwrap_err();
+        |sim| {
+            sim.start("calls", "a", "").unwrap();
+            let failure = sim.result("a").1.unwrap_err();
             assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::Heartbeat));
             assert_eq!(failure.cause().unwrap().message, "the attempt was silent for too long (heartbeat timeout)");
-            assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(10));
+            assert_eq!(since_start(describe(sim, "a").closed.unwrap()), secs(10));
             vec!["a"]
         },
     );
@@ -86,22 +86,22 @@ fn echoing(beat: &World, timeout: Option<u64>) -> impl Fn() -> Options + use<> {
     }
 }
 
-fn stored(stage: &dacapo_testkit::Stage) -> Option<String> {
-    let row = stage.store().tasks_of(describe(stage, "a").run).unwrap().remove(0);
+fn stored(sim: &dacapo_testkit::Simulation) -> Option<String> {
+    let row = sim.store().tasks_of(describe(sim, "a").run).unwrap().remove(0);
     row.details.map(|bytes| text(&minicbor::decode(&bytes).unwrap()))
 }
 
 #[test]
 fn what_was_reported_is_handed_to_the_next_attempt_after_a_restart() {
     let beat = World::default();
-    over_every_cache_and_restart(echoing(&beat, Some(10)), |stage| {
-        stage.start("calls", "a", "").unwrap();
+    over_every_cache_and_restart(echoing(&beat, Some(10)), |sim| {
+        sim.start("calls", "a", "").unwrap();
         beat.note("early");
-        stage.advance(secs(1));
-        assert_eq!(stored(&stage).as_deref(), Some("early"), "the first report is stored at once");
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("1 after early"));
-        (stage, vec!["a"])
+        sim.advance(secs(1));
+        assert_eq!(stored(&sim).as_deref(), Some("early"), "the first report is stored at once");
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("1 after early"));
+        (sim, vec!["a"])
     });
 }
 
@@ -110,18 +110,18 @@ fn what_was_reported_is_handed_to_the_next_attempt_after_a_restart() {
 fn reports_are_stored_at_intervals_and_the_last_one_counts() {
     for (timeout, interval) in [(Some(10), 8), (None, 30), (Some(120), 60), (Some(50), 40)] {
         let beat = World::default();
-        let stage = dacapo_testkit::Stage::new(echoing(&beat, timeout)());
-        stage.start("calls", "a", "").unwrap();
+        let sim = dacapo_testkit::Simulation::new(echoing(&beat, timeout)());
+        sim.start("calls", "a", "").unwrap();
         beat.note("0");
-        stage.settle();
-        assert_eq!(stored(&stage).as_deref(), Some("0"));
+        sim.settle();
+        assert_eq!(stored(&sim).as_deref(), Some("0"));
         for second in 1..2 * interval {
             beat.note(second.to_string());
-            stage.advance(secs(1));
+            sim.advance(secs(1));
             // What was noted is reported within that second, and stored at its end if the interval is over then.
             let stored_last = if second < interval { 0 } else { interval };
-            assert_eq!(stored(&stage), Some(stored_last.to_string()), "{timeout:?} at {second} s");
-            assert_eq!(describe(&stage, "a").pending[0].details, Some(payload(second.to_string())));
+            assert_eq!(stored(&sim), Some(stored_last.to_string()), "{timeout:?} at {second} s");
+            assert_eq!(describe(&sim, "a").pending[0].details, Some(payload(second.to_string())));
         }
     }
 }
@@ -142,13 +142,13 @@ fn an_attempt_that_reports_in_time_may_take_as_long_as_it_likes() {
             })
         })
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         gate.shut();
-        stage.start("calls", "a", "").unwrap();
-        (0..40).for_each(|_| stage.advance(Duration::from_millis(500)));
+        sim.start("calls", "a", "").unwrap();
+        (0..40).for_each(|_| sim.advance(Duration::from_millis(500)));
         gate.open(Ok("done".into()));
-        assert_eq!(stage.result("a"), completed("done"));
-        assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(20));
+        assert_eq!(sim.result("a"), completed("done"));
+        assert_eq!(since_start(describe(sim, "a").closed.unwrap()), secs(20));
         vec!["a"]
     });
 }
@@ -168,11 +168,11 @@ fn a_report_is_answered_by_the_cancellation() {
             })
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(1));
-        stage.wait(stage.engine().cancel(&RunId::of("a"), "enough")).unwrap();
-        assert_eq!(stage.result("a"), completed("cancelled: the workflow no longer wants it"));
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(1));
+        sim.wait(sim.engine().cancel(&RunId::of("a"), "enough")).unwrap();
+        assert_eq!(sim.result("a"), completed("cancelled: the workflow no longer wants it"));
         vec!["a"]
     });
 }

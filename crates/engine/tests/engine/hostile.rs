@@ -8,7 +8,7 @@ use std::time::Duration;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Order, Payload, Pins, Retry, Timestamp, Update};
 use dacapo_engine::{Cache, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, payload, resolve, rows, secs, signal, signal_of, status, text,
@@ -29,13 +29,13 @@ async fn sleeps(ctx: Ctx, many: Payload) -> Result<Payload, Failure> {
 #[test]
 fn very_many_timers_of_one_moment_all_fire() {
     for (many, restarts) in [("10050", true), ("20050", false)] {
-        let stage = Stage::new(Options { double_play: false, ..options().workflow("sleeps", sleeps) });
-        stage.start("sleeps", "a", many).unwrap();
-        stage.settle();
-        let stage = if restarts { stage.restart() } else { stage };
-        stage.advance(secs(60));
-        assert_eq!(stage.result("a"), completed("awake"), "{many} timers");
-        assert_eq!(rows(&stage, "a"), NO_ROWS, "{many} timers");
+        let sim = Simulation::new(Options { double_play: false, ..options().workflow("sleeps", sleeps) });
+        sim.start("sleeps", "a", many).unwrap();
+        sim.settle();
+        let sim = if restarts { sim.restart() } else { sim };
+        sim.advance(secs(60));
+        assert_eq!(sim.result("a"), completed("awake"), "{many} timers");
+        assert_eq!(rows(&sim, "a"), NO_ROWS, "{many} timers");
     }
 }
 
@@ -57,66 +57,66 @@ fn a_cancelled_activity_of_another_queue_is_not_tried_by_the_next_process() {
                 Ok(payload(""))
             })
     };
-    let stage = Stage::new(serving());
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    assert_eq!(rows(&stage, "a"), (1, 0, 0), "the task waits in its queue");
-    signal(&stage, "a", "go", "");
-    assert_eq!(stage.result("a"), completed("done"));
-    assert_eq!(rows(&stage, "a"), NO_ROWS);
+    let sim = Simulation::new(serving());
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    assert_eq!(rows(&sim, "a"), (1, 0, 0), "the task waits in its queue");
+    signal(&sim, "a", "go", "");
+    assert_eq!(sim.result("a"), completed("done"));
+    assert_eq!(rows(&sim, "a"), NO_ROWS);
 
     let mut both = serving();
     both.queue("other");
-    let stage = stage.redeploy(both);
-    stage.play_out();
+    let sim = sim.redeploy(both);
+    sim.play_out();
     assert_eq!(world.notes(), [""; 0], "an activity of a closed run was tried");
 }
 
 /// The resolution was of the run before, and the run after the reset waited for it for ever.
 #[test]
 fn a_promise_that_was_resolved_is_known_to_the_run_after_a_reset() {
-    let stage = Stage::new(options().workflow("w", |ctx: Ctx, _| async move {
+    let sim = Simulation::new(options().workflow("w", |ctx: Ctx, _| async move {
         let paid = ctx.promise("paid");
         ctx.signal("first").await?;
         let paid = paid.await?;
         ctx.signal("go").await?;
         Ok(paid)
     }));
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    signal(&stage, "a", "first", "");
-    stage.settle();
-    resolve(&stage, "a", "paid", Ok(payload("42"))).unwrap();
-    stage.settle();
-    stage.wait(stage.engine().reset(&RunId::of("a"), 2, "again")).unwrap();
-    stage.settle();
-    signal(&stage, "a", "go", "");
-    assert_eq!(stage.result("a"), completed("42"));
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    signal(&sim, "a", "first", "");
+    sim.settle();
+    resolve(&sim, "a", "paid", Ok(payload("42"))).unwrap();
+    sim.settle();
+    sim.wait(sim.engine().reset(&RunId::of("a"), 2, "again")).unwrap();
+    sim.settle();
+    signal(&sim, "a", "go", "");
+    assert_eq!(sim.result("a"), completed("42"));
 }
 
-/// Parked runs cannot leave, and whoever looked for one to evict found only them.
+/// Stuck runs cannot leave, and whoever looked for one to evict found only them.
 #[test]
-fn parked_runs_do_not_keep_others_in_memory() {
+fn stuck_runs_do_not_keep_others_in_memory() {
     const KEPT: usize = 10;
     const PARKED: usize = 20;
     let serve = options()
         .workflow("bad", |_: Ctx, _| async move { panic!("bad deploy") })
         .workflow("good", |ctx: Ctx, _| async move { Ok(ctx.signal("go").await?.input[0].clone()) })
         .cache(Cache::AtMost(KEPT));
-    let stage = Stage::new(Options { double_play: false, ..serve });
+    let sim = Simulation::new(Options { double_play: false, ..serve });
     for number in 0..PARKED {
-        stage.start("bad", format!("bad-{number}").leak(), "").unwrap();
+        sim.start("bad", format!("bad-{number}").leak(), "").unwrap();
     }
-    stage.settle();
+    sim.settle();
     for number in 0..500 {
-        stage.start("good", format!("good-{number}").leak(), "").unwrap();
-        stage.settle();
-        let in_memory = stage.engine().runs_in_memory();
+        sim.start("good", format!("good-{number}").leak(), "").unwrap();
+        sim.settle();
+        let in_memory = sim.engine().runs_in_memory();
         assert!(in_memory <= KEPT + PARKED, "{in_memory} runs are in memory after {number} good ones");
     }
-    signal(&stage, "good-0", "go", "went");
-    stage.settle();
-    assert_eq!(status(&stage, "good-0"), Status::Completed);
+    signal(&sim, "good-0", "go", "went");
+    sim.settle();
+    assert_eq!(status(&sim, "good-0"), Status::Completed);
 }
 
 /// The pause was more than a duration or a timestamp holds, and the sum panicked.
@@ -127,10 +127,10 @@ fn endless_pauses_are_only_long() {
             ctx.activity("work", "x").retry(Retry::exponential().initial(Duration::MAX).longest(Duration::MAX)).await
         })
         .activity("work", |_, _| Err(Failure::application("not yet")));
-    let stage = Stage::new(serve);
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    let run = describe(&stage, "a");
+    let sim = Simulation::new(serve);
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    let run = describe(&sim, "a");
     assert_eq!((run.status, run.stuck.is_none(), run.pending.len()), (Status::Open, true, 1));
     let pending = &run.pending[0];
     assert_eq!((pending.attempt, pending.next_attempt), (2, Some(Timestamp(u64::MAX))), "it waits for the end of time");
@@ -167,10 +167,10 @@ fn an_update_beside_a_continue_as_new_reaches_the_next_run() {
     {
         let mut serve = options().workflow("keeps", keeps);
         serve.pins.push(("keeps".into(), Pins { order, ..Pins::default() }));
-        let stage = Stage::new(serve);
-        stage.start("keeps", "a", "first").unwrap();
-        stage.settle();
-        let (engine, to) = (stage.engine(), RunId::of("a"));
+        let sim = Simulation::new(serve);
+        sim.start("keeps", "a", "first").unwrap();
+        sim.settle();
+        let (engine, to) = (sim.engine(), RunId::of("a"));
         let mut signal_sent = pin!(engine.signal(&to, signal_of("go", ""), None));
         let mut update_sent = pin!(engine.update(&to, update_of("u", "put", "U"), WaitFor::Completed));
         let mut cx = Context::from_waker(Waker::noop());
@@ -178,12 +178,12 @@ fn an_update_beside_a_continue_as_new_reaches_the_next_run() {
             assert!(update_sent.as_mut().poll(&mut cx).is_pending());
         }
         assert!(signal_sent.as_mut().poll(&mut cx).is_pending());
-        let answer = stage.wait(update_sent).unwrap();
+        let answer = sim.wait(update_sent).unwrap();
         assert_eq!(answer, UpdateStage::Completed(Ok(payload("U"))), "update first: {update_first}");
-        stage.wait(signal_sent).unwrap();
-        stage.settle();
-        signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed(expected), "{order:?}, update first: {update_first}");
+        sim.wait(signal_sent).unwrap();
+        sim.settle();
+        signal(&sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed(expected), "{order:?}, update first: {update_first}");
     }
 }
 
@@ -202,29 +202,29 @@ fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chai
             Err(ctx.continue_as_new(ContinueAsNew { workflow, input, ..ContinueAsNew::default() }))
         })
         .workflow("child", |ctx: Ctx, _| async move { Ok(ctx.signal("never").await?.input[0].clone()) });
-    let stage = Stage::new(serve);
-    stage.start("parent", "a", "first").unwrap();
-    stage.advance(secs(10));
-    assert_eq!(status(&stage, "child"), Status::Open, "its parent goes on");
-    signal(&stage, "a", "end", "");
-    assert_eq!(stage.result("a"), completed("done"));
-    assert_eq!(status(&stage, "child"), Status::Terminated, "its parent is closed");
+    let sim = Simulation::new(serve);
+    sim.start("parent", "a", "first").unwrap();
+    sim.advance(secs(10));
+    assert_eq!(status(&sim, "child"), Status::Open, "its parent goes on");
+    signal(&sim, "a", "end", "");
+    assert_eq!(sim.result("a"), completed("done"));
+    assert_eq!(status(&sim, "child"), Status::Terminated, "its parent is closed");
 }
 
 /// The next turn said that the run goes on, and nobody said any more that its activity does not.
 #[test]
 fn an_activity_that_nobody_serves_is_not_forgotten_with_the_next_turn() {
-    let stage = Stage::new(options().workflow("w", |ctx: Ctx, _| async move {
+    let sim = Simulation::new(options().workflow("w", |ctx: Ctx, _| async move {
         let missing = ctx.activity("missing", "");
         ctx.signal("go").await?;
         missing.await
     }));
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    let before = describe(&stage, "a").stuck.expect("nobody serves it").reason;
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    let before = describe(&sim, "a").stuck.expect("nobody serves it").reason;
     assert!(before.contains("missing"), "{before}");
-    signal(&stage, "a", "go", "");
-    stage.settle();
-    assert_eq!(describe(&stage, "a").turns, 2);
-    assert_eq!(describe(&stage, "a").stuck.map(|stuck| stuck.reason), Some(before));
+    signal(&sim, "a", "go", "");
+    sim.settle();
+    assert_eq!(describe(&sim, "a").turns, 2);
+    assert_eq!(describe(&sim, "a").stuck.map(|stuck| stuck.reason), Some(before));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dacapo_core::{Ctx, Failure, Headers, Name, Payload, Retry, Signal, Timestamp, Update, Workflow};
 use dacapo_engine::{Cache, CrashLimits, Description, EngineError, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
-use dacapo_testkit::{CACHES, Stage};
+use dacapo_testkit::{CACHES, Simulation};
 use dacapo_worker::{Activity, ActivityCtx};
 
 /// Options that serve nothing yet.
@@ -143,23 +143,23 @@ pub(crate) fn completed(text: &str) -> (Status, Result<Payload, Failure>) {
 
 /// How a run stands, and the chain of failures it came to.
 #[track_caller]
-pub(crate) fn failed(stage: &Stage, workflow_id: &'static str) -> (Status, String) {
-    let (status, result) = stage.result(workflow_id);
+pub(crate) fn failed(sim: &Simulation, workflow_id: &'static str) -> (Status, String) {
+    let (status, result) = sim.result(workflow_id);
     (status, result.expect_err("the run fails").to_string())
 }
 
-pub(crate) fn describe(stage: &Stage, workflow_id: &'static str) -> Description {
-    stage.engine().describe(&RunId::of(workflow_id)).expect("the run is known")
+pub(crate) fn describe(sim: &Simulation, workflow_id: &'static str) -> Description {
+    sim.engine().describe(&RunId::of(workflow_id)).expect("the run is known")
 }
 
-pub(crate) fn status(stage: &Stage, workflow_id: &'static str) -> Status {
-    describe(stage, workflow_id).status
+pub(crate) fn status(sim: &Simulation, workflow_id: &'static str) -> Status {
+    describe(sim, workflow_id).status
 }
 
 /// Why a run is stuck, how often it was tried, and when it is tried again.
 #[track_caller]
-pub(crate) fn stuck(stage: &Stage, workflow_id: &'static str) -> (String, u32, Duration) {
-    let stuck = describe(stage, workflow_id).stuck.expect("the run is stuck");
+pub(crate) fn stuck(sim: &Simulation, workflow_id: &'static str) -> (String, u32, Duration) {
+    let stuck = describe(sim, workflow_id).stuck.expect("the run is stuck");
     (stuck.reason, stuck.attempts, since_start(stuck.retry))
 }
 
@@ -168,8 +168,8 @@ pub(crate) fn signal_of(name: &'static str, value: impl Into<String>) -> Signal 
 }
 
 #[track_caller]
-pub(crate) fn signal(stage: &Stage, to: &'static str, name: &'static str, value: impl Into<String>) {
-    stage.wait(stage.engine().signal(&RunId::of(to), signal_of(name, value), None)).expect("the signal is taken");
+pub(crate) fn signal(sim: &Simulation, to: &'static str, name: &'static str, value: impl Into<String>) {
+    sim.wait(sim.engine().signal(&RunId::of(to), signal_of(name, value), None)).expect("the signal is taken");
 }
 
 pub(crate) fn update_of(id: &'static str, name: &'static str, value: &str) -> Update {
@@ -178,38 +178,38 @@ pub(crate) fn update_of(id: &'static str, name: &'static str, value: &str) -> Up
 
 #[track_caller]
 pub(crate) fn update(
-    stage: &Stage,
+    sim: &Simulation,
     to: &'static str,
     id: &'static str,
     name: &'static str,
     value: &str,
     wait: WaitFor,
 ) -> Result<UpdateStage, EngineError> {
-    stage.wait(stage.engine().update(&RunId::of(to), update_of(id, name, value), wait))
+    sim.wait(sim.engine().update(&RunId::of(to), update_of(id, name, value), wait))
 }
 
 #[track_caller]
-pub(crate) fn query(stage: &Stage, of: &'static str, name: &'static str) -> Result<String, EngineError> {
-    let answer = stage.wait(stage.engine().query(&RunId::of(of), name.into(), Vec::new(), Headers::new()));
+pub(crate) fn query(sim: &Simulation, of: &'static str, name: &'static str) -> Result<String, EngineError> {
+    let answer = sim.wait(sim.engine().query(&RunId::of(of), name.into(), Vec::new(), Headers::new()));
     answer.map(|answer| text(&answer))
 }
 
 pub(crate) fn resolve(
-    stage: &Stage,
+    sim: &Simulation,
     of: &'static str,
     promise: impl Into<Name>,
     result: Result<Payload, Failure>,
 ) -> Result<(), EngineError> {
-    stage.wait(stage.engine().resolve_promise(&RunId::of(of), promise.into(), result))
+    sim.wait(sim.engine().resolve_promise(&RunId::of(of), promise.into(), result))
 }
 
 /// A run's turns, one line each: when, what came, what was decided.
-pub(crate) fn turns(stage: &Stage, workflow_id: &'static str) -> String {
-    turns_of(stage, &RunId::of(workflow_id))
+pub(crate) fn turns(sim: &Simulation, workflow_id: &'static str) -> String {
+    turns_of(sim, &RunId::of(workflow_id))
 }
 
-pub(crate) fn turns_of(stage: &Stage, run: &RunId) -> String {
-    let transcript = stage.engine().reader().history(run).expect("the history can be read");
+pub(crate) fn turns_of(sim: &Simulation, run: &RunId) -> String {
+    let transcript = sim.engine().reader().history(run).expect("the history can be read");
     let lines = transcript.turns.iter().map(|turn| {
         let jobs: Vec<String> = turn.jobs.iter().map(ToString::to_string).collect();
         let commands: Vec<String> = turn.commands.iter().map(|command| command.kind.to_string()).collect();
@@ -220,12 +220,12 @@ pub(crate) fn turns_of(stage: &Stage, run: &RunId) -> String {
     lines.collect()
 }
 
-/// How many rows of tasks and timers and mail the store holds for a run that nobody has taken.
-pub(crate) fn rows(stage: &Stage, workflow_id: &'static str) -> (usize, usize, usize) {
-    let run = describe(stage, workflow_id).run;
-    let timers = stage.store().due(Timestamp(u64::MAX), usize::MAX >> 1).unwrap();
+/// How many tasks, timers and unseen messages the store holds for a run.
+pub(crate) fn rows(sim: &Simulation, workflow_id: &'static str) -> (usize, usize, usize) {
+    let run = describe(sim, workflow_id).run;
+    let timers = sim.store().due(Timestamp(u64::MAX), usize::MAX >> 1).unwrap();
     let timers = timers.iter().filter(|timer| timer.run == run).count();
-    (stage.store().tasks_of(run).unwrap().len(), timers, stage.store().unseen(run).unwrap().len())
+    (sim.store().tasks_of(run).unwrap().len(), timers, sim.store().unseen(run).unwrap().len())
 }
 
 /// Nothing of a run is left but the run.
@@ -234,10 +234,10 @@ pub(crate) const NO_ROWS: (usize, usize, usize) = (0, 0, 0);
 /// Plays a story over every cache, and checks that all of them leave the same histories, byte for byte. The story gives
 /// the workflow ids whose histories are compared.
 #[track_caller]
-pub(crate) fn over_every_cache(options: impl Fn() -> Options, story: impl Fn(&Stage) -> Vec<&'static str>) {
-    over_every_cache_and_restart(options, |stage| {
-        let ids = story(&stage);
-        (stage, ids)
+pub(crate) fn over_every_cache(options: impl Fn() -> Options, story: impl Fn(&Simulation) -> Vec<&'static str>) {
+    over_every_cache_and_restart(options, |sim| {
+        let ids = story(&sim);
+        (sim, ids)
     });
 }
 
@@ -245,12 +245,12 @@ pub(crate) fn over_every_cache(options: impl Fn() -> Options, story: impl Fn(&St
 #[track_caller]
 pub(crate) fn over_every_cache_and_restart(
     options: impl Fn() -> Options,
-    story: impl Fn(Stage) -> (Stage, Vec<&'static str>),
+    story: impl Fn(Simulation) -> (Simulation, Vec<&'static str>),
 ) {
     let mut first: Option<Vec<String>> = None;
     for cache in CACHES {
-        let (stage, ids) = story(Stage::new(options().cache(cache)));
-        let histories: Vec<String> = ids.into_iter().map(|id| stage.history(id)).collect();
+        let (sim, ids) = story(Simulation::new(options().cache(cache)));
+        let histories: Vec<String> = ids.into_iter().map(|id| sim.history(id)).collect();
         match &first {
             None => first = Some(histories),
             Some(first) => assert_eq!(*first, histories, "{cache:?} and {:?} differ", CACHES[0]),

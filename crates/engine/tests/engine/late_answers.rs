@@ -13,7 +13,7 @@ use dacapo_engine::{
     Engine, EngineError, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind,
 };
 use dacapo_store::{Done, MemoryStore, Status, Store, StoreError, Tasks, Write};
-use dacapo_testkit::{CACHES, Front, Fronted, Stage};
+use dacapo_testkit::{CACHES, Front, Fronted, Simulation};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
 use crate::kit::{
@@ -166,11 +166,11 @@ fn new() -> NewStart {
     NewStart { workflow: "w".into(), workflow_id: "a".into(), ..NewStart::default() }
 }
 
-/// The run came back into memory with the mail, and the late answer delivered it once more.
+/// The run was loaded with the message, and the late answer delivered it once more.
 #[test]
-fn mail_whose_answer_is_late_is_taken_once() {
+fn message_whose_commit_is_answered_late_is_taken_once() {
     let store = Moody::new();
-    let stage = Stage::over(
+    let sim = Simulation::over(
         store.clone(),
         options().workflow("w", |ctx: Ctx, _| async move {
             let mut seen = Vec::new();
@@ -180,26 +180,26 @@ fn mail_whose_answer_is_late_is_taken_once() {
             Ok(payload(seen.join(",")))
         }),
     );
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    stage.engine().evict_idle();
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    sim.engine().evict_idle();
 
     store.is(Mood::AnswersPostsLate);
     let to = RunId::of("a");
-    assert!(stage.try_wait(stage.engine().signal(&to, signal_of("go", "one"), None)).is_none());
+    assert!(sim.try_wait(sim.engine().signal(&to, signal_of("go", "one"), None)).is_none());
     store.is(Mood::Fair);
     // This wakes the run, which is loaded with both signals, and leaves again.
-    signal(&stage, "a", "go", "two");
-    stage.settle();
-    stage.engine().evict_idle();
-    signal(&stage, "a", "go", "three");
-    stage.settle();
+    signal(&sim, "a", "go", "two");
+    sim.settle();
+    sim.engine().evict_idle();
+    signal(&sim, "a", "go", "three");
+    sim.settle();
 
     store.answer();
-    stage.settle();
-    assert_eq!(status(&stage, "a"), Status::Open, "three signals came");
-    signal(&stage, "a", "go", "four");
-    assert_eq!(stage.result("a"), completed("one,two,three,four"));
+    sim.settle();
+    assert_eq!(status(&sim, "a"), Status::Open, "three signals came");
+    signal(&sim, "a", "go", "four");
+    assert_eq!(sim.result("a"), completed("one,two,three,four"));
 }
 
 /// The note of the failed try was refused, and with it the next try was gone.
@@ -214,13 +214,13 @@ fn a_retry_that_could_not_be_noted_because_the_file_was_busy_comes_all_the_same(
             tries.note("try");
             if tries.count() == 1 { Err(Failure::application("once more")) } else { Ok(payload("worked")) }
         });
-    let stage = Stage::over(store.clone(), serve);
+    let sim = Simulation::over(store.clone(), serve);
     store.is(Mood::IsBusyForAttempts);
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
     assert_eq!(world.count(), 1);
     store.is(Mood::Fair);
-    assert_eq!(stage.result("a"), completed("worked"));
+    assert_eq!(sim.result("a"), completed("worked"));
     assert_eq!(world.count(), 2);
 }
 
@@ -239,21 +239,21 @@ fn no_activity_begins_after_its_run_was_terminated() {
             tries.note("try");
             Ok(payload(""))
         });
-    let stage = Stage::over(store.clone(), serve);
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
+    let sim = Simulation::over(store.clone(), serve);
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
     store.is(Mood::AnswersTurnsLate);
-    signal(&stage, "a", "go", "");
-    stage.settle();
+    signal(&sim, "a", "go", "");
+    sim.settle();
     store.is(Mood::Fair);
-    stage.wait(stage.engine().terminate(&RunId::of("a"), "stop")).unwrap();
-    stage.settle();
+    sim.wait(sim.engine().terminate(&RunId::of("a"), "stop")).unwrap();
+    sim.settle();
 
     store.answer();
-    stage.play_out();
-    assert_eq!((status(&stage, "a"), rows(&stage, "a")), (Status::Terminated, NO_ROWS));
+    sim.play_out();
+    assert_eq!((status(&sim, "a"), rows(&sim, "a")), (Status::Terminated, NO_ROWS));
     assert_eq!(world.count(), 0, "an activity of a run that is over was tried");
-    assert_eq!(stage.engine().runs_in_memory(), 0);
+    assert_eq!(sim.engine().runs_in_memory(), 0);
 }
 
 /// A turn that waits for local work is held back; the void turn of the rejected update cleared what it had taken, and when
@@ -270,19 +270,19 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
             ctx.local_activity("local", "x").await
         })
         .waiting("local", move |_, _| waits.pass());
-    let stage = Stage::over(store.clone(), Options { double_play: false, ..serve });
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    stage.advance(secs(1));
-    assert_eq!(describe(&stage, "a").turns, 1, "the second turn is held back");
-    let answer = update(&stage, "a", "u", "put", "x", WaitFor::Completed);
+    let sim = Simulation::over(store.clone(), Options { double_play: false, ..serve });
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    sim.advance(secs(1));
+    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
+    let answer = update(&sim, "a", "u", "put", "x", WaitFor::Completed);
     assert!(matches!(&answer, Err(EngineError::UpdateRejected(_))), "{answer:?}");
     store.is(Mood::IsFullForTurns);
-    stage.advance(secs(1));
+    sim.advance(secs(1));
     store.is(Mood::Fair);
     gate.open(Ok(payload("local")));
-    stage.advance(secs(10_000));
-    assert_eq!(stage.result("a"), completed("local"));
+    sim.advance(secs(10_000));
+    assert_eq!(sim.result("a"), completed("local"));
 }
 
 /// The settlement of the rejected update failed: the update was put back, and what the held turn had taken was not.
@@ -298,19 +298,19 @@ fn settlement_that_finds_no_room_does_not_lose_what_a_held_turn_took() {
             ctx.local_activity("local", "x").await
         })
         .waiting("local", move |_, _| waits.pass());
-    let stage = Stage::over(store.clone(), Options { double_play: false, ..serve });
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
-    stage.advance(secs(1));
-    assert_eq!(describe(&stage, "a").turns, 1, "the second turn is held back");
+    let sim = Simulation::over(store.clone(), Options { double_play: false, ..serve });
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
+    sim.advance(secs(1));
+    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
     store.is(Mood::IsFullForSettlements);
     let to = RunId::of("a");
-    let mut answer = pin!(stage.engine().update(&to, update_of("u", "put", "x"), WaitFor::Completed));
-    assert_eq!(stage.try_wait(answer.as_mut()), None, "its rejection cannot be stored");
+    let mut answer = pin!(sim.engine().update(&to, update_of("u", "put", "x"), WaitFor::Completed));
+    assert_eq!(sim.try_wait(answer.as_mut()), None, "its rejection cannot be stored");
     store.is(Mood::Fair);
     gate.open(Ok(payload("local")));
-    stage.advance(secs(10_000));
-    assert_eq!(stage.result("a"), completed("local"));
+    sim.advance(secs(10_000));
+    assert_eq!(sim.result("a"), completed("local"));
 }
 
 /// Its turn was committed and not answered yet when the run was terminated.
@@ -331,19 +331,19 @@ fn no_local_work_begins_after_its_run_was_terminated() {
             tries.note("try");
             Ok(payload(""))
         });
-    let stage = Stage::over(store.clone(), Options { double_play: false, ..serve });
-    stage.start("w", "a", "").unwrap();
-    stage.settle();
+    let sim = Simulation::over(store.clone(), Options { double_play: false, ..serve });
+    sim.start("w", "a", "").unwrap();
+    sim.settle();
     store.is(Mood::AnswersTurnsLate);
-    signal(&stage, "a", "go", "");
-    stage.settle();
+    signal(&sim, "a", "go", "");
+    sim.settle();
     store.is(Mood::Fair);
-    stage.wait(stage.engine().terminate(&RunId::of("a"), "stop")).unwrap();
-    stage.settle();
+    sim.wait(sim.engine().terminate(&RunId::of("a"), "stop")).unwrap();
+    sim.settle();
     store.answer();
-    stage.play_out();
-    assert_eq!(status(&stage, "a"), Status::Terminated);
-    assert_eq!(stage.engine().runs_in_memory(), 0);
+    sim.play_out();
+    assert_eq!(status(&sim, "a"), Status::Terminated);
+    assert_eq!(sim.engine().runs_in_memory(), 0);
     assert_eq!(world.count(), 0, "local work of a run that is over was tried");
 }
 
@@ -424,11 +424,11 @@ fn a_child_is_begun_though_the_clock_steps_back() {
 #[test]
 fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
     let host = Stepwise::new();
-    let is_mended = Arc::new(AtomicBool::new(false));
+    let is_fixed = Arc::new(AtomicBool::new(false));
     let slow: Arc<Mutex<Option<Engine>>> = Arc::default();
-    let (clock, mended, lasts) = (host.clone(), is_mended.clone(), slow.clone());
+    let (clock, regressions, lasts) = (host.clone(), is_fixed.clone(), slow.clone());
     let serve = options().workflow("w", move |ctx: Ctx, _| {
-        let (clock, mended) = (clock.clone(), mended.clone());
+        let (clock, regressions) = (clock.clone(), regressions.clone());
         if let Some(engine) = lasts.lock().unwrap().take() {
             clock.set(clock.now().after(secs(10)));
             engine.tick();
@@ -436,7 +436,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
         async move {
             ctx.on_query("how", |_| Ok("well".into()));
             ctx.signal("go").await?;
-            assert!(mended.load(Ordering::Relaxed), "not yet");
+            assert!(regressions.load(Ordering::Relaxed), "not yet");
             Ok("healed".into())
         }
     });
@@ -451,8 +451,8 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
     host.settle(&engine);
     assert!(engine.describe(&to).unwrap().stuck.is_some());
 
-    // The code is mended, and its play for the question lasts beyond the moment of the next try.
-    is_mended.store(true, Ordering::Relaxed);
+    // The code is regressions, and its play for the question lasts beyond the moment of the next try.
+    is_fixed.store(true, Ordering::Relaxed);
     *slow.lock().unwrap() = Some(engine.clone());
     let mut asked = pin!(engine.query(&to, "how".into(), Vec::new(), Headers::new()));
     assert!(asked.as_mut().poll(&mut cx).is_pending());
@@ -487,22 +487,22 @@ fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
                 noted.note("worked");
                 Ok("done".into())
             });
-        let stage = Stage::over(store.clone(), serve.cache(cache));
+        let sim = Simulation::over(store.clone(), serve.cache(cache));
         store.is(Mood::AnswersTurnsLate);
         let new = NewStart { workflow: "counts".into(), workflow_id: "a".into(), ..NewStart::default() };
-        assert!(stage.try_wait(stage.engine().start(new)).is_none());
+        assert!(sim.try_wait(sim.engine().start(new)).is_none());
         store.is(Mood::Fair);
-        signal(&stage, "a", "go", "");
-        stage.settle();
-        stage.engine().evict_idle();
+        signal(&sim, "a", "go", "");
+        sim.settle();
+        sim.engine().evict_idle();
         store.answer();
-        stage.settle();
-        assert_eq!(query(&stage, "a", "seen").as_deref(), Ok("1"), "{cache:?}");
-        assert_eq!(describe(&stage, "a").stuck, None, "{cache:?}");
-        signal(&stage, "a", "go", "");
-        stage.settle();
-        assert_eq!((stage.result("a"), world.count()), (completed("done"), 1), "{cache:?}");
-        assert_eq!(describe(&stage, "a").closed, Some(stage.now()), "{cache:?}: without a pause");
+        sim.settle();
+        assert_eq!(query(&sim, "a", "seen").as_deref(), Ok("1"), "{cache:?}");
+        assert_eq!(describe(&sim, "a").stuck, None, "{cache:?}");
+        signal(&sim, "a", "go", "");
+        sim.settle();
+        assert_eq!((sim.result("a"), world.count()), (completed("done"), 1), "{cache:?}");
+        assert_eq!(describe(&sim, "a").closed, Some(sim.now()), "{cache:?}: without a pause");
     }
 }
 
@@ -520,16 +520,16 @@ fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered()
                 Ok(input)
             },
         );
-        let stage = Stage::over(store.clone(), serve.cache(cache));
+        let sim = Simulation::over(store.clone(), serve.cache(cache));
         store.is(Mood::AnswersTurnsLate);
         let new = NewStart { workflow: "calls".into(), workflow_id: "a".into(), ..NewStart::default() };
-        assert!(stage.try_wait(stage.engine().start(new)).is_none());
+        assert!(sim.try_wait(sim.engine().start(new)).is_none());
         store.is(Mood::Fair);
-        stage.wait(stage.engine().terminate(&RunId::of("a"), "enough")).unwrap();
+        sim.wait(sim.engine().terminate(&RunId::of("a"), "enough")).unwrap();
         store.answer();
-        stage.settle();
-        assert_eq!((status(&stage, "a"), world.count()), (Status::Terminated, 0), "{cache:?}");
-        assert_eq!(describe(&stage, "a").pending.len(), 0, "{cache:?}");
+        sim.settle();
+        assert_eq!((status(&sim, "a"), world.count()), (Status::Terminated, 0), "{cache:?}");
+        assert_eq!(describe(&sim, "a").pending.len(), 0, "{cache:?}");
     }
 }
 
@@ -555,23 +555,23 @@ fn relay(times: u32) -> Options {
 fn update_handed_on_and_answered_before_the_commit_is_heard_of_is_answered() {
     for cache in CACHES {
         let store = Moody::new();
-        let stage = Stage::over(store.clone(), relay(1).cache(cache));
-        stage.start("relay", "a", "").unwrap();
-        stage.settle();
-        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        let sim = Simulation::over(store.clone(), relay(1).cache(cache));
+        sim.start("relay", "a", "").unwrap();
+        sim.settle();
+        let (engine, to) = (sim.engine().clone(), RunId::of("a"));
         let mut go = pin!(engine.signal(&to, signal_of("go", ""), None));
         let mut put = pin!(engine.update(&to, update_of("u", "put", "1"), WaitFor::Completed));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(go.as_mut().poll(&mut cx).is_pending() && put.as_mut().poll(&mut cx).is_pending());
         store.is(Mood::AnswersTurnsLate);
-        stage.settle();
+        sim.settle();
         store.is(Mood::Fair);
         // A message that comes now finds the next run in the store, and wakes it.
-        signal(&stage, "a", "hello", "");
-        stage.settle();
-        assert_eq!(describe(&stage, "a").turns, 1, "{cache:?}: it has answered");
+        signal(&sim, "a", "hello", "");
+        sim.settle();
+        assert_eq!(describe(&sim, "a").turns, 1, "{cache:?}: it has answered");
         store.answer();
-        let answer = stage.try_wait(put);
+        let answer = sim.try_wait(put);
         assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
     }
 }
@@ -582,10 +582,10 @@ fn update_handed_on_and_answered_before_the_commit_is_heard_of_is_answered() {
 fn update_handed_on_twice_before_either_commit_is_heard_of_is_answered_by_the_third_run() {
     for cache in CACHES {
         let store = Moody::new();
-        let stage = Stage::over(store.clone(), relay(2).cache(cache));
-        stage.start("relay", "a", "").unwrap();
-        stage.settle();
-        let (engine, to) = (stage.engine().clone(), RunId::of("a"));
+        let sim = Simulation::over(store.clone(), relay(2).cache(cache));
+        sim.start("relay", "a", "").unwrap();
+        sim.settle();
+        let (engine, to) = (sim.engine().clone(), RunId::of("a"));
         let mut cx = Context::from_waker(Waker::noop());
         let mut first = pin!(engine.signal(&to, signal_of("go", "1"), None));
         let mut second = pin!(engine.signal(&to, signal_of("go", "2"), None));
@@ -593,37 +593,37 @@ fn update_handed_on_twice_before_either_commit_is_heard_of_is_answered_by_the_th
         assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
         assert!(put.as_mut().poll(&mut cx).is_pending());
         store.is(Mood::AnswersTurnsLate);
-        stage.settle();
+        sim.settle();
         // Both were taken by the first run and go on with the second, which a message wakes.
         assert!(put.as_mut().poll(&mut cx).is_pending());
-        signal(&stage, "a", "hello", "");
-        stage.settle();
-        let chain: Vec<_> = stage.store().list(&Default::default(), None, 9).unwrap();
+        signal(&sim, "a", "hello", "");
+        sim.settle();
+        let chain: Vec<_> = sim.store().list(&Default::default(), None, 9).unwrap();
         let statuses: Vec<Status> = chain.iter().map(|run| run.status).collect();
         assert_eq!(statuses, [Status::Open, Status::ContinuedAsNew, Status::ContinuedAsNew], "{cache:?}");
         store.is(Mood::Fair);
         store.answer();
-        let answer = stage.try_wait(put);
+        let answer = sim.try_wait(put);
         assert_eq!(answer, Some(Ok(UpdateStage::Completed(Ok(payload("1"))))), "{cache:?}");
     }
 }
 
 #[test]
 fn a_question_to_a_run_that_is_deleted_meanwhile_is_refused() {
-    let stage = Stage::new(options().workflow("short", |ctx: Ctx, input| async move {
+    let sim = Simulation::new(options().workflow("short", |ctx: Ctx, input| async move {
         ctx.on_query("seen", |_| Ok("yes".into()));
         Ok(input)
     }));
-    stage.start("short", "a", "1").unwrap();
-    assert_eq!(stage.result("a"), completed("1"));
-    let run = stage.store().find("a", None).unwrap().unwrap().no;
+    sim.start("short", "a", "1").unwrap();
+    assert_eq!(sim.result("a"), completed("1"));
+    let run = sim.store().find("a", None).unwrap().unwrap().no;
     let of = RunId::of("a");
-    let mut asked = pin!(stage.engine().query(&of, "seen".into(), Vec::new(), Headers::new()));
+    let mut asked = pin!(sim.engine().query(&of, "seen".into(), Vec::new(), Headers::new()));
     // It has found the run, which is queued.
     assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    assert!(stage.step(), "the run is looked up");
-    stage.store().submit(Write::Delete { run }, Box::new(|deleted| assert!(deleted.is_ok())));
-    assert_eq!(stage.wait(asked).map(|_| ()), Err(EngineError::Stuck("it was deleted".to_owned())));
+    assert!(sim.step(), "the run is looked up");
+    sim.store().submit(Write::Delete { run }, Box::new(|deleted| assert!(deleted.is_ok())));
+    assert_eq!(sim.wait(asked).map(|_| ()), Err(EngineError::Stuck("it was deleted".to_owned())));
 }
 
 /// Its result waited in memory until the run could be played, though there was room in the store long before.
@@ -642,20 +642,20 @@ fn result_for_a_stuck_run_that_could_not_be_stored_is_stored_when_there_is_room(
             tries.note("try");
             waits.pass()
         });
-    let stage = Stage::over(store.clone(), serve);
-    stage.start("w", "a", "").unwrap();
-    signal(&stage, "a", "go", "");
-    stage.settle();
-    assert!(describe(&stage, "a").stuck.is_some());
+    let sim = Simulation::over(store.clone(), serve);
+    sim.start("w", "a", "").unwrap();
+    signal(&sim, "a", "go", "");
+    sim.settle();
+    assert!(describe(&sim, "a").stuck.is_some());
     store.is(Mood::IsFullForPosts);
     gate.open(Ok(payload("done")));
-    stage.settle();
-    let unseen = |stage: &Stage| stage.store().unseen(describe(stage, "a").run).unwrap().len();
-    assert_eq!(unseen(&stage), 1, "the signal");
+    sim.settle();
+    let unseen = |sim: &Simulation| sim.store().unseen(describe(sim, "a").run).unwrap().len();
+    assert_eq!(unseen(&sim), 1, "the signal");
     store.is(Mood::Fair);
-    stage.advance(secs(5));
-    assert_eq!(unseen(&stage), 2, "the signal and the result");
-    let stage = stage.restart();
-    stage.settle();
+    sim.advance(secs(5));
+    assert_eq!(unseen(&sim), 2, "the signal and the result");
+    let sim = sim.restart();
+    sim.settle();
     assert_eq!(world.count(), 1, "what was done is not done again");
 }

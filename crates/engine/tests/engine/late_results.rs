@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Ctx, FailureKind, Retry, TimeoutKind};
 use dacapo_engine::{EngineError, Options};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Gate, Serve, every_second, options, payload, secs};
 
@@ -29,13 +29,13 @@ fn result_that_comes_after_its_timeout_was_due_is_not_accepted() {
     ];
     for (set, kind) in timeouts {
         let gate = Gate::default();
-        let stage = Stage::new(calling(&gate, set));
-        stage.start("calls", "a", "").unwrap();
-        stage.settle();
+        let sim = Simulation::new(calling(&gate, set));
+        sim.start("calls", "a", "").unwrap();
+        sim.settle();
         // Time passes and nothing fires: the thread of the clock does not get to run.
-        stage.pass_unnoticed(secs(5));
+        sim.pass_unnoticed(secs(5));
         gate.open(Ok(payload("too late")));
-        let failure = stage.result("a").1.unwrap_err();
+        let failure = sim.result("a").1.unwrap_err();
         assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(kind));
     }
 }
@@ -43,13 +43,14 @@ fn result_that_comes_after_its_timeout_was_due_is_not_accepted() {
 #[test]
 fn result_that_comes_just_before_its_timeout_is_accepted() {
     let gate = Gate::default();
-    let stage =
-        Stage::new(calling(&gate, |call| call.start_to_close(secs(5)).heartbeat(secs(5)).schedule_to_close(secs(5))));
-    stage.start("calls", "a", "").unwrap();
-    stage.settle();
-    stage.pass_unnoticed(std::time::Duration::from_millis(4_999));
+    let sim = Simulation::new(calling(&gate, |call| {
+        call.start_to_close(secs(5)).heartbeat(secs(5)).schedule_to_close(secs(5))
+    }));
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    sim.pass_unnoticed(std::time::Duration::from_millis(4_999));
     gate.open(Ok(payload("in time")));
-    assert_eq!(stage.result("a"), crate::kit::completed("in time"));
+    assert_eq!(sim.result("a"), crate::kit::completed("in time"));
 }
 
 #[test]
@@ -64,13 +65,13 @@ fn completion_by_token_after_the_timeout_was_due_is_refused_by_name() {
             kept.lock().unwrap().insert(ctx.info().attempt, ctx.completion_token().to_string());
             Err(ctx.complete_later())
         });
-    let stage = Stage::new(serve);
-    stage.start("calls", "a", "").unwrap();
-    stage.settle();
-    stage.pass_unnoticed(secs(5));
+    let sim = Simulation::new(serve);
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    sim.pass_unnoticed(secs(5));
     let token = tokens.lock().unwrap()[&1].clone();
-    let completed = stage.wait(stage.engine().complete(&token, Ok(payload("too late"))));
+    let completed = sim.wait(sim.engine().complete(&token, Ok(payload("too late"))));
     assert!(matches!(completed, Err(EngineError::AttemptTimedOut { attempt: 1, .. })), "{completed:?}");
-    let failure = stage.result("a").1.unwrap_err();
+    let failure = sim.result("a").1.unwrap_err();
     assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::StartToClose));
 }

@@ -1,8 +1,8 @@
-//! Limits: payloads that are too large, mailboxes that are full, attempts that wait for a place.
+//! Limits: payloads that are too large, queues that are full, attempts that wait for a place.
 
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId, WaitFor};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{
     Gate, Serve, completed, describe, every_second, options, over_every_cache_and_restart, payload, resolve, signal,
@@ -38,19 +38,19 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
         options.payload_limit = 100;
         options
     };
-    over_every_cache_and_restart(limited, |stage| {
-        stage.start("large", "a", "1").unwrap();
-        signal(&stage, "a", "go", "");
-        stage.settle();
-        let reason = stuck(&stage, "a").0;
+    over_every_cache_and_restart(limited, |sim| {
+        sim.start("large", "a", "1").unwrap();
+        signal(&sim, "a", "go", "");
+        sim.settle();
+        let reason = stuck(&sim, "a").0;
         assert!(
             reason.starts_with("activity work, asked for by unit [] at crates/engine/tests/engine/limits.rs:"),
             "{reason}"
         );
         assert!(reason.contains("a payload has 101 bytes, and the limit is 100"), "{reason}");
         for (workflow, id) in [("result", "b"), ("closure", "c")] {
-            stage.start(workflow, id, "").unwrap();
-            let failure = stage.wait(stage.engine().result(&RunId::of(id))).unwrap().1.unwrap_err();
+            sim.start(workflow, id, "").unwrap();
+            let failure = sim.wait(sim.engine().result(&RunId::of(id))).unwrap().1.unwrap_err();
             assert_eq!(failure.cause().unwrap().type_name.as_deref(), Some("PayloadTooLarge"), "{failure}");
         }
         let new = dacapo_engine::NewStart {
@@ -59,16 +59,16 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
             input: vec![payload("x".repeat(101))],
             ..Default::default()
         };
-        let refused = stage.wait(stage.engine().start(new)).unwrap_err();
+        let refused = sim.wait(sim.engine().start(new)).unwrap_err();
         assert_eq!(refused, EngineError::PayloadTooLarge { what: "the input".into(), size: 101, limit: 100 });
         let long = crate::kit::signal_of("go", "x".repeat(101));
-        let refused = stage.wait(stage.engine().signal(&RunId::of("a"), long, None)).unwrap_err();
+        let refused = sim.wait(sim.engine().signal(&RunId::of("a"), long, None)).unwrap_err();
         assert!(matches!(refused, EngineError::PayloadTooLarge { .. }), "{refused}");
-        let mut roomy = stage.options().clone();
+        let mut roomy = sim.options().clone();
         roomy.payload_limit = 1_000;
-        let stage = stage.redeploy(roomy);
-        assert_eq!(stage.result("a"), completed("1"));
-        (stage, vec!["a", "b", "c"])
+        let sim = sim.redeploy(roomy);
+        assert_eq!(sim.result("a"), completed("1"));
+        (sim, vec!["a", "b", "c"])
     });
 }
 
@@ -101,53 +101,53 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
         options.payload_limit = 1_000;
         options
     };
-    let stage = Stage::new(limited());
+    let sim = Simulation::new(limited());
     for (workflow, what) in [("publishes", "the published value"), ("fails", "fail"), ("details", "fail")] {
-        stage.start(workflow, workflow, "").unwrap();
-        stage.settle();
-        let reason = stuck(&stage, workflow).0;
+        sim.start(workflow, workflow, "").unwrap();
+        sim.settle();
+        let reason = stuck(&sim, workflow).0;
         assert!(reason.starts_with(what), "{reason}");
         assert!(reason.contains("a payload has 1001 bytes, and the limit is 1000"), "{reason}");
     }
     // An attempt is over: its failure is told in short.
-    stage.start("calls", "calls", "").unwrap();
-    let failure = stage.wait(stage.engine().result(&RunId::of("calls"))).unwrap().1.unwrap_err();
+    sim.start("calls", "calls", "").unwrap();
+    let failure = sim.wait(sim.engine().result(&RunId::of("calls"))).unwrap().1.unwrap_err();
     let cause = failure.cause().unwrap();
     assert_eq!(cause.type_name.as_deref(), Some("PayloadTooLarge"), "{failure}");
     assert!(cause.message.contains("1001 bytes, and the limit is 1000"), "{failure}");
     // So is the sender of an update that is rejected.
-    stage.start("update", "update", "").unwrap();
-    let refused = update(&stage, "update", "u", "put", "", WaitFor::Completed).unwrap_err();
+    sim.start("update", "update", "").unwrap();
+    let refused = update(&sim, "update", "u", "put", "", WaitFor::Completed).unwrap_err();
     assert!(refused.to_string().contains("1001 bytes, and the limit is 1000"), "{refused}");
     // A caller is refused.
-    let refused = resolve(&stage, "update", "p", Err(Failure::application(long()))).unwrap_err();
+    let refused = resolve(&sim, "update", "p", Err(Failure::application(long()))).unwrap_err();
     assert!(matches!(refused, EngineError::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");
 }
 
 /// C-31
 #[test]
-fn a_full_mailbox_fails_the_sender_and_drops_nothing() {
+fn full_inbox_refuses_the_sender_and_drops_nothing() {
     let limited = || {
         let mut options = waiting_for_go("work");
-        options.mail_limit = 3;
+        options.message_limit = 3;
         options
     };
-    over_every_cache_and_restart(limited, |stage| {
-        let cache = stage.options().cache;
-        stage.start("steps", "a", "").unwrap();
-        stage.settle();
+    over_every_cache_and_restart(limited, |sim| {
+        let cache = sim.options().cache;
+        sim.start("steps", "a", "").unwrap();
+        sim.settle();
         let mut options = waiting_for_go("play");
-        options.mail_limit = 3;
-        let stage = stage.redeploy(options.cache(cache));
+        options.message_limit = 3;
+        let sim = sim.redeploy(options.cache(cache));
         for _ in 0..3 {
-            signal(&stage, "a", "go", "");
-            stage.settle();
+            signal(&sim, "a", "go", "");
+            sim.settle();
         }
-        let fourth = stage.wait(stage.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
-        assert_eq!(fourth, Err(EngineError::MailboxFull { workflow_id: "a".into(), waiting: 3 }));
-        let stage = stage.redeploy(limited().cache(cache));
-        assert_eq!(stage.result("a"), completed("2"));
-        (stage, vec!["a"])
+        let fourth = sim.wait(sim.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
+        assert_eq!(fourth, Err(EngineError::InboxFull { workflow_id: "a".into(), waiting: 3 }));
+        let sim = sim.redeploy(limited().cache(cache));
+        assert_eq!(sim.result("a"), completed("2"));
+        (sim, vec!["a"])
     });
 }
 
@@ -155,7 +155,7 @@ fn a_full_mailbox_fails_the_sender_and_drops_nothing() {
 fn no_more_attempts_run_at_a_time_than_the_limit_says() {
     let gate = Gate::default();
     let held = gate.clone();
-    let stage = Stage::new({
+    let sim = Simulation::new({
         let mut options = options()
             .workflow("five", |ctx: Ctx, _| async move {
                 ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
@@ -165,12 +165,12 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
         options.queue("default").max_concurrent_activities = 2;
         options
     });
-    stage.start("five", "a", "").unwrap();
-    stage.settle();
-    let states: Vec<String> = describe(&stage, "a").pending.iter().map(|task| task.state.to_string()).collect();
+    sim.start("five", "a", "").unwrap();
+    sim.settle();
+    let states: Vec<String> = describe(&sim, "a").pending.iter().map(|task| task.state.to_string()).collect();
     assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
     gate.open(Ok("".into()));
-    assert_eq!(stage.result("a"), completed(""));
+    assert_eq!(sim.result("a"), completed(""));
 }
 
 /// S3-42
@@ -178,7 +178,7 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
 fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
     let gate = Gate::default();
     let held = gate.clone();
-    let stage = Stage::new(
+    let sim = Simulation::new(
         options()
             .workflow("many", |ctx: Ctx, _| async move {
                 let results = ctx.join((0..250).map(|n| ctx.activity("work", payload(n.to_string())))).await;
@@ -192,13 +192,13 @@ fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
                 async move { pass.await.map(|_| input) }
             }),
     );
-    let states = |state| describe(&stage, "a").pending.iter().filter(|task| task.state == state).count();
-    stage.start("many", "a", "").unwrap();
-    stage.settle();
+    let states = |state| describe(&sim, "a").pending.iter().filter(|task| task.state == state).count();
+    sim.start("many", "a", "").unwrap();
+    sim.settle();
     assert_eq!((states(ActivityState::Running), states(ActivityState::Ready)), (200, 50));
     gate.open(Ok("".into()));
-    assert_eq!(stage.result("a"), completed("true"), "each has its result, in order");
-    assert_eq!(stage.attempts().made, 250);
+    assert_eq!(sim.result("a"), completed("true"), "each has its result, in order");
+    assert_eq!(sim.attempts().made, 250);
 }
 
 /// More input than is kept in memory for pending activities is read again where it was recorded, in the process that
@@ -222,10 +222,10 @@ fn activities_get_their_inputs_however_much_there_is_of_them() {
                 1 => Err(Failure::application("not yet")),
                 _ => Ok(payload(&text(&input)[..2])),
             });
-        let stage = Stage::new(options);
-        stage.start("wide", "a", "").unwrap();
-        let stage = if restarts { stage.restart() } else { stage };
+        let sim = Simulation::new(options);
+        sim.start("wide", "a", "").unwrap();
+        let sim = if restarts { sim.restart() } else { sim };
         let expected: Vec<String> = (0..40).map(|number| format!("{number:02}")).collect();
-        assert_eq!(stage.result("a"), completed(&expected.join(" ")));
+        assert_eq!(sim.result("a"), completed(&expected.join(" ")));
     }
 }

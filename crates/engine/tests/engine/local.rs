@@ -3,7 +3,7 @@
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind, Payload, Retry, RetryState, TimeoutKind};
 use dacapo_engine::Options;
 use dacapo_store::Status;
-use dacapo_testkit::{Moment, Stage, expect};
+use dacapo_testkit::{Moment, Simulation, expect};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,
@@ -39,15 +39,15 @@ fn a_closure_runs_once_however_often_its_run_is_replayed() {
     };
     let mut before = 0;
     for cache in dacapo_testkit::CACHES {
-        let mut stage = Stage::new(serve().cache(cache));
-        stage.start("runs", "a", "").unwrap();
+        let mut sim = Simulation::new(serve().cache(cache));
+        sim.start("runs", "a", "").unwrap();
         for _ in 0..20 {
-            stage.settle();
-            stage = stage.restart();
-            stage.advance(secs(7));
+            sim.settle();
+            sim = sim.restart();
+            sim.advance(secs(7));
         }
-        signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed(&(before + 1).to_string()), "{cache:?}");
+        signal(&sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed(&(before + 1).to_string()), "{cache:?}");
         assert_eq!(world.count(), before + 1, "{cache:?}");
         before = world.count();
         let expected = expect![[r#"
@@ -56,7 +56,7 @@ fn a_closure_runs_once_however_often_its_run_is_replayed() {
             2 at 60s: resolve #1 timer ->
             3 at 140s: signal go -> complete
         "#]];
-        let seen = turns(&stage, "a").replace(&format!("complete {before}"), "complete");
+        let seen = turns(&sim, "a").replace(&format!("complete {before}"), "complete");
         expected.assert_eq(&seen);
     }
 }
@@ -68,27 +68,27 @@ fn a_closure_may_run_twice_if_the_process_dies_before_its_result_is_recorded_and
     let mut twice = 0;
     for moment in 0.. {
         let before = world.count();
-        let stage = Stage::new(closing_over(&world)).doomed(moment);
-        let _ = stage.try_wait(stage.engine().start(dacapo_engine::NewStart {
+        let sim = Simulation::new(closing_over(&world)).dying(moment);
+        let _ = sim.try_wait(sim.engine().start(dacapo_engine::NewStart {
             workflow: "runs".into(),
             workflow_id: "a".into(),
             request: Some("once".into()),
             ..Default::default()
         }));
-        stage.play_out();
-        let died = stage.died();
-        let stage = stage.restart();
-        let again = stage.wait(stage.engine().start(dacapo_engine::NewStart {
+        sim.play_out();
+        let died = sim.died();
+        let sim = sim.restart();
+        let again = sim.wait(sim.engine().start(dacapo_engine::NewStart {
             workflow: "runs".into(),
             workflow_id: "a".into(),
             request: Some("once".into()),
             ..Default::default()
         }));
         assert!(again.is_ok(), "{again:?}");
-        stage.play_out();
-        signal(&stage, "a", "go", "");
+        sim.play_out();
+        signal(&sim, "a", "go", "");
         let ran = world.count() - before;
-        let (status, value) = stage.result("a");
+        let (status, value) = sim.result("a");
         assert_eq!((status, value), completed(&world.count().to_string()), "{died:?}");
         match died {
             None => break,
@@ -126,16 +126,16 @@ fn short_pauses_between_local_attempts_leave_no_turns() {
     let world = World::default();
     let noted = world.clone();
     let serve = move || calls(|local| local.retry(Retry::exponential())).activity("work", failing_until(&noted, 3));
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let before = world.count();
-        stage.start("calls", "a", "").unwrap();
-        assert_eq!(stage.result("a"), completed("good"));
+        sim.start("calls", "a", "").unwrap();
+        assert_eq!(sim.result("a"), completed("good"));
         assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 1s", "3 at 3s"]);
         let expected = expect![[r#"
             0 at 0ns: start calls -> local activity work
             1 at 3s: resolve #0 activity -> complete good
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
+        expected.assert_eq(&turns(sim, "a"));
         vec!["a"]
     });
 }
@@ -148,12 +148,12 @@ fn long_pauses_between_local_attempts_are_timers_and_survive_a_restart() {
         let slow = Retry { initial: secs(100), longest: secs(1_000), ..Retry::exponential() };
         calls(move |local| local.retry(slow.clone())).activity("work", failing_until(&noted, 3))
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(150));
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("good"));
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(150));
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("good"));
         assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 100s", "3 at 300s"]);
         let expected = expect![[r#"
             0 at 0ns: start calls -> local activity work
@@ -163,18 +163,18 @@ fn long_pauses_between_local_attempts_are_timers_and_survive_a_restart() {
             4 at 300s: resolve #3 timer -> local activity work
             5 at 300s: resolve #4 activity -> complete good
         "#]];
-        expected.assert_eq(&turns(&stage, "a"));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec!["a"])
+        expected.assert_eq(&turns(&sim, "a"));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec!["a"])
     });
 }
 
 #[test]
 fn a_local_activity_that_uses_up_its_attempts_fails_with_its_last_failure() {
     let serve = || calls(|local| local.retry(every_second(2))).activity("work", failing_until(&World::default(), 9));
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        let (status, result) = stage.result("a");
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        let (status, result) = sim.result("a");
         let failure = result.unwrap_err();
         assert_eq!((status, failure.to_string()), (Status::Failed, "local activity work failed: no luck".to_owned()));
         let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
@@ -191,12 +191,12 @@ fn a_local_failure_of_a_type_that_is_not_retryable_ends_it_and_says_so() {
         let picky = picky.clone();
         calls(move |local| local.retry(picky.clone())).activity("work", failing_until(&World::default(), 9))
     };
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        let failure = stage.result("a").1.unwrap_err();
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        let failure = sim.result("a").1.unwrap_err();
         let FailureKind::Activity(about) = &failure.kind else { panic!("{failure:?}") };
         assert_eq!(about.retry, RetryState::NonRetryableFailure);
-        assert_eq!(since_start(stage.now()), secs(0));
+        assert_eq!(since_start(sim.now()), secs(0));
         vec!["a"]
     });
 }
@@ -206,11 +206,11 @@ fn local_work_that_takes_too_long_fails_with_that_kind() {
     let serve = || {
         calls(|local| local.start_to_close(secs(5)).retry(Retry::none())).waiting("work", |_, _| std::future::pending())
     };
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        let failure = stage.result("a").1.unwrap_err();
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        let failure = sim.result("a").1.unwrap_err();
         assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::StartToClose));
-        assert_eq!(since_start(describe(stage, "a").closed.unwrap()), secs(5));
+        assert_eq!(since_start(describe(sim, "a").closed.unwrap()), secs(5));
         vec!["a"]
     });
 }
@@ -219,9 +219,9 @@ fn local_work_that_takes_too_long_fails_with_that_kind() {
 fn a_local_activity_that_is_not_served_fails_and_names_it() {
     over_every_cache(
         || calls(|local| local.retry(Retry::none())),
-        |stage| {
-            stage.start("calls", "a", "").unwrap();
-            let (status, failure) = failed(stage, "a");
+        |sim| {
+            sim.start("calls", "a", "").unwrap();
+            let (status, failure) = failed(sim, "a");
             assert_eq!(status, Status::Failed);
             assert_eq!(
                 failure,
@@ -248,11 +248,11 @@ fn many_small_steps_in_a_row_are_held_and_answers_are_never_given_from_what_is_n
     }
     over_every_cache(
         || options().workflow("chain", chain),
-        |stage| {
-            stage.start("chain", "a", "").unwrap();
-            assert_eq!(query(stage, "a", "sum").unwrap(), "asked");
-            signal(stage, "a", "go", "");
-            assert_eq!(stage.result("a"), completed("10"));
+        |sim| {
+            sim.start("chain", "a", "").unwrap();
+            assert_eq!(query(sim, "a", "sum").unwrap(), "asked");
+            signal(sim, "a", "go", "");
+            assert_eq!(sim.result("a"), completed("10"));
             let expected = expect![[r#"
                 0 at 0ns: start chain ->
                 1 at 0ns: signal go -> run add
@@ -262,7 +262,7 @@ fn many_small_steps_in_a_row_are_held_and_answers_are_never_given_from_what_is_n
                 5 at 0ns: resolve #3 run -> run add
                 6 at 0ns: resolve #4 run -> complete 10
             "#]];
-            expected.assert_eq(&turns(stage, "a"));
+            expected.assert_eq(&turns(sim, "a"));
             vec!["a"]
         },
     );
@@ -278,18 +278,18 @@ fn a_turn_that_waits_for_slow_local_work_is_committed_after_a_tenth_of_a_second(
             })
             .waiting("work", |_, _| std::future::pending())
     };
-    over_every_cache(serve, |stage| {
-        stage.start("slow", "a", "").unwrap();
-        signal(stage, "a", "go", "");
-        stage.settle();
-        assert_eq!((describe(stage, "a").turns, rows(stage, "a")), (1, (0, 0, 1)), "the signal is still its mail");
-        stage.advance(std::time::Duration::from_millis(99));
-        assert_eq!(describe(stage, "a").turns, 1);
-        stage.advance(std::time::Duration::from_millis(1));
-        assert_eq!((describe(stage, "a").turns, rows(stage, "a")), (2, (0, 1, 0)), "a timer stands for the work");
-        stage.wait(stage.engine().terminate(&dacapo_engine::RunId::of("a"), "enough")).unwrap();
-        stage.settle();
-        assert_eq!(rows(stage, "a"), NO_ROWS);
+    over_every_cache(serve, |sim| {
+        sim.start("slow", "a", "").unwrap();
+        signal(sim, "a", "go", "");
+        sim.settle();
+        assert_eq!((describe(sim, "a").turns, rows(sim, "a")), (1, (0, 0, 1)), "the signal is still a message");
+        sim.advance(std::time::Duration::from_millis(99));
+        assert_eq!(describe(sim, "a").turns, 1);
+        sim.advance(std::time::Duration::from_millis(1));
+        assert_eq!((describe(sim, "a").turns, rows(sim, "a")), (2, (0, 1, 0)), "a timer stands for the work");
+        sim.wait(sim.engine().terminate(&dacapo_engine::RunId::of("a"), "enough")).unwrap();
+        sim.settle();
+        assert_eq!(rows(sim, "a"), NO_ROWS);
         vec!["a"]
     });
 }
@@ -317,9 +317,9 @@ fn local_work_that_loses_a_race_is_told_to_stop_and_its_result_is_nobody_s() {
                     }
                 })
         };
-        over_every_cache(serve, |stage| {
-            stage.start("races", "a", "").unwrap();
-            assert_eq!(stage.result("a"), completed("raced"));
+        over_every_cache(serve, |sim| {
+            sim.start("races", "a", "").unwrap();
+            assert_eq!(sim.result("a"), completed("raced"));
             vec!["a"]
         });
         let told = if cancel == CancelType::WaitCompleted { 5 } else { 0 };

@@ -3,7 +3,7 @@
 use dacapo_core::{Ctx, Payload, Transcript};
 use dacapo_engine::{ActivityState, EngineError, NewStart, Options, RunId};
 use dacapo_store::{RunFilter, Status};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{
     Serve, completed, describe, every_second, failed, options, over_every_cache, secs, signal, since_start, status,
@@ -27,12 +27,12 @@ fn serving() -> Options {
 
 #[test]
 fn a_description_says_how_a_run_stands_and_what_it_waits_for() {
-    over_every_cache(serving, |stage| {
+    over_every_cache(serving, |sim| {
         let memo = [("who".into(), "ada".into())].into();
         let new = NewStart { workflow: "waits".into(), workflow_id: "a".into(), memo, ..NewStart::default() };
-        let started = stage.wait(stage.engine().start(new)).unwrap();
-        stage.settle();
-        let seen = describe(stage, "a");
+        let started = sim.wait(sim.engine().start(new)).unwrap();
+        sim.settle();
+        let seen = describe(sim, "a");
         assert_eq!((&seen.run_id, &seen.first_run_id), (&started.run_id, &started.run_id));
         assert_eq!((seen.workflow.as_str(), seen.queue.as_str()), ("waits", "default"));
         assert_eq!((seen.status, seen.closed, seen.turns, seen.stuck), (Status::Open, None, 1, None));
@@ -42,9 +42,9 @@ fn a_description_says_how_a_run_stands_and_what_it_waits_for() {
         assert_eq!((task.activity.as_str(), task.state, task.attempt), ("slow", ActivityState::Waiting, 2));
         assert_eq!(task.next_attempt.map(since_start), Some(secs(1)));
         assert_eq!(task.last_failure.as_ref().map(|failure| failure.message.as_str()), Some("once more"));
-        signal(stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed(""));
-        let seen = describe(stage, "a");
+        signal(sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed(""));
+        let seen = describe(sim, "a");
         assert_eq!((seen.status, seen.closed.map(since_start), seen.turns), (Status::Completed, Some(secs(1)), 3));
         assert_eq!((seen.result, seen.pending), (Some(Ok("".into())), Vec::new()));
         vec!["a"]
@@ -53,13 +53,13 @@ fn a_description_says_how_a_run_stands_and_what_it_waits_for() {
 
 #[test]
 fn runs_are_listed_newest_first_in_pages_and_counted_by_the_same_filters() {
-    let stage = Stage::new(serving());
+    let sim = Simulation::new(serving());
     for id in ["a", "b", "c", "d", "e"] {
-        stage.start(if id == "b" { "fails" } else { "waits" }, id, "").unwrap();
-        stage.advance(secs(10));
+        sim.start(if id == "b" { "fails" } else { "waits" }, id, "").unwrap();
+        sim.advance(secs(10));
     }
-    assert_eq!(failed(&stage, "b").0, Status::Failed);
-    let reader = stage.engine().reader();
+    assert_eq!(failed(&sim, "b").0, Status::Failed);
+    let reader = sim.engine().reader();
     let ids = |filter: &RunFilter, before, limit| {
         let page = reader.list(filter, before, limit).unwrap();
         (page.iter().map(|run| run.workflow_id.to_string()).collect::<Vec<_>>(), page.last().map(|run| run.run))
@@ -75,8 +75,8 @@ fn runs_are_listed_newest_first_in_pages_and_counted_by_the_same_filters() {
         (RunFilter { workflow: Some("waits".into()), ..all.clone() }, vec!["e", "d", "c", "a"]),
         (RunFilter { workflow_id: Some("c".into()), ..all.clone() }, vec!["c"]),
         (RunFilter { stuck: true, ..all.clone() }, vec![]),
-        (RunFilter { started_from: Some(describe(&stage, "d").started), ..all.clone() }, vec!["e", "d"]),
-        (RunFilter { started_before: Some(describe(&stage, "b").started), ..all }, vec!["a"]),
+        (RunFilter { started_from: Some(describe(&sim, "d").started), ..all.clone() }, vec!["e", "d"]),
+        (RunFilter { started_before: Some(describe(&sim, "b").started), ..all }, vec!["a"]),
     ];
     for (filter, expected) in filters {
         assert_eq!(ids(&filter, None, 10).0, expected, "{filter:?}");
@@ -86,10 +86,10 @@ fn runs_are_listed_newest_first_in_pages_and_counted_by_the_same_filters() {
 
 #[test]
 fn one_run_of_many_with_the_same_workflow_id_is_found_by_its_run_id() {
-    let stage = Stage::new(serving());
-    let first = stage.start("fails", "a", "").unwrap();
-    let second = stage.start("waits", "a", "").unwrap();
-    let of = |run_id| stage.engine().describe(&RunId { workflow_id: "a".into(), run_id }).map(|run| run.run_id);
+    let sim = Simulation::new(serving());
+    let first = sim.start("fails", "a", "").unwrap();
+    let second = sim.start("waits", "a", "").unwrap();
+    let of = |run_id| sim.engine().describe(&RunId { workflow_id: "a".into(), run_id }).map(|run| run.run_id);
     assert_eq!(of(None), Ok(second.run_id.clone()));
     assert_eq!(of(Some(first.run_id.clone())), Ok(first.run_id));
     let missing = EngineError::NotFound { workflow_id: "a".into(), run_id: Some("other".into()) };
@@ -104,30 +104,30 @@ fn ten_thousand_runs_that_wait_cause_no_work_in_a_year() {
         Ok(Payload::empty())
     });
     options.double_play = false;
-    let stage = Stage::new(options);
+    let sim = Simulation::new(options);
     for number in 0..10_000 {
         let workflow_id = number.to_string().into();
         let new = NewStart { workflow: "idles".into(), workflow_id, ..NewStart::default() };
-        stage.wait(stage.engine().start(new)).unwrap();
+        sim.wait(sim.engine().start(new)).unwrap();
     }
-    stage.settle();
-    assert_eq!(stage.next_wake(), None, "no moment is waited for");
-    let before = stage.moments();
-    stage.advance(secs(365 * 86_400));
-    assert_eq!((stage.moments(), stage.next_wake()), (before, None), "nothing was written and nothing was tried");
-    assert_eq!(status(&stage, "9999"), Status::Open);
+    sim.settle();
+    assert_eq!(sim.next_wake(), None, "no moment is waited for");
+    let before = sim.moments();
+    sim.advance(secs(365 * 86_400));
+    assert_eq!((sim.moments(), sim.next_wake()), (before, None), "nothing was written and nothing was tried");
+    assert_eq!(status(&sim, "9999"), Status::Open);
 }
 
 /// S4-32 S4-35: the text of a history, as it is sent in and kept for tests.
 #[test]
 fn a_history_with_a_missing_or_malformed_task_id_is_refused_whole() {
-    let stage = Stage::new(options().workflow("calls", |ctx: Ctx, _| async move {
+    let sim = Simulation::new(options().workflow("calls", |ctx: Ctx, _| async move {
         ctx.activity("work", "").retry(every_second(2)).queue("elsewhere").await
     }));
-    stage.start("calls", "a", "").unwrap();
-    stage.settle();
-    let history = stage.history("a");
-    let id = describe_id(&stage);
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    let history = sim.history("a");
+    let id = describe_id(&sim);
     let quoted = format!("\"id\":\"{id}\"");
     assert!(Transcript::from_text(&history).is_ok() && history.contains(&quoted), "{history}");
     let malformed = Transcript::from_text(&history.replace(&quoted, "\"id\":\"task-1\"")).unwrap_err();
@@ -136,7 +136,7 @@ fn a_history_with_a_missing_or_malformed_task_id_is_refused_whole() {
     assert!(missing.to_string().contains("id"), "{missing}");
 }
 
-fn describe_id(stage: &Stage) -> String {
-    let seen = stage.engine().reader().describe(&RunId::of("a")).unwrap();
+fn describe_id(sim: &Simulation) -> String {
+    let seen = sim.engine().reader().describe(&RunId::of("a")).unwrap();
     seen.pending[0].id.to_string()
 }

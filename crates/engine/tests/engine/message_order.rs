@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 
 use dacapo_core::{Ctx, Failure, Order, Payload, Pins, StateCell};
 use dacapo_engine::{NewStart, Options, RunId, UpdateStage, WaitFor};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{
     Serve, completed, options, over_every_cache, payload, secs, signal, signal_of, text, turns, update_of,
@@ -47,15 +47,15 @@ fn serving() -> Options {
 /// C-48
 #[test]
 fn delayed_run_that_gets_all_messages_in_its_first_turn_handles_them_before_the_finish() {
-    over_every_cache(serving, |stage| {
+    over_every_cache(serving, |sim| {
         let new = NewStart { workflow: "account".into(), workflow_id: "a".into(), ..NewStart::default() };
-        stage.wait(stage.engine().start(NewStart { delay: Some(secs(100)), ..new })).unwrap();
+        sim.wait(sim.engine().start(NewStart { delay: Some(secs(100)), ..new })).unwrap();
         for amount in ["1", "2", "3", "4", "5"] {
-            signal(stage, "a", "deposit", amount);
+            signal(sim, "a", "deposit", amount);
         }
-        signal(stage, "a", "finish", "");
-        assert_eq!(stage.result("a"), completed("15"));
-        assert_eq!(turns(stage, "a").lines().count(), 1, "all of them came in the first turn");
+        signal(sim, "a", "finish", "");
+        assert_eq!(sim.result("a"), completed("15"));
+        assert_eq!(turns(sim, "a").lines().count(), 1, "all of them came in the first turn");
         vec!["a"]
     });
 }
@@ -69,18 +69,18 @@ fn update_answered_in_the_turn_that_finishes_the_run_is_in_its_result() {
         options
     };
     let outcome = |options| {
-        let stage = Stage::new(options);
-        stage.start("account", "a", "").unwrap();
-        stage.settle();
-        let (engine, to) = (stage.engine(), RunId::of("a"));
+        let sim = Simulation::new(options);
+        sim.start("account", "a", "").unwrap();
+        sim.settle();
+        let (engine, to) = (sim.engine(), RunId::of("a"));
         let mut update = pin!(engine.update(&to, update_of("u", "deposit", "7"), WaitFor::Completed));
         let mut finish = pin!(engine.signal(&to, signal_of("finish", ""), None));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(update.as_mut().poll(&mut cx).is_pending() && finish.as_mut().poll(&mut cx).is_pending());
-        assert_eq!(stage.wait(update).unwrap(), UpdateStage::Completed(Ok(payload("7"))));
-        stage.wait(finish).unwrap();
-        assert_eq!(turns(&stage, "a").lines().count(), 2, "the start, and one turn for both messages");
-        stage.result("a")
+        assert_eq!(sim.wait(update).unwrap(), UpdateStage::Completed(Ok(payload("7"))));
+        sim.wait(finish).unwrap();
+        assert_eq!(turns(&sim, "a").lines().count(), 2, "the start, and one turn for both messages");
+        sim.result("a")
     };
     assert_eq!(outcome(serving()), completed("7"), "by default");
     assert_eq!(outcome(pinned(Order::HandlersFirst)), completed("7"));

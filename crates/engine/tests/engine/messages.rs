@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{EngineError, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
     NO_ROWS, Serve, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload, query,
@@ -27,20 +27,20 @@ async fn takes_three(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
 fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
     over_every_cache_and_restart(
         || options().workflow("takes", takes_three),
-        |stage| {
-            stage.start("takes", "x", "").unwrap();
+        |sim| {
+            sim.start("takes", "x", "").unwrap();
             for (name, value) in [("a", "1"), ("a", "2")] {
-                signal(&stage, "x", name, value);
+                signal(&sim, "x", name, value);
             }
-            let stage = stage.restart();
-            stage.advance(secs(60));
-            assert_eq!(describe(&stage, "x").status, Status::Open);
-            signal(&stage, "x", "b", "0");
-            assert_eq!(stage.result("x"), completed("0 1 2"));
+            let sim = sim.restart();
+            sim.advance(secs(60));
+            assert_eq!(describe(&sim, "x").status, Status::Open);
+            signal(&sim, "x", "b", "0");
+            assert_eq!(sim.result("x"), completed("0 1 2"));
             let closed = EngineError::Closed { workflow_id: "x".into(), status: Status::Completed };
-            let late = stage.wait(stage.engine().signal(&RunId::of("x"), signal_of("a", "late"), None));
+            let late = sim.wait(sim.engine().signal(&RunId::of("x"), signal_of("a", "late"), None));
             assert_eq!(late, Err(closed));
-            (stage, vec!["x"])
+            (sim, vec!["x"])
         },
     );
 }
@@ -49,27 +49,27 @@ fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
 fn the_same_request_signals_once() {
     over_every_cache_and_restart(
         || options().workflow("takes", takes_three),
-        |stage| {
-            stage.start("takes", "x", "").unwrap();
-            let send = |stage: &Stage, value: &str, request: &'static str| {
+        |sim| {
+            sim.start("takes", "x", "").unwrap();
+            let send = |sim: &Simulation, value: &str, request: &'static str| {
                 let signal = signal_of("a", value);
-                stage.wait(stage.engine().signal(&RunId::of("x"), signal, Some(request.into())))
+                sim.wait(sim.engine().signal(&RunId::of("x"), signal, Some(request.into())))
             };
-            assert_eq!(send(&stage, "1", "r-1"), Ok(()));
-            stage.settle();
-            let stage = stage.restart();
-            assert_eq!(send(&stage, "1 again", "r-1"), Ok(()));
-            assert_eq!(send(&stage, "2", "r-2"), Ok(()));
-            signal(&stage, "x", "b", "0");
-            assert_eq!(stage.result("x"), completed("0 1 2"));
-            (stage, vec!["x"])
+            assert_eq!(send(&sim, "1", "r-1"), Ok(()));
+            sim.settle();
+            let sim = sim.restart();
+            assert_eq!(send(&sim, "1 again", "r-1"), Ok(()));
+            assert_eq!(send(&sim, "2", "r-2"), Ok(()));
+            signal(&sim, "x", "b", "0");
+            assert_eq!(sim.result("x"), completed("0 1 2"));
+            (sim, vec!["x"])
         },
     );
 }
 
 /// A message that comes while the last turn is being decided is part of it, or of a turn before it.
 #[test]
-fn a_run_closes_only_when_it_has_seen_all_its_mail_however_little_a_turn_takes() {
+fn run_closes_only_when_it_has_seen_all_its_messages_however_few_a_turn_takes() {
     let serve = || {
         let mut options = options().workflow("takes", |ctx: Ctx, _| async move {
             let signal = ctx.signal("a").await?;
@@ -78,9 +78,9 @@ fn a_run_closes_only_when_it_has_seen_all_its_mail_however_little_a_turn_takes()
         options.completions_per_turn = 1;
         options
     };
-    over_every_cache(serve, |stage| {
-        stage.start("takes", "x", "").unwrap();
-        let engine = stage.engine().clone();
+    over_every_cache(serve, |sim| {
+        sim.start("takes", "x", "").unwrap();
+        let engine = sim.engine().clone();
         let mut sends: Vec<_> = ["1", "2", "3"]
             .into_iter()
             .map(|value| {
@@ -92,10 +92,10 @@ fn a_run_closes_only_when_it_has_seen_all_its_mail_however_little_a_turn_takes()
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(send.as_mut().poll(&mut cx).is_pending());
         }
-        assert_eq!(stage.result("x"), completed("1"));
-        assert_eq!(rows(stage, "x"), NO_ROWS);
+        assert_eq!(sim.result("x"), completed("1"));
+        assert_eq!(rows(sim, "x"), NO_ROWS);
         for send in sends {
-            assert_eq!(stage.wait(send), Ok(()));
+            assert_eq!(sim.wait(send), Ok(()));
         }
         vec!["x"]
     });
@@ -151,51 +151,51 @@ fn done(value: &str) -> Result<UpdateStage, EngineError> {
 
 #[test]
 fn an_update_is_answered_by_its_handler_and_the_same_id_again_has_the_same_answer() {
-    over_every_cache_and_restart(counting, |stage| {
-        stage.start("counter", "x", "").unwrap();
-        assert_eq!(update(&stage, "x", "u-1", "add", "3", WaitFor::Completed), done("3"));
-        assert_eq!(update(&stage, "x", "u-2", "add", "4", WaitFor::Completed), done("7"));
-        assert_eq!(update(&stage, "x", "u-1", "add", "3", WaitFor::Completed), done("3"));
-        let stage = stage.restart();
-        assert_eq!(update(&stage, "x", "u-1", "add", "3", WaitFor::Completed), done("3"));
-        assert_eq!(query(&stage, "x", "sum").unwrap(), "7");
-        signal(&stage, "x", "end", "");
-        assert_eq!(stage.result("x"), completed("7"));
+    over_every_cache_and_restart(counting, |sim| {
+        sim.start("counter", "x", "").unwrap();
+        assert_eq!(update(&sim, "x", "u-1", "add", "3", WaitFor::Completed), done("3"));
+        assert_eq!(update(&sim, "x", "u-2", "add", "4", WaitFor::Completed), done("7"));
+        assert_eq!(update(&sim, "x", "u-1", "add", "3", WaitFor::Completed), done("3"));
+        let sim = sim.restart();
+        assert_eq!(update(&sim, "x", "u-1", "add", "3", WaitFor::Completed), done("3"));
+        assert_eq!(query(&sim, "x", "sum").unwrap(), "7");
+        signal(&sim, "x", "end", "");
+        assert_eq!(sim.result("x"), completed("7"));
         let expected = expect![[r#"
             0 at 0ns: start counter ->
             1 at 0ns: update add u-1 -> accept update u-1, complete update u-1 ok 3
             2 at 0ns: update add u-2 -> accept update u-2, complete update u-2 ok 7
             3 at 0ns: signal end -> complete 7
         "#]];
-        expected.assert_eq(&turns(&stage, "x"));
-        (stage, vec!["x"])
+        expected.assert_eq(&turns(&sim, "x"));
+        (sim, vec!["x"])
     });
 }
 
 #[test]
 fn a_rejected_update_leaves_no_turn_and_the_same_id_again_is_rejected_alike() {
-    over_every_cache_and_restart(counting, |stage| {
-        stage.start("counter", "x", "").unwrap();
-        let rejected = |stage: &Stage, id, name, value| match update(stage, "x", id, name, value, WaitFor::Accepted) {
+    over_every_cache_and_restart(counting, |sim| {
+        sim.start("counter", "x", "").unwrap();
+        let rejected = |sim: &Simulation, id, name, value| match update(sim, "x", id, name, value, WaitFor::Accepted) {
             Err(EngineError::UpdateRejected(failure)) => failure.message,
             other => panic!("{other:?}"),
         };
-        assert_eq!(rejected(&stage, "u-1", "add", "11"), "ten at most");
-        let stage = stage.restart();
-        assert_eq!(rejected(&stage, "u-1", "add", "11"), "ten at most");
-        let unknown = rejected(&stage, "u-2", "subtract", "1");
+        assert_eq!(rejected(&sim, "u-1", "add", "11"), "ten at most");
+        let sim = sim.restart();
+        assert_eq!(rejected(&sim, "u-1", "add", "11"), "ten at most");
+        let unknown = rejected(&sim, "u-2", "subtract", "1");
         assert!(unknown.contains("subtract"), "{unknown}");
-        assert_eq!((describe(&stage, "x").turns, rows(&stage, "x")), (1, NO_ROWS));
-        (stage, vec!["x"])
+        assert_eq!((describe(&sim, "x").turns, rows(&sim, "x")), (1, NO_ROWS));
+        (sim, vec!["x"])
     });
 }
 
 /// C-43
 #[test]
 fn an_update_that_fails_after_acceptance_was_accepted() {
-    over_every_cache(counting, |stage| {
-        stage.start("counter", "x", "").unwrap();
-        let failed = update(stage, "x", "u-1", "fail", "", WaitFor::Completed);
+    over_every_cache(counting, |sim| {
+        sim.start("counter", "x", "").unwrap();
+        let failed = update(sim, "x", "u-1", "fail", "", WaitFor::Completed);
         let Ok(UpdateStage::Completed(Err(failure))) = failed else { panic!("{failed:?}") };
         assert_eq!(failure.message, "after acceptance");
         vec!["x"]
@@ -204,33 +204,33 @@ fn an_update_that_fails_after_acceptance_was_accepted() {
 
 #[test]
 fn an_accepted_update_goes_on_after_a_restart_and_is_answered_there() {
-    over_every_cache_and_restart(counting, |stage| {
-        stage.start("counter", "x", "").unwrap();
-        assert_eq!(update(&stage, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
-        stage.advance(secs(5));
-        let stage = stage.restart();
-        assert_eq!(update(&stage, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
-        let engine = stage.engine().clone();
+    over_every_cache_and_restart(counting, |sim| {
+        sim.start("counter", "x", "").unwrap();
+        assert_eq!(update(&sim, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
+        sim.advance(secs(5));
+        let sim = sim.restart();
+        assert_eq!(update(&sim, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
+        let engine = sim.engine().clone();
         let again = crate::kit::update_of("u-1", "add later", "5");
         let mut answer = Box::pin(async move { engine.update(&RunId::of("x"), again, WaitFor::Completed).await });
-        assert_eq!(stage.try_wait(answer.as_mut()), None);
-        stage.advance(secs(5));
-        assert_eq!(stage.wait(answer), done("5"));
-        (stage, vec!["x"])
+        assert_eq!(sim.try_wait(answer.as_mut()), None);
+        sim.advance(secs(5));
+        assert_eq!(sim.wait(answer), done("5"));
+        (sim, vec!["x"])
     });
 }
 
 #[test]
 fn updates_that_a_closing_run_leaves_behind_are_told_so() {
-    over_every_cache(counting, |stage| {
-        stage.start("counter", "x", "").unwrap();
-        assert_eq!(update(stage, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
-        let engine = stage.engine().clone();
+    over_every_cache(counting, |sim| {
+        sim.start("counter", "x", "").unwrap();
+        assert_eq!(update(sim, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
+        let engine = sim.engine().clone();
         let again = crate::kit::update_of("u-1", "add later", "5");
         let mut answer = Box::pin(async move { engine.update(&RunId::of("x"), again, WaitFor::Completed).await });
-        assert_eq!(stage.try_wait(answer.as_mut()), None);
-        stage.wait(stage.engine().terminate(&RunId::of("x"), "enough")).unwrap();
-        let told = stage.wait(answer);
+        assert_eq!(sim.try_wait(answer.as_mut()), None);
+        sim.wait(sim.engine().terminate(&RunId::of("x"), "enough")).unwrap();
+        let told = sim.wait(answer);
         let Ok(UpdateStage::Completed(Err(failure))) = told else { panic!("{told:?}") };
         assert_eq!(failure.type_name.as_deref(), Some("RunClosed"));
         vec!["x"]
@@ -240,30 +240,30 @@ fn updates_that_a_closing_run_leaves_behind_are_told_so() {
 /// C-32
 #[test]
 fn a_query_is_answered_by_evicted_and_closed_runs_and_after_what_was_acknowledged() {
-    over_every_cache_and_restart(counting, |stage| {
-        stage.start("counter", "x", "").unwrap();
-        assert_eq!(query(&stage, "x", "sum").unwrap(), "0");
-        assert_eq!(update(&stage, "x", "u-1", "add", "3", WaitFor::Accepted), Ok(UpdateStage::Accepted));
-        assert_eq!(query(&stage, "x", "sum").unwrap(), "3");
-        stage.engine().evict_idle();
-        assert_eq!(stage.engine().runs_in_memory(), 0);
-        assert_eq!(query(&stage, "x", "sum").unwrap(), "3");
-        assert_eq!(describe(&stage, "x").published, Some("counting".into()));
-        signal(&stage, "x", "end", "");
-        assert_eq!(stage.result("x"), completed("3"));
-        let stage = stage.restart();
-        let before = stage.moments();
-        assert_eq!(query(&stage, "x", "sum").unwrap(), "3");
-        assert_eq!(describe(&stage, "x").published, Some("ended".into()), "the snapshot needs no replay");
-        assert_eq!(stage.moments(), before, "a question writes nothing");
-        let unknown = query(&stage, "x", "product").unwrap_err();
+    over_every_cache_and_restart(counting, |sim| {
+        sim.start("counter", "x", "").unwrap();
+        assert_eq!(query(&sim, "x", "sum").unwrap(), "0");
+        assert_eq!(update(&sim, "x", "u-1", "add", "3", WaitFor::Accepted), Ok(UpdateStage::Accepted));
+        assert_eq!(query(&sim, "x", "sum").unwrap(), "3");
+        sim.engine().evict_idle();
+        assert_eq!(sim.engine().runs_in_memory(), 0);
+        assert_eq!(query(&sim, "x", "sum").unwrap(), "3");
+        assert_eq!(describe(&sim, "x").published, Some("counting".into()));
+        signal(&sim, "x", "end", "");
+        assert_eq!(sim.result("x"), completed("3"));
+        let sim = sim.restart();
+        let before = sim.moments();
+        assert_eq!(query(&sim, "x", "sum").unwrap(), "3");
+        assert_eq!(describe(&sim, "x").published, Some("ended".into()), "the snapshot needs no replay");
+        assert_eq!(sim.moments(), before, "a question writes nothing");
+        let unknown = query(&sim, "x", "product").unwrap_err();
         assert!(
             matches!(&unknown, EngineError::QueryFailed(_)) && unknown.to_string().contains("product"),
             "{unknown}"
         );
         let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(query(&stage, "nobody", "sum"), Err(nobody));
-        (stage, vec!["x"])
+        assert_eq!(query(&sim, "nobody", "sum"), Err(nobody));
+        (sim, vec!["x"])
     });
 }
 
@@ -285,11 +285,11 @@ fn a_query_sees_a_signal_that_was_acknowledged_before_it_was_asked() {
             Ok(Payload::empty())
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("listens", "x", "").unwrap();
+    over_every_cache(serve, |sim| {
+        sim.start("listens", "x", "").unwrap();
         for word in ["one", "two", "three"] {
-            signal(stage, "x", "say", word);
-            assert_eq!(query(stage, "x", "last").unwrap(), word);
+            signal(sim, "x", "say", word);
+            assert_eq!(query(sim, "x", "last").unwrap(), word);
         }
         vec!["x"]
     });
@@ -309,23 +309,23 @@ async fn promised(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
 fn a_promise_is_resolved_once_by_name_or_id_before_or_after_it_is_awaited() {
     over_every_cache_and_restart(
         || options().workflow("promised", promised),
-        |stage| {
-            stage.start("promised", "x", "").unwrap();
-            assert_eq!(resolve(&stage, "x", "early", Ok("1".into())), Ok(()));
-            let stage = stage.restart();
-            stage.advance(secs(20));
-            let again = resolve(&stage, "x", "early", Ok("2".into())).unwrap_err().to_string();
+        |sim| {
+            sim.start("promised", "x", "").unwrap();
+            assert_eq!(resolve(&sim, "x", "early", Ok("1".into())), Ok(()));
+            let sim = sim.restart();
+            sim.advance(secs(20));
+            let again = resolve(&sim, "x", "early", Ok("2".into())).unwrap_err().to_string();
             assert_eq!(again, "the run of workflow id \"x\" has no open promise \"early\"; open now: late");
-            let unknown = resolve(&stage, "x", "other", Ok("2".into())).unwrap_err().to_string();
+            let unknown = resolve(&sim, "x", "other", Ok("2".into())).unwrap_err().to_string();
             assert_eq!(unknown, "the run of workflow id \"x\" has no open promise \"other\"; open now: late");
-            let id = text(&describe(&stage, "x").published.unwrap());
-            assert_eq!(resolve(&stage, "x", id, Err(Failure::application("broken"))), Ok(()));
-            assert_eq!(stage.result("x"), completed("Ok(1) Err(\"broken\")"));
+            let id = text(&describe(&sim, "x").published.unwrap());
+            assert_eq!(resolve(&sim, "x", id, Err(Failure::application("broken"))), Ok(()));
+            assert_eq!(sim.result("x"), completed("Ok(1) Err(\"broken\")"));
             let closed = EngineError::Closed { workflow_id: "x".into(), status: Status::Completed };
-            assert_eq!(resolve(&stage, "x", "late", Ok("3".into())), Err(closed));
+            assert_eq!(resolve(&sim, "x", "late", Ok("3".into())), Err(closed));
             let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
-            assert_eq!(resolve(&stage, "nobody", "late", Ok("3".into())), Err(nobody));
-            (stage, vec!["x"])
+            assert_eq!(resolve(&sim, "nobody", "late", Ok("3".into())), Err(nobody));
+            (sim, vec!["x"])
         },
     );
 }
@@ -335,9 +335,9 @@ fn a_promise_is_resolved_once_by_name_or_id_before_or_after_it_is_awaited() {
 fn of_two_resolutions_on_their_way_the_first_holds_and_the_second_is_refused() {
     over_every_cache(
         || options().workflow("promised", promised),
-        |stage| {
-            stage.start("promised", "x", "").unwrap();
-            let engine = stage.engine().clone();
+        |sim| {
+            sim.start("promised", "x", "").unwrap();
+            let engine = sim.engine().clone();
             let resolves = ["1", "2"].map(|value| {
                 let engine = engine.clone();
                 Box::pin(
@@ -349,13 +349,13 @@ fn of_two_resolutions_on_their_way_the_first_holds_and_the_second_is_refused() {
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 assert!(resolve.as_mut().poll(&mut cx).is_pending());
             }
-            let mut answers = resolves.into_iter().map(|resolve| stage.wait(resolve));
+            let mut answers = resolves.into_iter().map(|resolve| sim.wait(resolve));
             assert_eq!(answers.next(), Some(Ok(())));
             let second = answers.next().unwrap().unwrap_err();
             let refused = matches!(second, EngineError::AlreadyResolved(_) | EngineError::NoSuchPromise { .. });
             assert!(refused, "{second:?}");
-            assert_eq!(resolve(stage, "x", "late", Ok("3".into())), Ok(()));
-            assert_eq!(stage.result("x"), completed("Ok(1) Ok(3)"));
+            assert_eq!(resolve(sim, "x", "late", Ok("3".into())), Ok(()));
+            assert_eq!(sim.result("x"), completed("Ok(1) Ok(3)"));
             vec!["x"]
         },
     );

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dacapo_core::{Ctx, Failure, Name, Payload};
 use dacapo_engine::{Cache, NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::{Simulation, expect};
 use dacapo_worker::{TurnPool, all_meters};
 
 use crate::kit::{Gate, Serve, completed, every_second, options, payload, secs, signal};
@@ -28,11 +28,11 @@ fn tries() -> Options {
 
 fn story(cache: usize) -> Recorder {
     let recorder = Recorder::default();
-    let stage = recorder.during(|| Stage::new(tries().cache(Cache::AtMost(cache))));
-    stage.start("tries", "a", "").unwrap();
-    stage.advance(secs(1));
-    signal(&stage, "a", "go", "");
-    assert_eq!(stage.result("a"), completed("tried"));
+    let sim = recorder.during(|| Simulation::new(tries().cache(Cache::AtMost(cache))));
+    sim.start("tries", "a", "").unwrap();
+    sim.advance(secs(1));
+    signal(&sim, "a", "go", "");
+    assert_eq!(sim.result("a"), completed("tried"));
     recorder
 }
 
@@ -90,11 +90,11 @@ fn attempts_are_counted_by_how_they_ended() {
         })
         .activity("asked", |_, _| Err(Failure::new(dacapo_core::FailureKind::Cancelled, "as asked")))
         .waiting("waits", move |_, _| held.pass());
-    let stage = recorder.during(|| Stage::new(serve));
-    stage.start("all", "a", "").unwrap();
-    stage.advance(secs(10));
-    stage.wait(stage.engine().terminate(&RunId::of("a"), "enough")).unwrap();
-    stage.settle();
+    let sim = recorder.during(|| Simulation::new(serve));
+    sim.start("all", "a", "").unwrap();
+    sim.advance(secs(10));
+    sim.wait(sim.engine().terminate(&RunId::of("a"), "enough")).unwrap();
+    sim.settle();
     expect![[r#"
         dacapo_attempt_seconds{queue=default} took 7
         dacapo_attempts_total{queue=default,outcome=cancelled} 1
@@ -105,7 +105,7 @@ fn attempts_are_counted_by_how_they_ended() {
     "#]]
     .assert_eq(&recorder.show(&["dacapo_attempts_total", "dacapo_attempt_seconds"]));
     gate.open(Ok(Payload::empty()));
-    stage.settle();
+    sim.settle();
     let after = recorder.show(&["dacapo_attempts_total"]);
     assert!(!after.contains("completed} 2"), "what was given up is not counted again: {after}");
 }
@@ -125,32 +125,32 @@ fn stuck_runs_go_up_and_down() {
         ctx.signal("go").await?;
         Ok(payload("gone"))
     });
-    const WATCHED: [&str; 2] = ["dacapo_parked_total", "dacapo_stuck_runs"];
+    const WATCHED: [&str; 2] = ["dacapo_stuck_total", "dacapo_stuck_runs"];
     let recorder = Recorder::default();
-    let stage = recorder.during(|| Stage::new(panics()));
+    let sim = recorder.during(|| Simulation::new(panics()));
     for id in ["a", "b"] {
-        stage.start("steps", id, "").unwrap();
+        sim.start("steps", id, "").unwrap();
     }
     assert_eq!(recorder.show(&WATCHED), "");
-    signal(&stage, "a", "go", "");
-    signal(&stage, "b", "go", "");
-    stage.settle();
-    let two = "dacapo_parked_total{queue=default} 2\ndacapo_stuck_runs{queue=default} 2\n";
+    signal(&sim, "a", "go", "");
+    signal(&sim, "b", "go", "");
+    sim.settle();
+    let two = "dacapo_stuck_runs{queue=default} 2\ndacapo_stuck_total{queue=default} 2\n";
     assert_eq!(recorder.show(&WATCHED), two);
-    stage.advance(secs(1));
-    let still = "dacapo_parked_total{queue=default} 4\ndacapo_stuck_runs{queue=default} 2\n";
+    sim.advance(secs(1));
+    let still = "dacapo_stuck_runs{queue=default} 2\ndacapo_stuck_total{queue=default} 4\n";
     assert_eq!(recorder.show(&WATCHED), still, "tried again, and stuck as before");
-    stage.wait(stage.engine().terminate(&RunId::of("b"), "enough")).unwrap();
-    stage.settle();
-    assert!(recorder.show(&WATCHED).ends_with("stuck_runs{queue=default} 1\n"));
+    sim.wait(sim.engine().terminate(&RunId::of("b"), "enough")).unwrap();
+    sim.settle();
+    assert!(recorder.show(&WATCHED).starts_with("dacapo_stuck_runs{queue=default} 1\n"));
     let recorder = Recorder::default();
-    let stage = recorder.during(|| stage.redeploy(panics()));
-    stage.settle();
-    let again = "dacapo_parked_total{queue=default} 1\ndacapo_stuck_runs{queue=default} 1\n";
+    let sim = recorder.during(|| sim.redeploy(panics()));
+    sim.settle();
+    let again = "dacapo_stuck_runs{queue=default} 1\ndacapo_stuck_total{queue=default} 1\n";
     assert_eq!(recorder.show(&WATCHED), again, "the next process tries it at once");
-    let stage = recorder.during(|| stage.redeploy(mends));
-    assert_eq!(stage.result("a"), completed("gone"));
-    assert_eq!(recorder.show(&WATCHED), "dacapo_parked_total{queue=default} 1\n");
+    let sim = recorder.during(|| sim.redeploy(mends));
+    assert_eq!(sim.result("a"), completed("gone"));
+    assert_eq!(recorder.show(&WATCHED), "dacapo_stuck_total{queue=default} 1\n");
 }
 
 /// S3-29, S3-32
@@ -167,19 +167,19 @@ fn zombies_are_measured_when_they_become_one_and_when_they_end() {
         .waiting("stuck", move |_, _| held.pass());
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_terminating", "dacapo_zombies"];
     let recorder = Recorder::default();
-    let stage = recorder.during(|| Stage::new(serve));
-    stage.deafen("stuck");
-    stage.start("tries", "a", "").unwrap();
-    stage.settle();
+    let sim = recorder.during(|| Simulation::new(serve));
+    sim.deafen("stuck");
+    sim.start("tries", "a", "").unwrap();
+    sim.settle();
     assert_eq!(recorder.show(&WATCHED), "dacapo_activities_running{queue=default} 1\n");
-    stage.advance(Duration::from_millis(100));
+    sim.advance(Duration::from_millis(100));
     assert_eq!(recorder.show(&WATCHED), "dacapo_terminating{queue=default} 1\n");
-    stage.advance(Duration::from_millis(9_999));
+    sim.advance(Duration::from_millis(9_999));
     assert_eq!(recorder.show(&WATCHED), "dacapo_terminating{queue=default} 1\n");
-    stage.advance(Duration::from_millis(1));
+    sim.advance(Duration::from_millis(1));
     assert_eq!(recorder.show(&WATCHED), "dacapo_zombies{queue=default} 1\n");
     gate.open(Ok(payload("late")));
-    stage.settle();
+    sim.settle();
     assert_eq!(recorder.show(&WATCHED), "");
 }
 
@@ -199,9 +199,9 @@ fn activities_that_wait_are_measured_and_go_with_their_engine() {
         .waiting("work", move |_, _| held.pass());
     serve.queue("default").max_concurrent_activities = 2;
     let recorder = Recorder::default();
-    let stage = recorder.during(|| Stage::new(serve));
-    stage.start("many", "a", "").unwrap();
-    stage.settle();
+    let sim = recorder.during(|| Simulation::new(serve));
+    sim.start("many", "a", "").unwrap();
+    sim.settle();
     expect![[r#"
         dacapo_activities_running{queue=default} 2
         dacapo_activities_unserved{queue=default} 1
@@ -209,10 +209,10 @@ fn activities_that_wait_are_measured_and_go_with_their_engine() {
     "#]]
     .assert_eq(&recorder.show(&WATCHED));
     let other = Recorder::default();
-    let stage = other.during(|| stage.restart());
+    let sim = other.during(|| sim.restart());
     assert_eq!(recorder.show(&WATCHED), "", "an engine that is gone has nothing");
     gate.open(Ok(Payload::empty()));
-    assert_eq!(stage.result("a"), completed(""));
+    assert_eq!(sim.result("a"), completed(""));
     assert_eq!(other.show(&WATCHED), "");
 }
 
@@ -250,14 +250,14 @@ fn turns_that_wait_for_a_thread_are_measured() {
 fn every_meter_is_in_the_table_and_described() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::default();
-    let stage = recorder.during(|| {
+    let sim = recorder.during(|| {
         let store = SqliteStore::open(dir.path().join("runs.db").to_str().unwrap()).unwrap();
         let pool = TurnPool::new(1, [(Name::from("default"), 1)]).unwrap();
         drop(pool);
-        Stage::over(Arc::new(store), tries())
+        Simulation::over(Arc::new(store), tries())
     });
-    stage.start("tries", "a", "").unwrap();
-    stage.advance(secs(1));
+    sim.start("tries", "a", "").unwrap();
+    sim.advance(secs(1));
     let elsewhere = NewStart {
         workflow: "w".into(),
         workflow_id: "b".into(),
@@ -265,8 +265,8 @@ fn every_meter_is_in_the_table_and_described() {
         ..NewStart::default()
     };
     recorder.during(|| {
-        stage.wait(stage.engine().start(elsewhere)).unwrap();
-        stage.settle();
+        sim.wait(sim.engine().start(elsewhere)).unwrap();
+        sim.settle();
     });
     let mut names: Vec<&str> = all_meters().map(|meter| meter.name).collect();
     names.sort_unstable();

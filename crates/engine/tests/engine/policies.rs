@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dacapo_core::{Ctx, Enabled, Failure, Payload, Pins, Policy, PolicyError, PolicySpec};
 use dacapo_engine::{Cache, Options};
 use dacapo_store::Status;
-use dacapo_testkit::{CACHES, Stage};
+use dacapo_testkit::{CACHES, Simulation};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload,
@@ -67,9 +67,9 @@ fn a_whole_run_goes_as_its_policy_says_and_no_other_way() {
     for (policy, said) in plays {
         over_every_cache(
             || talking(policy.clone(), 3),
-            |stage| {
-                stage.start("talk", "a", "").unwrap();
-                assert_eq!(stage.result("a"), completed(said), "{policy:?}");
+            |sim| {
+                sim.start("talk", "a", "").unwrap();
+                assert_eq!(sim.result("a"), completed(said), "{policy:?}");
                 vec!["a"]
             },
         );
@@ -104,10 +104,10 @@ fn a_deterministic_run_of_a_hundred_steps_leaves_the_same_trace_twice() {
                 }
             });
         options.double_play = false;
-        let stage = Stage::new(options);
-        stage.start("steps", "a", "").unwrap();
-        assert_eq!(stage.result("a"), completed(""));
-        (trace.notes(), stage.history("a"))
+        let sim = Simulation::new(options);
+        sim.start("steps", "a", "").unwrap();
+        assert_eq!(sim.result("a"), completed(""));
+        (trace.notes(), sim.history("a"))
     };
     let kept = Cache::AtMost(10);
     let (first, second) = (played(kept), played(kept));
@@ -128,16 +128,16 @@ fn a_run_that_was_played_at_random_comes_to_the_same_state_when_it_is_replayed()
     let states = RefCell::new(BTreeSet::new());
     for seed in 0..5 {
         let serve = || talking(PolicySpec::Random { seed }, 4);
-        over_every_cache_and_restart(serve, |mut stage| {
-            let cache = stage.options().cache;
-            stage.start("talk", "a", "").unwrap();
-            let ended = text(&stage.result("a").1.unwrap());
+        over_every_cache_and_restart(serve, |mut sim| {
+            let cache = sim.options().cache;
+            sim.start("talk", "a", "").unwrap();
+            let ended = text(&sim.result("a").1.unwrap());
             for policy in [PolicySpec::Deterministic, PolicySpec::Random { seed: 99 }, own()] {
-                stage = stage.redeploy(talking(policy, 4).cache(cache));
-                assert_eq!(query(&stage, "a", "said").as_ref(), Ok(&ended), "seed {seed}");
+                sim = sim.redeploy(talking(policy, 4).cache(cache));
+                assert_eq!(query(&sim, "a", "said").as_ref(), Ok(&ended), "seed {seed}");
             }
             states.borrow_mut().insert(ended);
-            (stage, vec!["a"])
+            (sim, vec!["a"])
         });
     }
     assert_eq!(states.borrow().len(), 5, "other seeds come to other states");
@@ -154,13 +154,13 @@ fn units_are_compared_alike_in_every_process_and_every_build() {
     ];
     for (policy, said) in plays {
         let serve = || talking(policy.clone(), 12);
-        over_every_cache_and_restart(serve, |stage| {
-            stage.start("talk", "a", "").unwrap();
-            let stage = stage.restart();
-            stage.settle();
-            let stage = stage.restart();
-            assert_eq!(stage.result("a"), completed(said), "{policy:?}");
-            (stage, vec!["a"])
+        over_every_cache_and_restart(serve, |sim| {
+            sim.start("talk", "a", "").unwrap();
+            let sim = sim.restart();
+            sim.settle();
+            let sim = sim.restart();
+            assert_eq!(sim.result("a"), completed(said), "{policy:?}");
+            (sim, vec!["a"])
         });
     }
 }
@@ -187,20 +187,20 @@ fn a_run_whose_log_does_not_fit_its_code_stays_open_and_says_so_until_the_code_i
     for (branches, choices, said) in changes {
         over_every_cache_and_restart(
             || choosing(3, 2),
-            |stage| {
-                let cache = stage.options().cache;
-                stage.start("chooses", "a", "").unwrap();
-                let stage = stage.redeploy(choosing(branches, choices).cache(cache));
-                signal(&stage, "a", "go", "");
-                stage.settle();
-                let (reason, attempts, retry) = stuck(&stage, "a");
+            |sim| {
+                let cache = sim.options().cache;
+                sim.start("chooses", "a", "").unwrap();
+                let sim = sim.redeploy(choosing(branches, choices).cache(cache));
+                signal(&sim, "a", "go", "");
+                sim.settle();
+                let (reason, attempts, retry) = stuck(&sim, "a");
                 assert_eq!((attempts, retry, reason.contains(said)), (1, secs(1), true), "{reason}");
-                assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 1));
-                assert_eq!(rows(&stage, "a").2, 1, "the signal waits");
-                let stage = stage.redeploy(choosing(3, 2).cache(cache));
-                assert_eq!(stage.result("a"), completed("went on"));
-                assert_eq!(rows(&stage, "a"), NO_ROWS);
-                (stage, vec!["a"])
+                assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 1));
+                assert_eq!(rows(&sim, "a").2, 1, "the signal waits");
+                let sim = sim.redeploy(choosing(3, 2).cache(cache));
+                assert_eq!(sim.result("a"), completed("went on"));
+                assert_eq!(rows(&sim, "a"), NO_ROWS);
+                (sim, vec!["a"])
             },
         );
     }
@@ -210,14 +210,14 @@ fn a_run_whose_log_does_not_fit_its_code_stays_open_and_says_so_until_the_code_i
 #[test]
 fn a_run_whose_policy_nobody_provides_waits_for_a_program_that_does() {
     let unknown = || Options { own_policy: None, ..talking(own(), 2) };
-    over_every_cache_and_restart(unknown, |stage| {
-        let cache = stage.options().cache;
-        stage.start("talk", "a", "").unwrap();
-        stage.settle();
-        assert!(stuck(&stage, "a").0.contains("there is no policy \"last\""), "{:?}", stuck(&stage, "a"));
-        assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 0));
-        let stage = stage.redeploy(talking(own(), 2).cache(cache));
-        assert_eq!(stage.result("a"), completed("1 0 1.2 0.2"));
-        (stage, vec!["a"])
+    over_every_cache_and_restart(unknown, |sim| {
+        let cache = sim.options().cache;
+        sim.start("talk", "a", "").unwrap();
+        sim.settle();
+        assert!(stuck(&sim, "a").0.contains("there is no policy \"last\""), "{:?}", stuck(&sim, "a"));
+        assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 0));
+        let sim = sim.redeploy(talking(own(), 2).cache(cache));
+        assert_eq!(sim.result("a"), completed("1 0 1.2 0.2"));
+        (sim, vec!["a"])
     });
 }

@@ -22,11 +22,11 @@ fn calls(
 #[test]
 fn an_activity_in_a_queue_that_nobody_serves_fails_in_time() {
     let serve = || calls(|activity| activity.queue("elsewhere").schedule_to_start(secs(10)));
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "").unwrap();
-        let failure = stage.result("a").1.unwrap_err();
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "").unwrap();
+        let failure = sim.result("a").1.unwrap_err();
         assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::ScheduleToStart));
-        assert_eq!(rows(stage, "a"), NO_ROWS);
+        assert_eq!(rows(sim, "a"), NO_ROWS);
         vec!["a"]
     });
 }
@@ -44,12 +44,12 @@ fn an_activity_goes_to_its_workflow_s_queue_unless_it_names_another() {
         options.queue("fast");
         options
     };
-    over_every_cache(serve, |stage| {
-        stage.start("both", "a", "").unwrap();
-        let run = describe(stage, "a").run;
-        let queues: Vec<_> = stage.store().tasks_of(run).unwrap().into_iter().map(|task| task.queue).collect();
+    over_every_cache(serve, |sim| {
+        sim.start("both", "a", "").unwrap();
+        let run = describe(sim, "a").run;
+        let queues: Vec<_> = sim.store().tasks_of(run).unwrap().into_iter().map(|task| task.queue).collect();
         assert_eq!(queues, ["default", "fast"]);
-        assert_eq!(stage.result("a"), completed("default fast"));
+        assert_eq!(sim.result("a"), completed("default fast"));
         vec!["a"]
     });
 }
@@ -65,15 +65,15 @@ fn a_stored_task_can_be_read_back_with_all_that_was_asked_for() {
             .priority(Priority { key: 3, ..Priority::default() })
     };
     let serve = move || calls(set);
-    over_every_cache(serve, |stage| {
-        stage.start("calls", "a", "in").unwrap();
-        let row = stage.store().tasks_of(describe(stage, "a").run).unwrap().remove(0);
+    over_every_cache(serve, |sim| {
+        sim.start("calls", "a", "in").unwrap();
+        let row = sim.store().tasks_of(describe(sim, "a").run).unwrap().remove(0);
         assert_eq!((row.seq, row.queue.as_str(), row.priority, row.attempt), (Seq(0), "elsewhere", 3, 1));
         assert_eq!((row.turn, row.position, row.holder, row.failure, row.details), (0, 0, None, None, None));
-        let task = stage.engine().reader().describe(&dacapo_engine::RunId::of("a")).unwrap().pending.remove(0);
+        let task = sim.engine().reader().describe(&dacapo_engine::RunId::of("a")).unwrap().pending.remove(0);
         assert_eq!((task.activity.as_str(), task.state, task.attempts), ("work", ActivityState::Pending, 7));
         assert_eq!(since_start(task.scheduled), secs(0));
-        let history = stage.history("a");
+        let history = sim.history("a");
         for word in ["\"attempts\":7", "\"start_to_close\":\"9s\"", "\"queue\":\"elsewhere\"", "\"key\":3"] {
             assert!(history.contains(word), "{word} is not in {history}");
         }
@@ -104,12 +104,12 @@ fn lower_priority_numbers_go_first_and_zero_is_the_default() {
         options.queue("default").max_concurrent_activities = 1;
         options
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let before = world.count();
-        stage.start("three", "a", "").unwrap();
-        let tasks = stage.store().tasks_of(describe(stage, "a").run).unwrap();
+        sim.start("three", "a", "").unwrap();
+        let tasks = sim.store().tasks_of(describe(sim, "a").run).unwrap();
         assert_eq!(tasks.iter().map(|task| task.priority).collect::<Vec<_>>(), [5, 0, -5]);
-        assert_eq!(stage.result("a"), completed(""));
+        assert_eq!(sim.result("a"), completed(""));
         assert_eq!(world.notes()[before..], ["early", "usual", "late"]);
         vec!["a"]
     });
@@ -124,15 +124,15 @@ fn an_attempt_that_had_begun_in_time_is_made_again_after_a_restart_however_late(
         let gate = held.clone();
         calls(|activity| activity.schedule_to_start(secs(10))).waiting("work", move |_, _| gate.pass())
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         gate.shut();
-        stage.start("calls", "a", "").unwrap();
-        stage.advance(secs(20));
-        let stage = stage.restart();
-        stage.settle();
+        sim.start("calls", "a", "").unwrap();
+        sim.advance(secs(20));
+        let sim = sim.restart();
+        sim.settle();
         gate.open(Ok("done".into()));
-        assert_eq!(stage.result("a"), completed("done"));
-        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-        (stage, vec!["a"])
+        assert_eq!(sim.result("a"), completed("done"));
+        assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+        (sim, vec!["a"])
     });
 }

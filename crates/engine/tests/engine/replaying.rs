@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dacapo_core::{CommandKind, Ctx, Failure, Payload, Seq, Target};
 use dacapo_engine::{Options, RunId};
 use dacapo_store::RunFilter;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, World, options, over_every_cache, query, rows, secs};
 
@@ -32,14 +32,14 @@ fn stepping(world: &World) -> Options {
 }
 
 /// The seqs of all operations of a run, in the order in which they were decided.
-fn seqs(stage: &Stage, workflow_id: &'static str) -> Vec<Seq> {
-    let transcript = stage.engine().reader().history(&RunId::of(workflow_id)).unwrap();
+fn seqs(sim: &Simulation, workflow_id: &'static str) -> Vec<Seq> {
+    let transcript = sim.engine().reader().history(&RunId::of(workflow_id)).unwrap();
     transcript.turns.iter().flat_map(|turn| &turn.commands).filter_map(|command| command.kind.seq()).collect()
 }
 
 /// The ids of all operations of a run that have one.
-fn ids(stage: &Stage, workflow_id: &'static str) -> Vec<String> {
-    let transcript = stage.engine().reader().history(&RunId::of(workflow_id)).unwrap();
+fn ids(sim: &Simulation, workflow_id: &'static str) -> Vec<String> {
+    let transcript = sim.engine().reader().history(&RunId::of(workflow_id)).unwrap();
     let commands = transcript.turns.iter().flat_map(|turn| &turn.commands);
     let ids = commands.filter_map(|command| match &command.kind {
         CommandKind::Activity(activity) => Some(activity.id.to_string()),
@@ -50,22 +50,22 @@ fn ids(stage: &Stage, workflow_id: &'static str) -> Vec<String> {
 }
 
 /// Plays the steps in processes that live for so many moments each, and gives how many that took.
-fn play_in_short_lives(world: &World, moments: Option<u64>) -> (Stage, usize) {
-    let mut stage = Stage::new(stepping(world));
-    stage.start("steps", "a", "").unwrap();
+fn play_in_short_lives(world: &World, moments: Option<u64>) -> (Simulation, usize) {
+    let mut sim = Simulation::new(stepping(world));
+    sim.start("steps", "a", "").unwrap();
     let mut lives = 1;
     if let Some(moments) = moments {
-        stage = stage.doomed(moments);
-        stage.play_out();
-        while stage.died().is_some() {
+        sim = sim.dying(moments);
+        sim.play_out();
+        while sim.died().is_some() {
             lives += 1;
             assert!(lives < 100, "in {moments} moments nobody gets anywhere");
-            stage = stage.doomed(moments);
-            stage.play_out();
+            sim = sim.dying(moments);
+            sim.play_out();
         }
     }
-    stage.play_out();
-    (stage, lives)
+    sim.play_out();
+    (sim, lives)
 }
 
 /// S0-49 S4-18: a process that lives for five moments makes two attempts and stores what one came to. Whatever is counted
@@ -79,10 +79,10 @@ fn seqs_and_ids_go_on_through_processes_that_die_at_every_step() {
     let tried: BTreeSet<String> = world.notes().into_iter().collect();
     for moments in 5..20 {
         let world = World::default();
-        let (stage, lives) = play_in_short_lives(&world, Some(moments));
+        let (sim, lives) = play_in_short_lives(&world, Some(moments));
         assert!(lives > 1 || moments > 10, "it lived for {moments} moments");
-        assert_eq!(seqs(&stage, "a"), (0..6).map(Seq).collect::<Vec<_>>(), "{moments}");
-        assert_eq!(ids(&stage, "a"), expected, "{moments}");
+        assert_eq!(seqs(&sim, "a"), (0..6).map(Seq).collect::<Vec<_>>(), "{moments}");
+        assert_eq!(ids(&sim, "a"), expected, "{moments}");
         let again: BTreeSet<String> = world.notes().into_iter().collect();
         assert_eq!(again, tried, "{moments}: an attempt that is made again has the same ids and input");
     }
@@ -128,20 +128,20 @@ fn a_run_that_is_played_again_and_again_touches_neither_the_world_nor_the_store(
         options.double_play = false;
         options
     };
-    over_every_cache(serve, |stage| {
-        stage.start("waits", "other", "").unwrap();
-        stage.start("busy", "a", "").unwrap();
-        stage.settle();
+    over_every_cache(serve, |sim| {
+        sim.start("waits", "other", "").unwrap();
+        sim.start("busy", "a", "").unwrap();
+        sim.settle();
         let stored = || {
-            let rows = ["a", "other", "child"].map(|id| rows(stage, id));
-            let histories = ["a", "other", "child"].map(|id| stage.history(id));
-            (rows, histories, stage.store().count(&RunFilter::default()), stage.moments())
+            let rows = ["a", "other", "child"].map(|id| rows(sim, id));
+            let histories = ["a", "other", "child"].map(|id| sim.history(id));
+            (rows, histories, sim.store().count(&RunFilter::default()), sim.moments())
         };
         let (before, notes) = (stored(), world.notes());
         assert_eq!(before.0[0], (1, 1, 0), "a task for others, and a timer");
         for _ in 0..10 {
-            stage.engine().evict_idle();
-            assert_eq!(query(stage, "a", "how").as_deref(), Ok("busy"));
+            sim.engine().evict_idle();
+            assert_eq!(query(sim, "a", "how").as_deref(), Ok("busy"));
         }
         assert_eq!(stored(), before);
         let since = world.notes().split_off(notes.len());

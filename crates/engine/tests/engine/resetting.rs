@@ -3,7 +3,7 @@
 use dacapo_core::{Ctx, Failure, Payload, Target};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId, StartedAs, UpdateStage, WaitFor};
 use dacapo_store::{Refused, Status};
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload,
@@ -26,8 +26,8 @@ fn serving(world: &World) -> Options {
         })
 }
 
-fn reset(stage: &Stage, turn: u64) -> Result<StartedAs, EngineError> {
-    stage.wait(stage.engine().reset(&RunId::of("a"), turn, "try that again"))
+fn reset(sim: &Simulation, turn: u64) -> Result<StartedAs, EngineError> {
+    sim.wait(sim.engine().reset(&RunId::of("a"), turn, "try that again"))
 }
 
 #[test]
@@ -35,56 +35,56 @@ fn a_closed_run_begins_again_from_a_turn_and_signals_it_was_sent_since_come_agai
     let world = World::default();
     over_every_cache_and_restart(
         || serving(&world),
-        |stage| {
+        |sim| {
             let before = world.count();
-            let first = stage.start("steps", "a", "").unwrap();
-            stage.settle();
-            signal(&stage, "a", "go", "on");
+            let first = sim.start("steps", "a", "").unwrap();
+            sim.settle();
+            signal(&sim, "a", "go", "on");
             let (one, two) = (before + 1, before + 2);
-            assert_eq!(stage.result("a"), completed(&format!("1#{one} on 2#{two}")));
-            let second = reset(&stage, 2).unwrap();
+            assert_eq!(sim.result("a"), completed(&format!("1#{one} on 2#{two}")));
+            let second = reset(&sim, 2).unwrap();
             assert!(second.fresh && second.run_id != first.run_id);
-            let stage = stage.restart();
+            let sim = sim.restart();
             assert_eq!(
-                stage.result("a"),
+                sim.result("a"),
                 completed(&format!("1#{one} on 2#{}", two + 1)),
                 "what is kept is not done again"
             );
             assert_eq!(world.count() - before, 3);
-            let lines = turns(&stage, "a").lines().count();
+            let lines = turns(&sim, "a").lines().count();
             let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id.clone()) };
-            assert_eq!(turns_of(&stage, &of_first).lines().count(), lines, "the first run stays as it was");
-            assert_eq!(describe(&stage, "a").first_run_id, first.run_id);
-            assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-            (stage, vec![])
+            assert_eq!(turns_of(&sim, &of_first).lines().count(), lines, "the first run stays as it was");
+            assert_eq!(describe(&sim, "a").first_run_id, first.run_id);
+            assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+            (sim, vec![])
         },
     );
 }
 
 #[test]
-fn an_open_run_that_is_reset_is_terminated_and_its_timer_and_mail_go_on_with_the_new_one() {
+fn reset_terminates_an_open_run_and_moves_its_timer_and_messages_to_the_new_one() {
     let world = World::default();
     over_every_cache(
         || serving(&world),
-        |stage| {
-            let first = stage.start("steps", "a", "").unwrap();
-            stage.settle();
-            signal(stage, "a", "go", "on");
-            stage.advance(secs(4));
+        |sim| {
+            let first = sim.start("steps", "a", "").unwrap();
+            sim.settle();
+            signal(sim, "a", "go", "on");
+            sim.advance(secs(4));
             // The timer is of turn 2, which is kept.
-            reset(stage, 3).unwrap();
+            reset(sim, 3).unwrap();
             let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
-            let old = stage.engine().describe(&of_first).unwrap();
+            let old = sim.engine().describe(&of_first).unwrap();
             assert_eq!(old.status, Status::Terminated);
             let said = old.result.unwrap().unwrap_err().message;
-            assert_eq!(said, format!("reset to turn 3 as run {}: try that again", describe(stage, "a").run_id));
-            assert_eq!(stage.result("a").0, Status::Completed);
+            assert_eq!(said, format!("reset to turn 3 as run {}: try that again", describe(sim, "a").run_id));
+            assert_eq!(sim.result("a").0, Status::Completed);
             let times: Vec<String> =
-                turns(stage, "a").lines().map(|line| line.split(" ->").next().unwrap().to_owned()).collect();
+                turns(sim, "a").lines().map(|line| line.split(" ->").next().unwrap().to_owned()).collect();
             assert_eq!(times[..3], ["0 at 0ns: start steps", "1 at 0ns: resolve #0 activity", "2 at 0ns: signal go"]);
             assert!(times[3].starts_with("3 at 4s: seed "), "{times:?}");
             assert_eq!(times[4..], ["4 at 10s: resolve #1 timer", "5 at 10s: resolve #2 activity"]);
-            assert_eq!(stage.store().next_due().unwrap(), None);
+            assert_eq!(sim.store().next_due().unwrap(), None);
             vec![]
         },
     );
@@ -100,22 +100,22 @@ fn an_activity_that_is_pending_at_the_point_of_reset_is_tried_by_the_new_run() {
             .workflow("slow", |ctx: Ctx, _| async move { ctx.activity("work", "").await })
             .waiting("work", move |_, _| gate.pass())
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         gate.shut();
-        stage.start("slow", "a", "").unwrap();
-        stage.settle();
-        reset(&stage, 1).unwrap();
-        stage.settle();
-        let pending = describe(&stage, "a").pending;
+        sim.start("slow", "a", "").unwrap();
+        sim.settle();
+        reset(&sim, 1).unwrap();
+        sim.settle();
+        let pending = describe(&sim, "a").pending;
         assert_eq!(
             pending.iter().map(|task| (task.state, task.attempt)).collect::<Vec<_>>(),
             [(ActivityState::Running, 1)]
         );
-        let stage = stage.restart();
+        let sim = sim.restart();
         gate.open(Ok("done".into()));
-        assert_eq!(stage.result("a"), completed("done"));
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        (stage, vec![])
+        assert_eq!(sim.result("a"), completed("done"));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        (sim, vec![])
     });
 }
 
@@ -138,24 +138,24 @@ fn children_and_answers_from_others_that_the_new_run_still_awaits_reach_it() {
     // The point of reset: after the signal was sent, after the child was asked for, after it had started, after it ended.
     for turn in 1..=4 {
         for wait in [5, 20] {
-            over_every_cache_and_restart(serve, |stage| {
-                stage.start("asks", "a", "").unwrap();
-                stage.advance(secs(wait));
-                let last = describe(&stage, "a").turns;
-                reset(&stage, turn.min(last)).unwrap();
-                let stage = stage.restart();
-                stage.advance(secs(30));
+            over_every_cache_and_restart(serve, |sim| {
+                sim.start("asks", "a", "").unwrap();
+                sim.advance(secs(wait));
+                let last = describe(&sim, "a").turns;
+                reset(&sim, turn.min(last)).unwrap();
+                let sim = sim.restart();
+                sim.advance(secs(30));
                 // A child that is asked for anew finds its name in use if the old one is still open.
-                if status(&stage, "a") == Status::Open {
-                    assert_eq!(resolve(&stage, "a", "word", Ok("given".into())), Ok(()), "turn {turn}, {wait} s");
+                if status(&sim, "a") == Status::Open {
+                    assert_eq!(resolve(&sim, "a", "word", Ok("given".into())), Ok(()), "turn {turn}, {wait} s");
                 }
-                let (_, result) = stage.result("a");
+                let (_, result) = sim.result("a");
                 assert_eq!(
                     result.map(|value| text(&value)).map_err(|failure| failure.to_string()),
                     Ok("no open run of workflow id \"nobody\", slept given".to_owned()),
                     "turn {turn}, {wait} s"
                 );
-                (stage, vec![])
+                (sim, vec![])
             });
         }
     }
@@ -163,22 +163,22 @@ fn children_and_answers_from_others_that_the_new_run_still_awaits_reach_it() {
 
 #[test]
 fn what_cannot_be_reset_is_refused_and_stays_as_it_is() {
-    let stage = Stage::new(serving(&World::default()));
-    stage.start("steps", "a", "").unwrap();
-    stage.settle();
-    let said = |turn| reset(&stage, turn).unwrap_err().to_string();
+    let sim = Simulation::new(serving(&World::default()));
+    sim.start("steps", "a", "").unwrap();
+    sim.settle();
+    let said = |turn| reset(&sim, turn).unwrap_err().to_string();
     let expected =
         expect!["the run has turns 0 to 1: it can be reset to turn 1 up to 2, which keeps the turns before it"];
     expected.assert_eq(&said(0));
     expected.assert_eq(&said(3));
-    let nobody = stage.wait(stage.engine().reset(&RunId::of("nobody"), 1, "")).unwrap_err();
+    let nobody = sim.wait(sim.engine().reset(&RunId::of("nobody"), 1, "")).unwrap_err();
     assert_eq!(nobody, EngineError::NotFound { workflow_id: "nobody".into(), run_id: None });
-    assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 2));
-    let first = describe(&stage, "a").run_id;
-    stage.wait(stage.engine().terminate(&RunId::of("a"), "")).unwrap();
-    stage.start("steps", "a", "").unwrap();
+    assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 2));
+    let first = describe(&sim, "a").run_id;
+    sim.wait(sim.engine().terminate(&RunId::of("a"), "")).unwrap();
+    sim.start("steps", "a", "").unwrap();
     let of_first = RunId { workflow_id: "a".into(), run_id: Some(first) };
-    let in_use = stage.wait(stage.engine().reset(&of_first, 1, "")).unwrap_err();
+    let in_use = sim.wait(sim.engine().reset(&of_first, 1, "")).unwrap_err();
     assert!(matches!(in_use, EngineError::Refused(Refused::InUse { .. })), "{in_use}");
 }
 
@@ -191,13 +191,13 @@ fn a_parent_awaits_the_run_that_takes_the_place_of_its_child() {
             Ok(payload(text(&child).split(' ').nth(1).unwrap_or_default()))
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("asks", "parent", "").unwrap();
-        stage.settle();
-        reset(stage, 1).unwrap();
-        stage.settle();
-        signal(stage, "a", "go", "on");
-        assert_eq!(stage.result("parent"), completed("on"));
+    over_every_cache(serve, |sim| {
+        sim.start("asks", "parent", "").unwrap();
+        sim.settle();
+        reset(sim, 1).unwrap();
+        sim.settle();
+        signal(sim, "a", "go", "on");
+        assert_eq!(sim.result("parent"), completed("on"));
         vec![]
     });
 }
@@ -213,17 +213,17 @@ fn local_work_that_is_open_at_the_point_of_reset_is_done_by_the_new_run_even_aft
             .workflow("local", |ctx: Ctx, _| async move { ctx.local_activity("work", "").await })
             .waiting("work", move |_, _| gate.pass())
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         gate.shut();
-        stage.start("local", "a", "").unwrap();
-        stage.settle();
-        reset(&stage, 1).unwrap();
-        stage.settle();
-        let stage = stage.restart();
+        sim.start("local", "a", "").unwrap();
+        sim.settle();
+        reset(&sim, 1).unwrap();
+        sim.settle();
+        let sim = sim.restart();
         gate.open(Ok("done".into()));
-        assert_eq!(stage.result("a"), completed("done"));
-        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-        (stage, vec![])
+        assert_eq!(sim.result("a"), completed("done"));
+        assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+        (sim, vec![])
     });
 }
 
@@ -247,22 +247,22 @@ fn updates_that_were_accepted_before_the_point_of_reset_go_on_and_the_others_end
             Ok(ctx.signal("end").await?.input.remove(0))
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("asked", "a", "").unwrap();
+    over_every_cache(serve, |sim| {
+        sim.start("asked", "a", "").unwrap();
         let to = RunId::of("a");
-        let ask = |id| Box::pin(stage.engine().update(&to, update_of(id, "put", id), WaitFor::Completed));
+        let ask = |id| Box::pin(sim.engine().update(&to, update_of(id, "put", id), WaitFor::Completed));
         let (mut kept, mut dropped) = (ask("kept"), ask("dropped"));
-        assert_eq!(stage.try_wait(kept.as_mut()), None);
-        assert_eq!(stage.try_wait(dropped.as_mut()), None);
-        assert_eq!(describe(stage, "a").turns, 3);
-        reset(stage, 2).unwrap();
-        let Some(Ok(UpdateStage::Completed(Err(failure)))) = stage.try_wait(dropped) else { panic!("it is over") };
+        assert_eq!(sim.try_wait(kept.as_mut()), None);
+        assert_eq!(sim.try_wait(dropped.as_mut()), None);
+        assert_eq!(describe(sim, "a").turns, 3);
+        reset(sim, 2).unwrap();
+        let Some(Ok(UpdateStage::Completed(Err(failure)))) = sim.try_wait(dropped) else { panic!("it is over") };
         assert_eq!(failure.message, "the run is terminated");
-        assert_eq!(stage.try_wait(kept.as_mut()), None);
-        stage.advance(secs(10));
-        assert_eq!(stage.try_wait(kept), Some(Ok(UpdateStage::Completed(Ok(payload("kept"))))));
-        signal(stage, "a", "end", "of it");
-        assert_eq!(stage.result("a"), completed("of it"));
+        assert_eq!(sim.try_wait(kept.as_mut()), None);
+        sim.advance(secs(10));
+        assert_eq!(sim.try_wait(kept), Some(Ok(UpdateStage::Completed(Ok(payload("kept"))))));
+        signal(sim, "a", "end", "of it");
+        assert_eq!(sim.result("a"), completed("of it"));
         vec![]
     });
 }

@@ -7,7 +7,7 @@ use dacapo_core::Ctx;
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{Done, MemoryStore, Refused, RunFilter, Store, Write};
-use dacapo_testkit::{Front, Fronted, Stage};
+use dacapo_testkit::{Front, Fronted, Simulation};
 
 use crate::kit::{Serve, completed, describe, options, payload, secs, signal, status};
 
@@ -39,90 +39,90 @@ fn over_both(story: impl Fn(Arc<dyn Store>)) {
     story(Arc::new(SqliteStore::open(folder.path().join("store.db").to_str().unwrap()).unwrap()));
 }
 
-fn all(stage: &Stage) -> u64 {
-    stage.store().count(&RunFilter::default()).unwrap()
+fn all(sim: &Simulation) -> u64 {
+    sim.store().count(&RunFilter::default()).unwrap()
 }
 
-fn is_there(stage: &Stage, id: &'static str) -> bool {
-    stage.engine().describe(&RunId::of(id)).is_ok()
+fn is_there(sim: &Simulation, id: &'static str) -> bool {
+    sim.engine().describe(&RunId::of(id)).is_ok()
 }
 
-fn records(stage: &Stage, run: dacapo_store::RunNo) -> usize {
+fn records(sim: &Simulation, run: dacapo_store::RunNo) -> usize {
     let mut records = 0;
     let count = &mut |_: u64, _: &[u8]| {
         records += 1;
         std::ops::ControlFlow::Continue(())
     };
-    stage.store().turns(run, 0, count).unwrap();
+    sim.store().turns(run, 0, count).unwrap();
     records
 }
 
 #[test]
 fn closed_runs_are_deleted_when_their_time_is_over_and_open_ones_never() {
     over_both(|store| {
-        let stage = Stage::over(store, kept_for(secs(3_600)));
-        stage.start("waits", "open", "").unwrap();
-        stage.start("waits", "late", "").unwrap();
-        stage.start("short", "a", "").unwrap();
-        stage.settle();
-        stage.advance(secs(1_800));
-        signal(&stage, "late", "go", "");
-        stage.advance(secs(1_799));
-        assert_eq!(all(&stage), 3, "nobody's time is over");
-        stage.advance(secs(61));
-        assert_eq!((is_there(&stage, "a"), is_there(&stage, "late"), is_there(&stage, "open")), (false, true, true));
-        stage.advance(secs(1_800));
-        assert_eq!((is_there(&stage, "late"), is_there(&stage, "open")), (false, true));
-        stage.advance(secs(100 * 86_400));
-        signal(&stage, "open", "go", "");
-        stage.settle();
-        assert_eq!(stage.wait(stage.engine().result(&RunId::of("open"))).unwrap(), completed("waited"));
+        let sim = Simulation::over(store, kept_for(secs(3_600)));
+        sim.start("waits", "open", "").unwrap();
+        sim.start("waits", "late", "").unwrap();
+        sim.start("short", "a", "").unwrap();
+        sim.settle();
+        sim.advance(secs(1_800));
+        signal(&sim, "late", "go", "");
+        sim.advance(secs(1_799));
+        assert_eq!(all(&sim), 3, "nobody's time is over");
+        sim.advance(secs(61));
+        assert_eq!((is_there(&sim, "a"), is_there(&sim, "late"), is_there(&sim, "open")), (false, true, true));
+        sim.advance(secs(1_800));
+        assert_eq!((is_there(&sim, "late"), is_there(&sim, "open")), (false, true));
+        sim.advance(secs(100 * 86_400));
+        signal(&sim, "open", "go", "");
+        sim.settle();
+        assert_eq!(sim.wait(sim.engine().result(&RunId::of("open"))).unwrap(), completed("waited"));
     });
 }
 
 #[test]
 fn by_default_runs_are_kept_for_ever() {
-    let stage = Stage::new(serve());
-    stage.start("short", "a", "").unwrap();
-    stage.advance(secs(50 * 365 * 86_400));
-    assert!(is_there(&stage, "a"));
+    let sim = Simulation::new(serve());
+    sim.start("short", "a", "").unwrap();
+    sim.advance(secs(50 * 365 * 86_400));
+    assert!(is_there(&sim, "a"));
 }
 
 /// What a long run leaves goes in steps, and the next process goes on with it.
 #[test]
 fn what_a_deleted_run_leaves_goes_in_steps_over_restarts() {
     over_both(|store| {
-        let stage = Stage::over(store, serve());
-        stage.start("long", "a", "").unwrap();
-        stage.start("waits", "b", "").unwrap();
-        assert_eq!(stage.result("a"), completed("long"));
-        let run = describe(&stage, "a").run;
-        assert_eq!(records(&stage, run), 1_201);
+        let sim = Simulation::over(store, serve());
+        sim.start("long", "a", "").unwrap();
+        sim.start("waits", "b", "").unwrap();
+        assert_eq!(sim.result("a"), completed("long"));
+        let run = describe(&sim, "a").run;
+        assert_eq!(records(&sim, run), 1_201);
         // Only the deletion itself, and none of the steps that follow.
-        stage.wait(stage.engine().delete(&RunId::of("a"))).unwrap();
-        assert!(!is_there(&stage, "a"));
-        let stage = stage.restart();
-        stage.settle();
-        stage.advance(secs(1));
-        assert_eq!((records(&stage, run), stage.store().has_remains().unwrap()), (0, false));
-        assert!(status(&stage, "b").is_open());
+        sim.wait(sim.engine().delete(&RunId::of("a"))).unwrap();
+        assert!(!is_there(&sim, "a"));
+        let sim = sim.restart();
+        sim.settle();
+        sim.advance(secs(1));
+        assert_eq!((records(&sim, run), sim.store().has_remains().unwrap()), (0, false));
+        assert!(status(&sim, "b").is_open());
     });
 }
 
 #[test]
 fn what_is_open_or_unknown_cannot_be_deleted() {
     over_both(|store| {
-        let stage = Stage::over(store, serve());
-        stage.start("waits", "a", "").unwrap();
-        let refused = stage.wait(stage.engine().delete(&RunId::of("a"))).unwrap_err();
+        let sim = Simulation::over(store, serve());
+        sim.start("waits", "a", "").unwrap();
+        let refused = sim.wait(sim.engine().delete(&RunId::of("a"))).unwrap_err();
         assert_eq!(refused, EngineError::Refused(Refused::Open));
-        assert!(matches!(stage.wait(stage.engine().delete(&RunId::of("b"))), Err(EngineError::NotFound { .. })));
-        signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("waited"));
-        stage.wait(stage.engine().delete(&RunId::of("a"))).unwrap();
-        assert!(matches!(stage.wait(stage.engine().result(&RunId::of("a"))), Err(EngineError::NotFound { .. })));
-        stage.start("short", "a", "").unwrap();
-        assert_eq!(stage.result("a"), completed("short"), "its id is free again");
+        assert!(matches!(sim.wait(sim.engine().delete(&RunId::of("b"))), Err(EngineError::NotFound { .. })));
+        signal(&sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("waited"));
+        sim.wait(sim.engine().delete(&RunId::of("a"))).unwrap();
+        assert!(matches!(sim.wait(sim.engine().result(&RunId::of("a"))), Err(EngineError::NotFound { .. })));
+        sim.start("short", "a", "").unwrap();
+        assert_eq!(sim.result("a"), completed("short"), "its id is free again");
     });
 }
 
@@ -131,21 +131,21 @@ fn what_is_open_or_unknown_cannot_be_deleted() {
 #[test]
 fn many_runs_that_are_too_old_go_with_few_writes() {
     over_both(|store| {
-        let stage = Stage::over(store, kept_for(secs(3_600)));
+        let sim = Simulation::over(store, kept_for(secs(3_600)));
         for number in 0..1_000 {
             let new = NewStart {
                 workflow: "short".into(),
                 workflow_id: format!("run-{number}").into(),
                 ..NewStart::default()
             };
-            stage.wait(stage.engine().start(new)).unwrap();
+            sim.wait(sim.engine().start(new)).unwrap();
         }
-        stage.settle();
-        let before = stage.moments();
+        sim.settle();
+        let before = sim.moments();
         // One look at what has become too old.
-        stage.advance(secs(3_661));
-        assert_eq!((all(&stage), stage.store().has_remains().unwrap()), (0, false));
-        assert!(stage.moments() - before <= 2 * 20, "{} moments", stage.moments() - before);
+        sim.advance(secs(3_661));
+        assert_eq!((all(&sim), sim.store().has_remains().unwrap()), (0, false));
+        assert!(sim.moments() - before <= 2 * 20, "{} moments", sim.moments() - before);
     });
 }
 
@@ -153,22 +153,22 @@ fn many_runs_that_are_too_old_go_with_few_writes() {
 #[test]
 fn runs_that_are_deleted_by_hand_are_swept_up_together() {
     over_both(|store| {
-        let stage = Stage::over(store, serve());
+        let sim = Simulation::over(store, serve());
         let ids: Vec<String> = (0..50).map(|number| format!("run-{number}")).collect();
         for id in &ids {
             let new = NewStart { workflow: "short".into(), workflow_id: id.clone().into(), ..NewStart::default() };
-            stage.wait(stage.engine().start(new)).unwrap();
+            sim.wait(sim.engine().start(new)).unwrap();
         }
-        stage.settle();
-        let before = stage.moments();
-        let engine = stage.engine().clone();
+        sim.settle();
+        let before = sim.moments();
+        let engine = sim.engine().clone();
         let runs: Vec<RunId> = ids.iter().map(|id| RunId::of(id.clone())).collect();
         for run in &runs {
-            stage.wait(engine.delete(run)).unwrap();
+            sim.wait(engine.delete(run)).unwrap();
         }
-        stage.advance(secs(1));
-        assert!(!stage.store().has_remains().unwrap());
-        let writes = (stage.moments() - before) / 2;
+        sim.advance(secs(1));
+        assert!(!sim.store().has_remains().unwrap());
+        let writes = (sim.moments() - before) / 2;
         assert!((51..60).contains(&writes), "fifty deletions and {} steps", writes - 50);
     });
 }
@@ -194,20 +194,20 @@ impl Front for Slow {
 #[test]
 fn what_is_deleted_while_a_step_is_under_way_is_swept_up_too() {
     let store = Fronted::new(Arc::new(MemoryStore::new()), Slow::default());
-    let stage = Stage::over(store.clone(), serve());
+    let sim = Simulation::over(store.clone(), serve());
     for id in ["a", "b"] {
-        stage.start("short", id, "").unwrap();
+        sim.start("short", id, "").unwrap();
     }
-    stage.settle();
+    sim.settle();
     for id in ["a", "b"] {
-        stage.wait(stage.engine().delete(&RunId::of(id))).unwrap();
-        stage.settle();
+        sim.wait(sim.engine().delete(&RunId::of(id))).unwrap();
+        sim.settle();
     }
-    assert!(stage.store().has_remains().unwrap(), "the step that is under way has not seen the second");
+    assert!(sim.store().has_remains().unwrap(), "the step that is under way has not seen the second");
     let answer = store.0.lock().unwrap().pop().unwrap();
     // Others are not held.
     store.0.lock().unwrap().push(Box::new(|| {}));
     answer();
-    stage.advance(secs(1));
-    assert!(!stage.store().has_remains().unwrap());
+    sim.advance(secs(1));
+    assert!(!sim.store().has_remains().unwrap());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dacapo_core::{Ctx, Failure, FailureKind, IdReuse, Payload, Retry};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{Conflict, Refused, RunFilter, Status};
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,
@@ -25,73 +25,73 @@ fn new(workflow: &'static str) -> NewStart {
     NewStart { workflow: workflow.into(), workflow_id: "a".into(), input: vec!["1".into()], ..NewStart::default() }
 }
 
-fn start(stage: &Stage, new: NewStart) -> Result<StartedAs, EngineError> {
-    stage.wait(stage.engine().start(new))
+fn start(sim: &Simulation, new: NewStart) -> Result<StartedAs, EngineError> {
+    sim.wait(sim.engine().start(new))
 }
 
 #[test]
 fn a_delayed_run_is_open_at_once_and_begins_in_time_even_after_a_restart() {
-    over_every_cache_and_restart(serving, |stage| {
-        start(&stage, NewStart { delay: Some(secs(100)), ..new("returns") }).unwrap();
-        stage.advance(secs(60));
-        assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 0));
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("1"));
-        assert_eq!(turns(&stage, "a"), "0 at 100s: start returns -> complete 1\n");
-        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-        (stage, vec!["a"])
+    over_every_cache_and_restart(serving, |sim| {
+        start(&sim, NewStart { delay: Some(secs(100)), ..new("returns") }).unwrap();
+        sim.advance(secs(60));
+        assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 0));
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("1"));
+        assert_eq!(turns(&sim, "a"), "0 at 100s: start returns -> complete 1\n");
+        assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+        (sim, vec!["a"])
     });
 }
 
-/// Mail for a run that has not begun waits with its start.
+/// A message for a run that has not begun waits with its start.
 #[test]
 fn a_signal_to_a_delayed_run_waits_for_its_first_turn() {
-    over_every_cache(serving, |stage| {
-        start(stage, NewStart { delay: Some(secs(100)), ..new("waits") }).unwrap();
-        signal(stage, "a", "go", "");
-        stage.advance(secs(50));
-        assert_eq!(rows(stage, "a"), (0, 1, 2));
-        assert_eq!(stage.result("a"), completed("1"));
-        assert_eq!(turns(stage, "a"), "0 at 100s: start waits, signal go -> complete 1\n");
+    over_every_cache(serving, |sim| {
+        start(sim, NewStart { delay: Some(secs(100)), ..new("waits") }).unwrap();
+        signal(sim, "a", "go", "");
+        sim.advance(secs(50));
+        assert_eq!(rows(sim, "a"), (0, 1, 2));
+        assert_eq!(sim.result("a"), completed("1"));
+        assert_eq!(turns(sim, "a"), "0 at 100s: start waits, signal go -> complete 1\n");
         vec!["a"]
     });
 }
 
 #[test]
 fn a_delayed_run_that_is_terminated_never_begins() {
-    over_every_cache(serving, |stage| {
-        start(stage, NewStart { delay: Some(secs(100)), ..new("returns") }).unwrap();
-        assert_eq!(stage.wait(stage.engine().terminate(&RunId::of("a"), "never mind")), Ok(()));
-        stage.play_out();
-        assert_eq!((status(stage, "a"), describe(stage, "a").turns), (Status::Terminated, 0));
-        assert_eq!(stage.store().next_due().unwrap(), None);
+    over_every_cache(serving, |sim| {
+        start(sim, NewStart { delay: Some(secs(100)), ..new("returns") }).unwrap();
+        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("a"), "never mind")), Ok(()));
+        sim.play_out();
+        assert_eq!((status(sim, "a"), describe(sim, "a").turns), (Status::Terminated, 0));
+        assert_eq!(sim.store().next_due().unwrap(), None);
         vec!["a"]
     });
 }
 
 #[test]
 fn a_run_that_takes_longer_than_its_run_timeout_is_timed_out() {
-    over_every_cache_and_restart(serving, |stage| {
-        start(&stage, NewStart { run_timeout: Some(secs(60)), ..new("waits") }).unwrap();
-        let stage = stage.restart();
-        let (status, result) = stage.result("a");
+    over_every_cache_and_restart(serving, |sim| {
+        start(&sim, NewStart { run_timeout: Some(secs(60)), ..new("waits") }).unwrap();
+        let sim = sim.restart();
+        let (status, result) = sim.result("a");
         let failure = result.unwrap_err();
         let said = (status, failure.to_string());
         assert_eq!(said, (Status::TimedOut, "the run took longer than its run timeout".to_owned()));
         assert!(matches!(failure.kind, FailureKind::Timeout(_)));
-        assert_eq!(since_start(describe(&stage, "a").closed.unwrap()), secs(60));
-        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None));
-        (stage, vec!["a"])
+        assert_eq!(since_start(describe(&sim, "a").closed.unwrap()), secs(60));
+        assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
+        (sim, vec!["a"])
     });
 }
 
 #[test]
 fn a_run_that_ends_in_time_leaves_no_timeouts_behind() {
-    over_every_cache(serving, |stage| {
+    over_every_cache(serving, |sim| {
         let timeouts = NewStart { run_timeout: Some(secs(60)), execution_timeout: Some(secs(90)), ..new("returns") };
-        start(stage, timeouts).unwrap();
-        assert_eq!(stage.result("a"), completed("1"));
-        assert_eq!((since_start(stage.now()), stage.store().next_due().unwrap()), (secs(0), None));
+        start(sim, timeouts).unwrap();
+        assert_eq!(sim.result("a"), completed("1"));
+        assert_eq!((since_start(sim.now()), sim.store().next_due().unwrap()), (secs(0), None));
         vec!["a"]
     });
 }
@@ -122,20 +122,20 @@ fn a_workflow_with_a_retry_policy_is_run_again_with_pauses_as_one_chain() {
         options.double_play = false;
         options
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
-        let first = start(&stage, NewStart { retry: Some(Retry::exponential()), ..new("fails") }).unwrap();
-        stage.advance(secs(2));
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("1"));
+        let first = start(&sim, NewStart { retry: Some(Retry::exponential()), ..new("fails") }).unwrap();
+        sim.advance(secs(2));
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("1"));
         let tries = ["1 at 0ns None", "2 at 1s Some(Retry)", "3 at 3s Some(Retry)"];
         assert_eq!(world.notes()[before..], tries);
-        let last = describe(&stage, "a");
+        let last = describe(&sim, "a");
         assert_eq!((last.first_run_id.clone(), last.run_id != first.run_id), (first.run_id.clone(), true));
         let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
-        assert_eq!(stage.wait(stage.engine().result(&of_first)).unwrap(), completed("1"), "the chain is followed");
-        assert_eq!(stage.store().next_due().unwrap(), None);
-        (stage, vec!["a"])
+        assert_eq!(sim.wait(sim.engine().result(&of_first)).unwrap(), completed("1"), "the chain is followed");
+        assert_eq!(sim.store().next_due().unwrap(), None);
+        (sim, vec!["a"])
     });
 }
 
@@ -146,9 +146,9 @@ fn a_workflow_is_not_run_again_after_its_last_try_or_for_a_failure_that_is_not_w
     for (retry, said) in [(every_second(2), "try 2"), (picky, "try 1"), (Retry::none(), "try 1")] {
         over_every_cache(
             || failing_workflow(&world),
-            |stage| {
-                start(stage, NewStart { retry: Some(retry.clone()), ..new("fails") }).unwrap();
-                assert_eq!(failed(stage, "a"), (Status::Failed, said.to_owned()));
+            |sim| {
+                start(sim, NewStart { retry: Some(retry.clone()), ..new("fails") }).unwrap();
+                assert_eq!(failed(sim, "a"), (Status::Failed, said.to_owned()));
                 vec!["a"]
             },
         );
@@ -160,11 +160,11 @@ fn the_time_of_all_tries_together_is_the_execution_timeout() {
     let world = World::default();
     over_every_cache(
         || failing_workflow(&world),
-        |stage| {
+        |sim| {
             let slow = Retry { initial: secs(100), longest: secs(100), ..Retry::exponential() };
             let with = NewStart { retry: Some(slow), execution_timeout: Some(secs(50)), ..new("fails") };
-            start(stage, with).unwrap();
-            assert_eq!(failed(stage, "a"), (Status::Failed, "try 1".to_owned()), "the next try would come too late");
+            start(sim, with).unwrap();
+            assert_eq!(failed(sim, "a"), (Status::Failed, "try 1".to_owned()), "the next try would come too late");
             vec!["a"]
         },
     );
@@ -172,26 +172,26 @@ fn the_time_of_all_tries_together_is_the_execution_timeout() {
 
 #[test]
 fn a_workflow_id_in_use_is_refused_or_given_or_taken_over() {
-    over_every_cache(serving, |stage| {
-        let first = start(stage, new("waits")).unwrap();
-        let refused = start(stage, new("waits")).unwrap_err();
+    over_every_cache(serving, |sim| {
+        let first = start(sim, new("waits")).unwrap();
+        let refused = start(sim, new("waits")).unwrap_err();
         let (workflow_id, run_id) = (first.workflow_id.clone(), first.run_id.clone());
         assert_eq!(refused, Refused::InUse { workflow_id, run_id, conflict: Conflict::Fail }.into());
-        let existing = start(stage, NewStart { conflict: Conflict::UseExisting, ..new("waits") }).unwrap();
+        let existing = start(sim, NewStart { conflict: Conflict::UseExisting, ..new("waits") }).unwrap();
         assert_eq!(existing, StartedAs { fresh: false, ..first.clone() });
-        let taken = start(stage, NewStart { conflict: Conflict::TerminateExisting, ..new("waits") }).unwrap();
+        let taken = start(sim, NewStart { conflict: Conflict::TerminateExisting, ..new("waits") }).unwrap();
         assert!(taken.fresh && taken.run_id != first.run_id);
         let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
-        let (ended, failure) = stage.wait(stage.engine().result(&of_first)).unwrap();
+        let (ended, failure) = sim.wait(sim.engine().result(&of_first)).unwrap();
         assert_eq!(
             (ended, failure.unwrap_err().message),
             (Status::Terminated, "another run took its workflow id".into())
         );
         let reuse = NewStart { reuse: IdReuse::TerminateIfRunning, ..new("waits") };
-        assert!(start(stage, reuse).unwrap().fresh);
-        signal(stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("1"));
-        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(3));
+        assert!(start(sim, reuse).unwrap().fresh);
+        signal(sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("1"));
+        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(3));
         vec!["a"]
     });
 }
@@ -200,12 +200,12 @@ fn a_workflow_id_in_use_is_refused_or_given_or_taken_over() {
 fn a_used_workflow_id_may_be_refused_always_or_unless_its_run_failed() {
     over_every_cache(
         || failing_workflow(&World::default()).workflow("returns", |_: Ctx, input| async move { Ok(input) }),
-        |stage| {
-            start(stage, new("fails")).unwrap();
-            assert_eq!(failed(stage, "a").0, Status::Failed);
-            let again = |reuse, workflow| start(stage, NewStart { reuse, ..new(workflow) });
+        |sim| {
+            start(sim, new("fails")).unwrap();
+            assert_eq!(failed(sim, "a").0, Status::Failed);
+            let again = |reuse, workflow| start(sim, NewStart { reuse, ..new(workflow) });
             assert!(again(IdReuse::AllowDuplicateFailedOnly, "returns").is_ok());
-            assert_eq!(stage.result("a"), completed("1"));
+            assert_eq!(sim.result("a"), completed("1"));
             for reuse in [IdReuse::AllowDuplicateFailedOnly, IdReuse::RejectDuplicate] {
                 let refused = again(reuse, "returns").unwrap_err();
                 assert!(matches!(refused, EngineError::Refused(Refused::Used { status: Status::Completed, .. })));
@@ -218,23 +218,23 @@ fn a_used_workflow_id_may_be_refused_always_or_unless_its_run_failed() {
 
 #[test]
 fn the_same_request_is_the_same_start_even_after_its_run_closed() {
-    over_every_cache_and_restart(serving, |stage| {
+    over_every_cache_and_restart(serving, |sim| {
         let asked = || NewStart { request: Some("r-1".into()), ..new("returns") };
-        let first = start(&stage, asked()).unwrap();
-        assert_eq!(stage.result("a"), completed("1"));
-        let stage = stage.restart();
-        assert_eq!(start(&stage, asked()), Ok(StartedAs { fresh: false, ..first }));
-        let other = start(&stage, NewStart { workflow_id: "b".into(), ..asked() }).unwrap_err();
+        let first = start(&sim, asked()).unwrap();
+        assert_eq!(sim.result("a"), completed("1"));
+        let sim = sim.restart();
+        assert_eq!(start(&sim, asked()), Ok(StartedAs { fresh: false, ..first }));
+        let other = start(&sim, NewStart { workflow_id: "b".into(), ..asked() }).unwrap_err();
         assert_eq!(other, Refused::OtherRequest("r-1".into()).into());
-        assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(1));
-        (stage, vec!["a"])
+        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(1));
+        (sim, vec!["a"])
     });
 }
 
 #[test]
 fn what_cannot_be_started_is_refused_and_says_why() {
-    let stage = Stage::new(serving());
-    let said = |new: NewStart| start(&stage, new).unwrap_err().to_string();
+    let sim = Simulation::new(serving());
+    let said = |new: NewStart| start(&sim, new).unwrap_err().to_string();
     let zero = Some(Duration::ZERO);
     let answers = [
         said(new("sleeps")),
@@ -251,22 +251,22 @@ fn what_cannot_be_started_is_refused_and_says_why() {
         the run timeout is zero: it would end the run before it begins
     "#]];
     expected.assert_eq(&(answers.join("\n") + "\n"));
-    assert_eq!(stage.engine().reader().count(&RunFilter::default()), Ok(0));
+    assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(0));
 }
 
 /// Runs of other queues are somebody else's to play.
 #[test]
 fn a_run_in_a_queue_that_is_not_served_here_waits_for_a_program_that_serves_it() {
-    over_every_cache_and_restart(serving, |stage| {
-        start(&stage, NewStart { queue: Some("elsewhere".into()), ..new("waits") }).unwrap();
-        signal(&stage, "a", "go", "");
-        stage.play_out();
-        assert_eq!((describe(&stage, "a").turns, rows(&stage, "a")), (0, (0, 0, 2)));
-        let mut options = stage.options().clone();
+    over_every_cache_and_restart(serving, |sim| {
+        start(&sim, NewStart { queue: Some("elsewhere".into()), ..new("waits") }).unwrap();
+        signal(&sim, "a", "go", "");
+        sim.play_out();
+        assert_eq!((describe(&sim, "a").turns, rows(&sim, "a")), (0, (0, 0, 2)));
+        let mut options = sim.options().clone();
         options.queue("elsewhere");
-        let stage = stage.redeploy(options);
-        assert_eq!(stage.result("a"), completed("1"));
-        (stage, vec!["a"])
+        let sim = sim.redeploy(options);
+        assert_eq!(sim.result("a"), completed("1"));
+        (sim, vec!["a"])
     });
 }
 
@@ -282,11 +282,11 @@ fn a_run_knows_its_memo_and_attributes_and_ids() {
             )))
         })
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         let memo = [("note".into(), "m".into())].into();
         let search_attributes = [("city".into(), "Rome".into())].into();
-        start(stage, NewStart { memo, search_attributes, ..new("looks") }).unwrap();
-        assert_eq!(stage.result("a"), completed("a run-000001 {\"note\": m} {\"city\": Rome}"));
+        start(sim, NewStart { memo, search_attributes, ..new("looks") }).unwrap();
+        assert_eq!(sim.result("a"), completed("a run-000001 {\"note\": m} {\"city\": Rome}"));
         vec!["a"]
     });
 }

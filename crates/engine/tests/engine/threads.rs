@@ -7,7 +7,7 @@ use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{Cache, Engine, NewStart, Options, Reader, RunId, Threads};
 use dacapo_store::{MemoryStore, RunFilter, Status, Store, Tasks, Timers};
 use dacapo_sync::allow_blocking;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, completed, options, payload, signal_of, text};
 
@@ -98,9 +98,9 @@ async fn store_access_on_a_thread_of_an_async_runtime_panics_unless_blocking_is_
     };
     let store = Arc::new(MemoryStore::new());
     let reader = Reader::new(store.clone());
-    let stage = Stage::over(store, serving(Cache::AtMost(1)));
-    stage.start("echo", "a", "1").unwrap();
-    let (engine, run) = (stage.engine(), RunId::of("a"));
+    let sim = Simulation::over(store, serving(Cache::AtMost(1)));
+    sim.start("echo", "a", "1").unwrap();
+    let (engine, run) = (sim.engine(), RunId::of("a"));
     let calls: [&dyn Fn(); 6] = [
         &|| drop(reader.count(&RunFilter::default())),
         &|| drop(reader.describe(&run)),

@@ -3,7 +3,7 @@
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId};
 use dacapo_store::Status;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use dacapo_worker::TokenError;
 
 use crate::kit::{
@@ -36,18 +36,18 @@ fn leaving(world: &World) -> Options {
         })
 }
 
-fn complete(stage: &Stage, token: &str, result: Result<&str, Failure>) -> Result<(), EngineError> {
-    stage.wait(stage.engine().complete(token, result.map(payload)))
+fn complete(sim: &Simulation, token: &str, result: Result<&str, Failure>) -> Result<(), EngineError> {
+    sim.wait(sim.engine().complete(token, result.map(payload)))
 }
 
-fn heartbeat(stage: &Stage, token: &str) -> Result<Option<String>, EngineError> {
-    let heard = stage.wait(stage.engine().heartbeat(token, payload("half")));
+fn heartbeat(sim: &Simulation, token: &str) -> Result<Option<String>, EngineError> {
+    let heard = sim.wait(sim.engine().heartbeat(token, payload("half")));
     heard.map(|cancelled| cancelled.map(|cancelled| cancelled.reason))
 }
 
 #[track_caller]
-fn state(stage: &Stage) -> (ActivityState, u32) {
-    let pending = &describe(stage, "a").pending;
+fn state(sim: &Simulation) -> (ActivityState, u32) {
+    let pending = &describe(sim, "a").pending;
     assert_eq!(pending.len(), 1);
     (pending[0].state, pending[0].attempt)
 }
@@ -56,41 +56,41 @@ fn state(stage: &Stage) -> (ActivityState, u32) {
 fn an_activity_is_left_to_somebody_outside_and_completed_by_its_token() {
     for restarts in [false, true] {
         let world = World::default();
-        let stage = Stage::new(leaving(&world));
-        stage.start("one", "a", "").unwrap();
-        stage.settle();
-        assert_eq!(state(&stage), (ActivityState::Outside, 1));
-        assert_eq!(state(&stage).0.to_string(), "waits to be completed by its token");
-        let stage = if restarts { stage.restart() } else { stage };
-        stage.settle();
-        assert_eq!(stage.engine().reader().describe(&RunId::of("a")).unwrap().pending[0].state, ActivityState::Outside);
-        assert_eq!(state(&stage), (ActivityState::Outside, 1));
-        complete(&stage, &world.notes()[0], Ok("at last")).unwrap();
+        let sim = Simulation::new(leaving(&world));
+        sim.start("one", "a", "").unwrap();
+        sim.settle();
+        assert_eq!(state(&sim), (ActivityState::External, 1));
+        assert_eq!(state(&sim).0.to_string(), "waits to be completed by its token");
+        let sim = if restarts { sim.restart() } else { sim };
+        sim.settle();
+        assert_eq!(sim.engine().reader().describe(&RunId::of("a")).unwrap().pending[0].state, ActivityState::External);
+        assert_eq!(state(&sim), (ActivityState::External, 1));
+        complete(&sim, &world.notes()[0], Ok("at last")).unwrap();
         // It is durable when it is answered.
-        let stage = stage.restart();
-        assert_eq!(stage.result("a"), completed("at last"));
+        let sim = sim.restart();
+        assert_eq!(sim.result("a"), completed("at last"));
         assert_eq!(world.count(), 1, "it was not made again");
-        assert_eq!(rows(&stage, "a"), NO_ROWS);
-        let again = complete(&stage, &world.notes()[0], Ok("again"));
+        assert_eq!(rows(&sim, "a"), NO_ROWS);
+        let again = complete(&sim, &world.notes()[0], Ok("again"));
         assert_eq!(again, Err(EngineError::Closed { workflow_id: "a".into(), status: Status::Completed }));
     }
 }
 
 #[test]
-fn what_somebody_outside_does_is_the_same_for_every_cache() {
+fn external_completion_is_the_same_for_every_cache_size() {
     let world = World::default();
     over_every_cache_and_restart(
         || leaving(&world),
-        |stage| {
-            stage.start("one", "a", "").unwrap();
-            stage.settle();
-            let stage = stage.restart();
+        |sim| {
+            sim.start("one", "a", "").unwrap();
+            sim.settle();
+            let sim = sim.restart();
             let token = world.notes().pop().unwrap();
-            complete(&stage, &token, Err(Failure::application("not yet"))).unwrap();
-            stage.advance(secs(2));
-            complete(&stage, &world.notes().pop().unwrap(), Ok("at last")).unwrap();
-            assert_eq!(stage.result("a"), completed("at last"));
-            (stage, vec!["a"])
+            complete(&sim, &token, Err(Failure::application("not yet"))).unwrap();
+            sim.advance(secs(2));
+            complete(&sim, &world.notes().pop().unwrap(), Ok("at last")).unwrap();
+            assert_eq!(sim.result("a"), completed("at last"));
+            (sim, vec!["a"])
         },
     );
 }
@@ -100,11 +100,11 @@ fn an_attempt_outside_takes_no_place() {
     let world = World::default();
     let mut one_place = leaving(&world);
     one_place.queues.values_mut().for_each(|values| values.max_concurrent_activities = 1);
-    let stage = Stage::new(one_place);
+    let sim = Simulation::new(one_place);
     for id in ["a", "b", "c"] {
-        stage.start("one", id, "").unwrap();
+        sim.start("one", id, "").unwrap();
     }
-    stage.settle();
+    sim.settle();
     assert_eq!(world.count(), 3);
 }
 
@@ -112,42 +112,42 @@ fn an_attempt_outside_takes_no_place() {
 fn an_attempt_outside_that_takes_too_long_is_followed_by_another() {
     for restarts in [false, true] {
         let world = World::default();
-        let stage = Stage::new(leaving(&world));
-        stage.start("one", "a", "").unwrap();
-        stage.settle();
-        let begun = stage.now();
+        let sim = Simulation::new(leaving(&world));
+        sim.start("one", "a", "").unwrap();
+        sim.settle();
+        let begun = sim.now();
         for _ in 0..4 {
-            stage.advance(secs(20));
-            assert_eq!(heartbeat(&stage, &world.notes()[0]), Ok(None));
+            sim.advance(secs(20));
+            assert_eq!(heartbeat(&sim, &world.notes()[0]), Ok(None));
         }
-        let stage = if restarts { stage.restart() } else { stage };
-        stage.advance(secs(19));
-        assert_eq!((state(&stage), stage.now().since(begun)), ((ActivityState::Outside, 1), secs(99)));
-        stage.advance(secs(2));
-        assert_eq!(state(&stage), (ActivityState::Outside, 2), "its time counts from its beginning");
-        let pending = describe(&stage, "a").pending.remove(0);
+        let sim = if restarts { sim.restart() } else { sim };
+        sim.advance(secs(19));
+        assert_eq!((state(&sim), sim.now().since(begun)), ((ActivityState::External, 1), secs(99)));
+        sim.advance(secs(2));
+        assert_eq!(state(&sim), (ActivityState::External, 2), "its time counts from its beginning");
+        let pending = describe(&sim, "a").pending.remove(0);
         assert_eq!(pending.details.map(|details| text(&details)).as_deref(), Some("half"));
         assert!(pending.last_failure.unwrap().is_timeout());
-        let old = complete(&stage, &world.notes()[0], Ok("too late")).unwrap_err();
+        let old = complete(&sim, &world.notes()[0], Ok("too late")).unwrap_err();
         assert!(matches!(old, EngineError::OldToken { attempt: 1, current: 2, .. }), "{old}");
-        assert_eq!(heartbeat(&stage, &world.notes()[0]), Err(old));
-        complete(&stage, &world.notes()[1], Ok("in time")).unwrap();
-        assert_eq!(stage.result("a"), completed("in time"));
+        assert_eq!(heartbeat(&sim, &world.notes()[0]), Err(old));
+        complete(&sim, &world.notes()[1], Ok("in time")).unwrap();
+        assert_eq!(sim.result("a"), completed("in time"));
     }
 }
 
 #[test]
 fn an_attempt_outside_that_is_silent_for_too_long_is_followed_by_another_until_all_are_used() {
     let world = World::default();
-    let stage = Stage::new(leaving(&world));
-    stage.start("one", "a", "").unwrap();
-    stage.advance(secs(31));
-    assert_eq!(state(&stage), (ActivityState::Outside, 2));
+    let sim = Simulation::new(leaving(&world));
+    sim.start("one", "a", "").unwrap();
+    sim.advance(secs(31));
+    assert_eq!(state(&sim), (ActivityState::External, 2));
     // A process that nobody could report to does not count as silence.
-    let stage = stage.restart();
-    stage.advance(secs(29));
-    assert_eq!(state(&stage), (ActivityState::Outside, 2));
-    let (status, words) = failed(&stage, "a");
+    let sim = sim.restart();
+    sim.advance(secs(29));
+    assert_eq!(state(&sim), (ActivityState::External, 2));
+    let (status, words) = failed(&sim, "a");
     assert_eq!(status, Status::Failed);
     assert!(words.contains("silent for too long"), "{words}");
     assert_eq!(world.count(), 3);
@@ -156,22 +156,22 @@ fn an_attempt_outside_that_is_silent_for_too_long_is_followed_by_another_until_a
 #[test]
 fn a_failure_from_outside_is_judged_by_the_retry_policy() {
     let world = World::default();
-    let stage = Stage::new(leaving(&world));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    complete(&stage, &world.notes()[0], Err(Failure::application("busy"))).unwrap();
-    assert_eq!(state(&stage), (ActivityState::Waiting, 2));
+    let sim = Simulation::new(leaving(&world));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    complete(&sim, &world.notes()[0], Err(Failure::application("busy"))).unwrap();
+    assert_eq!(state(&sim), (ActivityState::Waiting, 2));
     // The note is durable when it is answered.
-    let stage = stage.restart();
-    stage.advance(secs(1));
-    assert_eq!((state(&stage), world.count()), ((ActivityState::Outside, 2), 2));
-    complete(&stage, &world.notes()[1], Err(Failure::application("never").not_retryable())).unwrap();
-    assert_eq!(failed(&stage, "a"), (Status::Failed, "activity ask failed: never".to_owned()));
+    let sim = sim.restart();
+    sim.advance(secs(1));
+    assert_eq!((state(&sim), world.count()), ((ActivityState::External, 2), 2));
+    complete(&sim, &world.notes()[1], Err(Failure::application("never").not_retryable())).unwrap();
+    assert_eq!(failed(&sim, "a"), (Status::Failed, "activity ask failed: never".to_owned()));
 }
 
 /// A token is good from the attempt's beginning on: whoever is called may be faster than the caller.
 #[test]
-fn an_attempt_that_runs_is_given_up_when_somebody_outside_ends_it() {
+fn running_attempt_is_given_up_when_it_is_completed_externally() {
     let world = World::default();
     let tokens = world.clone();
     let options = options()
@@ -180,51 +180,51 @@ fn an_attempt_that_runs_is_given_up_when_somebody_outside_ends_it() {
             tokens.note(ctx.completion_token());
             std::future::pending()
         });
-    let stage = Stage::new(options);
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    complete(&stage, &world.notes()[0], Err(Failure::application("busy"))).unwrap();
-    stage.advance(secs(1));
-    assert_eq!((state(&stage), world.count()), ((ActivityState::Running, 2), 2));
-    complete(&stage, &world.notes()[1], Ok("done")).unwrap();
-    assert_eq!(stage.result("a"), completed("done"));
+    let sim = Simulation::new(options);
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    complete(&sim, &world.notes()[0], Err(Failure::application("busy"))).unwrap();
+    sim.advance(secs(1));
+    assert_eq!((state(&sim), world.count()), ((ActivityState::Running, 2), 2));
+    complete(&sim, &world.notes()[1], Ok("done")).unwrap();
+    assert_eq!(sim.result("a"), completed("done"));
 }
 
 #[test]
 fn texts_that_are_no_token_of_anybody_are_refused() {
     let world = World::default();
-    let stage = Stage::new(leaving(&world));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
+    let sim = Simulation::new(leaving(&world));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
     let token = world.notes().remove(0);
-    assert_eq!(complete(&stage, "hello", Ok("")), Err(TokenError::Foreign.into()));
-    assert_eq!(complete(&stage, &token[..token.len() - 1], Ok("")), Err(TokenError::Damaged.into()));
-    assert_eq!(heartbeat(&stage, &token.to_uppercase()), Err(TokenError::Foreign.into()));
-    let elsewhere = Stage::new(leaving(&world));
+    assert_eq!(complete(&sim, "hello", Ok("")), Err(TokenError::Foreign.into()));
+    assert_eq!(complete(&sim, &token[..token.len() - 1], Ok("")), Err(TokenError::Damaged.into()));
+    assert_eq!(heartbeat(&sim, &token.to_uppercase()), Err(TokenError::Foreign.into()));
+    let elsewhere = Simulation::new(leaving(&world));
     assert!(matches!(complete(&elsewhere, &token, Ok("")), Err(EngineError::NotFound { .. })));
-    assert_eq!(state(&stage), (ActivityState::Outside, 1));
+    assert_eq!(state(&sim), (ActivityState::External, 1));
 }
 
 #[test]
 fn an_attempt_outside_that_is_not_wanted_is_over_at_once_or_told_by_its_heartbeat() {
     for (how, restarts) in [("", false), ("waits", false), ("waits", true)] {
         let world = World::default();
-        let stage = Stage::new(leaving(&world));
-        stage.start("cancelled", "a", how).unwrap();
-        stage.settle();
+        let sim = Simulation::new(leaving(&world));
+        sim.start("cancelled", "a", how).unwrap();
+        sim.settle();
         let token = world.notes().remove(0);
-        assert_eq!(heartbeat(&stage, &token), Ok(None));
-        signal(&stage, "a", "stop", "");
-        stage.settle();
+        assert_eq!(heartbeat(&sim, &token), Ok(None));
+        signal(&sim, "a", "stop", "");
+        sim.settle();
         if how == "waits" {
-            let stage = if restarts { stage.restart() } else { stage };
-            stage.settle();
-            assert_eq!(heartbeat(&stage, &token), Ok(Some("the workflow no longer wants it".to_owned())));
-            complete(&stage, &token, Err(Failure::new(FailureKind::Cancelled, "undone"))).unwrap();
-            assert!(failed(&stage, "a").1.ends_with("undone"));
+            let sim = if restarts { sim.restart() } else { sim };
+            sim.settle();
+            assert_eq!(heartbeat(&sim, &token), Ok(Some("the workflow no longer wants it".to_owned())));
+            complete(&sim, &token, Err(Failure::new(FailureKind::Cancelled, "undone"))).unwrap();
+            assert!(failed(&sim, "a").1.ends_with("undone"));
         } else {
-            assert!(!describe(&stage, "a").status.is_open());
-            assert!(matches!(heartbeat(&stage, &token), Err(EngineError::Closed { .. })));
+            assert!(!describe(&sim, "a").status.is_open());
+            assert!(matches!(heartbeat(&sim, &token), Err(EngineError::Closed { .. })));
         }
         assert_eq!(world.count(), 1);
     }
@@ -242,14 +242,14 @@ fn an_attempt_outside_ends_with_the_time_of_all_attempts() {
             tokens.note(ctx.completion_token());
             Err(ctx.complete_later())
         });
-    let stage = Stage::new(options);
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let stage = stage.restart();
-    stage.advance(secs(6));
-    assert_eq!(state(&stage), (ActivityState::Outside, 1));
-    assert!(failed(&stage, "a").1.contains("all attempts together"));
-    assert_eq!(rows(&stage, "a"), NO_ROWS);
+    let sim = Simulation::new(options);
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let sim = sim.restart();
+    sim.advance(secs(6));
+    assert_eq!(state(&sim), (ActivityState::External, 1));
+    assert!(failed(&sim, "a").1.contains("all attempts together"));
+    assert_eq!(rows(&sim, "a"), NO_ROWS);
 }
 
 #[test]
@@ -257,10 +257,10 @@ fn a_local_activity_cannot_be_left_to_somebody_outside() {
     let options = options()
         .workflow("one", |ctx: Ctx, input| async move { ctx.local_activity("ask", input).await })
         .activity("ask", move |ctx, _| Err(ctx.complete_later()));
-    let stage = Stage::new(options);
-    stage.start("one", "a", "").unwrap();
+    let sim = Simulation::new(options);
+    sim.start("one", "a", "").unwrap();
     assert_eq!(
-        failed(&stage, "a").1,
+        failed(&sim, "a").1,
         "local activity ask failed: a local activity cannot be completed by somebody outside: call it with `ctx.call`"
     );
 }
@@ -272,21 +272,21 @@ fn only_the_attempt_itself_can_leave_itself_to_others() {
     let options = options()
         .workflow("one", |ctx: Ctx, input| async move { ctx.activity("ask", input).await })
         .activity("ask", move |_, _| Err(forged.clone()));
-    let stage = Stage::new(options);
-    stage.start("one", "a", "").unwrap();
-    assert_eq!(failed(&stage, "a").0, Status::Failed);
+    let sim = Simulation::new(options);
+    sim.start("one", "a", "").unwrap();
+    assert_eq!(failed(&sim, "a").0, Status::Failed);
 }
 
 #[test]
 fn a_shutdown_does_not_wait_for_somebody_outside() {
     let world = World::default();
-    let stage = Stage::new(leaving(&world));
-    stage.start("one", "a", "").unwrap();
-    stage.settle();
-    let report = stage.wait(stage.engine().shut_down());
+    let sim = Simulation::new(leaving(&world));
+    sim.start("one", "a", "").unwrap();
+    sim.settle();
+    let report = sim.wait(sim.engine().shut_down());
     assert_eq!((report.cut_off.len(), report.asked_to_stop), (0, 0));
-    let stage = stage.restart();
-    stage.settle();
-    complete(&stage, &world.notes()[0], Ok("after all")).unwrap();
-    assert_eq!((stage.result("a"), world.count()), (completed("after all"), 1));
+    let sim = sim.restart();
+    sim.settle();
+    complete(&sim, &world.notes()[0], Ok("after all")).unwrap();
+    assert_eq!((sim.result("a"), world.count()), (completed("after all"), 1));
 }

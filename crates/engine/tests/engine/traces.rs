@@ -2,15 +2,15 @@
 
 use dacapo_core::{Ctx, Payload, Retry};
 use dacapo_engine::{Cache, Options};
-use dacapo_testkit::{CACHES, Stage, expect};
+use dacapo_testkit::{CACHES, Simulation, expect};
 
 use crate::kit::{Serve, completed, every_second, options, payload, query, signal, text};
 use crate::log::logged;
 
 /// Says when it goes, as a guard of the user's might.
-struct Talkative;
+struct LogsWhenDropped;
 
-impl Drop for Talkative {
+impl Drop for LogsWhenDropped {
     fn drop(&mut self) {
         tracing::info!("the guard has gone");
     }
@@ -24,7 +24,7 @@ fn talks() -> Options {
                 tracing::info!("asked");
                 Ok(payload("well"))
             });
-            let guard = Talkative;
+            let guard = LogsWhenDropped;
             let tried = ctx.activity("try", "").retry(every_second(2)).await?;
             tracing::info!("tried {}", text(&tried));
             ctx.local_activity("here", "").await?;
@@ -58,14 +58,14 @@ fn story(cache: Cache, double_play: bool) -> String {
     let mut options = talks().cache(cache);
     options.double_play = double_play;
     logged(|| {
-        let stage = Stage::new(options);
-        stage.start("talks", "a", "").unwrap();
-        stage.advance(std::time::Duration::from_secs(2));
-        assert_eq!(query(&stage, "a", "how").unwrap(), "well");
-        let stage = stage.restart();
-        assert_eq!(query(&stage, "a", "how").unwrap(), "well");
-        signal(&stage, "a", "go", "");
-        assert_eq!(stage.result("a"), completed("twice"));
+        let sim = Simulation::new(options);
+        sim.start("talks", "a", "").unwrap();
+        sim.advance(std::time::Duration::from_secs(2));
+        assert_eq!(query(&sim, "a", "how").unwrap(), "well");
+        let sim = sim.restart();
+        assert_eq!(query(&sim, "a", "how").unwrap(), "well");
+        signal(&sim, "a", "go", "");
+        assert_eq!(sim.result("a"), completed("twice"));
     })
 }
 
@@ -114,9 +114,9 @@ fn a_turn_that_failed_says_it_again() {
     });
     options.double_play = false;
     let said = logged(|| {
-        let stage = Stage::new(options);
-        stage.start("fails", "a", "").unwrap();
-        stage.advance(std::time::Duration::from_secs(1));
+        let sim = Simulation::new(options);
+        sim.start("fails", "a", "").unwrap();
+        sim.advance(std::time::Duration::from_secs(1));
     });
     assert_eq!(said.matches("in turn: trying").count(), 2, "{said}");
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use dacapo_core::{CommandKind, Ctx, Failure, OperationId, Payload, Seq};
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
-use dacapo_store::{Done, MemoryStore, NewMail, RunNo, Status, Store, StoreError, Write};
-use dacapo_testkit::{CACHES, Front, Fronted, Stage, sealed};
+use dacapo_store::{Done, MemoryStore, NewMessage, RunNo, Status, Store, StoreError, Write};
+use dacapo_testkit::{CACHES, Front, Fronted, Simulation, sealed};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, since_start, status,
@@ -95,8 +95,8 @@ fn new() -> NewStart {
     NewStart { workflow: "all sorts".into(), workflow_id: "a".into(), request, ..NewStart::default() }
 }
 
-fn begin(stage: &Stage) {
-    stage.wait(stage.engine().start(new())).expect("a store without trouble takes it");
+fn begin(sim: &Simulation) {
+    sim.wait(sim.engine().start(new())).expect("a store without trouble takes it");
 }
 
 #[test]
@@ -104,20 +104,20 @@ fn a_full_store_stops_nothing_for_good_and_everything_goes_on_when_there_is_room
     for cache in CACHES {
         let world = World::default();
         let store = Fragile::new(Trouble::None);
-        let stage = Stage::over(store.clone(), serving(&world).cache(cache));
-        begin(&stage);
-        stage.settle();
+        let sim = Simulation::over(store.clone(), serving(&world).cache(cache));
+        begin(&sim);
+        sim.settle();
         store.is(Trouble::Full);
-        stage.advance(secs(5));
-        let refused = stage.wait(stage.engine().signal(&RunId::of("a"), signal_of("go", "3"), None)).unwrap_err();
+        sim.advance(secs(5));
+        let refused = sim.wait(sim.engine().signal(&RunId::of("a"), signal_of("go", "3"), None)).unwrap_err();
         assert_eq!(refused, EngineError::Store(StoreError::Full("no space".into())));
-        stage.advance(secs(120));
-        assert_eq!((status(&stage, "a"), describe(&stage, "a").turns), (Status::Open, 1), "{cache:?}");
+        sim.advance(secs(120));
+        assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 1), "{cache:?}");
         store.is(Trouble::None);
-        signal(&stage, "a", "go", "3");
-        assert_eq!(stage.result("a"), completed("1 2 3 4"), "{cache:?}");
+        signal(&sim, "a", "go", "3");
+        assert_eq!(sim.result("a"), completed("1 2 3 4"), "{cache:?}");
         assert_eq!(world.count(), 2, "{cache:?}: what was done is not done again");
-        assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None), "{cache:?}");
+        assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None), "{cache:?}");
     }
 }
 
@@ -127,16 +127,16 @@ fn a_run_that_used_up_its_time_while_the_store_was_full_ends_when_there_is_room(
         let store = Fragile::new(Trouble::None);
         let waits =
             |ctx: Ctx, _| async move { ctx.signal("never").await.map(|_| Payload::empty()).map_err(Failure::from) };
-        let stage = Stage::over(store.clone(), options().workflow("waits", waits).cache(cache));
+        let sim = Simulation::over(store.clone(), options().workflow("waits", waits).cache(cache));
         let run_timeout = Some(secs(10));
         let new = NewStart { workflow: "waits".into(), workflow_id: "a".into(), run_timeout, ..NewStart::default() };
-        stage.wait(stage.engine().start(new)).unwrap();
+        sim.wait(sim.engine().start(new)).unwrap();
         store.is(Trouble::Full);
-        stage.advance(secs(15));
-        assert_eq!(status(&stage, "a"), Status::Open);
+        sim.advance(secs(15));
+        assert_eq!(status(&sim, "a"), Status::Open);
         store.is(Trouble::None);
-        assert_eq!(stage.result("a").0, Status::TimedOut, "{cache:?}");
-        assert!(since_start(describe(&stage, "a").closed.unwrap()) <= secs(80));
+        assert_eq!(sim.result("a").0, Status::TimedOut, "{cache:?}");
+        assert!(since_start(describe(&sim, "a").closed.unwrap()) <= secs(80));
     }
 }
 
@@ -147,22 +147,22 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
         for at in 0..40 {
             let store = Fragile::new(unknown(at));
             let world = World::default();
-            let stage = Stage::over(store.clone(), serving(&world));
-            let started = stage.wait(stage.engine().start(new()));
-            stage.advance(secs(30));
+            let sim = Simulation::over(store.clone(), serving(&world));
+            let started = sim.wait(sim.engine().start(new()));
+            sim.advance(secs(30));
             let go = || signal_of("go", "3");
-            let sent = stage.wait(stage.engine().signal(&RunId::of("a"), go(), Some("r-1".into())));
-            stage.play_out();
-            let troubled = started.is_err() || sent.is_err() || stage.start("child", "probe", "").is_err();
+            let sent = sim.wait(sim.engine().signal(&RunId::of("a"), go(), Some("r-1".into())));
+            sim.play_out();
+            let troubled = started.is_err() || sent.is_err() || sim.start("child", "probe", "").is_err();
             store.is(Trouble::None);
-            let stage = stage.restart();
-            begin(&stage);
-            stage.settle();
-            if status(&stage, "a") == Status::Open {
-                stage.wait(stage.engine().signal(&RunId::of("a"), go(), Some("r-1".into()))).unwrap();
+            let sim = sim.restart();
+            begin(&sim);
+            sim.settle();
+            if status(&sim, "a") == Status::Open {
+                sim.wait(sim.engine().signal(&RunId::of("a"), go(), Some("r-1".into()))).unwrap();
             }
-            assert_eq!(stage.result("a"), completed("1 2 3 4"), "write {at}");
-            assert_eq!((rows(&stage, "a"), stage.store().next_due().unwrap()), (NO_ROWS, None), "write {at}");
+            assert_eq!(sim.result("a"), completed("1 2 3 4"), "write {at}");
+            assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None), "write {at}");
             if !troubled {
                 break;
             }
@@ -174,54 +174,54 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
 #[test]
 fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
     let (store, recorder) = (Fragile::new(Trouble::UnknownBefore(1)), Recorder::default());
-    let stage = recorder.during(|| Stage::over(store.clone(), serving(&World::default())));
-    stage.wait(stage.engine().start(new())).unwrap();
+    let sim = recorder.during(|| Simulation::over(store.clone(), serving(&World::default())));
+    sim.wait(sim.engine().start(new())).unwrap();
     assert_eq!(recorder.show(&["dacapo_stopped"]), "");
-    stage.advance(secs(30));
+    sim.advance(secs(30));
     assert_eq!(recorder.show(&["dacapo_stopped"]), "dacapo_stopped 1\n");
     store.is(Trouble::None);
-    let stage = recorder.during(|| stage.restart());
-    stage.settle();
+    let sim = recorder.during(|| sim.restart());
+    sim.settle();
     assert_eq!(recorder.show(&["dacapo_stopped"]), "");
 }
 
 /// What is missing at the end of a history must not look like a run that is at an earlier point.
 #[test]
-fn a_history_that_was_cut_parks_its_run_and_answers_nothing() {
+fn truncated_history_makes_its_run_stuck_and_answers_nothing() {
     let store = Fragile::new(Trouble::None);
-    let stage = Stage::over(store.clone(), serving(&World::default()));
-    begin(&stage);
-    stage.advance(secs(20));
-    let turns = stage.store().find("a", None).unwrap().unwrap().turns;
+    let sim = Simulation::over(store.clone(), serving(&World::default()));
+    begin(&sim);
+    sim.advance(secs(20));
+    let turns = sim.store().find("a", None).unwrap().unwrap().turns;
     *store.cut.lock().unwrap() = Some(turns - 1);
-    let stage = stage.restart();
-    signal(&stage, "a", "go", "3");
-    stage.settle();
+    let sim = sim.restart();
+    signal(&sim, "a", "go", "3");
+    sim.settle();
     let said = format!(
         "it has {turns} turns, and only {} of them are there: the store is damaged. Restore it from a backup",
         turns - 1
     );
-    assert_eq!(stuck(&stage, "a").0, said);
+    assert_eq!(stuck(&sim, "a").0, said);
     *store.cut.lock().unwrap() = None;
-    assert_eq!(stage.result("a"), completed("1 2 3 4"));
+    assert_eq!(sim.result("a"), completed("1 2 3 4"));
 }
 
 /// S4-13
 #[test]
-fn a_history_of_another_format_parks_its_run_with_a_clear_reason() {
+fn history_of_another_format_makes_its_run_stuck_with_a_clear_reason() {
     let store = Fragile::new(Trouble::None);
-    let stage = Stage::over(store.clone(), serving(&World::default()));
-    begin(&stage);
-    stage.advance(secs(20));
+    let sim = Simulation::over(store.clone(), serving(&World::default()));
+    begin(&sim);
+    sim.advance(secs(20));
     // A record of format version 99, whole and with its checksum.
     *store.garbled.lock().unwrap() = Some(sealed(vec![99]));
-    let stage = stage.restart();
-    signal(&stage, "a", "go", "3");
-    stage.settle();
+    let sim = sim.restart();
+    signal(&sim, "a", "go", "3");
+    sim.settle();
     let said = "turn 0: the transcript has format version 99, and this build reads 1: read it with a newer build";
-    assert_eq!(stuck(&stage, "a").0, said);
+    assert_eq!(stuck(&sim, "a").0, said);
     *store.garbled.lock().unwrap() = None;
-    assert_eq!(stage.result("a"), completed("1 2 3 4"));
+    assert_eq!(sim.result("a"), completed("1 2 3 4"));
 }
 
 /// The body of the only turn of a run, without its seal, with one part of it replaced, sealed again.
@@ -257,10 +257,10 @@ fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_no
     };
     for (done, cache) in CACHES.into_iter().enumerate() {
         let store = Fragile::new(Trouble::None);
-        let mut stage = Stage::over(store.clone(), serve("default").cache(cache));
-        let run = stage.start("calls", "a", "").unwrap().run;
-        stage.settle();
-        let transcript = stage.engine().reader().history(&RunId::of("a")).unwrap();
+        let mut sim = Simulation::over(store.clone(), serve("default").cache(cache));
+        let run = sim.start("calls", "a", "").unwrap().run;
+        sim.settle();
+        let transcript = sim.engine().reader().history(&RunId::of("a")).unwrap();
         let kind = &transcript.turns[0].commands[0].kind;
         let CommandKind::Activity(activity) = kind else { panic!("{kind}") };
         let (id, other) = (activity.id, OperationId::of(7, Seq(0)));
@@ -277,52 +277,52 @@ fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_no
         ];
         for (queue, record, said) in forgeries {
             *store.garbled.lock().unwrap() = Some(record);
-            stage = stage.redeploy(serve(queue).cache(cache));
-            signal(&stage, "a", "go", "");
-            stage.settle();
-            let (reason, ..) = stuck(&stage, "a");
+            sim = sim.redeploy(serve(queue).cache(cache));
+            signal(&sim, "a", "go", "");
+            sim.settle();
+            let (reason, ..) = stuck(&sim, "a");
             assert!(reason.contains(said), "{reason}");
-            assert_eq!((status(&stage, "a"), world.count()), (Status::Open, done), "{said}");
-            assert_eq!(rows(&stage, "a").0, 1, "{said}: the task is still there");
+            assert_eq!((status(&sim, "a"), world.count()), (Status::Open, done), "{said}");
+            assert_eq!(rows(&sim, "a").0, 1, "{said}: the task is still there");
         }
         *store.garbled.lock().unwrap() = None;
-        let stage = stage.redeploy(serve("elsewhere").cache(cache));
-        assert_eq!(stage.result("a"), completed("1"));
+        let sim = sim.redeploy(serve("elsewhere").cache(cache));
+        assert_eq!(sim.result("a"), completed("1"));
     }
     assert_eq!(world.count(), CACHES.len());
 }
 
-/// S4-46: mail that this build cannot read, say that of a newer one.
+/// S4-46: a message that this build cannot read, for example of a newer build.
 #[test]
-fn mail_of_an_unknown_kind_parks_its_run_and_is_not_dropped() {
-    let stage = Stage::new(serving(&World::default()));
-    begin(&stage);
-    stage.advance(secs(20));
-    let run = describe(&stage, "a").run;
-    let mail = NewMail { key: "from the future".into(), sent: stage.now(), job: vec![0x82, 0x18, 99, 0x80] };
-    stage.store().submit(Write::Post { run, mail, ended: None }, Box::new(|_| {}));
-    let stage = stage.restart();
-    stage.settle();
-    let (reason, ..) = stuck(&stage, "a");
+fn message_of_an_unknown_kind_makes_its_run_stuck_and_is_not_dropped() {
+    let sim = Simulation::new(serving(&World::default()));
+    begin(&sim);
+    sim.advance(secs(20));
+    let run = describe(&sim, "a").run;
+    let message = NewMessage { key: "from the future".into(), sent: sim.now(), job: vec![0x82, 0x18, 99, 0x80] };
+    sim.store().submit(Write::Post { run, message, ended: None }, Box::new(|_| {}));
+    let sim = sim.restart();
+    sim.settle();
+    let (reason, ..) = stuck(&sim, "a");
     assert!(reason.starts_with(r#"its message "from the future" cannot be read: "#), "{reason}");
-    assert_eq!((status(&stage, "a"), rows(&stage, "a").2), (Status::Open, 1));
+    assert_eq!((status(&sim, "a"), rows(&sim, "a").2), (Status::Open, 1));
 }
 
 #[test]
 fn an_engine_that_was_stopped_does_nothing_more_and_says_so() {
     let world = World::default();
-    let stage = Stage::over(Fragile::new(Trouble::None), serving(&world));
-    begin(&stage);
-    stage.engine().stop();
-    let before = stage.moments();
+    let sim = Simulation::over(Fragile::new(Trouble::None), serving(&world));
+    begin(&sim);
+    sim.engine().stop();
+    let before = sim.moments();
     let target = RunId::of("a");
-    assert_eq!(stage.wait(stage.engine().start(new())), Err(EngineError::ShutDown));
-    assert_eq!(stage.wait(stage.engine().signal(&target, signal_of("go", "3"), None)), Err(EngineError::ShutDown));
-    assert_eq!(stage.wait(stage.engine().result(&target)), Err(EngineError::ShutDown));
-    assert_eq!(stage.wait(stage.engine().inspect(&target)), Err(EngineError::ShutDown));
-    stage.play_out();
-    assert_eq!(stage.moments(), before);
-    let stage = stage.restart();
-    signal(&stage, "a", "go", "3");
-    assert_eq!(stage.result("a"), completed("1 2 3 4"));
+    assert_eq!(sim.wait(sim.engine().start(new())), Err(EngineError::ShutDown));
+    assert_eq!(sim.wait(sim.engine().signal(&target, signal_of("go", "3"), None)), Err(EngineError::ShutDown));
+    assert_eq!(sim.wait(sim.engine().result(&target)), Err(EngineError::ShutDown));
+    assert_eq!(sim.wait(sim.engine().inspect(&target)), Err(EngineError::ShutDown));
+    sim.play_out();
+    assert_eq!(sim.moments(), before);
+    let sim = sim.restart();
+    signal(&sim, "a", "go", "3");
+    assert_eq!(sim.result("a"), completed("1 2 3 4"));
 }

@@ -2,7 +2,7 @@
 
 use dacapo_core::{Ctx, Failure, Payload, Seq};
 use dacapo_engine::{Cache, Options, RunId};
-use dacapo_testkit::{Stage, expect};
+use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
     Gate, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload, resolve,
@@ -24,15 +24,15 @@ fn doubling() -> Options {
 /// S2-6 S2-19
 #[test]
 fn two_activities_in_sequence_make_exactly_three_turns() {
-    over_every_cache(doubling, |stage| {
-        stage.start("two steps", "a", "3").unwrap();
-        assert_eq!(stage.result("a"), completed("12"));
+    over_every_cache(doubling, |sim| {
+        sim.start("two steps", "a", "3").unwrap();
+        assert_eq!(sim.result("a"), completed("12"));
         let expected = expect![[r#"
             0 at 0ns: start two steps -> activity double
             1 at 0ns: resolve #0 activity -> activity double
             2 at 0ns: resolve #1 activity -> complete 12
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
+        expected.assert_eq(&turns(sim, "a"));
         vec!["a"]
     });
 }
@@ -46,21 +46,21 @@ fn what_a_turn_decided_is_stored_with_it_and_then_done() {
         let gate = held.clone();
         options().workflow("two steps", two_steps).waiting("double", move |_, _| gate.pass())
     };
-    over_every_cache(serve, |stage| {
+    over_every_cache(serve, |sim| {
         gate.shut();
-        stage.start("two steps", "a", "3").unwrap();
-        stage.settle();
-        let run = describe(stage, "a").run;
-        let tasks = stage.store().tasks_of(run).unwrap();
+        sim.start("two steps", "a", "3").unwrap();
+        sim.settle();
+        let run = describe(sim, "a").run;
+        let tasks = sim.store().tasks_of(run).unwrap();
         let task = |task: &dacapo_store::TaskRow| (task.run, task.seq, task.turn, task.position, task.attempt);
         assert_eq!(tasks.iter().map(task).collect::<Vec<_>>(), [(run, Seq(0), 0, 0, 1)]);
         let expected = expect![[r#"
             0 at 0ns: start two steps -> activity double
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
+        expected.assert_eq(&turns(sim, "a"));
         gate.open(Ok("6".into()));
-        assert_eq!(stage.result("a"), completed("6"));
-        assert_eq!(rows(stage, "a"), (0, 0, 0));
+        assert_eq!(sim.result("a"), completed("6"));
+        assert_eq!(rows(sim, "a"), (0, 0, 0));
         vec!["a"]
     });
 }
@@ -76,10 +76,10 @@ fn without_a_cache_every_turn_begins_at_the_start_of_the_function_and_with_one_n
             two_steps(ctx, input)
         });
         options.double_play = false;
-        let stage = Stage::new(options);
-        stage.start("counted", "a", "3").unwrap();
-        assert_eq!(stage.result("a"), completed("12"));
-        (entries.count(), stage.history("a"))
+        let sim = Simulation::new(options);
+        sim.start("counted", "a", "3").unwrap();
+        assert_eq!(sim.result("a"), completed("12"));
+        (entries.count(), sim.history("a"))
     };
     let (replayed, cached) = (played(Cache::AtMost(0)), played(Cache::AtMost(10)));
     assert_eq!((replayed.0, cached.0), (3, 1));
@@ -97,22 +97,22 @@ async fn waits_for_all_sorts(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
 #[test]
 fn a_start_a_result_a_timer_and_a_message_cause_one_turn_each_and_nothing_else_does() {
     let serve = || doubling().workflow("all sorts", waits_for_all_sorts);
-    over_every_cache(serve, |stage| {
-        stage.start("all sorts", "a", "").unwrap();
-        stage.advance(secs(3_600));
-        assert_eq!(describe(stage, "a").turns, 3);
-        let before = stage.moments();
-        stage.advance(secs(3_600));
-        assert_eq!(stage.moments(), before, "in an hour without messages nothing is written and nothing runs");
-        signal(stage, "a", "go", "on");
-        assert_eq!(stage.result("a"), completed("on"));
+    over_every_cache(serve, |sim| {
+        sim.start("all sorts", "a", "").unwrap();
+        sim.advance(secs(3_600));
+        assert_eq!(describe(sim, "a").turns, 3);
+        let before = sim.moments();
+        sim.advance(secs(3_600));
+        assert_eq!(sim.moments(), before, "in an hour without messages nothing is written and nothing runs");
+        signal(sim, "a", "go", "on");
+        assert_eq!(sim.result("a"), completed("on"));
         let expected = expect![[r#"
             0 at 0ns: start all sorts -> activity double
             1 at 0ns: resolve #0 activity -> timer 5s
             2 at 5s: resolve #1 timer ->
             3 at 7200s: signal go -> complete on
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
+        expected.assert_eq(&turns(sim, "a"));
         vec!["a"]
     });
 }
@@ -127,10 +127,10 @@ fn code_runs_until_it_waits_for_what_is_not_there() {
     }
     over_every_cache(
         || doubling().workflow("both", both),
-        |stage| {
-            stage.start("both", "a", "").unwrap();
-            assert_eq!(stage.result("a"), completed("2 4"));
-            let first = turns(stage, "a").lines().next().map(str::to_owned);
+        |sim| {
+            sim.start("both", "a", "").unwrap();
+            assert_eq!(sim.result("a"), completed("2 4"));
+            let first = turns(sim, "a").lines().next().map(str::to_owned);
             assert_eq!(first.as_deref(), Some("0 at 0ns: start both -> activity double, activity double"));
             vec!["a"]
         },
@@ -150,10 +150,10 @@ fn one_and_five_and_a_hundred_and_ten_thousand_activities_can_be_joined() {
     for count in [1_u64, 4, 5, 100, 10_000] {
         let mut options = doubling().workflow("fan out", fan_out);
         options.double_play = count <= 100;
-        let stage = Stage::new(options);
-        stage.start("fan out", "a", count.to_string()).unwrap();
-        assert_eq!(stage.result("a"), completed(&(count * (count - 1)).to_string()));
-        assert_eq!(rows(&stage, "a"), (0, 0, 0));
+        let sim = Simulation::new(options);
+        sim.start("fan out", "a", count.to_string()).unwrap();
+        assert_eq!(sim.result("a"), completed(&(count * (count - 1)).to_string()));
+        assert_eq!(rows(&sim, "a"), (0, 0, 0));
     }
 }
 
@@ -161,12 +161,13 @@ fn one_and_five_and_a_hundred_and_ten_thousand_activities_can_be_joined() {
 #[test]
 fn a_turn_is_one_write_however_many_commands_it_holds() {
     for count in [1, 5, 100] {
-        let stage = Stage::new(options().workflow("fan out", fan_out).waiting("double", |_, _| std::future::pending()));
-        stage.start("fan out", "a", count.to_string()).unwrap();
+        let sim =
+            Simulation::new(options().workflow("fan out", fan_out).waiting("double", |_, _| std::future::pending()));
+        sim.start("fan out", "a", count.to_string()).unwrap();
         // Before and after the one commit; attempts begin later.
-        assert_eq!(stage.moments(), 2, "{count} commands");
-        let run = describe(&stage, "a").run;
-        assert_eq!(stage.store().tasks_of(run).unwrap().len(), count);
+        assert_eq!(sim.moments(), 2, "{count} commands");
+        let run = describe(&sim, "a").run;
+        assert_eq!(sim.store().tasks_of(run).unwrap().len(), count);
     }
 }
 
@@ -178,9 +179,9 @@ fn with_one_completion_a_turn_every_completion_is_a_turn_of_its_own() {
         options.completions_per_turn = 1;
         options
     };
-    over_every_cache(serve, |stage| {
-        stage.start("fan out", "a", "4").unwrap();
-        assert_eq!(stage.result("a"), completed("12"));
+    over_every_cache(serve, |sim| {
+        sim.start("fan out", "a", "4").unwrap();
+        assert_eq!(sim.result("a"), completed("12"));
         let expected = expect![[r#"
             0 at 0ns: start fan out -> activity double, activity double, activity double, activity double
             1 at 0ns: resolve #0 activity ->
@@ -188,7 +189,7 @@ fn with_one_completion_a_turn_every_completion_is_a_turn_of_its_own() {
             3 at 0ns: resolve #2 activity ->
             4 at 0ns: resolve #3 activity -> complete 12
         "#]];
-        expected.assert_eq(&turns(stage, "a"));
+        expected.assert_eq(&turns(sim, "a"));
         vec!["a"]
     });
 }
@@ -207,12 +208,12 @@ fn however_much_comes_at_once_a_run_plays_one_turn_after_the_other() {
     }
     over_every_cache(
         || doubling().workflow("adds", adds),
-        |stage| {
-            stage.start("adds", "a", "").unwrap();
+        |sim| {
+            sim.start("adds", "a", "").unwrap();
             let target = RunId::of("a");
             let sends = (1..=20).map(|number| {
                 let signal = crate::kit::signal_of("add", number.to_string());
-                let (engine, target) = (stage.engine().clone(), target.clone());
+                let (engine, target) = (sim.engine().clone(), target.clone());
                 Box::pin(async move { engine.signal(&target, signal, None).await })
             });
             // All are on their way before any is answered.
@@ -221,11 +222,11 @@ fn however_much_comes_at_once_a_run_plays_one_turn_after_the_other() {
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 assert!(send.as_mut().poll(&mut cx).is_pending());
             }
-            assert_eq!(stage.result("a"), completed("210"));
+            assert_eq!(sim.result("a"), completed("210"));
             for send in sends {
-                assert_eq!(stage.wait(send), Ok(()));
+                assert_eq!(sim.wait(send), Ok(()));
             }
-            let transcript = stage.engine().reader().history(&target).unwrap();
+            let transcript = sim.engine().reader().history(&target).unwrap();
             let numbers: Vec<u64> = transcript.turns.iter().map(|turn| turn.number).collect();
             assert_eq!(numbers, (0..transcript.turns.len() as u64).collect::<Vec<_>>());
             let came: Vec<String> =
@@ -260,15 +261,15 @@ fn a_wait_of_three_days_outlives_many_unrelated_turns() {
     }
     over_every_cache_and_restart(
         || options().workflow("patient", patient),
-        |stage| {
-            stage.start("patient", "a", "").unwrap();
-            stage.advance(secs(2 * 86_400));
-            let stage = stage.restart();
-            stage.advance(secs(86_400));
-            assert_eq!(describe(&stage, "a").turns, 73);
-            assert_eq!(resolve(&stage, "a", "approval", Ok("yes".into())), Ok(()));
-            assert_eq!(stage.result("a"), completed("Ok(\"yes\"), slept"));
-            (stage, vec!["a"])
+        |sim| {
+            sim.start("patient", "a", "").unwrap();
+            sim.advance(secs(2 * 86_400));
+            let sim = sim.restart();
+            sim.advance(secs(86_400));
+            assert_eq!(describe(&sim, "a").turns, 73);
+            assert_eq!(resolve(&sim, "a", "approval", Ok("yes".into())), Ok(()));
+            assert_eq!(sim.result("a"), completed("Ok(\"yes\"), slept"));
+            (sim, vec!["a"])
         },
     );
 }
@@ -292,15 +293,15 @@ fn results_reach_the_same_operations_over_a_hundred_restarts() {
         Ok(input)
     });
     options.double_play = false;
-    let mut stage = Stage::new(options);
-    stage.start("collects", "a", "").unwrap();
+    let mut sim = Simulation::new(options);
+    sim.start("collects", "a", "").unwrap();
     for _ in 0..100 {
-        stage.settle();
-        stage = stage.restart();
-        stage.advance(secs(1));
+        sim.settle();
+        sim = sim.restart();
+        sim.advance(secs(1));
     }
     let expected: Vec<String> = (0..100).map(|number| format!("{number}oddeven")).collect();
-    assert_eq!(stage.result("a"), completed(&expected.join(" ")));
+    assert_eq!(sim.result("a"), completed(&expected.join(" ")));
     let ids: std::collections::BTreeSet<String> = world.notes().into_iter().collect();
     assert_eq!((ids.len(), world.count()), (200, 200), "every operation has its own id and ran once");
 }
@@ -315,11 +316,11 @@ fn a_run_that_waits_says_what_for() {
         Ok(Payload::empty())
     }
     let serve = || options().workflow("waits", waits).waiting("slow", |_, _| std::future::pending());
-    over_every_cache(serve, |stage| {
-        stage.start("waits", "a", "").unwrap();
-        stage.settle();
-        let before = stage.moments();
-        let seen = stage.wait(stage.engine().inspect(&RunId::of("a"))).unwrap();
+    over_every_cache(serve, |sim| {
+        sim.start("waits", "a", "").unwrap();
+        sim.settle();
+        let before = sim.moments();
+        let seen = sim.wait(sim.engine().inspect(&RunId::of("a"))).unwrap();
         let waits: Vec<&str> = seen.units.iter().flat_map(|unit| &unit.waits).map(|wait| wait.what.as_str()).collect();
         assert_eq!(waits, ["activity slow #3"]);
         let pending: Vec<String> = seen
@@ -328,7 +329,7 @@ fn a_run_that_waits_says_what_for() {
             .map(|pending| format!("{} {} {}", pending.operation, pending.name, pending.seq))
             .collect();
         assert_eq!(pending, ["activity slow #0", "timer 60s #1", "promise approval #2", "activity slow #3"]);
-        assert_eq!(stage.moments(), before, "looking writes nothing");
+        assert_eq!(sim.moments(), before, "looking writes nothing");
         vec!["a"]
     });
 }
@@ -352,28 +353,28 @@ fn completion_reaches_only_the_operation_whose_token_it_names() {
                 Err(ctx.complete_later())
             })
     };
-    over_every_cache_and_restart(serve, |stage| {
+    over_every_cache_and_restart(serve, |sim| {
         let before = world.count();
-        stage.start("asks twice", "a", "a").unwrap();
-        stage.start("asks twice", "b", "b").unwrap();
-        stage.settle();
+        sim.start("asks twice", "a", "a").unwrap();
+        sim.start("asks twice", "b", "b").unwrap();
+        sim.settle();
         let notes = world.notes().split_off(before);
-        let complete = |stage: &Stage, which: &str| {
+        let complete = |sim: &Simulation, which: &str| {
             let token = notes.iter().find_map(|note| note.strip_prefix(which)).expect("it was asked").trim().to_owned();
-            stage.wait(stage.engine().complete(&token, Ok(payload(which)))).unwrap();
-            stage.settle();
+            sim.wait(sim.engine().complete(&token, Ok(payload(which)))).unwrap();
+            sim.settle();
         };
-        let pending = |stage: &Stage, id| describe(stage, id).pending.iter().map(|open| open.seq).collect::<Vec<_>>();
-        complete(&stage, "b second");
-        assert_eq!((pending(&stage, "a"), pending(&stage, "b")), (vec![Seq(0), Seq(1)], vec![Seq(0)]));
-        let stage = stage.restart();
-        stage.settle();
-        complete(&stage, "a second");
-        complete(&stage, "a first");
-        complete(&stage, "b first");
-        assert_eq!(stage.result("a"), completed("1: a second then a first"));
-        assert_eq!(stage.result("b"), completed("1: b second then b first"));
-        (stage, vec!["a", "b"])
+        let pending = |sim: &Simulation, id| describe(sim, id).pending.iter().map(|open| open.seq).collect::<Vec<_>>();
+        complete(&sim, "b second");
+        assert_eq!((pending(&sim, "a"), pending(&sim, "b")), (vec![Seq(0), Seq(1)], vec![Seq(0)]));
+        let sim = sim.restart();
+        sim.settle();
+        complete(&sim, "a second");
+        complete(&sim, "a first");
+        complete(&sim, "b first");
+        assert_eq!(sim.result("a"), completed("1: a second then a first"));
+        assert_eq!(sim.result("b"), completed("1: b second then b first"));
+        (sim, vec!["a", "b"])
     });
 }
 
@@ -391,20 +392,20 @@ fn completion_replays_the_run_and_schedules_the_next_step_in_the_same_turn() {
     // The second step never ends.
     let shut = Gate::default();
     let double = move |_, input| if text(&input) == "3" { held.pass() } else { shut.pass() };
-    let stage = Stage::new(options.waiting("double", double));
-    stage.start("two steps", "a", "3").unwrap();
-    stage.settle();
-    assert_eq!(turns(&stage, "a"), "0 at 0ns: start two steps -> activity double\n");
-    let (run, before) = (describe(&stage, "a").run, entries.count());
+    let sim = Simulation::new(options.waiting("double", double));
+    sim.start("two steps", "a", "3").unwrap();
+    sim.settle();
+    assert_eq!(turns(&sim, "a"), "0 at 0ns: start two steps -> activity double\n");
+    let (run, before) = (describe(&sim, "a").run, entries.count());
     gate.open(Ok("6".into()));
-    stage.settle();
+    sim.settle();
     let expected = expect![[r#"
         0 at 0ns: start two steps -> activity double
         1 at 0ns: resolve #0 activity -> activity double
     "#]];
-    expected.assert_eq(&turns(&stage, "a"));
+    expected.assert_eq(&turns(&sim, "a"));
     assert_eq!(entries.count(), before + 1, "it was played again from the beginning, once");
-    let tasks = stage.store().tasks_of(run).unwrap();
+    let tasks = sim.store().tasks_of(run).unwrap();
     assert_eq!(tasks.iter().map(|task| (task.seq, task.turn)).collect::<Vec<_>>(), [(Seq(1), 1)]);
 }
 
@@ -421,21 +422,21 @@ fn history_bytes_are_the_sizes_of_the_stored_records_before_the_turn() {
             Ok(payload(format!("{seen:?}")))
         })
     };
-    over_every_cache(serve, |stage| {
-        stage.start("measures", "a", "").unwrap();
+    over_every_cache(serve, |sim| {
+        sim.start("measures", "a", "").unwrap();
         for size in [1, 100, 10_000] {
-            stage.settle();
-            signal(stage, "a", "go", "x".repeat(size));
+            sim.settle();
+            signal(sim, "a", "go", "x".repeat(size));
         }
-        let run = describe(stage, "a").run;
-        let (status, result) = stage.result("a");
+        let run = describe(sim, "a").run;
+        let (status, result) = sim.result("a");
         assert_eq!(status, dacapo_store::Status::Completed);
         let mut sizes = Vec::new();
         let mut show = |_: u64, record: &[u8]| {
             sizes.push(record.len() as u64);
             std::ops::ControlFlow::Continue(())
         };
-        stage.store().turns(run, 0, &mut show).unwrap();
+        sim.store().turns(run, 0, &mut show).unwrap();
         assert_eq!(sizes.len(), 4);
         assert!(sizes[1] > 0 && sizes[2] > sizes[1] + 90, "the payloads are in the records: {sizes:?}");
         // Events: the start; then one signal for each turn. No turn but the last decides anything.
@@ -454,21 +455,21 @@ fn earlier_timer_armed_behind_a_later_one_fires_first() {
             Ok(input)
         })
     };
-    let stage = Stage::new(serve());
-    let begun = stage.now();
-    stage.start("sleeps", "later", "100").unwrap();
-    stage.settle();
-    assert_eq!(stage.next_wake(), Some(begun.after(secs(100))));
-    stage.start("sleeps", "earlier", "10").unwrap();
-    stage.settle();
-    assert_eq!(stage.next_wake(), Some(begun.after(secs(10))), "the alarm is moved to the earlier timer");
-    stage.start("sleeps", "latest", "200").unwrap();
-    stage.settle();
-    assert_eq!(stage.next_wake(), Some(begun.after(secs(10))), "and not to a later one");
-    let is_open = |id| describe(&stage, id).status == dacapo_store::Status::Open;
-    stage.advance(secs(10));
+    let sim = Simulation::new(serve());
+    let begun = sim.now();
+    sim.start("sleeps", "later", "100").unwrap();
+    sim.settle();
+    assert_eq!(sim.next_wake(), Some(begun.after(secs(100))));
+    sim.start("sleeps", "earlier", "10").unwrap();
+    sim.settle();
+    assert_eq!(sim.next_wake(), Some(begun.after(secs(10))), "the alarm is moved to the earlier timer");
+    sim.start("sleeps", "latest", "200").unwrap();
+    sim.settle();
+    assert_eq!(sim.next_wake(), Some(begun.after(secs(10))), "and not to a later one");
+    let is_open = |id| describe(&sim, id).status == dacapo_store::Status::Open;
+    sim.advance(secs(10));
     assert_eq!((is_open("earlier"), is_open("later"), is_open("latest")), (false, true, true));
-    stage.advance(secs(90));
+    sim.advance(secs(90));
     assert_eq!((is_open("later"), is_open("latest")), (false, true));
-    assert_eq!(stage.result("latest"), completed("200"));
+    assert_eq!(sim.result("latest"), completed("200"));
 }

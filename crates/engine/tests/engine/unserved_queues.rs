@@ -2,7 +2,7 @@
 
 use dacapo_core::Ctx;
 use dacapo_engine::{ActivityState, EngineError, NewStart, Options, RunId};
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, completed, describe, options, payload, signal, stuck};
 use crate::log::logged;
@@ -20,86 +20,86 @@ fn serving() -> Options {
         .activity("work", |_, _| Ok(payload("done")))
 }
 
-fn start_elsewhere(stage: &Stage, id: &'static str) {
+fn start_elsewhere(sim: &Simulation, id: &'static str) {
     let new = NewStart {
         workflow: "other".into(),
         workflow_id: id.into(),
         queue: Some("elsewhere".into()),
         ..NewStart::default()
     };
-    stage.wait(stage.engine().start(new)).unwrap();
-    stage.settle();
+    sim.wait(sim.engine().start(new)).unwrap();
+    sim.settle();
 }
 
 #[test]
 fn start_for_a_queue_that_is_not_served_is_logged_once_and_says_that_it_waits() {
-    let stage = Stage::new(serving());
+    let sim = Simulation::new(serving());
     let lines = logged(|| {
-        start_elsewhere(&stage, "a");
-        start_elsewhere(&stage, "b");
+        start_elsewhere(&sim, "a");
+        start_elsewhere(&sim, "b");
     });
     let lines: Vec<&str> = lines.lines().filter(|line| line.contains("no worker of this program serves")).collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("\"elsewhere\"") && lines[0].contains("served here: default"), "{}", lines[0]);
     for id in ["a", "b"] {
-        let (reason, ..) = stuck(&stage, id);
+        let (reason, ..) = stuck(&sim, id);
         assert!(reason.contains("task queue \"elsewhere\""), "{reason}");
-        let result = stage.wait(stage.engine().result_or_stuck(&RunId::of(id)));
+        let result = sim.wait(sim.engine().result_or_stuck(&RunId::of(id)));
         assert!(matches!(result, Err(EngineError::Stuck(_))), "{result:?}");
     }
     // A program that serves the queue goes on with them.
     let mut served = serving();
     served.queue("elsewhere");
-    let stage = stage.redeploy(served);
-    assert_eq!((stage.result("a"), stage.result("b")), (completed("done"), completed("done")));
-    assert_eq!(describe(&stage, "a").stuck, None);
+    let sim = sim.redeploy(served);
+    assert_eq!((sim.result("a"), sim.result("b")), (completed("done"), completed("done")));
+    assert_eq!(describe(&sim, "a").stuck, None);
 }
 
 #[test]
 fn child_for_a_queue_that_is_not_served_says_that_it_waits() {
-    let stage = Stage::new(serving());
-    stage.start("child", "a", "").unwrap();
-    stage.settle();
-    let child = stage.store().list(&Default::default(), None, 1).unwrap().remove(0);
+    let sim = Simulation::new(serving());
+    sim.start("child", "a", "").unwrap();
+    sim.settle();
+    let child = sim.store().list(&Default::default(), None, 1).unwrap().remove(0);
     assert!(child.stuck.is_some_and(|stuck| stuck.reason.contains("task queue \"elsewhere\"")));
 }
 
 #[test]
 fn activity_for_a_queue_that_is_not_served_is_described_and_stays_visible_while_the_run_goes_on() {
-    let stage = Stage::new(serving());
+    let sim = Simulation::new(serving());
     let lines = logged(|| {
-        stage.start("calls", "a", "").unwrap();
-        stage.settle();
+        sim.start("calls", "a", "").unwrap();
+        sim.settle();
     });
     assert_eq!(lines.lines().filter(|line| line.contains("task queue \"gpu\"")).count(), 1, "{lines}");
     for _ in 0..2 {
-        let (reason, ..) = stuck(&stage, "a");
+        let (reason, ..) = stuck(&sim, "a");
         assert!(reason.contains("task queue \"gpu\""), "{reason}");
-        let pending = describe(&stage, "a").pending;
+        let pending = describe(&sim, "a").pending;
         assert_eq!((pending.len(), pending[0].queue.as_str()), (1, "gpu"));
         assert_eq!(pending[0].state, ActivityState::Pending);
-        signal(&stage, "a", "go", "");
-        stage.settle();
+        signal(&sim, "a", "go", "");
+        sim.settle();
     }
     let mut served = serving();
     served.queue("gpu");
-    let stage = stage.redeploy(served);
-    assert_eq!(stage.result("a"), completed("done"));
+    let sim = sim.redeploy(served);
+    assert_eq!(sim.result("a"), completed("done"));
 }
 
 #[test]
 fn queue_that_is_not_served_is_in_the_metrics_while_something_waits_in_it() {
     const WATCHED: [&str; 1] = ["dacapo_queue_unserved"];
     let recorder = Recorder::default();
-    let stage = recorder.during(|| Stage::new(serving()));
+    let sim = recorder.during(|| Simulation::new(serving()));
     assert_eq!(recorder.show(&WATCHED), "");
-    recorder.during(|| start_elsewhere(&stage, "a"));
+    recorder.during(|| start_elsewhere(&sim, "a"));
     assert_eq!(recorder.show(&WATCHED), "dacapo_queue_unserved{queue=elsewhere} 1\n");
     // A program that serves the queue does not say so.
     let mut served = serving();
     served.queue("elsewhere");
     let other = Recorder::default();
-    let stage = other.during(|| stage.redeploy(served));
-    assert_eq!(stage.result("a"), completed("done"));
+    let sim = other.during(|| sim.redeploy(served));
+    assert_eq!(sim.result("a"), completed("done"));
     assert_eq!(other.show(&WATCHED), "");
 }

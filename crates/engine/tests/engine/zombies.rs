@@ -8,7 +8,7 @@ use std::time::Duration;
 use dacapo_core::{Ctx, Payload};
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
 use dacapo_store::Status;
-use dacapo_testkit::Stage;
+use dacapo_testkit::Simulation;
 use dacapo_worker::{Health, QueueValues};
 
 use crate::kit::{
@@ -36,26 +36,26 @@ fn stubborn(gate: &Gate) -> Options {
         .activity("quick", |_, _| Ok(payload("went on")))
 }
 
-fn health(stage: &Stage, queue: &str) -> Health {
+fn health(sim: &Simulation, queue: &str) -> Health {
     let of_queue = |(name, health)| (name == queue).then_some(health);
-    stage.engine().health().into_iter().find_map(of_queue).expect("the queue is served")
+    sim.engine().health().into_iter().find_map(of_queue).expect("the queue is served")
 }
 
-fn counts(stage: &Stage) -> (usize, usize, usize) {
-    let health = health(stage, "default");
+fn counts(sim: &Simulation) -> (usize, usize, usize) {
+    let health = health(sim, "default");
     (health.terminating, health.zombies, health.leaked)
 }
 
-/// A stage with so many attempts that were given up on and go on, all at 100 ms.
-fn given_up(options: Options, number: usize) -> Stage {
+/// A sim with so many attempts that were given up on and go on, all at 100 ms.
+fn given_up(options: Options, number: usize) -> Simulation {
     const IDS: [&str; 4] = ["a", "b", "c", "d"];
-    let stage = Stage::new(options);
-    stage.deafen("stuck");
+    let sim = Simulation::new(options);
+    sim.deafen("stuck");
     for id in &IDS[..number] {
-        stage.start("tries", id, "").unwrap();
+        sim.start("tries", id, "").unwrap();
     }
-    stage.advance(LONG);
-    stage
+    sim.advance(LONG);
+    sim
 }
 
 /// S3-20, S3-22, S3-24, S3-28, S3-29, S3-32: what an attempt is at each moment after it was given up on, and that it can
@@ -63,35 +63,35 @@ fn given_up(options: Options, number: usize) -> Stage {
 #[test]
 fn an_attempt_that_does_not_stop_is_a_zombie_after_ten_seconds() {
     let gate = Gate::default();
-    let stage = given_up(stubborn(&gate), 1);
-    assert_eq!(counts(&stage), (1, 0, 0));
-    assert_eq!(stage.result("a"), completed("went on"), "its run goes on without it");
-    let stage = given_up(stubborn(&gate), 1);
-    stage.advance(Duration::from_millis(9_999));
-    assert_eq!(counts(&stage), (1, 0, 0));
-    stage.advance(Duration::from_millis(1));
-    assert_eq!(counts(&stage), (0, 1, 0));
-    let seen = health(&stage, "default").to_string();
+    let sim = given_up(stubborn(&gate), 1);
+    assert_eq!(counts(&sim), (1, 0, 0));
+    assert_eq!(sim.result("a"), completed("went on"), "its run goes on without it");
+    let sim = given_up(stubborn(&gate), 1);
+    sim.advance(Duration::from_millis(9_999));
+    assert_eq!(counts(&sim), (1, 0, 0));
+    sim.advance(Duration::from_millis(1));
+    assert_eq!(counts(&sim), (0, 1, 0));
+    let seen = health(&sim, "default").to_string();
     assert!(seen.contains("Zombie since") && seen.contains("(stuck) of queue \"default\""), "{seen}");
-    stage.advance(secs(3_589));
-    assert_eq!(counts(&stage), (0, 1, 0));
-    stage.advance(secs(1));
-    assert_eq!(counts(&stage), (0, 1, 1));
+    sim.advance(secs(3_589));
+    assert_eq!(counts(&sim), (0, 1, 0));
+    sim.advance(secs(1));
+    assert_eq!(counts(&sim), (0, 1, 1));
     gate.open(Ok(payload("far too late")));
-    stage.advance(secs(1));
-    assert_eq!(counts(&stage), (0, 0, 0));
-    assert_eq!(stage.result("a"), completed("went on"), "what it came to is nobody's");
+    sim.advance(secs(1));
+    assert_eq!(counts(&sim), (0, 0, 0));
+    assert_eq!(sim.result("a"), completed("went on"), "what it came to is nobody's");
 }
 
 /// S3-26: code that stops within the grace period leaves no trace.
 #[test]
 fn an_attempt_that_stops_in_time_is_none() {
     let gate = Gate::default();
-    let stage = given_up(stubborn(&gate), 1);
-    stage.advance(secs(5));
+    let sim = given_up(stubborn(&gate), 1);
+    sim.advance(secs(5));
     gate.open(Ok(payload("late")));
-    stage.settle();
-    assert_eq!((counts(&stage), stage.ends()), ((0, 0, 0), Vec::<String>::new()));
+    sim.settle();
+    assert_eq!((counts(&sim), sim.ends()), ((0, 0, 0), Vec::<String>::new()));
 }
 
 /// S3-39: with one place, taken by an attempt that does not stop, the next attempt begins all the same.
@@ -99,12 +99,12 @@ fn an_attempt_that_stops_in_time_is_none() {
 fn a_zombie_takes_no_place() {
     let mut one_place = stubborn(&Gate::default());
     one_place.queue("default").max_concurrent_activities = 1;
-    let stage = given_up(one_place, 1);
-    stage.advance(secs(60));
-    assert_eq!(counts(&stage), (0, 1, 0));
-    stage.start("tries", "b", "").unwrap();
-    stage.advance(LONG);
-    assert_eq!(stage.result("b"), completed("went on"));
+    let sim = given_up(one_place, 1);
+    sim.advance(secs(60));
+    assert_eq!(counts(&sim), (0, 1, 0));
+    sim.start("tries", "b", "").unwrap();
+    sim.advance(LONG);
+    assert_eq!(sim.result("b"), completed("went on"));
 }
 
 /// S3-34, S3-35, S3-49: the last zombie that is borne shuts the engine down, once, and others end as they should.
@@ -116,32 +116,32 @@ fn too_many_zombies_shut_the_engine_down_and_the_healthy_end_well() {
         .workflow("works", |ctx: Ctx, _| async move { ctx.activity("healthy", "").await })
         .waiting("healthy", move |_, _| passes.pass());
     options.queue("default").max_zombie_count = 3;
-    let stage = given_up(options, 3);
-    stage.start("works", "w", "").unwrap();
-    stage.advance(Duration::from_millis(9_999));
-    assert_eq!((stage.ends().len(), stage.engine().is_shutting_down()), (0, false));
-    let mut doomed = Box::pin(stage.engine().shuts_down_by_itself());
-    assert_eq!(stage.try_wait(&mut doomed), None);
-    stage.advance(Duration::from_millis(1));
-    assert_eq!(counts(&stage), (0, 3, 0));
-    let ends = stage.ends();
+    let sim = given_up(options, 3);
+    sim.start("works", "w", "").unwrap();
+    sim.advance(Duration::from_millis(9_999));
+    assert_eq!((sim.ends().len(), sim.engine().is_shutting_down()), (0, false));
+    let mut dying = Box::pin(sim.engine().shuts_down_by_itself());
+    assert_eq!(sim.try_wait(&mut dying), None);
+    sim.advance(Duration::from_millis(1));
+    assert_eq!(counts(&sim), (0, 3, 0));
+    let ends = sim.ends();
     assert_eq!(ends.len(), 1);
     assert!(ends[0].contains("queue \"default\" has 3 zombies"), "{ends:?}");
-    assert_eq!(stage.wait(doomed).to_string(), ends[0]);
-    let refused = stage.wait(stage.engine().start(NewStart {
+    assert_eq!(sim.wait(dying).to_string(), ends[0]);
+    let refused = sim.wait(sim.engine().start(NewStart {
         workflow: "works".into(),
         workflow_id: "x".into(),
         ..NewStart::default()
     }));
     assert_eq!(refused, Err(EngineError::ShutDown));
     healthy.open(Ok(payload("in time")));
-    stage.advance(secs(8));
-    assert_eq!(describe(&stage, "w").status, Status::Completed, "it had time to end, and its result is recorded");
-    let mut report = Box::pin(stage.engine().shut_down());
-    stage.advance(secs(22));
-    let report = stage.try_wait(&mut report).expect("nobody waits for zombies longer than 30 s");
+    sim.advance(secs(8));
+    assert_eq!(describe(&sim, "w").status, Status::Completed, "it had time to end, and its result is recorded");
+    let mut report = Box::pin(sim.engine().shut_down());
+    sim.advance(secs(22));
+    let report = sim.try_wait(&mut report).expect("nobody waits for zombies longer than 30 s");
     assert_eq!((report.took, report.cut_off.len(), report.left.len()), (secs(30), 0, 3));
-    assert_eq!(stage.ends().len(), 1);
+    assert_eq!(sim.ends().len(), 1);
 }
 
 /// S3-38
@@ -149,10 +149,10 @@ fn too_many_zombies_shut_the_engine_down_and_the_healthy_end_well() {
 fn with_no_limit_zombies_are_only_counted() {
     let mut options = stubborn(&Gate::default());
     options.queue("default").max_zombie_count = 0;
-    let stage = given_up(options, 4);
-    stage.advance(secs(60));
-    assert_eq!((counts(&stage), stage.ends().len()), ((0, 4, 0), 0));
-    assert!(!stage.engine().is_shutting_down());
+    let sim = given_up(options, 4);
+    sim.advance(secs(60));
+    assert_eq!((counts(&sim), sim.ends().len()), ((0, 4, 0), 0));
+    assert!(!sim.engine().is_shutting_down());
 }
 
 /// S3-40, S3-52, S3-1: each queue goes by its own settings, and one queue's zombies are not another's.
@@ -161,35 +161,35 @@ fn queues_look_after_their_own_code() {
     let mut options = stubborn(&Gate::default());
     options.queues.insert("hasty".into(), QueueValues { zombie_grace_period: secs(3), ..QueueValues::default() });
     options.queue("calm");
-    let stage = Stage::new(options);
-    stage.deafen("stuck");
-    stage.start("tries", "a", "hasty").unwrap();
-    stage.start("tries", "b", "calm").unwrap();
-    stage.advance(LONG + secs(3));
-    assert_eq!((health(&stage, "hasty").zombies, health(&stage, "calm").zombies), (1, 0));
-    stage.advance(secs(7));
-    assert_eq!((health(&stage, "hasty").zombies, health(&stage, "calm").zombies), (1, 1));
-    assert_eq!((stage.result("a"), stage.result("b")), (completed("went on"), completed("went on")));
+    let sim = Simulation::new(options);
+    sim.deafen("stuck");
+    sim.start("tries", "a", "hasty").unwrap();
+    sim.start("tries", "b", "calm").unwrap();
+    sim.advance(LONG + secs(3));
+    assert_eq!((health(&sim, "hasty").zombies, health(&sim, "calm").zombies), (1, 0));
+    sim.advance(secs(7));
+    assert_eq!((health(&sim, "hasty").zombies, health(&sim, "calm").zombies), (1, 1));
+    assert_eq!((sim.result("a"), sim.result("b")), (completed("went on"), completed("went on")));
 }
 
 /// S3-54: a shutdown waits for code that was asked to stop before, for 30 s and no longer.
 #[test]
 fn a_shutdown_waits_for_code_that_was_asked_to_stop_before() {
     let gate = Gate::default();
-    let stage = given_up(stubborn(&gate), 1);
-    let mut report = Box::pin(stage.engine().shut_down());
-    stage.advance(Duration::from_millis(29_999));
-    assert_eq!(stage.try_wait(&mut report), None);
-    stage.advance(Duration::from_millis(1));
-    let left = stage.try_wait(&mut report).expect("30 s are over").left;
+    let sim = given_up(stubborn(&gate), 1);
+    let mut report = Box::pin(sim.engine().shut_down());
+    sim.advance(Duration::from_millis(29_999));
+    assert_eq!(sim.try_wait(&mut report), None);
+    sim.advance(Duration::from_millis(1));
+    let left = sim.try_wait(&mut report).expect("30 s are over").left;
     assert_eq!(left.iter().map(|ailing| ailing.entity.type_name.as_str()).collect::<Vec<_>>(), ["stuck"]);
 
-    let stage = given_up(stubborn(&gate), 1);
-    let mut report = Box::pin(stage.engine().shut_down());
-    stage.advance(secs(20));
+    let sim = given_up(stubborn(&gate), 1);
+    let mut report = Box::pin(sim.engine().shut_down());
+    sim.advance(secs(20));
     gate.open(Ok(payload("late")));
-    stage.settle();
-    let report = stage.try_wait(&mut report).expect("it has ended");
+    sim.settle();
+    let report = sim.try_wait(&mut report).expect("it has ended");
     assert_eq!((report.took, report.left.len()), (secs(20), 0));
 }
 
@@ -202,16 +202,16 @@ fn queues_shut_down_at_the_same_time() {
     for (queue, grace) in [("one", 1), ("two", 2), ("three", 3)] {
         options.queue(queue).shutdown_grace_period = secs(grace);
     }
-    let stage = Stage::new(options);
+    let sim = Simulation::new(options);
     for (id, queue) in [("a", "one"), ("b", "two"), ("c", "three")] {
-        stage.start("waits", id, queue).unwrap();
+        sim.start("waits", id, queue).unwrap();
     }
-    stage.settle();
-    let mut report = Box::pin(stage.engine().shut_down());
-    stage.advance(Duration::from_millis(7_999));
-    assert_eq!(stage.try_wait(&mut report), None);
-    stage.advance(Duration::from_millis(1));
-    let report = stage.try_wait(&mut report).expect("the slowest queue has stopped");
+    sim.settle();
+    let mut report = Box::pin(sim.engine().shut_down());
+    sim.advance(Duration::from_millis(7_999));
+    assert_eq!(sim.try_wait(&mut report), None);
+    sim.advance(Duration::from_millis(1));
+    let report = sim.try_wait(&mut report).expect("the slowest queue has stopped");
     assert_eq!((report.took, report.asked_to_stop, report.cut_off.len()), (secs(8), 3, 3));
 }
 
@@ -231,22 +231,22 @@ fn whoever_is_given_up_on_is_looked_after() {
             ctx.signal("never").await?;
             Ok(payload(""))
         });
-    let stage = Stage::new(options);
-    stage.deafen("stuck");
-    stage.start("local", "a", "").unwrap();
-    stage.start("drops", "b", "").unwrap();
-    stage.start("drops", "c", "").unwrap();
-    stage.advance(LONG);
-    assert_eq!((counts(&stage), stage.result("a")), ((1, 0, 0), completed("went on")));
-    signal(&stage, "b", "enough", "");
-    stage.settle();
-    assert_eq!(health(&stage, "default").entities.len(), 2);
-    stage.wait(stage.engine().terminate(&RunId::of("c"), "enough")).unwrap();
-    stage.settle();
-    assert_eq!(health(&stage, "default").entities.len(), 3);
+    let sim = Simulation::new(options);
+    sim.deafen("stuck");
+    sim.start("local", "a", "").unwrap();
+    sim.start("drops", "b", "").unwrap();
+    sim.start("drops", "c", "").unwrap();
+    sim.advance(LONG);
+    assert_eq!((counts(&sim), sim.result("a")), ((1, 0, 0), completed("went on")));
+    signal(&sim, "b", "enough", "");
+    sim.settle();
+    assert_eq!(health(&sim, "default").entities.len(), 2);
+    sim.wait(sim.engine().terminate(&RunId::of("c"), "enough")).unwrap();
+    sim.settle();
+    assert_eq!(health(&sim, "default").entities.len(), 3);
     gate.open(Ok(payload("late")));
-    stage.settle();
-    assert_eq!(counts(&stage), (0, 0, 0));
+    sim.settle();
+    assert_eq!(counts(&sim), (0, 0, 0));
 }
 
 /// S3-33, S3-56: a day of attempts of which many are given up on and some end much later: every run ends, no zombie is
@@ -284,21 +284,21 @@ fn a_day_of_trouble_ends_with_no_zombie() {
         options.queue("default").max_zombie_count = 0;
         options
     };
-    over_every_cache(serve, |stage| {
-        stage.deafen("erratic");
-        stage.start("day", "a", "").unwrap();
+    over_every_cache(serve, |sim| {
+        sim.deafen("erratic");
+        sim.start("day", "a", "").unwrap();
         let mut most = 0;
         for _ in 0..86_400 / 10 {
-            stage.advance(secs(10));
-            clock.store(stage.now().0, Ordering::Relaxed);
-            stage.settle();
-            most = most.max(health(stage, "default").zombies);
+            sim.advance(secs(10));
+            clock.store(sim.now().0, Ordering::Relaxed);
+            sim.settle();
+            most = most.max(health(sim, "default").zombies);
         }
         assert!(most > 0, "there were zombies");
-        let (status, _) = stage.result("a");
+        let (status, _) = sim.result("a");
         clock.store(u64::MAX, Ordering::Relaxed);
-        stage.settle();
-        assert_eq!((status, counts(stage)), (Status::Completed, (0, 0, 0)));
+        sim.settle();
+        assert_eq!((status, counts(sim)), (Status::Completed, (0, 0, 0)));
         vec!["a"]
     });
     assert!(world.count() > 48);

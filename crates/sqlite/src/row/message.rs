@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use dacapo_store::{MailNo, MailRow, RunNo, StoreError};
+use dacapo_store::{MessageNo, MessageRow, RunNo, StoreError};
 
 use crate::columns::{moment, name, time};
 use crate::sum::{Part, Sum};
@@ -30,14 +30,14 @@ pub(crate) fn outcome_sum(run: RunNo, key: &str, outcome: &[u8]) -> Sum {
 
 /// A message as it is stored.
 struct Stored {
-    row: MailRow,
+    row: MessageRow,
     chain: Option<String>,
 }
 
 impl Stored {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let message = MailRow {
-            no: MailNo(row.get(0)?),
+        let message = MessageRow {
+            no: MessageNo(row.get(0)?),
             run: RunNo(row.get(1)?),
             key: name(row, 2)?,
             sent: time(row.get(3)?),
@@ -49,7 +49,7 @@ impl Stored {
     }
 
     fn sums(&self) -> (i64, Option<i64>, Option<i64>) {
-        let MailRow { no, run, key, sent, job, taken, outcome } = &self.row;
+        let MessageRow { no, run, key, sent, job, taken, outcome } = &self.row;
         (
             sum(no.0, *run, key, moment(*sent), job, self.chain.as_deref()).finish(),
             taken.map(|turn| taken_sum(no.0, turn).finish()),
@@ -59,11 +59,11 @@ impl Stored {
 }
 
 /// Reads a message and compares its checksums.
-pub(crate) fn read(row: &Row<'_>) -> Result<MailRow> {
+pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow> {
     let stored = Stored::read(row).map_err(trouble)?;
     let sums = || Ok((row.get(8)?, row.get(9)?, row.get(10)?));
     if stored.sums() != sums().map_err(trouble)? {
-        let MailRow { no, run, key, .. } = &stored.row;
+        let MessageRow { no, run, key, .. } = &stored.row;
         let what = format!("message {} ({:?}) of {run} does not match its checksum", no.0, key.as_str());
         return Err(StoreError::Corrupt(what));
     }
@@ -71,12 +71,12 @@ pub(crate) fn read(row: &Row<'_>) -> Result<MailRow> {
 }
 
 /// Computes the checksums of a message anew. Whoever changes columns of a row calls it afterwards, and has read the row before.
-pub(crate) fn seal(connection: &Connection, no: MailNo) -> Result<()> {
+pub(crate) fn seal(connection: &Connection, no: MessageNo) -> Result<()> {
     let seal = || {
-        let sql = format!("SELECT {COLUMNS} FROM mail WHERE no = ?");
+        let sql = format!("SELECT {COLUMNS} FROM messages WHERE no = ?");
         let (sum, taken, outcome) =
             connection.prepare_cached(&sql)?.query_row([no.0], |row| Ok(Stored::read(row)?.sums()))?;
-        let sql = "UPDATE mail SET sum = ?, taken_sum = ?, outcome_sum = ? WHERE no = ?";
+        let sql = "UPDATE messages SET sum = ?, taken_sum = ?, outcome_sum = ? WHERE no = ?";
         connection.prepare_cached(sql)?.execute(params![sum, taken, outcome, no.0])
     };
     seal().map(drop).map_err(trouble)

@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// The columns of a run, in the order in which [`read`] reads them.
 pub(crate) const COLUMNS: &str = "no, run_id, workflow_id, workflow, queue, status, started, closed, turns, owner, epoch, pins, \
      parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
-     published, result, strikes, request, identity_sum, progress_sum, stuck_sum, memo_sum, published_sum, result_sum";
+     published, result, crash_count, request, identity_sum, progress_sum, stuck_sum, memo_sum, published_sum, result_sum";
 
 /// The run that a condition finds.
 pub(crate) fn find(connection: &Connection, condition: &str, params: impl Params) -> Result<Option<RunRow>> {
@@ -115,7 +115,7 @@ impl Stored {
                 parent,
                 first_run_id: name(row, 15)?,
                 stuck: read_stuck(row)?,
-                strikes: row.get(23)?,
+                crash_count: row.get(23)?,
                 memo: row.get(20)?,
                 published: row.get(21)?,
                 result: row.get(22)?,
@@ -131,7 +131,7 @@ impl Stored {
         let result = || run_sums::result(no, row.status, row.closed.map(moment), row.result.as_deref());
         Sums {
             identity: Identity::of_row(row, *owner, request.as_deref()).sum(no).finish(),
-            progress: run_sums::progress(no, row.turns, row.epoch, row.strikes).finish(),
+            progress: run_sums::progress(no, row.turns, row.epoch, row.crash_count).finish(),
             stuck: row.stuck.as_ref().map(|stuck| run_sums::stuck(no, stuck).finish()),
             memo: run_sums::memo(no, &row.memo).finish(),
             published: row.published.as_deref().map(|snapshot| run_sums::published(no, snapshot).finish()),

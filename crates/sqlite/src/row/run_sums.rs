@@ -74,8 +74,8 @@ impl<'r> Identity<'r> {
 }
 
 /// What each turn changes.
-pub(crate) fn progress(no: i64, turns: u64, epoch: Epoch, strikes: u32) -> Sum {
-    Sum::of(Part::RunProgress, no).number(turns as i64).number(epoch.0).number(strikes.into())
+pub(crate) fn progress(no: i64, turns: u64, epoch: Epoch, crash_count: u32) -> Sum {
+    Sum::of(Part::RunProgress, no).number(turns as i64).number(epoch.0).number(crash_count.into())
 }
 
 pub(crate) fn stuck(no: i64, stuck: &Stuck) -> Sum {

@@ -12,8 +12,8 @@ use crate::trouble::trouble;
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// The columns of a task, in the order in which [`read`] reads them.
-pub(crate) const COLUMNS: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, strikes, holder, failure, details, \
-     outside, sum, attempt_sum";
+pub(crate) const COLUMNS: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, holder, failure, details, \
+     external, sum, attempt_sum";
 
 /// What stays as it is.
 pub(crate) struct Fixed<'t> {
@@ -55,8 +55,8 @@ pub(crate) struct Attempt<'t> {
     pub(crate) attempt: u32,
     pub(crate) ready: Timestamp,
     pub(crate) holder: Option<NodeNo>,
-    pub(crate) strikes: u32,
-    pub(crate) outside: Option<Timestamp>,
+    pub(crate) crash_count: u32,
+    pub(crate) external: Option<Timestamp>,
     pub(crate) failure: Option<&'t [u8]>,
     pub(crate) details: Option<&'t [u8]>,
 }
@@ -69,25 +69,25 @@ impl<'t> Attempt<'t> {
             attempt: 1,
             ready,
             holder: None,
-            strikes: 0,
-            outside: None,
+            crash_count: 0,
+            external: None,
             failure: None,
             details: None,
         }
     }
 
     pub(crate) fn of_write(write: &'t AttemptWrite) -> Self {
-        let AttemptWrite { task, attempt, ready, holder, strikes, outside, failure, details } = write;
+        let AttemptWrite { task, attempt, ready, holder, crash_count, external, failure, details } = write;
         let (failure, details) = (failure.as_deref(), details.as_deref());
         let (no, attempt, ready, holder) = (*task, *attempt, *ready, *holder);
-        Self { no, attempt, ready, holder, strikes: *strikes, outside: *outside, failure, details }
+        Self { no, attempt, ready, holder, crash_count: *crash_count, external: *external, failure, details }
     }
 
     fn of_row(row: &'t TaskRow) -> Self {
-        let TaskRow { no, attempt, ready, holder, strikes, outside, failure, details, .. } = row;
+        let TaskRow { no, attempt, ready, holder, crash_count, external, failure, details, .. } = row;
         let (failure, details) = (failure.as_deref(), details.as_deref());
         let (no, attempt, ready, holder) = (*no, *attempt, *ready, *holder);
-        Self { no, attempt, ready, holder, strikes: *strikes, outside: *outside, failure, details }
+        Self { no, attempt, ready, holder, crash_count: *crash_count, external: *external, failure, details }
     }
 
     pub(crate) fn sum(&self) -> i64 {
@@ -95,8 +95,8 @@ impl<'t> Attempt<'t> {
             .number(self.attempt.into())
             .number(moment(self.ready))
             .option_number(self.holder.map(|holder| holder.0))
-            .number(self.strikes.into())
-            .option_number(self.outside.map(moment))
+            .number(self.crash_count.into())
+            .option_number(self.external.map(moment))
             .option_bytes(self.failure)
             .option_bytes(self.details)
             .finish()
@@ -114,11 +114,11 @@ fn read_stored(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         turn: row.get::<_, i64>(6)? as u64,
         position: row.get(7)?,
         attempt: row.get(8)?,
-        strikes: row.get(9)?,
+        crash_count: row.get(9)?,
         holder: row.get::<_, Option<i64>>(10)?.map(NodeNo),
         failure: row.get(11)?,
         details: row.get(12)?,
-        outside: row.get::<_, Option<i64>>(13)?.map(time),
+        external: row.get::<_, Option<i64>>(13)?.map(time),
     })
 }
 

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub fn a_run_with_unseen_mail_cannot_close(store: &dyn Store) {
+pub fn run_with_unseen_messages_cannot_close(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let last = TurnWrite { close: closing(Status::Completed), ..turn(started.run, 0) };
-    assert_eq!(refused(commit(store, last.clone())), Refused::UnseenMail);
+    assert_eq!(refused(commit(store, last.clone())), Refused::UnseenMessages);
     assert_eq!((status(store, started.run), records(store, started.run)), (Status::Open, Vec::new()));
-    commit(store, TurnWrite { taken: started.mail.into_iter().collect(), ..last }).unwrap();
+    commit(store, TurnWrite { taken: started.message.into_iter().collect(), ..last }).unwrap();
     let row = store.run(started.run).unwrap().unwrap();
     assert_eq!((row.status, row.closed, row.result, row.owner), (Status::Completed, Some(at(10)), Some(vec![9]), None));
 }
@@ -21,8 +21,8 @@ pub fn a_closed_run_takes_nothing_more(store: &dyn Store) {
     assert_eq!((status(store, run), store.tasks_of(run).unwrap()), (Status::Terminated, Vec::new()));
     let closed = Refused::Closed(Status::Terminated);
     assert_eq!(refused(commit(store, turn(run, 1))), closed);
-    let mail = NewMail { key: "late".into(), sent: at(51), job: Vec::new() };
-    assert_eq!(refused(write(store, Write::Post { run, mail, ended: None })), closed);
+    let message = NewMessage { key: "late".into(), sent: at(51), job: Vec::new() };
+    assert_eq!(refused(write(store, Write::Post { run, message, ended: None })), closed);
     assert_eq!(refused(own(store, run, FIRST, Epoch(2))), closed);
     assert_eq!(records(store, run).len(), 1);
 }
@@ -35,7 +35,7 @@ pub fn a_parent_is_told_of_its_child(store: &dyn Store) {
         child(run, 0, "child", "run-3", ParentClose::Abandon),
         child(run, 1, "taken", "run-4", ParentClose::Abandon),
     ];
-    let taken = parent.mail.into_iter().collect();
+    let taken = parent.message.into_iter().collect();
     let written = commit(store, TurnWrite { taken, children, ..turn(run, 0) }).unwrap();
     assert_eq!(written.started.len(), 1);
     let told = jobs(store, run);
@@ -65,9 +65,9 @@ pub fn children_end_with_their_parent_as_agreed(store: &dyn Store) {
         child(run, 1, "abandoned", "run-3", ParentClose::Abandon),
         child(run, 2, "asked", "run-4", ParentClose::RequestCancel),
     ];
-    let taken = parent.mail.into_iter().collect();
+    let taken = parent.message.into_iter().collect();
     let started = commit(store, TurnWrite { taken, children, ..turn(run, 0) }).unwrap().started;
-    let taken = store.unseen(run).unwrap().iter().map(|mail| mail.no).collect();
+    let taken = store.unseen(run).unwrap().iter().map(|message| message.no).collect();
     commit(store, TurnWrite { taken, close: closing(Status::Completed), ..turn(run, 1) }).unwrap();
     let statuses: Vec<Status> = started.iter().map(|child| status(store, child.run)).collect();
     assert_eq!(statuses, [Status::Terminated, Status::Open, Status::Open]);
@@ -75,22 +75,22 @@ pub fn children_end_with_their_parent_as_agreed(store: &dyn Store) {
     assert!(!jobs(store, started[1].run).iter().any(|job| matches!(job, Job::Cancel { .. })));
 }
 
-pub fn mail_to_other_runs_arrives_or_its_sender_is_told(store: &dyn Store) {
+pub fn message_to_another_run_arrives_or_its_sender_is_told(store: &dyn Store) {
     let sender = owned(store, "sender", "run-1");
     let other = owned(store, "other", "run-2").run;
     let send = |seq, to: &'static str| Send {
         seq: (seq < 2).then_some(Seq(seq)),
         is_cancel: false,
         to: Target::workflow(to),
-        mail: NewMail { key: format!("from-{seq}").into(), sent: at(2), job: vec![1] },
+        message: NewMessage { key: format!("from-{seq}").into(), sent: at(2), job: vec![1] },
     };
-    let taken = sender.mail.into_iter().collect();
+    let taken = sender.message.into_iter().collect();
     commit(
         store,
         TurnWrite { taken, sends: vec![send(0, "other"), send(1, "nobody"), send(2, "nobody")], ..turn(sender.run, 0) },
     )
     .unwrap();
-    assert!(store.mail(other, "from-0").unwrap().is_some());
+    assert!(store.message(other, "from-0").unwrap().is_some());
     let told = jobs(store, sender.run);
     let delivered = Resolution::SignalExternal { failure: None };
     assert_eq!(told[0], Job::Resolve { seq: Seq(0), resolution: delivered });
@@ -105,14 +105,14 @@ pub fn mail_to_other_runs_arrives_or_its_sender_is_told(store: &dyn Store) {
 pub fn a_run_continues_under_its_id(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let next = Some(Box::new(NewRun { first_run_id: "run-1".into(), ..new_run("order-1", "run-2") }));
-    let carried = vec![NewMail { key: "carried:0".into(), sent: at(2), job: vec![7] }];
+    let carried = vec![NewMessage { key: "carried:0".into(), sent: at(2), job: vec![7] }];
     let close = Some(Closing { status: Status::ContinuedAsNew, result: Vec::new(), to_parent: None, next, carried });
-    let taken = started.mail.into_iter().collect();
+    let taken = started.message.into_iter().collect();
     let written = commit(store, TurnWrite { taken, close, ..turn(started.run, 0) }).unwrap();
     assert_eq!(status(store, started.run), Status::ContinuedAsNew);
     let row = store.find("order-1", None).unwrap().unwrap();
     assert_eq!((row.no, row.run_id.as_str(), row.first_run_id.as_str()), (written.started[0].run, "run-2", "run-1"));
-    let keys: Vec<Name> = store.unseen(row.no).unwrap().into_iter().map(|mail| mail.key).collect();
+    let keys: Vec<Name> = store.unseen(row.no).unwrap().into_iter().map(|message| message.key).collect();
     assert_eq!(keys, ["start", "carried:0"], "what the first run did not take waits behind the start");
     let first = store.find("order-1", Some("run-1")).unwrap().unwrap();
     assert_eq!(first.no, started.run);
@@ -120,7 +120,7 @@ pub fn a_run_continues_under_its_id(store: &dyn Store) {
 
 pub fn what_is_left_of_a_closed_run_can_be_removed(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
-    let (run, taken) = (started.run, started.mail.into_iter().collect());
+    let (run, taken) = (started.run, started.message.into_iter().collect());
     let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(3), priority: 0, position: 0 };
     let timer = (at(9), TimerKind::RunTimeout);
     let written = commit(store, TurnWrite { tasks: vec![task], timers: vec![timer], taken, ..turn(run, 0) }).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A closed run with so many turns, and mail.
+/// A closed run with so many turns, and messages.
 pub(super) fn closed(
     store: &dyn Store,
     workflow_id: &'static str,
@@ -13,7 +13,7 @@ pub(super) fn closed(
     let started = owned(store, workflow_id, run_id);
     let run = started.run;
     for number in 0..turns {
-        let mut taken: Vec<_> = store.unseen(run).unwrap().iter().map(|mail| mail.no).collect();
+        let mut taken: Vec<_> = store.unseen(run).unwrap().iter().map(|message| message.no).collect();
         taken.sort();
         let close = if number + 1 == turns { closing(Status::Completed) } else { None };
         commit(store, TurnWrite { taken, close, at: when, ..turn(run, number) }).unwrap();
@@ -53,10 +53,10 @@ pub fn a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step(store
         assert!(now <= left && left - now <= 2, "{left} then {now}");
         left = now;
     }
-    assert_eq!((records(store, gone).len(), store.mail(gone, "start").unwrap()), (0, None));
+    assert_eq!((records(store, gone).len(), store.message(gone, "start").unwrap()), (0, None));
     assert!(!sweep(store, 2) && !store.has_remains().unwrap());
     assert_eq!((records(store, kept).len(), status(store, kept)), (3, Status::Completed));
-    assert!(store.mail(kept, "start").unwrap().is_some());
+    assert!(store.message(kept, "start").unwrap().is_some());
 
     write(store, Write::Delete { run: requested }).unwrap();
     while sweep(store, 100) {}
@@ -64,13 +64,13 @@ pub fn a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step(store
 }
 
 pub fn a_number_is_given_once_whatever_is_deleted(store: &dyn Store) {
-    let mut last = (RunNo(0), TaskNo(0), MailNo(0));
+    let mut last = (RunNo(0), TaskNo(0), MessageNo(0));
     for run_id in ["run-1", "run-2", "run-3"] {
         let started = owned(store, "order-1", run_id);
-        let mail = started.mail.expect("its start waits");
+        let message = started.message.expect("its start waits");
         let tasks = vec![task()];
-        let planned = commit(store, TurnWrite { tasks, taken: vec![mail], ..turn(started.run, 0) }).unwrap().tasks;
-        let now = (started.run, planned[0], mail);
+        let planned = commit(store, TurnWrite { tasks, taken: vec![message], ..turn(started.run, 0) }).unwrap().tasks;
+        let now = (started.run, planned[0], message);
         assert!(now.0 > last.0 && now.1 > last.1 && now.2 > last.2, "{now:?} after {last:?}");
         last = now;
         let close = closing(Status::Completed);
@@ -134,15 +134,15 @@ pub fn an_open_run_cannot_be_deleted(store: &dyn Store) {
 pub fn the_parent_of_a_run_may_be_deleted_before_it(store: &dyn Store) {
     let parent = owned(store, "parent", "run-1");
     let children = vec![child(parent.run, 0, "child", "run-2", ParentClose::Abandon)];
-    let taken = parent.mail.into_iter().collect();
+    let taken = parent.message.into_iter().collect();
     let started = commit(store, TurnWrite { taken, children, ..turn(parent.run, 0) }).unwrap().started;
-    let taken = store.unseen(parent.run).unwrap().iter().map(|mail| mail.no).collect();
+    let taken = store.unseen(parent.run).unwrap().iter().map(|message| message.no).collect();
     commit(store, TurnWrite { taken, close: closing(Status::Completed), ..turn(parent.run, 1) }).unwrap();
     write(store, Write::Delete { run: parent.run }).unwrap();
     while sweep(store, 100) {}
     let child = started[0].run;
     own(store, child, Epoch::default(), FIRST).unwrap();
-    let taken = store.unseen(child).unwrap().iter().map(|mail| mail.no).collect();
+    let taken = store.unseen(child).unwrap().iter().map(|message| message.no).collect();
     let close = Some(Closing { to_parent: Some(vec![1]), ..closing(Status::Completed).unwrap() });
     commit(store, TurnWrite { taken, close, ..turn(child, 0) }).unwrap();
     assert_eq!(status(store, child), Status::Completed);

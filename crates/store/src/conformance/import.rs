@@ -2,7 +2,7 @@
 
 use super::delete::{closed, sweep};
 use super::*;
-use crate::MailRow;
+use crate::MessageRow;
 
 /// A run of another store that ran then.
 fn import(store: &dyn Store, like: &RunRow, run_id: &'static str, started: u64) {
@@ -57,15 +57,16 @@ pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
     };
     let run = start(store, new.clone()).unwrap().run;
     own(store, run, Epoch::default(), FIRST).unwrap();
-    let mail = NewMail { key: "update:u".into(), sent: at(3), job: vec![5] };
-    write(store, Write::Post { run, mail, ended: None }).unwrap();
-    let taken = store.unseen(run).unwrap().iter().map(|mail| mail.no).collect();
+    let message = NewMessage { key: "update:u".into(), sent: at(3), job: vec![5] };
+    write(store, Write::Post { run, message, ended: None }).unwrap();
+    let taken = store.unseen(run).unwrap().iter().map(|message| message.no).collect();
     let outcomes = vec![("update:u".into(), vec![6])];
     commit(store, TurnWrite { taken, outcomes, close: closing(Status::Completed), ..turn(run, 0) }).unwrap();
     let belongings = store.belongings(run).unwrap();
     assert_eq!(belongings.request, new.request);
     assert_eq!(belongings.attributes, new.attributes);
-    let keys: Vec<_> = belongings.mail.iter().map(|mail| (mail.key.as_str(), mail.outcome.clone())).collect();
+    let keys: Vec<_> =
+        belongings.messages.iter().map(|message| (message.key.as_str(), message.outcome.clone())).collect();
     assert_eq!(keys, [("start", None), ("update:u", Some(vec![6]))]);
 
     let turns: Vec<_> = records(store, run).into_iter().map(|(_, record)| record).collect();
@@ -76,10 +77,10 @@ pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
     write(store, Write::Import(Box::new(import.clone()))).unwrap();
     let there = store.find("order-1", None).unwrap().unwrap().no;
     let found = store.belongings(there).unwrap();
-    let elsewhere = |mail: &MailRow| MailRow { no: MailNo(0), run: RunNo(0), ..mail.clone() };
+    let elsewhere = |message: &MessageRow| MessageRow { no: MessageNo(0), run: RunNo(0), ..message.clone() };
     assert_eq!((&found.request, &found.attributes), (&belongings.request, &belongings.attributes));
     let (found, sent): (Vec<_>, Vec<_>) =
-        found.mail.iter().zip(&belongings.mail).map(|(a, b)| (elsewhere(a), elsewhere(b))).unzip();
+        found.messages.iter().zip(&belongings.messages).map(|(a, b)| (elsewhere(a), elsewhere(b))).unzip();
     assert_eq!((found.len(), found), (2, sent));
     let again = start(store, new.clone()).unwrap();
     assert_eq!((again.fresh, again.run), (false, there), "the same request is the same start");

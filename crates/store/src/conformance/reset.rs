@@ -18,7 +18,7 @@ fn again(from: RunNo, keep: u64, run_id: &'static str) -> ResetWrite {
         new: NewRun { first_run_id: "run-1".into(), ..new_run("order-1", run_id) },
         at: at(60),
         tasks: Vec::new(),
-        mail: Vec::new(),
+        messages: Vec::new(),
         children: Vec::new(),
         failure: Box::new(Failure::new(FailureKind::Terminated, "reset")),
     }
@@ -44,7 +44,7 @@ fn played(store: &dyn Store) -> (RunNo, Parent) {
     let started = start(store, new).unwrap();
     let run = started.run;
     own(store, run, Epoch::default(), FIRST).unwrap();
-    commit(store, TurnWrite { taken: started.mail.into_iter().collect(), ..turn(run, 0) }).unwrap();
+    commit(store, TurnWrite { taken: started.message.into_iter().collect(), ..turn(run, 0) }).unwrap();
     commit(store, turn(run, 1)).unwrap();
     commit(store, TurnWrite { tasks: vec![task(9)], ..turn(run, 2) }).unwrap();
     (run, parent)
@@ -56,7 +56,7 @@ pub fn a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept(store
     let mut write = again(old, 2, "run-2");
     write.new.timers = vec![(at(90), TimerKind::RunTimeout)];
     write.tasks = vec![(1, task(5)), (0, task(3))];
-    write.mail = vec![NewMail { key: "signal-1".into(), sent: at(3), job: vec![8] }];
+    write.messages = vec![NewMessage { key: "signal-1".into(), sent: at(3), job: vec![8] }];
     let written = reset(store, write).unwrap();
     let run = written.run;
     let row = store.run(run).unwrap().unwrap();
@@ -65,8 +65,9 @@ pub fn a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept(store
     assert_eq!(records(store, run), [(0, vec![0]), (1, vec![1])]);
     let tasks: Vec<_> = store.tasks_of(run).unwrap().iter().map(|task| (task.no, task.turn, task.seq)).collect();
     assert_eq!(tasks, [(written.tasks[0], 1, Seq(5)), (written.tasks[1], 0, Seq(3))]);
-    let mail: Vec<_> = store.unseen(run).unwrap().into_iter().map(|mail| (mail.no, mail.key, mail.job)).collect();
-    assert_eq!(mail, [(written.posted[0].no, "signal-1".into(), vec![8])]);
+    let messages: Vec<_> =
+        store.unseen(run).unwrap().into_iter().map(|message| (message.no, message.key, message.job)).collect();
+    assert_eq!(messages, [(written.posted[0].no, "signal-1".into(), vec![8])]);
     assert_eq!((written.posted[0].run, written.posted.len(), written.started.clone()), (run, 1, Vec::new()));
     assert_eq!(store.next_due().unwrap(), Some(at(90)));
 
@@ -143,7 +144,7 @@ pub fn a_reset_that_is_refused_changes_nothing(store: &dyn Store) {
     let before = rows();
     let full = |from, keep| ResetWrite {
         tasks: vec![(0, task(5))],
-        mail: vec![NewMail { key: "signal-1".into(), sent: at(3), job: vec![8] }],
+        messages: vec![NewMessage { key: "signal-1".into(), sent: at(3), job: vec![8] }],
         children: vec![Seq(0)],
         ..again(from, keep, "run-2")
     };
@@ -182,11 +183,11 @@ pub fn a_run_that_moved_on_is_not_reset_as_planned(store: &dyn Store) {
     assert_eq!(store.run(old).unwrap().unwrap(), before, "nothing was changed");
 }
 
-pub fn mail_that_waits_goes_to_the_run_that_takes_its_place(store: &dyn Store) {
+pub fn unseen_messages_move_to_the_run_of_a_reset(store: &dyn Store) {
     let (old, _) = played(store);
-    let mail = NewMail { key: "late".into(), sent: at(9), job: vec![1] };
-    write(store, Write::Post { run: old, mail, ended: None }).unwrap();
+    let message = NewMessage { key: "late".into(), sent: at(9), job: vec![1] };
+    write(store, Write::Post { run: old, message, ended: None }).unwrap();
     let written = reset(store, again(old, 1, "run-9")).unwrap();
-    let keys = |run| store.unseen(run).unwrap().into_iter().map(|mail| mail.key.to_string()).collect::<Vec<_>>();
+    let keys = |run| store.unseen(run).unwrap().into_iter().map(|message| message.key.to_string()).collect::<Vec<_>>();
     assert_eq!((keys(old).contains(&"late".to_owned()), keys(written.run).contains(&"late".to_owned())), (false, true));
 }

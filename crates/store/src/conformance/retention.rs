@@ -25,7 +25,7 @@ pub fn a_step_takes_small_runs_together_and_large_records_apart(store: &dyn Stor
     assert!(small.iter().all(|run| records(store, *run).is_empty()));
 
     let large = owned(store, "e", "run-5").run;
-    let taken = store.unseen(large).unwrap().iter().map(|mail| mail.no).collect();
+    let taken = store.unseen(large).unwrap().iter().map(|message| message.no).collect();
     commit(store, TurnWrite { taken, record: vec![7; 600_000], ..turn(large, 0) }).unwrap();
     for number in 1..5 {
         let close = if number == 4 { closing(Status::Completed) } else { None };

@@ -2,15 +2,15 @@
 
 use super::*;
 
-pub fn a_started_run_is_open_and_its_start_waits_as_mail(store: &dyn Store) {
+pub fn started_run_is_open_and_its_start_waits_as_a_message(store: &dyn Store) {
     let started = start(store, new_run("order-1", "run-1")).unwrap();
     assert!(started.fresh);
     let row = store.find("order-1", None).unwrap().unwrap();
     assert_eq!((row.no, row.status, row.turns, row.owner), (started.run, Status::Open, 0, None));
     assert_eq!((row.run_id.as_str(), row.first_run_id.as_str()), ("run-1", "run-1"));
-    let mail = store.unseen(started.run).unwrap();
-    assert_eq!((mail.len(), mail[0].key.as_str(), mail[0].job.clone()), (1, "start", vec![2]));
-    assert_eq!(store.with_unseen_mail(10).unwrap(), [started.run]);
+    let messages = store.unseen(started.run).unwrap();
+    assert_eq!((messages.len(), messages[0].key.as_str(), messages[0].job.clone()), (1, "start", vec![2]));
+    assert_eq!(store.with_unseen_messages(10).unwrap(), [started.run]);
     assert_eq!(store.find("order-2", None).unwrap(), None);
 }
 
@@ -74,7 +74,7 @@ pub fn a_used_workflow_id_may_be_refused(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1");
     commit(
         store,
-        TurnWrite { taken: run.mail.into_iter().collect(), close: closing(Status::Completed), ..turn(run.run, 0) },
+        TurnWrite { taken: run.message.into_iter().collect(), close: closing(Status::Completed), ..turn(run.run, 0) },
     )
     .unwrap();
     let again = |reuse, run_id| start(store, NewRun { reuse, ..new_run("order-1", run_id) });
@@ -86,7 +86,11 @@ pub fn a_used_workflow_id_may_be_refused(store: &dyn Store) {
     own(store, second.run, Epoch::default(), FIRST).unwrap();
     commit(
         store,
-        TurnWrite { taken: second.mail.into_iter().collect(), close: closing(Status::Failed), ..turn(second.run, 0) },
+        TurnWrite {
+            taken: second.message.into_iter().collect(),
+            close: closing(Status::Failed),
+            ..turn(second.run, 0)
+        },
     )
     .unwrap();
     assert!(again(IdReuse::AllowDuplicateFailedOnly, "run-5").unwrap().fresh);
@@ -116,7 +120,7 @@ pub fn a_request_that_comes_again_with_another_input_is_refused(store: &dyn Stor
     assert_eq!(again(), Ok((first.run, false)));
     assert_eq!(refused(start(store, request("run-3", "four"))), Refused::OtherRequest("req-1".into()));
     own(store, first.run, Epoch::default(), FIRST).unwrap();
-    commit(store, TurnWrite { taken: first.mail.into_iter().collect(), ..turn(first.run, 0) }).unwrap();
+    commit(store, TurnWrite { taken: first.message.into_iter().collect(), ..turn(first.run, 0) }).unwrap();
     assert_eq!(again(), Ok((first.run, false)), "also when its start was taken");
     assert_eq!(refused(start(store, request("run-3", "four"))), Refused::OtherRequest("req-1".into()));
     assert_eq!(store.count(&RunFilter::default()).unwrap(), 1);

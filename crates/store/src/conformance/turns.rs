@@ -35,26 +35,26 @@ pub fn a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again(store: 
     assert_eq!((records(store, run).len(), store.tasks_of(run).unwrap().len()), (1, 1));
 }
 
-pub fn mail_of_one_key_is_kept_once_until_a_turn_takes_it(store: &dyn Store) {
+pub fn message_sent_twice_under_one_key_is_stored_once(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let run = started.run;
     let post = |key: &'static str, job: u8| {
-        let mail = NewMail { key: key.into(), sent: at(2), job: vec![job] };
-        match write(store, Write::Post { run, mail, ended: None }).unwrap() {
+        let message = NewMessage { key: key.into(), sent: at(2), job: vec![job] };
+        match write(store, Write::Post { run, message, ended: None }).unwrap() {
             Written::Posted(posted) => posted,
-            other => panic!("mail was answered with {other:?}"),
+            other => panic!("a message was answered with {other:?}"),
         }
     };
     let first = post("signal-1", 7);
     assert!(first.fresh);
     let again = post("signal-1", 8);
     assert_eq!((again.no, again.fresh), (first.no, false));
-    let taken: Vec<MailNo> = started.mail.into_iter().chain([first.no]).collect();
+    let taken: Vec<MessageNo> = started.message.into_iter().chain([first.no]).collect();
     commit(store, TurnWrite { taken, outcomes: vec![("signal-1".into(), vec![5])], ..turn(run, 0) }).unwrap();
-    assert_eq!((store.unseen(run).unwrap(), store.with_unseen_mail(10).unwrap()), (Vec::new(), Vec::new()));
-    let row = store.mail(run, "signal-1").unwrap().unwrap();
+    assert_eq!((store.unseen(run).unwrap(), store.with_unseen_messages(10).unwrap()), (Vec::new(), Vec::new()));
+    let row = store.message(run, "signal-1").unwrap().unwrap();
     assert_eq!((row.job, row.taken, row.outcome), (vec![7], Some(0), Some(vec![5])));
-    assert!(!post("signal-1", 1).fresh, "mail that was taken is known by its key");
+    assert!(!post("signal-1", 1).fresh, "a message that was taken is known by its key");
 }
 
 pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
@@ -75,27 +75,27 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
         attempt: 2,
         ready: at(9),
         holder: Some(NODE),
-        strikes: 1,
-        outside: Some(at(8)),
+        crash_count: 1,
+        external: Some(at(8)),
         failure: Some(vec![4]),
         details: Some(vec![5]),
     };
     write(store, Write::Attempt(Box::new(attempt.clone()))).unwrap();
     let row = store.tasks_of(run).unwrap().remove(0);
     assert_eq!(store.task(row.no).unwrap().as_ref(), Some(&row));
-    assert_eq!((row.attempt, row.ready, row.holder, row.strikes), (2, at(9), Some(NODE), 1));
+    assert_eq!((row.attempt, row.ready, row.holder, row.crash_count), (2, at(9), Some(NODE), 1));
     assert_eq!((row.failure, row.details), (Some(vec![4]), Some(vec![5])));
-    assert_eq!(row.outside, Some(at(8)), "somebody outside completes it");
+    assert_eq!(row.external, Some(at(8)), "somebody external completes it");
     // Two that were overtaken on their way: a report of the same attempt, and one of the attempt before.
-    for older in [AttemptWrite { outside: None, ..attempt.clone() }, AttemptWrite { attempt: 1, ..attempt.clone() }] {
+    for older in [AttemptWrite { external: None, ..attempt.clone() }, AttemptWrite { attempt: 1, ..attempt.clone() }] {
         write(store, Write::Attempt(Box::new(AttemptWrite { details: None, ..older }))).unwrap();
         let row = store.tasks_of(run).unwrap().remove(0);
-        assert_eq!((row.attempt, row.outside, row.details), (2, Some(at(8)), Some(vec![5])), "the later one holds");
+        assert_eq!((row.attempt, row.external, row.details), (2, Some(at(8)), Some(vec![5])), "the later one holds");
     }
-    let retried = AttemptWrite { attempt: 3, outside: None, ..attempt.clone() };
+    let retried = AttemptWrite { attempt: 3, external: None, ..attempt.clone() };
     write(store, Write::Attempt(Box::new(retried))).unwrap();
     let row = store.tasks_of(run).unwrap().remove(0);
-    assert_eq!((row.attempt, row.outside), (3, None), "the next attempt is to be made");
+    assert_eq!((row.attempt, row.external), (3, None), "the next attempt is to be made");
     commit(store, TurnWrite { ended_tasks: vec![written.tasks[0]], ..turn(run, 1) }).unwrap();
     assert_eq!(store.tasks_of(run).unwrap().len(), 1);
     assert_eq!(store.task(written.tasks[0]).unwrap(), None);
@@ -126,19 +126,19 @@ pub fn timers_are_due_in_order(store: &dyn Store) {
 pub fn a_stuck_run_says_why(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
-    let park = |stuck, epoch| write(store, Write::Park { run, epoch, stuck });
-    park(Some(stuck.clone()), FIRST).unwrap();
+    let set_stuck = |stuck, epoch| write(store, Write::SetStuck { run, epoch, stuck });
+    set_stuck(Some(stuck.clone()), FIRST).unwrap();
     let filter = RunFilter { stuck: true, ..RunFilter::default() };
     assert_eq!(store.list(&filter, None, 10).unwrap()[0].stuck, Some(stuck));
-    assert_eq!(refused(park(None, Epoch(7))), Refused::Fenced { turns: 0, epoch: FIRST });
-    park(None, FIRST).unwrap();
+    assert_eq!(refused(set_stuck(None, Epoch(7))), Refused::Fenced { turns: 0, epoch: FIRST });
+    set_stuck(None, FIRST).unwrap();
     assert_eq!(store.count(&filter).unwrap(), 0);
 }
 
 pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
-    write(store, Write::Park { run, epoch: FIRST, stuck: Some(stuck.clone()) }).unwrap();
+    write(store, Write::SetStuck { run, epoch: FIRST, stuck: Some(stuck.clone()) }).unwrap();
     assert_eq!(refused(commit(store, turn(run, 1))), Refused::Fenced { turns: 0, epoch: FIRST });
     assert_eq!(store.run(run).unwrap().unwrap().stuck, Some(stuck));
     commit(store, turn(run, 0)).unwrap();

@@ -7,8 +7,8 @@ use dacapo_core::{Name, Timestamp};
 use super::MemoryStore;
 use crate::rows::Rows;
 use crate::{
-    Belongings, Mail, MailRow, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow, Timers,
-    Turns, is_request,
+    Belongings, MessageRow, Messages, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
+    Timers, Turns, is_request,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -46,18 +46,18 @@ impl Runs for MemoryStore {
     fn belongings(&self, run: RunNo) -> Result<Belongings> {
         let tables = self.tables();
         let attributes = tables.attributes.iter().filter(|((of, _), _)| *of == run);
-        let mail = tables.mail.values().filter(|row| row.run == run);
+        let messages = tables.messages.values().filter(|row| row.run == run);
         Ok(Belongings {
             request: tables.requests.iter().find(|(_, of)| **of == run).map(|(request, _)| request.clone()),
             attributes: attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect(),
-            mail: mail.cloned().collect(),
+            messages: messages.cloned().collect(),
         })
     }
 
-    fn struck(&self) -> Result<Vec<(u32, RunNo)>> {
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
         let tables = self.tables();
-        let struck = tables.runs.values().filter(|row| row.strikes > 0 && row.status.is_open());
-        let mut struck: Vec<_> = struck.map(|row| (row.strikes, row.no)).collect();
+        let struck = tables.runs.values().filter(|row| row.crash_count > 0 && row.status.is_open());
+        let mut struck: Vec<_> = struck.map(|row| (row.crash_count, row.no)).collect();
         struck.sort();
         Ok(struck)
     }
@@ -95,32 +95,37 @@ impl Turns for MemoryStore {
     }
 }
 
-impl Mail for MemoryStore {
-    fn unseen(&self, run: RunNo) -> Result<Vec<MailRow>> {
+impl Messages for MemoryStore {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
         let tables = self.tables();
-        Ok(tables.mail.values().filter(|mail| mail.run == run && mail.taken.is_none()).cloned().collect())
+        Ok(tables.messages.values().filter(|message| message.run == run && message.taken.is_none()).cloned().collect())
     }
 
-    fn mail(&self, run: RunNo, key: &str) -> Result<Option<MailRow>> {
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
         let tables = self.tables();
         let no = tables.keys.get(&(run, Name::from(key.to_owned())));
-        Ok(no.and_then(|no| tables.mail.get(no)).cloned())
+        Ok(no.and_then(|no| tables.messages.get(no)).cloned())
     }
 
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
         let tables = self.tables();
         let of_chain = |run: &RunNo| tables.runs.get(run).is_some_and(|row| row.first_run_id == chain);
-        let mail = tables.mail.values().filter(|mail| is_request(&mail.key) && mail.key == request);
-        let mut runs: Vec<RunNo> = mail.map(|mail| mail.run).filter(of_chain).collect();
+        let messages = tables.messages.values().filter(|message| is_request(&message.key) && message.key == request);
+        let mut runs: Vec<RunNo> = messages.map(|message| message.run).filter(of_chain).collect();
         runs.sort();
         Ok(runs)
     }
 
-    fn with_unseen_mail(&self, limit: usize) -> Result<Vec<RunNo>> {
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
         let tables = self.tables();
         let open = |run: &RunNo| tables.runs.get(run).is_some_and(|row| row.status.is_open());
-        let mut runs: Vec<RunNo> =
-            tables.mail.values().filter(|mail| mail.taken.is_none()).map(|mail| mail.run).filter(open).collect();
+        let mut runs: Vec<RunNo> = tables
+            .messages
+            .values()
+            .filter(|message| message.taken.is_none())
+            .map(|message| message.run)
+            .filter(open)
+            .collect();
         runs.sort();
         runs.dedup();
         runs.truncate(limit);

@@ -5,8 +5,8 @@ use dacapo_core::{Name, ParentClose, Seq, Timestamp};
 use super::Tables;
 use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
-    AttemptWrite, Epoch, MailNo, MailRow, NewMail, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError, Stuck,
-    TaskNo, TaskRow, TimerKind, TimerRow,
+    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError,
+    Stuck, TaskNo, TaskRow, TimerKind, TimerRow,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -31,7 +31,7 @@ impl Rows for Tables {
             parent: new.parent.clone(),
             first_run_id,
             stuck: None,
-            strikes: 0,
+            crash_count: 0,
             memo: new.memo.clone(),
             published: None,
             result: None,
@@ -49,7 +49,7 @@ impl Rows for Tables {
         if let Some(request) = request {
             self.requests.insert(request.clone(), no);
         }
-        let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, strikes: 0, ..run.clone() };
+        let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, crash_count: 0, ..run.clone() };
         self.runs.insert(no, row);
         Ok(no)
     }
@@ -87,12 +87,12 @@ impl Rows for Tables {
         Ok(self.runs.values().filter_map(child).collect())
     }
 
-    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, strikes: u32) -> Result<bool> {
+    fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, crash_count: u32) -> Result<bool> {
         let Some(row) = self.runs.get_mut(&run) else { return Ok(false) };
         let passes = row.status.is_open() && row.epoch == epoch && row.turns == turn;
         if passes {
             row.turns += 1;
-            (row.stuck, row.strikes) = (None, strikes);
+            (row.stuck, row.crash_count) = (None, crash_count);
         }
         Ok(passes)
     }
@@ -119,13 +119,13 @@ impl Rows for Tables {
         let (mut rows, mut bytes) = (0, 0);
         while let Some(run) = self.garbage.first().copied() {
             let turns = self.turns.range((run, 0)..=(run, u64::MAX)).next().map(|(key, _)| *key);
-            let mail = self.keys.range((run, Name::default())..).next().filter(|((of, _), _)| *of == run);
-            match (turns, mail.map(|(key, no)| (key.clone(), *no))) {
+            let message = self.keys.range((run, Name::default())..).next().filter(|((of, _), _)| *of == run);
+            match (turns, message.map(|(key, no)| (key.clone(), *no))) {
                 _ if rows >= most || bytes >= SWEEP_BYTES => return Ok(true),
                 (Some(turn), _) => bytes += self.turns.remove(&turn).map_or(0, |record| record.len()),
                 (None, Some((key, no))) => {
                     self.keys.remove(&key);
-                    bytes += self.mail.remove(&no).map_or(0, |row| row.job.len());
+                    bytes += self.messages.remove(&no).map_or(0, |row| row.job.len());
                 }
                 (None, None) => {
                     self.garbage.remove(&run);
@@ -167,9 +167,9 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn strike_run(&mut self, run: RunNo, strikes: u32) -> Result<()> {
+    fn set_run_crash_count(&mut self, run: RunNo, crash_count: u32) -> Result<()> {
         if let Some(row) = self.runs.get_mut(&run) {
-            row.strikes = strikes;
+            row.crash_count = crash_count;
         }
         Ok(())
     }
@@ -225,8 +225,8 @@ impl Rows for Tables {
             turn,
             position: task.position,
             attempt: 1,
-            strikes: 0,
-            outside: None,
+            crash_count: 0,
+            external: None,
             holder: None,
             failure: None,
             details: None,
@@ -249,20 +249,20 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn strike_task(&mut self, task: TaskNo, strikes: u32) -> Result<()> {
+    fn set_task_crash_count(&mut self, task: TaskNo, crash_count: u32) -> Result<()> {
         if let Some(row) = self.tasks.get_mut(&task) {
-            row.strikes = strikes;
+            row.crash_count = crash_count;
         }
         Ok(())
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let Some(row) = self.tasks.get_mut(&attempt.task) else { return Ok(false) };
-        if attempt.is_older_than(row.attempt, row.outside) {
+        if attempt.is_older_than(row.attempt, row.external) {
             return Ok(true);
         }
         (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, attempt.holder);
-        (row.strikes, row.outside) = (attempt.strikes, attempt.outside);
+        (row.crash_count, row.external) = (attempt.crash_count, attempt.external);
         (row.failure, row.details) = (attempt.failure.clone(), attempt.details.clone());
         Ok(true)
     }
@@ -277,37 +277,37 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn insert_mail(&mut self, run: RunNo, mail: &NewMail, taken: Option<u64>) -> Result<Option<MailNo>> {
-        let key = (run, mail.key.clone());
+    fn insert_message(&mut self, run: RunNo, message: &NewMessage, taken: Option<u64>) -> Result<Option<MessageNo>> {
+        let key = (run, message.key.clone());
         if self.keys.contains_key(&key) {
             return Ok(None);
         }
-        let no = MailNo(self.next());
-        let NewMail { key: name, sent, job } = mail.clone();
-        self.mail.insert(no, MailRow { no, run, key: name, sent, job, taken, outcome: None });
+        let no = MessageNo(self.next());
+        let NewMessage { key: name, sent, job } = message.clone();
+        self.messages.insert(no, MessageRow { no, run, key: name, sent, job, taken, outcome: None });
         self.keys.insert(key, no);
         Ok(Some(no))
     }
 
-    fn mail_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
+    fn message_job(&mut self, run: RunNo, key: &str) -> Result<Option<Vec<u8>>> {
         let no = self.keys.get(&(run, Name::from(key.to_owned())));
-        Ok(no.and_then(|no| self.mail.get(no)).map(|row| row.job.clone()))
+        Ok(no.and_then(|no| self.messages.get(no)).map(|row| row.job.clone()))
     }
 
-    fn mail_of_key(&mut self, run: RunNo, key: &str) -> Result<Option<MailNo>> {
+    fn message_no(&mut self, run: RunNo, key: &str) -> Result<Option<MessageNo>> {
         Ok(self.keys.get(&(run, Name::from(key.to_owned()))).copied())
     }
 
-    fn is_unseen(&mut self, run: RunNo, mail: MailNo) -> Result<bool> {
-        Ok(self.mail.get(&mail).is_some_and(|row| row.run == run && row.taken.is_none()))
+    fn is_unseen(&mut self, run: RunNo, message: MessageNo) -> Result<bool> {
+        Ok(self.messages.get(&message).is_some_and(|row| row.run == run && row.taken.is_none()))
     }
 
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {
-        let waiting: Vec<MailNo> =
-            self.mail.values().filter(|row| row.run == from && row.taken.is_none()).map(|row| row.no).collect();
+        let waiting: Vec<MessageNo> =
+            self.messages.values().filter(|row| row.run == from && row.taken.is_none()).map(|row| row.no).collect();
         for no in waiting {
-            let Some(row) = self.mail.get_mut(&no) else { continue };
-            // Mail of a key that the other run has is there already.
+            let Some(row) = self.messages.get_mut(&no) else { continue };
+            // The other run may have a message with that key already.
             if self.keys.contains_key(&(to, row.key.clone())) {
                 continue;
             }
@@ -318,19 +318,19 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn take_mail(&mut self, mail: MailNo, turn: u64) -> Result<()> {
-        if let Some(row) = self.mail.get_mut(&mail) {
+    fn take_message(&mut self, message: MessageNo, turn: u64) -> Result<()> {
+        if let Some(row) = self.messages.get_mut(&message) {
             row.taken = Some(turn);
         }
         Ok(())
     }
 
     fn count_unseen(&mut self, run: RunNo) -> Result<usize> {
-        Ok(self.mail.values().filter(|mail| mail.run == run && mail.taken.is_none()).count())
+        Ok(self.messages.values().filter(|message| message.run == run && message.taken.is_none()).count())
     }
 
     fn set_outcome(&mut self, run: RunNo, key: &Name, outcome: &[u8]) -> Result<()> {
-        if let Some(row) = self.keys.get(&(run, key.clone())).and_then(|no| self.mail.get_mut(no)) {
+        if let Some(row) = self.keys.get(&(run, key.clone())).and_then(|no| self.messages.get_mut(no)) {
             row.outcome = Some(outcome.to_vec());
         }
         Ok(())

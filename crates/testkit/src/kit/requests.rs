@@ -31,7 +31,7 @@ impl Kit {
         input: I,
     ) -> Result<A, Error> {
         let handle = self.handle(run);
-        self.stage().wait(handle.query(query, input))
+        self.sim().wait(handle.query(query, input))
     }
 
     /// Sends an update and gives its answer. Time passes if it takes any.

@@ -92,7 +92,7 @@ impl SettingError {
     }
 }
 
-/// All that is wrong with the settings, so that it can be mended in one go.
+/// All that is wrong with the settings, so that it can be regressions in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingErrors(pub Vec<SettingError>);
 

@@ -107,7 +107,7 @@ settings! { Application, APPLICATION, AppValues, AppSettings;
     /// The most bytes of one payload.
     payload_limit: usize, Bytes, 2 * MIB, 1, 1 << 30, None;
     /// The most messages that wait for one run; the sender of one more is refused.
-    mail_limit: usize, Count, 200_000, 1, 100 * MANY, None;
+    message_limit: usize, Count, 200_000, 1, 100 * MANY, None;
     /// How many results one turn takes at most.
     completions_per_turn: usize, Count, 256, 1, MANY, None;
     /// How long closed runs are kept.

@@ -34,7 +34,7 @@ fn the_defaults_are_those_of_the_table() {
         application     force_exit_timeout                   1m      time   default
         application     cache_size                           10000   count  default
         application     payload_limit                        2MiB    bytes  default
-        application     mail_limit                           200000  count  default
+        application     message_limit                           200000  count  default
         application     completions_per_turn                 256     count  default
         application     retention                            0       time   default
         application     turn_threads                         0       count  default
@@ -95,7 +95,7 @@ fn code_goes_before_the_environment_and_that_before_the_default() {
     assert_eq!((effective.app.cache_size, effective.app.force_exit_timeout), (0, Duration::from_secs(20)));
     assert_eq!(origin(&effective, "cache_size"), Origin::Code);
     assert_eq!(origin(&effective, "force_exit_timeout"), Origin::Environment("DACAPO_FORCE_EXIT_TIMEOUT".into()));
-    assert_eq!(origin(&effective, "mail_limit"), Origin::Default);
+    assert_eq!(origin(&effective, "message_limit"), Origin::Default);
     let lines = effective.to_string();
     assert!(lines.contains("4       count  environment (DACAPO_QUEUE_ORDERS_EU_MAX_ZOMBIE_COUNT)\n"), "{lines}");
 }
@@ -198,7 +198,7 @@ fn no_two_errors_share_a_code_or_a_text() {
         twins.environment([("DACAPO_QUEUE_A_B_MAX_ZOMBIE_COUNT", "1")]),
         queue(""),
         queue("q").queue(QueueSettings::new("q")),
-        environment("DACAPO_QUEUE_Q_MAIL_LIMIT", "1"),
+        environment("DACAPO_QUEUE_Q_MESSAGE_LIMIT", "1"),
         AppSettings::new().set("max_zombie_count", "1"),
         environment("DACAPO_MAX_ZOMBIE_COUNT", "ten"),
         environment("DACAPO_ZOMBIE_GRACE_PERIOD", "10"),
@@ -211,7 +211,7 @@ fn no_two_errors_share_a_code_or_a_text() {
     .iter()
     .flat_map(errors)
     .collect();
-    all.push(SettingError::NotText { by: "DACAPO_MAIL_LIMIT".into(), value: "\u{fffd}".into() });
+    all.push(SettingError::NotText { by: "DACAPO_MESSAGE_LIMIT".into(), value: "\u{fffd}".into() });
     assert_eq!(all.len(), 15, "one of each");
     let codes: BTreeSet<&str> = all.iter().map(SettingError::code).collect();
     let texts: BTreeSet<String> = all.iter().map(ToString::to_string).collect();
@@ -233,7 +233,7 @@ fn no_two_errors_share_a_code_or_a_text() {
 fn a_variable_that_is_no_text_is_refused() {
     use std::os::unix::ffi::OsStringExt;
     let value = std::ffi::OsString::from_vec(vec![b'1', 0xff]);
-    let settings = AppSettings::new().environment([("DACAPO_MAIL_LIMIT", value)]);
+    let settings = AppSettings::new().environment([("DACAPO_MESSAGE_LIMIT", value)]);
     assert_eq!(errors(&settings)[0].code(), "setting-no-text");
 }
 

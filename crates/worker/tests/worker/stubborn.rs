@@ -11,7 +11,7 @@ use dacapo_core::{
 };
 use dacapo_worker::{
     Activity, ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts, Entity, Interrupt, RunName, StuckTurn,
-    TerminationId, Verdict, ZombieSettings, Zombies,
+    TerminationId, ZombieLimit, ZombieSettings, Zombies,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -40,13 +40,13 @@ impl Owner {
 
     fn request(&self, entity: Entity, code: Arc<dyn Interrupt>) -> TerminationId {
         let (id, effects) = self.0.lock().unwrap().request(entity, code, "too slow", BEGIN);
-        assert_eq!(effects.perform(), Verdict::GoOn);
+        assert_eq!(effects.perform(), ZombieLimit::Kept);
         id
     }
 
     fn finished(&self, id: TerminationId, now: Timestamp) {
         let effects = self.0.lock().unwrap().finished(id, now);
-        assert_eq!(effects.perform(), Verdict::GoOn);
+        assert_eq!(effects.perform(), ZombieLimit::Kept);
     }
 
     /// Terminates an attempt. What comes back tells of its end.
@@ -64,7 +64,7 @@ impl Owner {
     /// How many zombies there are so many seconds after the request.
     fn count_at(&self, seconds: u64) -> usize {
         let effects = self.0.lock().unwrap().tick(after(seconds));
-        assert_eq!(effects.perform(), Verdict::GoOn);
+        assert_eq!(effects.perform(), ZombieLimit::Kept);
         self.0.lock().unwrap().count()
     }
 }

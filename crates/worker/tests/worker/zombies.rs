@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dacapo_core::Timestamp;
-use dacapo_worker::{ActivityInfo, Effects, Entity, Interrupt, TerminationId, Verdict, Wait, ZombieSettings, Zombies};
+use dacapo_worker::{
+    ActivityInfo, Effects, Entity, Interrupt, TerminationId, Wait, ZombieLimit, ZombieSettings, Zombies,
+};
 use expect_test::expect;
 
 use crate::log::logged;
@@ -54,7 +56,7 @@ fn entity(number: usize) -> Entity {
 fn request(zombies: &mut Zombies, number: usize, now: Timestamp) -> (TerminationId, Arc<Stubborn>) {
     let code = Arc::<Stubborn>::default();
     let (id, effects) = zombies.request(entity(number), code.clone(), "too slow", now);
-    assert_eq!(effects.perform(), Verdict::GoOn);
+    assert_eq!(effects.perform(), ZombieLimit::Kept);
     (id, code)
 }
 
@@ -70,7 +72,7 @@ fn code_is_cancelled_and_interrupted_at_once_and_then_interrupted_again() {
     assert_eq!(code.told(), ["cancel: too slow", "interrupt"]);
     assert_eq!(zombies.next(), Some(after(1_000)));
     for millis in [999, 1_000, 1_001, 2_000, 4_000, 8_000, 10_000] {
-        assert_eq!(zombies.tick(after(millis)).perform(), Verdict::GoOn);
+        assert_eq!(zombies.tick(after(millis)).perform(), ZombieLimit::Kept);
     }
     assert_eq!(code.told()[2..], ["interrupt"; 4]);
 }
@@ -99,7 +101,7 @@ fn a_zombie_counts_from_the_grace_period_to_its_end() {
 fn a_zombie_is_reported_once_with_id_type_queue_count_and_place() {
     let mut zombies = with_max(10);
     let (id, _) = request(&mut zombies, 1, BEGIN);
-    let mut said_at = |millis| logged(|| assert_eq!(zombies.tick(after(millis)).perform(), Verdict::GoOn));
+    let mut said_at = |millis| logged(|| assert_eq!(zombies.tick(after(millis)).perform(), ZombieLimit::Kept));
     assert_eq!([1_000, 9_999].map(&mut said_at), ["", ""]);
     expect![[r#"
         ERROR kind=activity id="album/run/a1" type_name="resize" queue="photos" zombies=1 place="deep in a loop" seconds=10.0 message=a zombie: it was asked to stop and runs on; its thread cannot be had back before it returns
@@ -111,7 +113,7 @@ fn a_zombie_is_reported_once_with_id_type_queue_count_and_place() {
     "#]]
     .assert_eq(&said_at(3_600_000));
     assert_eq!(said_at(9_000_000), "");
-    let ended = logged(|| assert_eq!(zombies.finished(id, after(9_000_000)).perform(), Verdict::GoOn));
+    let ended = logged(|| assert_eq!(zombies.finished(id, after(9_000_000)).perform(), ZombieLimit::Kept));
     expect![[r#"
         WARN kind=activity id="album/run/a1" type_name="resize" queue="photos" zombies=0 place="deep in a loop" seconds=9000.0 message=a zombie has ended after all and counts no more
     "#]]
@@ -124,8 +126,8 @@ fn code_that_stops_in_time_leaves_no_trace() {
     let mut zombies = with_max(1);
     let said = logged(|| {
         let (id, _) = request(&mut zombies, 1, BEGIN);
-        assert_eq!(zombies.finished(id, after(100)).perform(), Verdict::GoOn);
-        assert_eq!(zombies.tick(after(100_000)).perform(), Verdict::GoOn);
+        assert_eq!(zombies.finished(id, after(100)).perform(), ZombieLimit::Kept);
+        assert_eq!(zombies.tick(after(100_000)).perform(), ZombieLimit::Kept);
     });
     assert_eq!((said.as_str(), zombies.count(), zombies.next()), ("", 0, None));
 }
@@ -146,24 +148,24 @@ fn health_names_everyone_who_does_not_stop() {
 }
 
 /// What a queue says when zombies come one after the other, a second apart.
-fn verdicts(zombies: &mut Zombies, number: usize) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+fn limits(zombies: &mut Zombies, number: usize) -> Vec<ZombieLimit> {
+    let mut limits = Vec::new();
     for number in 0..number as u64 {
         request(zombies, number as usize, after(number * 1_000));
     }
     for number in 0..number as u64 {
-        verdicts.push(zombies.tick(after(10_000 + number * 1_000)).perform());
+        limits.push(zombies.tick(after(10_000 + number * 1_000)).perform());
     }
-    verdicts
+    limits
 }
 
 /// S3-34, S3-49, C-21: nine zombies are borne, the tenth is one too many, and the eleventh changes nothing.
 #[test]
 fn the_tenth_zombie_shuts_the_application_down() {
     let mut zombies = Zombies::new(ZombieSettings::default());
-    let verdicts = verdicts(&mut zombies, 11);
-    assert_eq!(verdicts[..9], [Verdict::GoOn; 9]);
-    assert_eq!(verdicts[9..], [Verdict::ShutDown, Verdict::GoOn]);
+    let limits = limits(&mut zombies, 11);
+    assert_eq!(limits[..9], [ZombieLimit::Kept; 9]);
+    assert_eq!(limits[9..], [ZombieLimit::Reached, ZombieLimit::Kept]);
     assert_eq!(zombies.count(), 11);
 }
 
@@ -172,13 +174,13 @@ fn the_tenth_zombie_shuts_the_application_down() {
 fn a_shutdown_is_asked_for_once() {
     let mut zombies = with_max(3);
     let ids: Vec<TerminationId> = (0..5).map(|number| request(&mut zombies, number, BEGIN).0).collect();
-    assert_eq!(zombies.tick(after(10_000)).perform(), Verdict::ShutDown);
+    assert_eq!(zombies.tick(after(10_000)).perform(), ZombieLimit::Reached);
     for id in ids {
-        assert_eq!(zombies.finished(id, after(11_000)).perform(), Verdict::GoOn);
+        assert_eq!(zombies.finished(id, after(11_000)).perform(), ZombieLimit::Kept);
     }
     assert_eq!(zombies.count(), 0);
     let _ = (0..5).map(|number| request(&mut zombies, number, after(20_000))).count();
-    assert_eq!((zombies.tick(after(40_000)).perform(), zombies.count()), (Verdict::GoOn, 5));
+    assert_eq!((zombies.tick(after(40_000)).perform(), zombies.count()), (ZombieLimit::Kept, 5));
 }
 
 /// S3-34: also when many threads request, tick and finish at the same time.
@@ -200,11 +202,11 @@ fn a_shutdown_is_asked_for_once_however_many_call() {
                     *id.lock().unwrap() = Some(new);
                     effects
                 });
-                let verdict = perform(&|zombies| zombies.tick(after(10_000)));
-                shut_downs += usize::from(verdict == Verdict::ShutDown);
+                let limit = perform(&|zombies| zombies.tick(after(10_000)));
+                shut_downs += usize::from(limit == ZombieLimit::Reached);
                 if number % 4 == 3 {
                     let id = id.lock().unwrap().take().unwrap();
-                    assert_eq!(perform(&|zombies| zombies.finished(id, after(10_000))), Verdict::GoOn);
+                    assert_eq!(perform(&|zombies| zombies.finished(id, after(10_000))), ZombieLimit::Kept);
                 }
             }
             shut_downs
@@ -221,7 +223,7 @@ fn a_shutdown_is_asked_for_once_however_many_call() {
 #[test]
 fn a_limit_of_zero_never_shuts_down() {
     let mut zombies = with_max(0);
-    assert_eq!(verdicts(&mut zombies, 20), [Verdict::GoOn; 20]);
+    assert_eq!(limits(&mut zombies, 20), [ZombieLimit::Kept; 20]);
     assert_eq!(zombies.count(), 20);
 }
 
@@ -231,8 +233,8 @@ fn queues_have_settings_of_their_own() {
     let hasty = ZombieSettings { max_count: 1, grace_period: Duration::from_secs(3), ..ZombieSettings::default() };
     let (mut hasty, mut calm) = (Zombies::new(hasty), with_max(10));
     let _ = (request(&mut hasty, 1, BEGIN), request(&mut calm, 1, BEGIN));
-    assert_eq!(hasty.tick(after(3_000)).perform(), Verdict::ShutDown);
-    assert_eq!(calm.tick(after(3_000)).perform(), Verdict::GoOn);
+    assert_eq!(hasty.tick(after(3_000)).perform(), ZombieLimit::Reached);
+    assert_eq!(calm.tick(after(3_000)).perform(), ZombieLimit::Kept);
     assert_eq!((hasty.count(), calm.count()), (1, 0));
 }
 

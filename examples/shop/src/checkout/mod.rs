@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | v1 | | |
 //! | v2 | other retries and timeouts; an order can be a gift; a screening before the charge, behind a patch | they go on with what they recorded, and are not screened |
-//! | v3 | **a bad deploy**: two steps change places, and a recorded result changes its type | they park, say why, and wait for better code |
+//! | v3 | **a bad deploy**: two steps change places, and a recorded result changes its type | they get stuck, say why, and wait for better code |
 //! | v4 | v2, and bonus points behind a patch of their own | they go on |
 
 mod steps;

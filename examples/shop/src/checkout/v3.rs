@@ -2,7 +2,7 @@
 //! open runs recorded a text, and recorded the screening first.
 //!
 //! Runs from v1 cannot read their reference, runs from v2 find another command where they recorded the screening. None of
-//! them fails: they park when something wakes them.
+//! them fails: they get stuck when something wakes them.
 
 use dacapo::prelude::*;
 

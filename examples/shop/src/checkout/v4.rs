@@ -1,6 +1,6 @@
 //! The fixed checkout: v2 as it was, and bonus points behind a patch of their own.
 //!
-//! Runs that v1 and v2 left, and those that parked under v3, go on here as if nothing had been.
+//! Runs that v1 and v2 left, and those that got stuck under v3, go on here as if nothing had been.
 
 use dacapo::prelude::*;
 

@@ -19,8 +19,8 @@ pub(super) struct Place {
 pub(super) fn find(modules: &Crate, folder: &str, wanted: &str) -> Result<Place> {
     let mut found = Vec::new();
     for module in &modules.modules {
-        let mut bodies = Bodies { owners: vec![module.path.join("::")], file: &module.file, found: &mut found };
-        module.items.iter().for_each(|item| bodies.visit_item(item));
+        let mut closures = Bodies { owners: vec![module.path.join("::")], file: &module.file, found: &mut found };
+        module.items.iter().for_each(|item| closures.visit_item(item));
     }
     let ends = |path: &str| path == wanted || path.strip_suffix(wanted).is_some_and(|before| before.ends_with("::"));
     let mut fitting: Vec<(Vec<String>, Place)> =

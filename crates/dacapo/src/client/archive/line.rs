@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dacapo_core::{Name, Timestamp};
 use dacapo_engine::EngineError;
-use dacapo_store::{MailNo, MailRow, RunNo, RunRow, Status};
+use dacapo_store::{MessageNo, MessageRow, RunNo, RunRow, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Error, Result};
@@ -21,7 +21,7 @@ pub(super) enum Line {
         name: String,
         value: String,
     },
-    Mail(Mail),
+    Message(Message),
     Turn {
         number: u64,
         record: String,
@@ -61,10 +61,10 @@ pub(super) struct Run {
     result: Option<String>,
 }
 
-/// A piece of mail.
+/// A piece of message.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Mail {
+pub(super) struct Message {
     key: String,
     sent: u64,
     job: String,
@@ -84,8 +84,8 @@ pub(super) fn from_text(line: u64, text: &str) -> Result<Vec<u8>> {
     STANDARD.decode(text).map_err(|error| bad(line, error))
 }
 
-impl Mail {
-    pub(super) fn of(row: &MailRow) -> Self {
+impl Message {
+    pub(super) fn of(row: &MessageRow) -> Self {
         Self {
             key: row.key.to_string(),
             sent: row.sent.0,
@@ -95,9 +95,9 @@ impl Mail {
         }
     }
 
-    pub(super) fn into_row(self, line: u64) -> Result<MailRow> {
-        Ok(MailRow {
-            no: MailNo::default(),
+    pub(super) fn into_row(self, line: u64) -> Result<MessageRow> {
+        Ok(MessageRow {
+            no: MessageNo::default(),
             run: RunNo::default(),
             key: self.key.into(),
             sent: Timestamp(self.sent),
@@ -147,7 +147,7 @@ impl Run {
             parent: None,
             first_run_id: self.first_run_id.into(),
             stuck: None,
-            strikes: 0,
+            crash_count: 0,
             memo: from_text(line, &self.memo)?,
             published: bytes(self.published)?,
             result: bytes(self.result)?,

@@ -137,7 +137,7 @@ impl<R: BufRead> Runs<R> {
                 Some(Line::Attribute { name, value }) => {
                     belongings.attributes.push((name.into(), from_text(self.line, &value)?));
                 }
-                Some(Line::Mail(mail)) => belongings.mail.push(mail.into_row(self.line)?),
+                Some(Line::Message(message)) => belongings.messages.push(message.into_row(self.line)?),
                 Some(Line::Turn { number, record }) if number == turns.len() as u64 => {
                     turns.push(from_text(self.line, &record)?);
                 }

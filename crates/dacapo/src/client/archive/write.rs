@@ -8,7 +8,7 @@ use dacapo_engine::Reader;
 use dacapo_store::{Belongings, RunFilter, RunNo, private_file};
 
 use super::chain::Chain;
-use super::line::{Line, Mail, Run, to_text};
+use super::line::{Line, Message, Run, to_text};
 use super::{KIND, LONGEST_LINE, VERSION};
 use crate::client::{Error, Result};
 
@@ -75,13 +75,13 @@ pub(in crate::client) fn export_to_file(reader: &Reader, filter: &RunFilter, pat
 /// Writes one run. Says whether it was there to the end.
 fn export_run(reader: &Reader, run: RunNo, lines: &mut Lines<'_>) -> Result<bool> {
     // It may have played on since it was listed, and may do so now: what is written of it must be whole.
-    let Some((row, Belongings { request, attributes, mail })) = reader.archive(run)? else { return Ok(false) };
+    let Some((row, Belongings { request, attributes, messages })) = reader.archive(run)? else { return Ok(false) };
     lines.write(&Line::Run(Box::new(Run::of(&row, request.as_ref()))))?;
     for (name, value) in &attributes {
         lines.write(&Line::Attribute { name: name.to_string(), value: to_text(value) })?;
     }
-    for row in &mail {
-        lines.write(&Line::Mail(Mail::of(row)))?;
+    for row in &messages {
+        lines.write(&Line::Message(Message::of(row)))?;
     }
     let mut written = Ok(());
     let is_whole = reader.archive_turns(&row, &mut |number, record| {

@@ -1,22 +1,22 @@
-//! Mail that does more than wait: it ends a task, or is settled without a turn.
+//! Messages that end a task, or are settled without a turn.
 
 use super::*;
 
-fn mail(key: &'static str) -> NewMail {
-    NewMail { key: key.into(), sent: at(2), job: vec![7] }
+fn message(key: &'static str) -> NewMessage {
+    NewMessage { key: key.into(), sent: at(2), job: vec![7] }
 }
 
-pub fn mail_that_ends_a_task_is_in_with_the_task_s_end(store: &dyn Store) {
+pub fn message_that_ends_a_task_is_stored_together_with_its_end(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     let task = |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
     let tasks = commit(store, TurnWrite { tasks: vec![task(0), task(1)], ..turn(run, 0) }).unwrap().tasks;
-    let post = |run, key, ended| write(store, Write::Post { run, mail: mail(key), ended: Some(ended) });
-    let Written::Posted(posted) = post(run, "result-0", tasks[0]).unwrap() else { panic!("mail is posted") };
+    let post = |run, key, ended| write(store, Write::Post { run, message: message(key), ended: Some(ended) });
+    let Written::Posted(posted) = post(run, "result-0", tasks[0]).unwrap() else { panic!("the message is posted") };
     assert!(posted.fresh);
     let left = |store: &dyn Store| store.tasks_of(run).unwrap().iter().map(|task| task.no).collect::<Vec<_>>();
-    assert_eq!((left(store), store.mail(run, "result-0").unwrap().unwrap().no), (vec![tasks[1]], posted.no));
+    assert_eq!((left(store), store.message(run, "result-0").unwrap().unwrap().no), (vec![tasks[1]], posted.no));
     assert_eq!(refused(post(run, "again", tasks[0])), Refused::NoSuchTask);
-    assert_eq!(store.mail(run, "again").unwrap(), None);
+    assert_eq!(store.message(run, "again").unwrap(), None);
     assert_eq!(refused(post(RunNo(999), "nobody", tasks[1])), Refused::NoSuchRun);
     let other = owned(store, "order-2", "run-2").run;
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
@@ -25,26 +25,26 @@ pub fn mail_that_ends_a_task_is_in_with_the_task_s_end(store: &dyn Store) {
     assert_eq!(left(store), [tasks[1]]);
 }
 
-pub fn mail_is_settled_without_a_turn(store: &dyn Store) {
+pub fn message_is_settled_without_a_turn(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let run = started.run;
-    commit(store, TurnWrite { taken: started.mail.into_iter().collect(), ..turn(run, 0) }).unwrap();
-    let post = |key| match write(store, Write::Post { run, mail: mail(key), ended: None }).unwrap() {
+    commit(store, TurnWrite { taken: started.message.into_iter().collect(), ..turn(run, 0) }).unwrap();
+    let post = |key| match write(store, Write::Post { run, message: message(key), ended: None }).unwrap() {
         Written::Posted(posted) => posted.no,
-        other => panic!("mail was answered with {other:?}"),
+        other => panic!("a message was answered with {other:?}"),
     };
     let (rejected, twice, waiting) = (post("rejected"), post("twice"), post("waiting"));
     let settle = |run, epoch| {
-        let mail = vec![(rejected, "rejected".into(), Some(vec![5])), (twice, "twice".into(), None)];
-        write(store, Write::Settle { run, epoch, mail, tasks: Vec::new() })
+        let messages = vec![(rejected, "rejected".into(), Some(vec![5])), (twice, "twice".into(), None)];
+        write(store, Write::Settle { run, epoch, messages, tasks: Vec::new() })
     };
-    let unseen = || store.unseen(run).unwrap().iter().map(|mail| mail.no).collect::<Vec<_>>();
+    let unseen = || store.unseen(run).unwrap().iter().map(|message| message.no).collect::<Vec<_>>();
     assert_eq!(refused(settle(run, Epoch(7))), Refused::Fenced { turns: 1, epoch: FIRST });
     assert_eq!(refused(settle(RunNo(999), FIRST)), Refused::NoSuchRun);
     assert_eq!(unseen(), [rejected, twice, waiting]);
     assert_eq!(settle(run, FIRST).unwrap(), Written::Done);
     assert_eq!(unseen(), [waiting]);
-    let settled = |key| store.mail(run, key).unwrap().map(|mail| (mail.taken, mail.outcome));
+    let settled = |key| store.message(run, key).unwrap().map(|message| (message.taken, message.outcome));
     assert_eq!(settled("rejected"), Some((Some(1), Some(vec![5]))));
     assert_eq!(settled("twice"), Some((Some(1), None)));
     assert_eq!((store.run(run).unwrap().unwrap().turns, records(store, run).len()), (1, 1));
@@ -55,16 +55,16 @@ pub fn mail_is_settled_without_a_turn(store: &dyn Store) {
 pub fn a_request_is_known_to_the_whole_chain(store: &dyn Store) {
     let first = owned(store, "order-1", "run-1");
     let other = owned(store, "order-2", "run-9").run;
-    let post = |run, key| match write(store, Write::Post { run, mail: mail(key), ended: None }).unwrap() {
+    let post = |run, key| match write(store, Write::Post { run, message: message(key), ended: None }).unwrap() {
         Written::Posted(posted) => posted.no,
-        other => panic!("mail was answered with {other:?}"),
+        other => panic!("a message was answered with {other:?}"),
     };
     let posted = [post(first.run, "signal:a"), post(first.run, "update:b"), post(first.run, "once:c")];
     post(other, "signal:a");
     let next = Some(Box::new(NewRun { first_run_id: "run-1".into(), ..new_run("order-1", "run-2") }));
-    let carried = vec![mail("update:b")];
+    let carried = vec![message("update:b")];
     let close = Some(Closing { status: Status::ContinuedAsNew, result: Vec::new(), to_parent: None, next, carried });
-    let taken = first.mail.into_iter().chain(posted).collect();
+    let taken = first.message.into_iter().chain(posted).collect();
     let second = commit(store, TurnWrite { taken, close, ..turn(first.run, 0) }).unwrap().started[0].run;
     assert_eq!(store.asked("run-1", "signal:a").unwrap(), [first.run]);
     assert_eq!(store.asked("run-1", "update:b").unwrap(), [first.run, second]);
@@ -74,12 +74,12 @@ pub fn a_request_is_known_to_the_whole_chain(store: &dyn Store) {
     }
 }
 
-pub fn mail_is_taken_once(store: &dyn Store) {
+pub fn message_is_taken_by_one_turn(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
-    let taken: Vec<_> = started.mail.into_iter().collect();
+    let taken: Vec<_> = started.message.into_iter().collect();
     commit(store, TurnWrite { taken: taken.clone(), ..turn(started.run, 0) }).unwrap();
     let before = store.run(started.run).unwrap();
     let again = commit(store, TurnWrite { taken, ..turn(started.run, 1) });
-    assert_eq!(again.unwrap_err(), Refused::TakenMail.into());
+    assert_eq!(again.unwrap_err(), Refused::MessageTaken.into());
     assert_eq!(store.run(started.run).unwrap(), before, "nothing was changed");
 }

@@ -16,7 +16,7 @@ use crate::ledger::{Attempts, Ledger};
 use crate::virtual_host::VirtualHost;
 
 /// An engine in a thread, whose time moves when there is nothing else to do.
-pub struct Stage {
+pub struct Simulation {
     opens: Opens,
     store: Arc<dyn Store>,
     mortal: Arc<Fronted<Arc<Crash>>>,
@@ -56,18 +56,18 @@ const MOST_WAKES: usize = 20_000;
 /// When virtual time begins: some moment that is none in particular.
 const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
 
-impl Stage {
-    /// A stage over a store in memory.
+impl Simulation {
+    /// A sim over a store in memory.
     pub fn new(options: Options) -> Self {
         Self::over(Arc::new(MemoryStore::new()), options)
     }
 
-    /// A stage over this store.
+    /// A sim over this store.
     pub fn over(store: Arc<dyn Store>, options: Options) -> Self {
         Self::opening(Arc::new(move || store.clone()), options, None)
     }
 
-    /// A stage whose processes open their store with this, and of which the first dies at this moment.
+    /// A sim whose processes open their store with this, and of which the first dies at this moment.
     pub(crate) fn opening(opens: Opens, options: Options, dies_at: Option<u64>) -> Self {
         Self::with(opens, options, BEGIN, 0, dies_at, Arc::default())
     }
@@ -89,8 +89,8 @@ impl Stage {
         Self { opens, store, mortal, options, crash, ledger, host, engine }
     }
 
-    /// The same process, doomed to die at this moment, counted from its beginning.
-    pub fn doomed(self, moment: u64) -> Self {
+    /// The same process, dying to die at this moment, counted from its beginning.
+    pub fn dying(self, moment: u64) -> Self {
         let options = self.options.clone();
         self.followed_by(options, Some(moment))
     }
@@ -221,7 +221,7 @@ impl Stage {
 
     /// Lets time pass until nothing is left to do but to try stuck runs again, or for a hundred years.
     pub fn play_out(&self) {
-        self.play_out_until(|stage| stage.most_stuck().is_some_and(|stuck| stuck.attempts >= HOPELESS));
+        self.play_out_until(|sim| sim.most_stuck().is_some_and(|stuck| stuck.attempts >= HOPELESS));
     }
 
     /// The same, or until this is so.

@@ -1,4 +1,4 @@
-//! A look at everything while the store is served: what happens meanwhile is no flaw.
+//! A look at everything while the store is served: what happens meanwhile is no problem.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use dacapo_core::{Command, CommandKind, Ctx, Outcome, Timestamp, TurnRecord};
 use dacapo_engine::Reader;
 use dacapo_store::{Done, MemoryStore, NodeNo, RunRow, Runs, Status, Store, TurnOf, TurnWrite, Write};
-use dacapo_testkit::{Front, Fronted, Stage};
+use dacapo_testkit::{Front, Fronted, Simulation};
 
 use crate::kit::{Serve, options, payload};
 
@@ -64,7 +64,7 @@ fn turn_with_result(row: &RunRow, close: bool, result: &str) -> Write {
 
 /// The rows were read, and then their turns, which were more by then; or fewer, when the run was deleted.
 #[test]
-fn what_happens_during_the_look_is_no_flaw() {
+fn changes_during_verify_are_no_problem() {
     type Writes = fn(&RunRow) -> Vec<Write>;
     let meanwhile: [(&str, Writes); 3] = [
         ("it plays on", |row| vec![turn(row, false)]),
@@ -77,11 +77,11 @@ fn what_happens_during_the_look_is_no_flaw() {
             ctx.signal("go").await?;
             Ok(payload("done"))
         });
-        let stage = Stage::over(store.clone(), waits);
+        let sim = Simulation::over(store.clone(), waits);
         // Newer runs are looked at first.
-        stage.start("waits", "older", "").unwrap();
-        stage.start("waits", "newer", "").unwrap();
-        stage.settle();
+        sim.start("waits", "older", "").unwrap();
+        sim.start("waits", "newer", "").unwrap();
+        sim.settle();
         let older = store.find("older", None).unwrap().unwrap();
         let front = Meddling { store: store.clone(), writes: Mutex::new(writes(&older)) };
         let reader = Reader::new(Fronted::new(store.clone(), front));
@@ -97,10 +97,10 @@ fn verify_reports_a_result_that_the_last_turn_did_not_decide() {
         ctx.signal("go").await?;
         Ok(payload("done"))
     });
-    let stage = Stage::over(store.clone(), waits);
+    let sim = Simulation::over(store.clone(), waits);
     for (workflow_id, result) in [("sound", "done"), ("damaged", "dose")] {
-        stage.start("waits", workflow_id, "").unwrap();
-        stage.settle();
+        sim.start("waits", workflow_id, "").unwrap();
+        sim.settle();
         let row = store.find(workflow_id, None).unwrap().unwrap();
         let close = turn_with_result(&row, true, result);
         dacapo_store::Writes::submit(&*store, close, Box::new(|written| drop(written.unwrap())));

@@ -19,13 +19,13 @@ pub(crate) enum Mode {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Holder {
+pub(crate) struct CurrentTurn {
     token: u64,
     pub(crate) mode: Mode,
 }
 
 thread_local! {
-    static HOLDER: Cell<Holder> = const { Cell::new(Holder { token: 0, mode: Mode::Kernel }) };
+    static CURRENT_TURN: Cell<CurrentTurn> = const { Cell::new(CurrentTurn { token: 0, mode: Mode::Kernel }) };
 }
 
 static NEXT_TOKEN: AtomicU64 = AtomicU64::new(1);
@@ -36,10 +36,10 @@ pub(crate) fn new_token() -> u64 {
     NEXT_TOKEN.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Holder {
+impl CurrentTurn {
     /// What this thread holds now.
     pub(crate) fn of_thread() -> Self {
-        HOLDER.get()
+        CURRENT_TURN.get()
     }
 
     /// Whether this thread plays the activation with this token.
@@ -50,26 +50,26 @@ impl Holder {
 
 /// Whether this thread plays a turn or answers a query now. For layers above, whose activities must not be run there.
 pub fn is_playing() -> bool {
-    Holder::of_thread().token != 0
+    CurrentTurn::of_thread().token != 0
 }
 
 /// Marks the thread for as long as it lives.
-pub(crate) struct Hold(Holder);
+pub(crate) struct TurnGuard(CurrentTurn);
 
-impl Hold {
+impl TurnGuard {
     pub(crate) fn new(token: u64, mode: Mode) -> Self {
-        Self(HOLDER.replace(Holder { token, mode }))
+        Self(CURRENT_TURN.replace(CurrentTurn { token, mode }))
     }
 
     /// The same activation in another mode.
     pub(crate) fn mode(mode: Mode) -> Self {
-        let holder = HOLDER.get();
-        Self(HOLDER.replace(Holder { mode, ..holder }))
+        let holder = CURRENT_TURN.get();
+        Self(CURRENT_TURN.replace(CurrentTurn { mode, ..holder }))
     }
 }
 
-impl Drop for Hold {
+impl Drop for TurnGuard {
     fn drop(&mut self) {
-        HOLDER.set(self.0);
+        CURRENT_TURN.set(self.0);
     }
 }

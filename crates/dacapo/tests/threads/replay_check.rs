@@ -53,7 +53,7 @@ fn told(found: &[Unplayable]) -> Vec<(&str, &str)> {
 
 /// After a bad deploy runs at rest were not listed as stuck until something woke them.
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_at_rest_that_a_deploy_would_park_are_found_before_and_after_it() {
+async fn replay_check_finds_idle_runs_that_a_deploy_would_make_stuck() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("visits.db").display());
     let app = Dacapo::open(&url).await.unwrap().serve((v2::visit, note)).await.unwrap();

@@ -4,30 +4,30 @@ use super::*;
 
 fn held(store: &dyn Store, run: RunNo) -> (u32, Option<Stuck>) {
     let row = store.run(run).unwrap().unwrap();
-    (row.strikes, row.stuck)
+    (row.crash_count, row.stuck)
 }
 
 fn words() -> Option<Stuck> {
     Some(Stuck { reason: "its process died".to_owned(), since: at(3), attempts: 1, retry: at(3) })
 }
 
-fn strike(store: &dyn Store, run: RunNo, strikes: u32) {
-    let strikes = Strikes::Run { run, strikes, stuck: words() };
-    assert_eq!(write(store, Write::Strike(vec![strikes])), Ok(Written::Done));
+fn set_count(store: &dyn Store, run: RunNo, crash_count: u32) {
+    let crash_count = CrashCount::Run { run, crash_count, stuck: words() };
+    assert_eq!(write(store, Write::CrashCounts(vec![crash_count])), Ok(Written::Done));
 }
 
 /// What is held against a run and why it does not go on are one write, and so are a turn and the end of both.
-pub fn strikes_of_a_run_end_with_its_next_turn(store: &dyn Store) {
+pub fn crash_count_of_a_run_is_reset_by_its_next_turn(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     assert_eq!(held(store, run), (0, None));
-    strike(store, run, 2);
+    set_count(store, run, 2);
     assert_eq!(held(store, run), (2, words()));
     assert_eq!(refused(commit(store, turn(run, 7))), Refused::Fenced { turns: 0, epoch: FIRST });
     assert_eq!(held(store, run), (2, words()));
-    let cleared = [run, RunNo(run.0 + 100)].map(Strikes::Cleared).to_vec();
-    assert_eq!(write(store, Write::Strike(cleared)), Ok(Written::Done));
+    let cleared = [run, RunNo(run.0 + 100)].map(CrashCount::Cleared).to_vec();
+    assert_eq!(write(store, Write::CrashCounts(cleared)), Ok(Written::Done));
     assert_eq!(held(store, run), (0, words()), "it may be stuck for another reason");
-    commit(store, TurnWrite { strikes: 1, ..turn(run, 0) }).unwrap();
+    commit(store, TurnWrite { crash_count: 1, ..turn(run, 0) }).unwrap();
     assert_eq!(held(store, run), (1, None), "the turn says what is still held against it");
     commit(store, turn(run, 1)).unwrap();
     assert_eq!(held(store, run), (0, None));
@@ -36,12 +36,12 @@ pub fn strikes_of_a_run_end_with_its_next_turn(store: &dyn Store) {
 /// The code of a closed run is played for those who ask it something.
 pub fn what_is_held_against_a_run_outlives_its_end(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    strike(store, run, 3);
+    set_count(store, run, 3);
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run, status: Status::Terminated, at: at(5), failure }).unwrap();
     assert_eq!(held(store, run), (3, None));
-    strike(store, run, 4);
-    assert_eq!(store.struck().unwrap(), []);
+    set_count(store, run, 4);
+    assert_eq!(store.runs_with_crash_count().unwrap(), []);
     assert_eq!(held(store, run), (4, None), "a closed run need not go on");
     let exported = store.run(run).unwrap().unwrap();
     write(store, Write::Delete { run }).unwrap();
@@ -51,27 +51,27 @@ pub fn what_is_held_against_a_run_outlives_its_end(store: &dyn Store) {
     )
     .unwrap();
     let imported = store.find("order-1", None).unwrap().unwrap();
-    assert_eq!(imported.strikes, 0, "nothing is held against a run from elsewhere");
+    assert_eq!(imported.crash_count, 0, "an imported run has no crash count");
 }
 
-/// Many are struck at once; those that are gone disturb nobody.
-pub fn tasks_and_runs_are_struck_together(store: &dyn Store) {
+/// Many counts are written at once; those of deleted rows are ignored.
+pub fn crash_counts_of_tasks_and_runs_are_written_together(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
     let task = commit(store, TurnWrite { tasks: vec![task], ..turn(run, 0) }).unwrap().tasks[0];
     let before = store.task(task).unwrap().unwrap();
     let all = vec![
-        Strikes::Task { task: TaskNo(task.0 + 100), strikes: 1 },
-        Strikes::Run { run: RunNo(run.0 + 100), strikes: 1, stuck: None },
-        Strikes::Task { task, strikes: 2 },
-        Strikes::Run { run, strikes: 3, stuck: None },
+        CrashCount::Task { task: TaskNo(task.0 + 100), crash_count: 1 },
+        CrashCount::Run { run: RunNo(run.0 + 100), crash_count: 1, stuck: None },
+        CrashCount::Task { task, crash_count: 2 },
+        CrashCount::Run { run, crash_count: 3, stuck: None },
     ];
-    assert_eq!(write(store, Write::Strike(all)), Ok(Written::Done));
-    assert_eq!(store.task(task).unwrap(), Some(TaskRow { strikes: 2, ..before }));
+    assert_eq!(write(store, Write::CrashCounts(all)), Ok(Written::Done));
+    assert_eq!(store.task(task).unwrap(), Some(TaskRow { crash_count: 2, ..before }));
     assert_eq!(held(store, run), (3, None));
     let other = owned(store, "order-2", "run-2").run;
-    write(store, Write::Strike(vec![Strikes::Run { run: other, strikes: 1, stuck: None }])).unwrap();
-    assert_eq!(store.struck().unwrap(), [(1, other), (3, run)], "the least suspect first");
+    write(store, Write::CrashCounts(vec![CrashCount::Run { run: other, crash_count: 1, stuck: None }])).unwrap();
+    assert_eq!(store.runs_with_crash_count().unwrap(), [(1, other), (3, run)], "the least suspect first");
     commit(store, turn(other, 0)).unwrap();
-    assert_eq!(store.struck().unwrap(), [(3, run)]);
+    assert_eq!(store.runs_with_crash_count().unwrap(), [(3, run)]);
 }

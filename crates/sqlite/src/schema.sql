@@ -1,3 +1,5 @@
+-- Each row has a checksum of its other columns; columns that change by themselves have one of their own.
+
 CREATE TABLE runs (
     no INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL,
@@ -16,27 +18,37 @@ CREATE TABLE runs (
     parent_close INTEGER,
     first_run_id TEXT NOT NULL,
     request TEXT,
+    crash_count INTEGER NOT NULL DEFAULT 0,
     stuck_reason TEXT,
     stuck_since INTEGER,
     stuck_attempts INTEGER,
     stuck_retry INTEGER,
     memo BLOB NOT NULL,
     published BLOB,
-    result BLOB
+    result BLOB,
+    identity_sum INTEGER NOT NULL DEFAULT 0,
+    progress_sum INTEGER NOT NULL DEFAULT 0,
+    stuck_sum INTEGER,
+    memo_sum INTEGER NOT NULL DEFAULT 0,
+    published_sum INTEGER,
+    result_sum INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
 CREATE INDEX runs_workflow_id ON runs (workflow_id);
 CREATE UNIQUE INDEX runs_open ON runs (workflow_id) WHERE status = 0;
 CREATE UNIQUE INDEX runs_request ON runs (request) WHERE request IS NOT NULL;
 CREATE INDEX runs_open_no ON runs (no) WHERE status = 0;
+CREATE INDEX runs_closed ON runs (closed) WHERE closed IS NOT NULL;
 CREATE INDEX runs_stuck ON runs (no) WHERE stuck_reason IS NOT NULL;
+CREATE INDEX runs_crash_count ON runs (crash_count) WHERE crash_count > 0;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL AND status = 0;
 
 CREATE TABLE turns (
     no INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
     turn INTEGER NOT NULL,
-    record BLOB NOT NULL
+    record BLOB NOT NULL,
+    sum INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX turns_run ON turns (run, turn);
 
@@ -50,12 +62,14 @@ CREATE TABLE tasks (
     turn INTEGER NOT NULL,
     position INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
-    strikes INTEGER NOT NULL,
+    crash_count INTEGER NOT NULL,
     holder INTEGER,
+    external INTEGER,
     failure BLOB,
-    details BLOB
+    details BLOB,
+    sum INTEGER NOT NULL,
+    attempt_sum INTEGER NOT NULL
 ) STRICT;
-
 CREATE INDEX tasks_run ON tasks (run, seq);
 
 CREATE TABLE timers (
@@ -63,24 +77,45 @@ CREATE TABLE timers (
     run INTEGER NOT NULL,
     kind INTEGER NOT NULL,
     seq INTEGER NOT NULL,
+    sum INTEGER NOT NULL,
     PRIMARY KEY (due, run, kind, seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE mail (
+CREATE TABLE messages (
     no INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
     key TEXT NOT NULL,
     sent INTEGER NOT NULL,
     job BLOB NOT NULL,
     taken INTEGER,
-    outcome BLOB
+    outcome BLOB,
+    chain TEXT,
+    sum INTEGER NOT NULL,
+    taken_sum INTEGER,
+    outcome_sum INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX mail_key ON mail (run, key);
-CREATE INDEX mail_unseen ON mail (run) WHERE taken IS NULL;
+CREATE UNIQUE INDEX messages_key ON messages (run, key);
+CREATE INDEX messages_unseen ON messages (run) WHERE taken IS NULL;
+CREATE INDEX messages_chain ON messages (chain, key) WHERE chain IS NOT NULL;
 
 CREATE TABLE attributes (
     run INTEGER NOT NULL,
     name TEXT NOT NULL,
     value BLOB NOT NULL,
+    sum INTEGER NOT NULL,
     PRIMARY KEY (run, name)
 ) STRICT, WITHOUT ROWID;
+
+-- Deleted runs whose turns and messages are yet to be removed.
+CREATE TABLE garbage (
+    run INTEGER PRIMARY KEY,
+    sum INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE numbers (
+    next INTEGER NOT NULL,
+    store BLOB NOT NULL,
+    commits INTEGER NOT NULL,
+    sum INTEGER NOT NULL
+) STRICT;
+INSERT INTO numbers VALUES (1, randomblob(16), 0, 0);

@@ -1,12 +1,13 @@
-//! Mail: what others send a run. Durable when acknowledged, keyed, and marked by the turn that takes it.
+//! Messages: signals, updates, results and other jobs sent to a run. A message is durable when it is acknowledged, has a key,
+//! and is marked by the turn that takes it.
 
 use dacapo_core::{Name, Timestamp};
 
-use crate::{MailNo, RunNo};
+use crate::{MessageNo, RunNo};
 
-/// Something to be sent to a run: one job, under a key. The same key twice is the same mail.
+/// A message to a run: one job, under a key. A second message with the same key is the same message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewMail {
+pub struct NewMessage {
     /// Unique within the run.
     pub key: Name,
     /// When it was sent.
@@ -15,16 +16,16 @@ pub struct NewMail {
     pub job: Vec<u8>,
 }
 
-/// Whether mail of this key is somebody's request, who may send it again when the run that took it has gone on as another.
+/// Whether a message with this key is a caller's request, which may be sent again after the run that took it continued as new.
 pub fn is_request(key: &str) -> bool {
     key.starts_with("signal:") || key.starts_with("update:")
 }
 
-/// Mail as a store keeps it.
+/// A message as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MailRow {
+pub struct MessageRow {
     /// Its number.
-    pub no: MailNo,
+    pub no: MessageNo,
     /// Whose it is.
     pub run: RunNo,
     /// Its key.

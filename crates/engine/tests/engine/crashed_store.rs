@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use dacapo_store::{Doing, Done, MemoryStore, Running, Slot, Store, Strikes, Write};
+use dacapo_store::{CrashCount, Doing, Done, MemoryStore, Running, Slot, Store, Write};
 use dacapo_testkit::{Front, Fronted};
 
 #[derive(Default)]
-pub(crate) struct Haunted {
+pub(crate) struct CrashedStore {
     left: Mutex<Vec<Doing>>,
     /// What was begun, and what of that has ended.
     noted: Mutex<(Vec<Doing>, Vec<Slot>)>,
     /// What followed from what was left, and what began, in order.
     log: Mutex<Vec<String>>,
-    /// Writes about attempts and strikes that are not done yet, while they are held up.
+    /// Writes about attempts and crash_count that are not done yet, while they are held up.
     held_up: Mutex<Option<Vec<(Write, Done)>>>,
 }
 
-impl Haunted {
+impl CrashedStore {
     pub(crate) fn new() -> Arc<Fronted<Self>> {
         Fronted::new(Arc::new(MemoryStore::new()), Self::default())
     }
@@ -26,7 +26,7 @@ impl Haunted {
         *self.left.lock().unwrap() = doing.to_vec();
     }
 
-    /// Writes about attempts and strikes take their time from here on.
+    /// Writes about attempts and crash_count take their time from here on.
     pub(crate) fn hold_up(&self) {
         *self.held_up.lock().unwrap() = Some(Vec::new());
     }
@@ -43,26 +43,26 @@ impl Haunted {
         (noted.0.clone(), noted.1.len())
     }
 
-    /// What happened since this was asked last: strikes that were written, what was left and is forgotten, what began.
+    /// What happened since this was asked last: crash_count that were written, what was left and is forgotten, what began.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().unwrap())
     }
 }
 
-impl Front for Haunted {
+impl Front for CrashedStore {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
-        if let Write::Strike(_) | Write::Attempt(_) = &write
+        if let Write::CrashCounts(_) | Write::Attempt(_) = &write
             && let Some(held_up) = &mut *self.held_up.lock().unwrap()
         {
             return held_up.push((write, done));
         }
-        if let Write::Strike(all) = &write {
-            let strikes = all.iter().map(|strikes| match strikes {
-                Strikes::Task { strikes, .. } => format!("task {strikes}"),
-                Strikes::Run { strikes, .. } => format!("run {strikes}"),
-                Strikes::Cleared(_) => "run 0".to_owned(),
+        if let Write::CrashCounts(all) = &write {
+            let crash_count = all.iter().map(|crash_count| match crash_count {
+                CrashCount::Task { crash_count, .. } => format!("task {crash_count}"),
+                CrashCount::Run { crash_count, .. } => format!("run {crash_count}"),
+                CrashCount::Cleared(_) => "run 0".to_owned(),
             });
-            self.log.lock().unwrap().extend(strikes);
+            self.log.lock().unwrap().extend(crash_count);
         }
         store.submit(write, done);
     }
@@ -72,7 +72,7 @@ impl Front for Haunted {
     }
 }
 
-impl Running for Haunted {
+impl Running for CrashedStore {
     fn began(&self, doing: Doing) -> Option<Slot> {
         let mut noted = self.noted.lock().unwrap();
         noted.0.push(doing);

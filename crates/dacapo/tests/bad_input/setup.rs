@@ -37,21 +37,21 @@ pub(crate) async fn sample(ctx: Ctx, level: u64) -> Result<u64, Failure> {
 
 /// Fails for good.
 #[workflow]
-pub(crate) async fn doomed(_ctx: Ctx) -> Result<(), Failure> {
-    Err(Failure::application("it was doomed"))
+pub(crate) async fn dying(_ctx: Ctx) -> Result<(), Failure> {
+    Err(Failure::application("it was dying"))
 }
 
 #[derive(Clone)]
-pub(crate) struct Scene {
+pub(crate) struct Setup {
     pub(crate) app: App,
     pub(crate) open: Handle<u64>,
     pub(crate) closed: Handle<u64>,
     pub(crate) nobody: Handle<Value>,
 }
 
-impl Scene {
+impl Setup {
     pub(crate) async fn new() -> Self {
-        let app = Dacapo::open("memory:").await.unwrap().payload_limit(10_000).serve((sample, doomed)).await.unwrap();
+        let app = Dacapo::open("memory:").await.unwrap().payload_limit(10_000).serve((sample, dying)).await.unwrap();
         let open = app.start(sample, 5).id("open").request("asked").await.unwrap();
         let closed = app.start(sample, 0).id("closed").await.unwrap();
         assert_eq!(closed.result().await.unwrap(), 0);
