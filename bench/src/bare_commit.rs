@@ -14,7 +14,7 @@ use dacapo::core::{IdReuse, Name, Seq, Timestamp};
 use dacapo_bench_meter::{Latencies, Line, Shape, System, Usage, payload};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, NewRun, NewTask, RunNo, Runs, StoreError, TaskNo, TurnOf, TurnWrite, Turns, Write, Writes, Written,
+    IdConflict, NewRun, NewTask, RunNo, Runs, StoreError, TaskNo, TurnOf, TurnWrite, Turns, Write, Writes, Written,
 };
 
 use crate::embedded::Embedded;
@@ -178,7 +178,7 @@ fn new_run() -> NewRun {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),

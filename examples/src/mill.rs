@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use dacapo::core::PolicySpec;
 use dacapo::prelude::*;
-use dacapo::{Conflict, Pins};
+use dacapo::{IdConflict, Pins};
 
 /// What the mill is fed with.
 pub const GRAIN: Signal<u64> = Signal::new("grain");
@@ -164,7 +164,7 @@ pub async fn work(app: App, kind: &'static str, n: u64) -> dacapo::Result<u64> {
         "fed" => vec![n.into(), 0.into(), 0.into()],
         _ => vec![n.into()],
     };
-    let start = app.start_raw(kind, input).id(id.clone()).id_conflict(Conflict::UseExisting);
+    let start = app.start_raw(kind, input).id(id.clone()).id_conflict(IdConflict::UseExisting);
     // Sent again by every life, it is the same start.
     start.request(format!("start {id}")).pins(pins).await?;
     let run = app.handle_of::<u64>(id);

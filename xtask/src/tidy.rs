@@ -15,6 +15,7 @@ mod public_calls;
 mod quoted_tests;
 mod readme_length;
 mod registries;
+mod retired_words;
 mod shape;
 mod sleeping_tests;
 mod standard_paths;
@@ -72,6 +73,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "fixed-ports",
         advice: "bind port 0 and ask which one it became",
         find: |tree| Ok(fixed_ports::find(tree)),
+    },
+    Rule {
+        name: "retired-words",
+        advice: "use the word that docs/glossary.md gives instead",
+        find: retired_words::find,
     },
     Rule {
         name: "vague-names",

@@ -1,4 +1,4 @@
-//! Activations: what a backend asks of a run.
+//! Activations: requests of a backend to a run.
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::policy::TurnChoices;
 use crate::{Command, Headers, Job, Name, Payload, Timestamp};
 
-/// What wakes a run. Queries and evictions are kinds of their own, so they can neither be mixed with jobs nor reach a
-/// transcript.
+/// A request of a backend to a run. Queries and evictions are variants of their own, so they can neither be mixed with
+/// jobs nor reach a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Activation {
     /// Jobs to apply, then rounds to play.
@@ -18,52 +18,52 @@ pub enum Activation {
     Evict,
 }
 
-/// One turn: jobs in canonical order, and what was recorded of it if it was played before.
+/// One turn: jobs in canonical order, and the turn's record if it was played before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
     /// The time of the turn: the only clock that workflow code sees.
     pub now: Timestamp,
-    /// What happened, in order.
+    /// The jobs, in the order in which they are applied.
     pub jobs: Vec<Job>,
-    /// How much history there was before this turn.
+    /// The size of the history before this turn.
     pub history: History,
     /// Whether this turn was played before. Implied by `recorded`; set alone by backends that match commands themselves.
     pub replaying: bool,
-    /// What was decided then, to be decided again.
+    /// The decisions of the turn when it was first played. The replay must decide the same.
     pub recorded: Option<Box<Recorded>>,
 }
 
 impl Turn {
-    /// A live turn at this time.
+    /// Creates a turn that is played for the first time.
     pub fn new(now: Timestamp, jobs: Vec<Job>) -> Self {
         Self { now, jobs, ..Self::default() }
     }
 }
 
-/// What a turn decided when it was first played.
+/// The decisions of a turn when it was first played.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
-    /// The turn's number then. It must be the run's next turn; none is not checked.
+    /// The turn's number. It must be the number of the run's next turn; `None` is not checked.
     pub number: Option<u64>,
     /// The commands, in order.
     pub commands: Vec<Command>,
-    /// What the policy picked; none under the deterministic policy.
+    /// The policy's choices; none under the deterministic policy.
     pub choices: Option<TurnChoices>,
     /// The build that played it.
     pub build: Name,
 }
 
-/// How much history a run has. Part of the record, because code may look at it.
+/// The size of a run's history. It is part of the record, because workflow code may read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct History {
-    /// In events.
+    /// The size in events.
     #[n(0)]
     pub length: u64,
-    /// In bytes.
+    /// The size in bytes.
     #[n(1)]
     pub bytes: u64,
-    /// Whether the backend thinks it is time to continue as new.
+    /// Whether the backend suggests continuing as new.
     #[n(2)]
     pub continue_as_new_suggested: bool,
 }
@@ -71,12 +71,12 @@ pub struct History {
 /// One question about the state of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// By which it is answered.
+    /// The id by which the query is answered.
     pub id: Name,
     /// The query's name.
     pub name: Name,
     /// The arguments.
     pub input: Vec<Payload>,
-    /// What travels beside the arguments.
+    /// Metadata sent with the arguments.
     pub headers: Headers,
 }

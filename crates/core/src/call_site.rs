@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Name;
 
-/// A place in the user's source. Recorded beside each command, outside its identity: moving code breaks nothing.
+/// A place in the user's source. It is recorded with each command but is not part of its identity: moving code breaks
+/// no replay.
 #[derive(Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct CallSite {
     /// The file, as the compiler was given it.

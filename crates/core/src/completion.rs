@@ -22,36 +22,37 @@ pub enum Completion {
 /// A turn that was played.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnDone {
-    /// The turn's number in the run, from 0. None if all it held was refused: such a turn leaves no trace.
+    /// The turn's number in the run, from 0. `None` if all its jobs were updates that were rejected: such a turn leaves
+    /// no trace.
     pub number: Option<u64>,
-    /// What was decided, in order. A command's position in this list is what replay matches.
+    /// The commands, in order. Replay matches a command by its position in this list.
     pub commands: Vec<Command>,
-    /// Updates that were refused. They leave no trace in the transcript.
+    /// Updates that were rejected. They leave no trace in the transcript.
     pub rejected: Vec<Rejected>,
-    /// What the policy picked; none under the deterministic policy.
+    /// The policy's choices; none under the deterministic policy.
     pub choices: Option<TurnChoices>,
     /// The snapshot for queries, if the turn published one.
     pub published: Option<Payload>,
-    /// What people should know.
+    /// Warnings for people to read.
     pub warnings: Vec<Warning>,
     /// Whether the run is closed now.
     pub closed: bool,
-    /// Signals that came to a run which is closed now and that no wait and no handler took, in the order in which they
-    /// came: whoever continues the run may hand them on.
+    /// If the run is closed now: signals that no wait and no handler took, in the order in which they came. The backend
+    /// may hand them to the run that continues this one.
     pub leftover: Vec<Signal>,
-    /// When this turn goes on as a new run: updates that nobody has begun to handle. They are that run's to handle.
+    /// If this turn continues as new: updates that no handler has begun to handle. The new run handles them.
     pub left_updates: Vec<Update>,
-    /// Operations that were open when the run closed and that nobody had detached, by seq. They end with the run, and no
-    /// command says so.
+    /// Operations that were open when the run closed and that workflow code had not detached, by seq. They end with the
+    /// run, without a command.
     pub dropped: Vec<Seq>,
 }
 
-/// An update that was refused before it was accepted.
+/// An update that was rejected before it was accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
     /// The update's id.
     pub update: Name,
-    /// Why.
+    /// The reason.
     pub failure: Failure,
 }
 
@@ -64,7 +65,7 @@ pub struct Answer {
     pub result: Result<Payload, Failure>,
 }
 
-/// Something people should know that changed no decision.
+/// A warning for people to read. It changed no decision.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -76,33 +77,34 @@ pub enum Warning {
         command: String,
         /// The fields that differ.
         fields: Vec<&'static str>,
-        /// Where the new value is set.
+        /// The call site that sets the new value.
         site: CallSite,
     },
-    /// A handler asked for work after the workflow had returned. It is ignored: nobody could take the result.
+    /// A handler asked for work after the workflow had returned. The work is ignored, because nothing could receive its
+    /// result.
     IgnoredAfterClose {
         /// The handler.
         unit: UnitId,
-        /// What it asked for.
+        /// The command it asked for.
         command: String,
-        /// Where.
+        /// The call site.
         site: CallSite,
     },
     /// The workflow returned while handlers were waiting; they were abandoned.
     UnfinishedHandlers {
-        /// Which.
+        /// The handlers.
         units: Vec<UnitId>,
     },
-    /// A signal handler failed. That ends the handler alone.
+    /// A signal handler failed. Only that handler ends.
     SignalHandlerFailed {
-        /// Which.
+        /// The handler.
         unit: UnitId,
-        /// How.
+        /// The failure.
         failure: Failure,
     },
-    /// A destructor panicked while the run was taken apart.
+    /// A destructor panicked while units of the run were dropped.
     DestructorPanicked {
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
 }

@@ -8,11 +8,11 @@ use crate::nondeterminism::Nondeterminism;
 use crate::policy::PolicyError;
 use crate::{CallSite, Name, Operation, Seq, UnitId};
 
-/// Why an activation failed. No command of it may be committed; the run stays as it was recorded.
+/// The reason why an activation failed. No command of it may be committed; the run stays as it was recorded.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ActivationError {
-    /// The code decided something else than was recorded.
+    /// The code decided a command other than the recorded one.
     #[error("{0}")]
     Nondeterminism(Box<Nondeterminism>),
     /// The code broke a rule of the scheduler.
@@ -21,29 +21,29 @@ pub enum ActivationError {
     /// The code panicked.
     #[error("workflow code panicked in unit {unit}, after {}: {message}{}\nThe run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.", place(.site), hint(.message))]
     Panic {
-        /// What it said.
+        /// The panic's message.
         message: String,
         /// The unit that panicked.
         unit: UnitId,
-        /// The last call it made before.
+        /// The last call of the ctx before the panic.
         site: Option<CallSite>,
     },
-    /// What was recorded, or brought, cannot be played by this code, and whoever reads it said so.
+    /// Workflow code, or a layer above the core, refused a recorded or delivered value that this code cannot read.
     #[error("{message}\nin {}unit {unit}, at {site}", .recorded.as_ref().map(|turn| format!("{turn}, ")).unwrap_or_default())]
     Refused {
-        /// What came, and what to do.
+        /// The value that was refused, and what to do.
         message: String,
         /// The recorded turn that was played; none if it was a new one.
         recorded: Option<Box<RecordedTurn>>,
         /// The unit that was running.
         unit: UnitId,
-        /// The call it is about.
+        /// The call that the message is about.
         site: CallSite,
     },
     /// The policy could not pick.
     #[error("the scheduler policy could not pick: {0}")]
     Policy(#[from] PolicyError),
-    /// The backend sent something that cannot be.
+    /// The backend sent a job that does not fit the run.
     #[error("the activation does not fit the run: {0}")]
     Job(#[from] JobError),
     /// Two instances of the run, given the same activations, decided differently.
@@ -57,14 +57,14 @@ pub enum ActivationError {
     /// The turn was interrupted from outside.
     #[error("the turn was interrupted in unit {unit}, after {}: {reason}", place(.site))]
     Interrupted {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The unit that ran.
         unit: UnitId,
-        /// The last call it made before.
+        /// The last call of the ctx before the interruption.
         site: Option<CallSite>,
     },
-    /// The turn was given up on while it ran; whatever it decided is void.
+    /// The turn was abandoned while it ran; its commands are void.
     #[error("the turn was abandoned while it ran; its thread returned too late and its commands are void")]
     Abandoned,
     /// An earlier activation of this instance failed.
@@ -76,22 +76,22 @@ pub enum ActivationError {
     /// The run was evicted.
     #[error("the run was evicted: build it again from its transcript")]
     Evicted,
-    /// The run asks for rules that this version does not know.
+    /// The run is pinned to a semantics version that this build does not know.
     #[error(
         "the run was started under semantics version {found}, and this build knows {known}: run it with a newer build"
     )]
     UnknownSemantics {
-        /// What the run asks for.
+        /// The version that the run is pinned to.
         found: u32,
         /// The newest version this build knows.
         known: u32,
     },
 }
 
-/// A turn that was recorded, and by whom.
+/// A recorded turn, and the build that recorded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedTurn {
-    /// Its number.
+    /// The turn's number.
     pub turn: u64,
     /// The build that recorded it.
     pub build: Name,
@@ -107,7 +107,7 @@ impl fmt::Display for RecordedTurn {
     }
 }
 
-/// A word for those who used a foreign runtime and were told that there is none.
+/// Returns a hint for a panic that comes from a call of another async runtime.
 fn hint(message: &str) -> &'static str {
     match message.contains("no reactor running") || message.contains("Tokio 1.x runtime") {
         true => {
@@ -125,11 +125,11 @@ fn place(site: &Option<CallSite>) -> String {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("scheduler violation in unit {unit}{}: {kind}", site.as_ref().map(|site| format!(", at {site}")).unwrap_or_default())]
 pub struct Violation {
-    /// Which rule.
+    /// The rule that was broken.
     pub kind: ViolationKind,
     /// The unit that was running, or the root if none was.
     pub unit: UnitId,
-    /// The call, as far as it is known.
+    /// The call site, if it is known.
     pub site: Option<CallSite>,
 }
 
@@ -137,7 +137,7 @@ pub struct Violation {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ViolationKind {
-    /// A ctx, or a future of it, was used without the turn.
+    /// A ctx, or one of its futures, was used by code that does not hold the turn.
     #[error(
         "a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it"
     )]
@@ -160,7 +160,7 @@ pub enum ViolationKind {
         "something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`"
     )]
     ForeignWake,
-    /// A call that makes no sense where it stands.
+    /// A call that is not allowed where it is made.
     #[error("{0}")]
     Misuse(String),
 }
@@ -177,7 +177,7 @@ pub enum JobError {
     OutOfOrder {
         /// The turn that comes next.
         expected: u64,
-        /// The turn that came.
+        /// The number of the turn that the backend sent.
         found: u64,
     },
     /// The run was started before.
@@ -186,22 +186,22 @@ pub enum JobError {
     /// The start names another workflow than the code that plays it.
     #[error("the start names workflow {found}, and the code is that of {expected}")]
     OtherWorkflow {
-        /// The code's name.
+        /// The name of the workflow whose code plays the run.
         expected: Name,
-        /// The start's.
+        /// The name in the start.
         found: Name,
     },
     /// No operation has this seq.
     #[error("no operation has seq {0}")]
     UnknownSeq(Seq),
-    /// The operation is of another sort.
+    /// The resolution does not fit the operation's kind.
     #[error("seq {seq} is of kind {operation}, and its resolution of kind {resolution}")]
     WrongKind {
-        /// Which.
+        /// The operation's sequence number.
         seq: Seq,
-        /// What it is.
+        /// The operation's kind.
         operation: Operation,
-        /// What came.
+        /// The resolution's kind.
         resolution: &'static str,
     },
     /// The operation has a result already.

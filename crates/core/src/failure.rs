@@ -7,15 +7,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Name, Payload};
 
-/// What went wrong, as data: it is recorded in the run's history and given to whoever waits for the result.
+/// A failure as data: it is recorded in the run's history and given to the callers that wait for the result.
 ///
-/// Trouble of the engine itself is never a failure: it is an error, and never reaches history.
+/// A problem of the engine itself is never a failure: it is an error, and never reaches history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// What sort of failure this is.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What happened, for people.
+    /// The message for people to read.
     pub message: String,
     /// The type of an application failure, for retry policies and for code that tells failures apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,44 +26,44 @@ pub struct Failure {
     /// Values for code that handles the failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Payload>,
-    /// What caused it. Set by [`Failure::caused_by`] alone, which keeps the chain as short as a record can hold.
+    /// The cause. Only [`Failure::caused_by`] sets it, which limits the chain to the length that a record can hold.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "short_chain")]
     pub(crate) cause: Option<Box<Failure>>,
-    /// Who reported it, and from where.
+    /// The program that reported the failure, and the place in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<Origin>>,
 }
 
-/// Who reported a failure, and from where. Never compared on replay.
+/// The program that reported a failure, and the place in it. Never compared on replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Origin {
-    /// Which program.
+    /// The program.
     #[n(0)]
     pub source: Name,
-    /// Where in it, as far as it tells.
+    /// The place in the program, if it is known.
     #[n(1)]
     pub stack: String,
 }
 
-/// The sorts of failure.
+/// The kinds of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// User code said so.
+    /// User code returned the failure.
     #[n(0)]
     Application,
     /// One of the timeouts ran out.
     #[n(1)]
     Timeout(#[n(0)] TimeoutKind),
-    /// A cancellation was asked for, and this is how it ended.
+    /// The work ended because of a cancellation.
     #[n(2)]
     Cancelled,
-    /// Somebody terminated the run.
+    /// The run was terminated.
     #[n(3)]
     Terminated,
-    /// A server said so.
+    /// A server reported the failure.
     #[n(4)]
     Server,
     /// An activity failed; the cause says how.
@@ -78,45 +78,45 @@ pub enum FailureKind {
     /// The run was reset while this was pending.
     #[n(8)]
     Reset,
-    /// Not a failure at all: the workflow goes on as a new run.
+    /// Not a failure at all: the workflow continues as a new run.
     #[n(9)]
     ContinueAsNew,
 }
 
-/// Which activity failed.
+/// The activity that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActivityFailed {
     /// The activity's type.
     #[n(0)]
     pub activity: Name,
-    /// Its id within the run.
+    /// The activity's id within the run.
     #[n(1)]
     pub id: Name,
-    /// Why no further attempt was made.
+    /// The reason why no further attempt was made.
     #[n(2)]
     pub retry: RetryState,
 }
 
-/// Which child failed.
+/// The child that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChildFailed {
     /// The child's type.
     #[n(0)]
     pub workflow: Name,
-    /// Its workflow id.
+    /// The child's workflow id.
     #[n(1)]
     pub workflow_id: Name,
-    /// Its run id, once it had one.
+    /// The child's run id, once it had one.
     #[n(2)]
     pub run_id: Name,
-    /// Why it was not run again.
+    /// The reason why the child was not run again.
     #[n(3)]
     pub retry: RetryState,
 }
 
-/// Which operation of another service failed.
+/// The operation of another service that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NexusFailed {
@@ -134,43 +134,43 @@ pub struct NexusFailed {
     pub token: Name,
 }
 
-/// Which timeout ran out.
+/// The timeout that ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TimeoutKind {
-    /// From the start of an attempt to its end.
+    /// The time from the start of an attempt to its end.
     #[n(0)]
     StartToClose,
-    /// From the schedule to the start of an attempt.
+    /// The time from the schedule to the start of an attempt.
     #[n(1)]
     ScheduleToStart,
-    /// From the schedule to the end of the last attempt.
+    /// The time from the schedule to the end of the last attempt.
     #[n(2)]
     ScheduleToClose,
-    /// Between two heartbeats.
+    /// The time between two heartbeats.
     #[n(3)]
     Heartbeat,
-    /// The time that workflow code itself set.
+    /// The deadline that workflow code itself set.
     #[n(4)]
     Deadline,
 }
 
-/// Why there was no further attempt.
+/// The reason why there was no further attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RetryState {
-    /// Nothing is known of it.
+    /// The reason is not known.
     #[n(0)]
     #[default]
     Unspecified,
-    /// It is still being tried.
+    /// Attempts are still being made.
     #[n(1)]
     InProgress,
-    /// The failure said that trying again is pointless.
+    /// The failure is marked as not retryable.
     #[n(2)]
     NonRetryableFailure,
     /// A timeout ended it.
@@ -185,7 +185,7 @@ pub enum RetryState {
     /// The server failed.
     #[n(6)]
     InternalServerError,
-    /// It was cancelled.
+    /// The work was cancelled.
     #[n(7)]
     CancelRequested,
 }
@@ -194,7 +194,7 @@ pub enum RetryState {
 pub(crate) const MAX_CAUSES: usize = 64;
 
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -207,26 +207,26 @@ impl Failure {
         }
     }
 
-    /// A failure that user code decided on.
+    /// Creates a failure that user code decided on.
     pub fn application(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Application, message)
     }
 
-    /// Names the failure's type.
+    /// Sets the failure's type.
     #[must_use]
     pub fn typed(mut self, type_name: impl Into<Name>) -> Self {
         self.type_name = Some(type_name.into());
         self
     }
 
-    /// Says that trying again is pointless.
+    /// Marks the failure as not retryable.
     #[must_use]
     pub fn not_retryable(mut self) -> Self {
         self.non_retryable = true;
         self
     }
 
-    /// Says what caused it. Of a very long chain the deepest causes are left out.
+    /// Sets the cause. Of a very long chain the deepest causes are left out.
     #[must_use]
     pub fn caused_by(mut self, mut cause: Failure) -> Self {
         let mut link = &mut cause;
@@ -241,27 +241,27 @@ impl Failure {
         self
     }
 
-    /// What caused it.
+    /// Returns the cause.
     pub fn cause(&self) -> Option<&Failure> {
         self.cause.as_deref()
     }
 
-    /// Whether this is a cancellation, or wraps one.
+    /// Returns whether this is a cancellation, or wraps one.
     pub fn is_cancelled(&self) -> bool {
         self.chain().any(|failure| failure.kind == FailureKind::Cancelled)
     }
 
-    /// Whether this is a timeout, or wraps one.
+    /// Returns whether this is a timeout, or wraps one.
     pub fn is_timeout(&self) -> bool {
         self.chain().any(|failure| matches!(failure.kind, FailureKind::Timeout(_)))
     }
 
-    /// The last of its causes, or itself: what went wrong in the beginning.
+    /// Returns the last of its causes, or itself: what failed first.
     pub fn root_cause(&self) -> &Failure {
         self.chain().last().unwrap_or(self)
     }
 
-    /// This failure and its causes, outermost first.
+    /// Returns this failure and its causes, outermost first.
     pub fn chain(&self) -> impl Iterator<Item = &Failure> {
         std::iter::successors(Some(self), |failure| failure.cause.as_deref())
     }
@@ -284,22 +284,22 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A wait ended because what it belongs to was cancelled. It converts into [`Failure`], so `?` passes it on, and a
-/// cancelled run whose code passes it on ends as cancelled.
+/// The error of a wait whose scope was cancelled. It converts into [`Failure`], so `?` passes it on, and a cancelled
+/// run whose code passes it on ends as cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// Why, as whoever asked for it said.
+    /// The reason given with the request to cancel.
     pub reason: String,
 }
 
 impl Cancelled {
-    /// What a wait answers when its run is no longer in memory. No workflow code is meant to see it: it can only reach
-    /// futures that were carried out of their run.
+    /// Creates the result of a wait whose run is no longer in memory. Workflow code does not see it in normal play: it
+    /// can only reach futures that were moved out of their run.
     pub(crate) fn evicted() -> Self {
         Self { reason: EVICTED.to_owned() }
     }
 
-    /// Whether the run itself is gone from memory, and not its work cancelled.
+    /// Returns whether the run was evicted from memory, as opposed to its work being cancelled.
     pub fn is_eviction(&self) -> bool {
         self.reason == EVICTED
     }

@@ -1,5 +1,5 @@
-//! Failures in the compact form. A chain of causes is written flat, as a list, so that no record, however it came to be,
-//! can make reading it run out of stack.
+//! The binary form of failures. A chain of causes is written as a flat list, so that no record, whatever it holds, can
+//! make its reader run out of stack.
 
 use minicbor::decode::Decoder;
 use minicbor::encode::{Encoder, Write};

@@ -1,7 +1,8 @@
-//! Other errors as failures, so that `?` works on them.
+//! Conversions of other errors into failures, so that `?` works on them.
 //!
-//! There is no conversion for every error type: a failure is itself an error, and a blanket one would overlap with that.
-//! For a type without one here, implement `From<YourError> for Failure`, or call [`Failure::from_error`].
+//! There is no conversion for every error type: a failure is itself an error, and a blanket conversion would overlap
+//! with `From<T> for T`. For a type without one here, implement `From<YourError> for Failure`, or call
+//! [`Failure::from_error`].
 
 use std::error::Error;
 
@@ -9,7 +10,8 @@ use crate::Failure;
 use crate::failure::MAX_CAUSES;
 
 impl Failure {
-    /// An application failure that says what this error says, with its sources as causes. A failure stays what it is.
+    /// Creates an application failure with this error's message and its sources as causes. A failure is returned
+    /// unchanged.
     pub fn from_error(error: &(dyn Error + 'static)) -> Self {
         Self::from_error_at(error, MAX_CAUSES)
     }

@@ -1,8 +1,8 @@
-//! Identity: which fields of a command decide its meaning, which only tune it, and which are not looked at.
+//! Identity: which fields of a command decide its meaning, which only tune it, and which replay ignores.
 //!
 //! Replay is strict on meaning: another activity, input or duration is another program. It is lenient on tuning:
-//! timeouts, retries, priorities and the like may change under an open run; the recorded value holds for commands that
-//! were recorded. Headers are transport and are not compared at all.
+//! timeouts, retries, priorities and the like may change while a run is open; the recorded value holds for commands
+//! that were recorded. Headers are transport, and replay ignores them.
 
 use std::fmt::Debug;
 
@@ -12,24 +12,24 @@ use crate::{CommandKind, Failure, Outcome};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     field: &'static str,
-    /// What was recorded.
+    /// The recorded value.
     pub recorded: String,
-    /// What the code decided now.
+    /// The value that the code decided now.
     pub new: String,
     /// Whether the field decides the command's meaning.
     pub decides_meaning: bool,
-    /// Whether a tuning difference is worth telling.
+    /// Whether a tuning difference causes a warning.
     pub warns: bool,
 }
 
 impl Difference {
-    /// The field's name.
+    /// Returns the field's name.
     pub fn field(&self) -> &'static str {
         self.field
     }
 }
 
-/// Collects the differences of two commands of one kind.
+/// The differences found so far between two commands of one kind.
 struct Comparison(Vec<Difference>);
 
 impl Comparison {
@@ -59,7 +59,7 @@ impl Comparison {
     }
 }
 
-/// All fields in which two commands differ.
+/// Returns all fields in which two commands differ.
 pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Difference> {
     use CommandKind as C;
     let mut c = Comparison(Vec::new());
@@ -162,7 +162,8 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
         }
         (C::Patch(a), C::Patch(b)) => {
             c.meaning("id", &a.id, &b.id);
-            // The code moves from `patched` to `deprecate_patch` under open runs; that is what it is for.
+            // Code moves from `patched` to `deprecate_patch` while runs are open: that is what `deprecate_patch` is
+            // for.
             c.transport("deprecated", &a.deprecated, &b.deprecated);
         }
         (C::SearchAttributes(a), C::SearchAttributes(b)) => c.meaning("search_attributes", a, b),

@@ -11,7 +11,7 @@ use crate::options::{Priority, Retry};
 use crate::time::{text_duration, text_duration_option};
 use crate::{Failure, Headers, Name, Operation, Outcome, Payload, Seq, Timestamp};
 
-/// One thing that wakes a run. Backends bring jobs in a canonical order: start, patches, seed, signals and updates, all
+/// One event that wakes a run. Backends bring jobs in a canonical order: start, patches, seed, signals and updates, all
 /// others, results of local work. Queries and evictions are activations of their own, never jobs.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,7 +20,7 @@ pub enum Job {
     /// The run begins. Always the first job of the first turn.
     #[n(0)]
     Start(#[n(0)] Box<Start>),
-    /// A later part of the history holds this patch's mark.
+    /// A later part of the history holds this patch's marker.
     #[n(1)]
     Patch {
         /// The patch.
@@ -34,33 +34,33 @@ pub enum Job {
         #[n(0)]
         seed: u64,
     },
-    /// Somebody signalled the run.
+    /// A signal was sent to the run.
     #[n(3)]
     Signal(#[n(0)] Box<Signal>),
-    /// Somebody asked for an update.
+    /// An update was sent to the run.
     #[n(4)]
     Update(#[n(0)] Box<Update>),
-    /// Somebody asked the run to cancel.
+    /// The run was asked to cancel.
     #[n(5)]
     Cancel {
-        /// Why.
+        /// The reason.
         #[n(0)]
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// An operation came to a result.
+    /// An operation was resolved.
     #[n(6)]
     Resolve {
-        /// Which.
+        /// The operation's sequence number.
         #[n(0)]
         seq: Seq,
-        /// With what.
+        /// The resolution.
         #[n(1)]
         resolution: Resolution,
     },
 }
 
-/// How an operation was resolved.
+/// The resolution of an operation: its result, its start, or a pause before its next attempt.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -68,62 +68,63 @@ pub enum Resolution {
     /// The timer fired.
     #[n(0)]
     Timer,
-    /// The activity, on a queue or local, came to this.
+    /// The outcome of the activity, on a queue or local.
     #[n(1)]
     Activity(#[n(0)] Outcome),
-    /// The local activity wants a pause before its next attempt: the run sleeps, then schedules it again.
+    /// The local activity needs a pause before its next attempt: the run sleeps, then schedules it again.
     #[n(2)]
     Backoff {
         /// The attempt to make after the pause.
         #[n(0)]
         attempt: u32,
-        /// How long to pause.
+        /// The length of the pause.
         #[n(1)]
         #[serde(with = "text_duration")]
         pause: Duration,
-        /// When the first attempt was scheduled.
+        /// The time at which the first attempt was scheduled.
         #[n(2)]
         first_scheduled: Option<Timestamp>,
     },
-    /// The closure came to this.
+    /// The outcome of the closure.
     #[n(3)]
     Run(#[n(0)] Outcome),
-    /// The child started, with this run id, or could not. After a failure no result follows.
+    /// The child started, with this run id, or could not start. After a failure no result follows.
     #[n(4)]
     ChildStarted(#[n(0)] Started),
-    /// The child came to this.
+    /// The outcome of the child.
     #[n(5)]
     Child(#[n(0)] Outcome),
-    /// The signal arrived at the other workflow, or could not.
+    /// The signal reached the other workflow, or could not be delivered.
     #[n(6)]
     SignalExternal {
-        /// Why not.
+        /// The reason if it was not delivered.
         #[n(0)]
         failure: Option<Box<Failure>>,
     },
-    /// The request to cancel arrived at the other workflow, or could not.
+    /// The request to cancel reached the other workflow, or could not be delivered.
     #[n(7)]
     CancelExternal {
-        /// Why not.
+        /// The reason if it was not delivered.
         #[n(0)]
         failure: Option<Box<Failure>>,
     },
-    /// The other service took the operation on, under this token, or could not. After a failure no result follows.
+    /// The other service started the operation, under this token, or could not start it. After a failure no result
+    /// follows.
     #[n(8)]
     NexusStarted(#[n(0)] Started),
-    /// The other service's operation came to this.
+    /// The outcome of the other service's operation.
     #[n(9)]
     Nexus(#[n(0)] Outcome),
-    /// Somebody resolved the promise.
+    /// The outcome with which the promise was resolved.
     #[n(10)]
     Promise(#[n(0)] Outcome),
 }
 
-/// The first of two resolutions: it started, under this id, or it could not.
+/// The first of an operation's two resolutions: it started, under this id, or could not start.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Started {
-    /// Under this run id, or this token.
+    /// It started, under this run id or token.
     #[n(0)]
     As(#[n(0)] Name),
     /// It could not be started, or was cancelled before.
@@ -132,7 +133,7 @@ pub enum Started {
 }
 
 impl Resolution {
-    /// The sorts of operation that this resolves.
+    /// Returns whether this can resolve an operation of this kind.
     pub const fn fits(&self, operation: Operation) -> bool {
         match self {
             Self::Timer => matches!(operation, Operation::Timer),
@@ -147,7 +148,7 @@ impl Resolution {
         }
     }
 
-    /// The word for it in scripts and reports.
+    /// Returns the word for it in scripts and reports.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Timer => "timer",
@@ -165,7 +166,7 @@ impl Resolution {
     }
 }
 
-/// Somebody signalled the run.
+/// A signal that was sent to the run.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Signal {
@@ -175,17 +176,17 @@ pub struct Signal {
     /// The arguments.
     #[n(1)]
     pub input: Vec<Payload>,
-    /// Who sent it.
+    /// The sender.
     #[n(2)]
     #[serde(skip_serializing_if = "str::is_empty")]
     pub identity: Name,
-    /// What travels beside the arguments.
+    /// Metadata sent with the arguments.
     #[n(3)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
 }
 
-/// Somebody asked for an update.
+/// An update that was sent to the run.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Update {
@@ -198,15 +199,15 @@ pub struct Update {
     /// The arguments.
     #[n(2)]
     pub input: Vec<Payload>,
-    /// What travels beside the arguments.
+    /// Metadata sent with the arguments.
     #[n(3)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
-    /// Who sent it.
+    /// The sender.
     #[n(4)]
     #[serde(skip_serializing_if = "str::is_empty")]
     pub identity: Name,
-    /// Whether it is already accepted, as it is on replay: then no validator runs.
+    /// Whether the update is already accepted, as it is on replay: then no validator runs.
     #[n(5)]
     pub accepted: bool,
 }
@@ -215,18 +216,18 @@ pub struct Update {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunRef {
-    /// Its namespace.
+    /// The run's namespace.
     #[n(0)]
     pub namespace: Name,
-    /// Its workflow id.
+    /// The run's workflow id.
     #[n(1)]
     pub workflow_id: Name,
-    /// Its run id.
+    /// The run id.
     #[n(2)]
     pub run_id: Name,
 }
 
-/// All that a run is told when it begins.
+/// The data with which a run starts.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Start {
@@ -242,19 +243,19 @@ pub struct Start {
     /// The arguments.
     #[n(3)]
     pub input: Vec<Payload>,
-    /// What ids and randomness follow from.
+    /// The seed of ids and random numbers.
     #[n(4)]
     pub seed: u64,
     /// The task queue the run is served on.
     #[n(5)]
     pub queue: Name,
-    /// When it was started.
+    /// The time at which the run was started.
     #[n(6)]
     pub started: Timestamp,
-    /// Which attempt this run is, from 1.
+    /// The number of this attempt of the workflow, from 1.
     #[n(7)]
     pub attempt: u32,
-    /// What travels beside the arguments.
+    /// Metadata sent with the arguments.
     #[n(8)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
@@ -262,18 +263,18 @@ pub struct Start {
     #[n(9)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub memo: BTreeMap<Name, Payload>,
-    /// What it can be found by.
+    /// The attributes by which the run can be found.
     #[n(10)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub search_attributes: BTreeMap<Name, Payload>,
-    /// Who started it.
+    /// The caller that started the run.
     #[n(11)]
     #[serde(skip_serializing_if = "str::is_empty")]
     pub identity: Name,
-    /// Where it comes from, if from another run.
+    /// The runs it comes from, if it comes from another run.
     #[n(12)]
     pub lineage: Option<Box<Lineage>>,
-    /// How long it may take and when it is run again, if anybody said.
+    /// The timeouts, retries and schedule of the run, if they were set.
     #[n(13)]
     pub terms: Option<Box<Terms>>,
 }
@@ -291,7 +292,7 @@ pub struct Lineage {
     /// The run that this one continues.
     #[n(2)]
     pub continued_from: Option<Name>,
-    /// Why it continues another.
+    /// The reason why it continues another run.
     #[n(3)]
     pub continued_because: Option<Continued>,
     /// The failure of the run before it.
@@ -314,37 +315,37 @@ pub struct Lineage {
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {
-    /// From the start of the first run to the end of the last.
+    /// The timeout from the start of the first run to the end of the last.
     #[n(0)]
     #[serde(with = "text_duration_option")]
     pub execution_timeout: Option<Duration>,
-    /// From the start of this run to its end.
+    /// The timeout from the start of this run to its end.
     #[n(1)]
     #[serde(with = "text_duration_option")]
     pub run_timeout: Option<Duration>,
-    /// For one turn.
+    /// The timeout of one turn.
     #[n(2)]
     #[serde(with = "text_duration_option")]
     pub task_timeout: Option<Duration>,
-    /// When all its runs must have ended.
+    /// The time by which all its runs must have ended.
     #[n(3)]
     pub expires: Option<Timestamp>,
-    /// When the workflow is run again after a failure.
+    /// The retry policy after a failure.
     #[n(4)]
     pub retry: Option<Retry>,
-    /// When it is started, as a cron line.
+    /// The schedule, as a cron line.
     #[n(5)]
     pub cron: Option<Name>,
-    /// How long after the run before it this one was due, by its cron line.
+    /// The time from the run before it to this one, by the cron line.
     #[n(6)]
     #[serde(with = "text_duration_option")]
     pub cron_interval: Option<Duration>,
-    /// Which task goes first.
+    /// The priority of its tasks.
     #[n(7)]
     pub priority: Priority,
 }
 
-/// Why a run continues another.
+/// The reason why a run continues another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
@@ -356,7 +357,7 @@ pub enum Continued {
     /// The workflow is run again after a failure.
     #[n(1)]
     Retry,
-    /// The workflow is due again.
+    /// The workflow is due again by its cron line.
     #[n(2)]
     Cron,
 }

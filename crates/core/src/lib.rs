@@ -1,11 +1,11 @@
-//! The pure heart of Dacapo: an activation in, a completion out.
+//! The pure executor of Dacapo: an activation in, a completion out.
 //!
 //! A backend hands a [`Run`] an [`Activation`]; the run plays it as one turn, rounds of units, one unit at a time, and
-//! answers with one [`Completion`]: ordered commands, or a failed activation. Same code, same input, same transcript: the
-//! same commands, or a failed activation. There is no third outcome, because there is nothing else here that could
-//! decide: no clock, thread, file, socket, async runtime, log or hash-map order.
+//! answers with one [`Completion`]: ordered commands, or a failed activation. Same code, same input, same transcript:
+//! the same commands, or a failed activation. There is no third outcome, because nothing else here can decide: there is
+//! no clock, thread, file, socket, async runtime, log or hash-map order.
 //!
-//! Start reading at [`Run::activate`], then [`Ctx`], which is what workflow code sees of it.
+//! Start reading at [`Run::activate`], then [`Ctx`], which is the interface for workflow code.
 
 #[cfg(panic = "abort")]
 compile_error!("dacapo needs `panic = \"unwind\"`: a panic in workflow code must fail its activation, not the process");

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex that stays usable after a panic of its holder: the core keeps its own state valid between statements, and a panic
-/// of user code fails the turn that changed the user's state.
+/// A mutex that stays usable after the thread that held it has panicked: the core keeps its own state valid between
+/// statements, and a panic of user code fails the turn that changed the user's state.
 #[derive(Debug, Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 

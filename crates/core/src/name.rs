@@ -9,7 +9,8 @@ use minicbor::decode::{Decode, Decoder};
 use minicbor::encode::{Encode, Encoder, Write};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A string that is cheap to clone. Names written in a program cost nothing at all; names read from a store are shared.
+/// A string that is cheap to clone. A name that is a literal of the program needs no allocation; one read from a store
+/// is shared.
 #[derive(Clone)]
 pub struct Name(Text);
 
@@ -20,12 +21,12 @@ enum Text {
 }
 
 impl Name {
-    /// A name that is part of the program.
+    /// Creates a name from a literal of the program.
     pub const fn from_static(text: &'static str) -> Self {
         Self(Text::Static(text))
     }
 
-    /// The name's text.
+    /// Returns the name's text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Text::Static(text) => text,

@@ -5,14 +5,14 @@ use std::fmt;
 use crate::identity::Difference;
 use crate::{Command, Name};
 
-/// Replayed code disagreed with the transcript.
+/// The report of replayed code that disagreed with the transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nondeterminism {
-    /// The turn.
+    /// The turn's number.
     pub turn: u64,
     /// The command's position in the turn.
     pub position: usize,
-    /// How they disagree.
+    /// How code and transcript disagree.
     pub mismatch: Mismatch,
     /// The build that recorded the turn.
     pub build: Name,
@@ -22,24 +22,24 @@ pub struct Nondeterminism {
     pub new_nth: Option<u64>,
 }
 
-/// How code and transcript disagree.
+/// The ways in which code and transcript can disagree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mismatch {
-    /// The code no longer decides this.
+    /// The code no longer decides a recorded command.
     Missing {
-        /// What was recorded.
+        /// The recorded command.
         recorded: Command,
     },
-    /// The code decides this in a turn that was recorded without it.
+    /// The code decides a command in a turn that was recorded without it.
     Extra {
-        /// What the code decided.
+        /// The command that the code decided.
         new: Command,
     },
-    /// The code decides something else.
+    /// The code decides another command than was recorded.
     Changed {
-        /// What was recorded.
+        /// The recorded command.
         recorded: Command,
-        /// What the code decided.
+        /// The command that the code decided.
         new: Command,
         /// The fields in which they differ.
         differences: Vec<Difference>,
@@ -47,7 +47,7 @@ pub enum Mismatch {
 }
 
 impl Nondeterminism {
-    /// What was recorded, if anything was.
+    /// Returns the recorded command, if there is one.
     pub fn recorded(&self) -> Option<&Command> {
         match &self.mismatch {
             Mismatch::Missing { recorded } | Mismatch::Changed { recorded, .. } => Some(recorded),
@@ -55,7 +55,7 @@ impl Nondeterminism {
         }
     }
 
-    /// What the code decided, if it decided anything.
+    /// Returns the command that the code decided, if there is one.
     pub fn decided(&self) -> Option<&Command> {
         match &self.mismatch {
             Mismatch::Extra { new } | Mismatch::Changed { new, .. } => Some(new),
@@ -65,7 +65,7 @@ impl Nondeterminism {
 }
 
 impl Nondeterminism {
-    /// Whether all that differs is the input of one and the same call.
+    /// Returns whether the only difference is the input of one and the same call.
     fn is_another_encoding(&self) -> bool {
         match &self.mismatch {
             Mismatch::Changed { differences, .. } => {
@@ -115,7 +115,7 @@ impl fmt::Display for Nondeterminism {
         }
         write!(f, "   = help: the run stays open. Bring back the code that recorded it, ")?;
         match self.turn {
-            // A reset keeps the first turn at least.
+            // A reset keeps at least the first turn.
             0 => {
                 write!(f, "or guard the new path with `ctx.patched`; no reset can help, because its first turn differs")
             }

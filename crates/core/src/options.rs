@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Name;
 use crate::time::{text_duration, text_duration_option};
 
-/// How often, and after which pauses, something is tried again.
+/// A retry policy: how many attempts there are, and how long the pauses between them.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
@@ -17,24 +17,25 @@ pub struct Retry {
     #[n(0)]
     #[serde(with = "text_duration")]
     pub initial: Duration,
-    /// By how much each pause is longer than the one before.
+    /// The factor by which each pause is longer than the one before.
     #[n(1)]
     pub factor: f64,
     /// The longest pause.
     #[n(2)]
     #[serde(with = "text_duration")]
     pub longest: Duration,
-    /// All tries including the first; 0 means no limit.
+    /// The number of attempts including the first; 0 means no limit.
     #[n(3)]
     pub attempts: u32,
-    /// Types of failures that are not tried again.
+    /// Types of failures that are not retried.
     #[n(4)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_retryable: Vec<Name>,
 }
 
 impl Retry {
-    /// Pauses that double from one second to 100, three retries after the first try: the default.
+    /// Returns the default policy: pauses that double from one second to 100, and three retries after the first
+    /// attempt.
     pub const fn exponential() -> Self {
         Self {
             initial: Duration::from_secs(1),
@@ -45,40 +46,40 @@ impl Retry {
         }
     }
 
-    /// One try, no retry.
+    /// Returns a policy of one attempt and no retry.
     pub const fn none() -> Self {
         Self::exponential().attempts(1)
     }
 
-    /// All tries including the first; 0 means no limit.
+    /// Sets the number of attempts including the first; 0 means no limit.
     #[must_use]
     pub const fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// The pause before the first retry.
+    /// Sets the pause before the first retry.
     #[must_use]
     pub const fn initial(mut self, pause: Duration) -> Self {
         self.initial = pause;
         self
     }
 
-    /// By how much each pause is longer than the one before: 1 or more.
+    /// Sets the factor by which each pause is longer than the one before: 1 or more.
     #[must_use]
     pub const fn factor(mut self, factor: f64) -> Self {
         self.factor = factor;
         self
     }
 
-    /// The longest pause.
+    /// Sets the longest pause.
     #[must_use]
     pub const fn longest(mut self, pause: Duration) -> Self {
         self.longest = pause;
         self
     }
 
-    /// A type of failure that is not tried again.
+    /// Adds a type of failure that is not retried.
     #[must_use]
     pub fn not_retryable(mut self, type_name: impl Into<Name>) -> Self {
         self.not_retryable.push(type_name.into());
@@ -92,19 +93,19 @@ impl Default for Retry {
     }
 }
 
-/// Which of two waiting tasks goes first, and how tenants share a queue.
+/// The priority of a task: which of two waiting tasks runs first, and how tenants share a queue.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Priority {
-    /// Lower goes first; 0 is the default.
+    /// The priority key: tasks with a lower key run first; 0 is the default.
     #[n(0)]
     #[serde(default)]
     pub key: i32,
-    /// Tasks of one fairness key share what the queue gives it.
+    /// The fairness key: tasks of one key share the part of the queue that the key gets.
     #[n(1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness_key: Option<Name>,
-    /// How large that share is.
+    /// The size of that share.
     #[n(2)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness_weight: Option<f32>,
@@ -114,19 +115,19 @@ pub struct Priority {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// From the schedule to the end of the last attempt.
+    /// The time from the schedule to the end of the last attempt.
     #[n(0)]
     #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
     pub schedule_to_close: Option<Duration>,
-    /// From the schedule to the start of an attempt.
+    /// The time from the schedule to the start of an attempt.
     #[n(1)]
     #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
     pub schedule_to_start: Option<Duration>,
-    /// From the start of an attempt to its end.
+    /// The time from the start of an attempt to its end.
     #[n(2)]
     #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
     pub start_to_close: Option<Duration>,
-    /// Between two heartbeats of one attempt.
+    /// The time between two heartbeats of one attempt.
     #[n(3)]
     #[serde(with = "text_duration_option", skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Duration>,
@@ -142,13 +143,13 @@ pub enum CancelType {
     #[n(0)]
     #[default]
     TryCancel,
-    /// Ask it to stop; the wait goes on until it did.
+    /// Ask it to stop; the wait goes on until it has ended.
     #[n(1)]
     WaitCompleted,
     /// Leave it running; the wait fails at once.
     #[n(2)]
     Abandon,
-    /// Ask it to stop; the wait goes on until the request is known to have arrived. For children and other services.
+    /// Ask it to stop; the wait goes on until the request has reached it. For children and other services.
     #[n(3)]
     WaitRequested,
 }
@@ -169,14 +170,14 @@ impl CancelType {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ParentClose {
-    /// It is terminated.
+    /// The child is terminated.
     #[n(0)]
     #[default]
     Terminate,
-    /// It goes on.
+    /// The child goes on.
     #[n(1)]
     Abandon,
-    /// It is asked to cancel.
+    /// The child is asked to cancel.
     #[n(2)]
     RequestCancel,
 }

@@ -1,4 +1,4 @@
-//! Payloads: the bytes that user code hands over, and what they are.
+//! Payloads: the encoded values that user code passes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
-/// Named payloads that travel beside a call: tracing, authentication, whatever an interceptor adds.
+/// Named payloads sent with a call as metadata: tracing, authentication, data that an interceptor adds.
 pub type Headers = BTreeMap<Name, Payload>;
 
 /// One encoded value. The core never looks inside; it only compares the bytes.
@@ -21,10 +21,10 @@ pub struct Payload {
     #[n(0)]
     #[cbor(with = "cbor_bytes")]
     pub data: Bytes,
-    /// How the bytes are encoded, `json/plain` unless said otherwise.
+    /// The encoding of the bytes; `json/plain` by default.
     #[n(1)]
     pub encoding: Name,
-    /// Whatever else a converter wants to remember about the bytes.
+    /// Other data that a converter keeps about the bytes.
     #[n(2)]
     pub metadata: BTreeMap<Name, Name>,
 }
@@ -32,17 +32,17 @@ pub struct Payload {
 const JSON: Name = Name::from_static("json/plain");
 
 impl Payload {
-    /// A payload of JSON text. The text is taken as it is.
+    /// Creates a payload of JSON text. The text is taken as it is.
     pub fn json(text: impl Into<Bytes>) -> Self {
         Self { data: text.into(), encoding: JSON, metadata: BTreeMap::new() }
     }
 
-    /// No value at all: what a function that returns nothing returns.
+    /// Creates a payload without a value: the result of a function that returns nothing.
     pub const fn empty() -> Self {
         Self { data: Bytes::new(), encoding: JSON, metadata: BTreeMap::new() }
     }
 
-    /// The bytes as text, if they are text.
+    /// Returns the bytes as text, if they are text.
     pub fn as_text(&self) -> Option<&str> {
         std::str::from_utf8(&self.data).ok()
     }
@@ -104,7 +104,7 @@ mod cbor_bytes {
     }
 }
 
-/// A payload in a text transcript. JSON stands as a string; what is anything else says what it is.
+/// A payload in a text transcript. JSON is written as a string; any other payload names its encoding.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum PayloadText {

@@ -1,11 +1,11 @@
 //! The generator behind policies, user randomness and ids: xoshiro256++, version 1.
 //!
-//! It stands here, and not in a dependency, because its output is part of what a recorded run means: the same seed must
-//! give the same numbers for ever. `tests/golden` pins it.
+//! It is implemented here, and not taken from a dependency, because its output is part of what a recorded run means:
+//! the same seed must give the same numbers for ever. `tests/golden` pins it.
 
-/// The name of the generator, as it stands in the header of a choice log.
+/// The name of the generator, as the header of a choice log gives it.
 pub(crate) const ALGORITHM: &str = "xoshiro256++";
-/// Raised if the generator or the way it is seeded ever changes.
+/// The version of the generator. It is raised if the generator or the way it is seeded ever changes.
 pub(crate) const VERSION: u32 = 1;
 
 /// A seeded xoshiro256++ generator.
@@ -13,7 +13,7 @@ pub(crate) const VERSION: u32 = 1;
 pub struct Rng([u64; 4]);
 
 impl Rng {
-    /// A generator whose state is spread from one number, as the authors of the algorithm advise.
+    /// Creates a generator whose state is spread from one number, as the authors of the algorithm advise.
     pub fn from_seed(seed: u64) -> Self {
         let mut spread = seed;
         Self(std::array::from_fn(|_| {
@@ -22,7 +22,7 @@ impl Rng {
         }))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.0;
         let result = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
@@ -36,7 +36,7 @@ impl Rng {
         result
     }
 
-    /// A number below `bound`, each as likely as the other. `bound` must not be zero.
+    /// Returns a number below `bound`; all are equally likely. `bound` must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "a draw needs something to draw from");
         // Lemire's method: the few low products that would favour small numbers are drawn again.
@@ -49,7 +49,7 @@ impl Rng {
         }
     }
 
-    /// A number from 0 up to, but not including, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -57,14 +57,14 @@ impl Rng {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64's output function: spreads every input bit over the whole word.
+/// Spreads every input bit over the whole word: SplitMix64's output function.
 pub(crate) const fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
 }
 
-/// A seed derived from another seed and a number, for streams that must not disturb each other.
+/// Derives a seed from another seed and a number, for streams that must not disturb each other.
 pub(crate) const fn derive(seed: u64, number: u64) -> u64 {
     mix(seed ^ mix(number.wrapping_add(GOLDEN)))
 }

@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::rng::{derive, mix};
 
-/// The dense, run-local number of what can be resolved or cancelled: activities, timers, children, external signals and
-/// cancels, `run`s, promises. It counts from zero and never starts again.
+/// The dense, run-local number of an operation, which can be resolved or cancelled: activities, timers, children,
+/// external signals and cancels, `run`s, promises. It counts from zero and never starts again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Encode, Decode, Serialize, Deserialize)]
 #[cbor(transparent)]
 #[serde(transparent)]
@@ -33,19 +33,19 @@ pub struct OperationId {
 }
 
 impl OperationId {
-    /// The id of operation `seq` in a run with this seed.
+    /// Returns the id of operation `seq` in a run with this seed.
     pub fn of(seed: u64, seq: Seq) -> Self {
         Self::from_bits(derive(seed, seq.0), mix(derive(!seed, seq.0)))
     }
 
-    /// A version 4 UUID with these random bits.
+    /// Creates a version 4 UUID with these random bits.
     pub(crate) const fn from_bits(high: u64, low: u64) -> Self {
         let high = (high & !0xf000) | 0x4000;
         let low = (low & !(0b11 << 62)) | (0b10 << 62);
         Self { high, low }
     }
 
-    /// The id as one number.
+    /// Returns the id as one number.
     pub const fn as_u128(self) -> u128 {
         (self.high as u128) << 64 | self.low as u128
     }
@@ -93,12 +93,12 @@ impl FromStr for OperationId {
     }
 }
 
-/// When something came, relative to everything else in its run: by turn, then by place within the turn. Jobs have the
-/// first places of a turn, in activation order; what units do to each other comes after. The same on every backend.
+/// The position of an event in its run: by turn, then by place within the turn. Jobs have the first places of a turn,
+/// in activation order; events that units cause come after them. It is the same on every backend.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Ordinal {
-    /// The turn it belongs to.
+    /// The turn of the event.
     pub turn: u64,
-    /// Its place within the turn.
+    /// The place within the turn.
     pub place: u32,
 }

@@ -1,14 +1,15 @@
-//! A map that costs next to nothing while it holds little.
+//! A map that needs little memory while it holds few entries.
 
 use std::collections::BTreeMap;
 
-/// Beyond this many entries a tree is used: moving entries in a list would cost more than a tree's nodes.
+/// The number of entries beyond which a tree is used: moving entries in a list would then cost more than a tree's
+/// nodes.
 const FEW: usize = 16;
 
-/// An ordered map. Most runs have one unit and one pending operation; a tree's node, made for eleven, would be the
-/// largest part of such a run at rest.
+/// An ordered map. Most runs have one unit and one pending operation; a tree's node, which has room for eleven entries,
+/// would be the largest part of such a run at rest.
 pub(crate) enum SmallMap<K, V> {
-    /// In order.
+    /// Entries sorted by key.
     Few(Vec<(K, V)>),
     Many(BTreeMap<K, V>),
 }
@@ -18,7 +19,7 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         Self::Few(Vec::new())
     }
 
-    /// With room for a few entries.
+    /// Creates a map with room for a few entries.
     pub(crate) fn with_capacity(few: usize) -> Self {
         Self::Few(Vec::with_capacity(few))
     }
@@ -75,7 +76,7 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         }
     }
 
-    /// All entries, by key.
+    /// Returns all entries, by key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let (few, many) = match self {
             Self::Few(entries) => (Some(entries.iter().map(|(key, value)| (key, value))), None),
@@ -100,7 +101,7 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 
-    /// Empties it and gives all values, by key.
+    /// Empties the map and returns all values, by key.
     pub(crate) fn take_values(&mut self) -> Vec<V> {
         match std::mem::replace(self, Self::new()) {
             Self::Few(entries) => entries.into_iter().map(|(_, value)| value).collect(),

@@ -1,4 +1,4 @@
-//! Time as the core knows it: numbers that an activation brings.
+//! Time as the core knows it: numbers that come with an activation.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,30 +6,30 @@ use std::time::Duration;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// A moment, in nanoseconds since the start of 1970 (UTC). The core has no clock; moments only ever come from outside.
+/// A moment, in nanoseconds since the start of 1970 (UTC). The core has no clock: all moments come with activations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Encode, Decode, Serialize, Deserialize)]
 #[cbor(transparent)]
 #[serde(transparent)]
 pub struct Timestamp(#[n(0)] pub u64);
 
 impl Timestamp {
-    /// The moment this many milliseconds after the start of 1970.
+    /// Returns the moment this many milliseconds after the start of 1970.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// Whole milliseconds since the start of 1970.
+    /// Returns the whole milliseconds since the start of 1970.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// The later moment `duration` after this one, or the end of time.
+    /// Returns the moment `duration` after this one, or the last moment that the type can hold.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long after `earlier` this moment is, or zero.
+    /// Returns how long after `earlier` this moment is, or zero.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Year, month and day so many days after the start of 1970.
+/// Returns the year, month and day that many days after the start of 1970.
 fn date(days: u64) -> (u64, u64, u64) {
     // Counted from the first of March of the year 0, so that a leap day is the last of its year; 146,097 days are 400 years.
     let days = days + 719_468;
@@ -79,7 +79,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// The duration that [`Seconds`] wrote, to the nanosecond.
+/// Parses the duration that [`Seconds`] wrote, to the nanosecond.
 pub(crate) fn parse_seconds(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s')?;
     let (seconds, decimals) = number.split_once('.').unwrap_or((number, ""));

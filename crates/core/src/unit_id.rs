@@ -1,4 +1,4 @@
-//! Unit ids: where in the run's structure a unit stands.
+//! Unit ids: the position of a unit in the run's structure.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Seg {
 }
 
 impl Seg {
-    /// The number that orders this segment among its siblings.
+    /// Returns the number that orders this segment among its siblings.
     pub const fn index(self) -> u32 {
         match self {
             Self::P(index) | Self::L(index) | Self::H(index) | Self::A(index) => index,
@@ -74,12 +74,12 @@ impl Clone for UnitId {
 }
 
 impl UnitId {
-    /// The unit that plays the workflow function itself.
+    /// Returns the id of the unit that plays the workflow function itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The id of a child of this unit.
+    /// Returns the id of a child of this unit.
     #[must_use]
     pub fn child(&self, seg: Seg) -> Self {
         let mut path = self.0.clone();
@@ -87,17 +87,17 @@ impl UnitId {
         Self(path)
     }
 
-    /// The path from the root.
+    /// Returns the path from the root.
     pub fn path(&self) -> &[Seg] {
         &self.0
     }
 
-    /// Whether this is the root.
+    /// Returns whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this is a handler or a unit that a handler started.
+    /// Returns whether this is a handler or a unit that a handler started.
     pub fn is_handler(&self) -> bool {
         matches!(self.0.first(), Some(Seg::H(_)))
     }

@@ -111,7 +111,7 @@ impl<A: ActivityType> Future for Attempt<A> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if dacapo_core::is_playing() {
-            // Its effect would be nobody's record, and it would happen again on every replay.
+            // The run would not record its effect, and every replay would cause it again.
             let message = format!("activity {:?} was awaited in a workflow: write `ctx.call(…)` instead", A::NAME);
             std::panic::resume_unwind(Box::new(message));
         }

@@ -54,12 +54,16 @@ mod workflow;
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
 pub use client::{
-    App, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Page, Result, Runs, StartCall, UpdateCall,
+    App, Connection, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Result, Runs, StartCall, UpdateCall,
     UpdateHandle,
 };
 pub use ctx::{
     Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
     StartedChild, Store,
+};
+pub use dacapo_client::{
+    ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
+    IdConflict, OperationKind, Page, PendingActivity, Problem, RunRef, Status, Stuck, StuckRuns,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};
@@ -68,11 +72,8 @@ pub use dacapo_core::{
     ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
     Timestamp, UnfinishedHandlers,
 };
-pub use dacapo_engine::{
-    ActivityState, Description, EngineError, PendingActivity, Problem, ShutdownReport, StuckCause, Unplayable,
-};
+pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};
-pub use dacapo_store::{Conflict, Refused, RunNo, Status, StoreError, Stuck};
 pub use dacapo_worker::{
     ActivityCtx, ActivityInfo, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry, RegistryError,
     SettingErrors, StoppingCode, TokenError,
@@ -85,7 +86,7 @@ pub use progress::Progress;
 pub use register::{Catalog, Register};
 pub use workflow::{Play, WorkflowDef, WorkflowFn, WorkflowType};
 
-/// What generated code calls. Nobody else should.
+/// What generated code calls. Programs do not call it.
 #[doc(hidden)]
 pub mod __macros {
     pub use crate::json::Arguments;

@@ -63,7 +63,7 @@ typed_name! {
 }
 
 typed_name! {
-    /// A promise of a `T`, which somebody outside the run keeps.
+    /// A promise of a `T`, which a caller outside the run resolves.
     Promise<T>
 }
 

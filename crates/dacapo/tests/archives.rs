@@ -7,7 +7,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dacapo::prelude::*;
-use dacapo::{EngineError, Error, Filter, Imported};
+use dacapo::{ClientError, Error, Filter, Imported};
 use serde_json::{Value, json};
 
 const HIT: Update<u64, u64> = Update::new("hit");
@@ -225,7 +225,7 @@ async fn file_with_a_flipped_bit_is_refused_wherever_it_is() {
         let mut damaged = file.clone();
         damaged[at] ^= 1 << (at % 8);
         let refused = other.import(Cursor::new(damaged)).await;
-        assert!(matches!(refused, Err(Error::Engine(EngineError::BadInput(_)))), "byte {at}: {refused:?}");
+        assert!(matches!(refused, Err(Error::Client(ClientError::InvalidArgument(_)))), "byte {at}: {refused:?}");
     }
     assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 0);
     assert_eq!(other.import(Cursor::new(file)).await.unwrap().runs, 1);
@@ -246,7 +246,7 @@ async fn file_with_a_line_left_out_doubled_or_moved_is_refused() {
     let refuse = async |lines: &[&str], what: &str| {
         let file = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
         let refused = import(&other, file).await;
-        assert!(matches!(refused, Err(Error::Engine(EngineError::BadInput(_)))), "{what}: {refused:?}");
+        assert!(matches!(refused, Err(Error::Client(ClientError::InvalidArgument(_)))), "{what}: {refused:?}");
     };
     for at in 0..lines.len() {
         refuse(&[&lines[..at], &lines[at + 1..]].concat(), &format!("without line {at}")).await;
@@ -320,7 +320,7 @@ async fn whoever_waits_for_runs_that_go_on_as_each_other_is_told() {
         assert_eq!(import(&other, file_of(2, &[run])).await.unwrap().runs, 1);
     }
     let told = other.handle(goes_on, "c").result().await;
-    assert!(matches!(told, Err(Error::Engine(EngineError::Circle { .. }))), "{told:?}");
+    assert!(matches!(told, Err(Error::Client(ClientError::Damaged(_)))), "{told:?}");
 }
 
 /// One line that does not end.

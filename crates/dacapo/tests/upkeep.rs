@@ -115,7 +115,7 @@ async fn histories_move_to_another_store_and_can_be_asked_there() {
     assert_eq!((imported.runs, imported.known.len(), imported.open.len()), (5, 0, 1));
     assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 6);
     let (there, here) =
-        (app.runs().history("closed-4").await.unwrap(), other.runs().history("closed-4").await.unwrap());
+        (app.runs().transcript("closed-4").await.unwrap(), other.runs().transcript("closed-4").await.unwrap());
     assert_eq!(there.to_text(), here.to_text());
     assert_eq!(other.handle(counts, "closed-4").query(SEEN, ()).await.unwrap(), 4);
     assert_eq!(other.handle(counts, "closed-4").result().await.unwrap(), 4);

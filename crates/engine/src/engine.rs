@@ -25,13 +25,13 @@ pub struct Engine {
     reader: Reader,
 }
 
-/// An engine that may be gone.
+/// A weak reference to an engine.
 pub(crate) struct WeakEngine(Weak<Shared>);
 
 impl Engine {
-    /// An engine over this store. It takes over all that earlier processes left: tasks, timers and messages. No run is
-    /// loaded for that. Reports of panics say where they happened: for that the process gets a panic hook, which calls the
-    /// one that was there. Blocks until the store was read.
+    /// Opens an engine over this store. The engine takes over all that earlier processes left: tasks, timers and
+    /// messages. It loads no run for that. Reports of panics say where they happened: for that the process gets a panic
+    /// hook, which calls the one that was there. Blocks until the store was read.
     pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Result<Self, EngineError> {
         if options.queues.is_empty() {
             return Err(EngineError::BadInput("an engine that serves no queue could do nothing".to_owned()));
@@ -45,12 +45,12 @@ impl Engine {
         Ok(Self { shared, reader })
     }
 
-    /// Reads runs without disturbing them.
+    /// A reader of runs, which does not disturb them.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Does all that is due. Called by the host at the time it was asked for.
+    /// Does all that is due. The host calls it at the time that the engine asked for.
     pub fn tick(&self) {
         fire::tick(&self.shared);
     }
@@ -59,23 +59,23 @@ impl Engine {
         WeakEngine(Arc::downgrade(&self.shared))
     }
 
-    /// Stops the engine: nothing more is played or written, attempts are given up, callers that wait are told. What was
-    /// committed stays, and the next engine on the store, in this process or another, goes on from there. Blocks until the
-    /// store is closed.
+    /// Stops the engine: nothing more is played or written, attempts are given up, and callers that wait get an error.
+    /// What was committed stays, and the next engine on the store, in this process or another, goes on from there.
+    /// Blocks until the store is closed.
     pub fn stop(&self) {
         dacapo_sync::allow_blocking(|| {
             let store = halt_and_close(&self.shared);
-            // A shutdown that was about to end may never get to: its callers have their end.
+            // A shutdown that was about to end may never report: its callers get their answer here.
             self.shared.shutdown.report(self.shared.host.steady_now(), Vec::new(), store);
         });
     }
 
-    /// How many runs are in memory.
+    /// The number of runs in memory.
     pub fn runs_in_memory(&self) -> usize {
         self.shared.runs.len()
     }
 
-    /// Takes runs out of memory that are idle. They are loaded again when something comes for them.
+    /// Evicts idle runs. They are loaded again when there is work for them.
     pub fn evict_idle(&self) {
         for cached in self.shared.runs.all() {
             let mut state = cached.lock();

@@ -1,11 +1,11 @@
-//! Trouble that callers of the engine see. Never recorded, never seen by workflow code.
+//! Errors that callers of the engine get. Never recorded, never seen by workflow code.
 
 use dacapo_core::{Failure, Name};
 use dacapo_store::{Refused, Status, StoreError};
 use dacapo_worker::TokenError;
 use thiserror::Error;
 
-/// Why the engine did not do what it was asked. Nothing was changed, unless the variant says otherwise.
+/// An error of a call to the engine. Nothing was changed, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -22,7 +22,7 @@ pub enum EngineError {
     Closed {
         /// The workflow id.
         workflow_id: Name,
-        /// How it ended.
+        /// The status with which it closed.
         status: Status,
     },
     /// No such workflow is registered.
@@ -32,10 +32,10 @@ pub enum EngineError {
     UnknownWorkflow {
         /// The workflow asked for.
         workflow: Name,
-        /// Those that are registered.
+        /// The workflows that are registered.
         known: String,
     },
-    /// What the caller gave cannot be.
+    /// An argument is invalid.
     #[error("{0}")]
     BadInput(String),
     /// A payload is too large.
@@ -57,7 +57,7 @@ pub enum EngineError {
     InboxFull {
         /// The workflow id.
         workflow_id: Name,
-        /// How many wait.
+        /// The number of messages that wait.
         waiting: usize,
     },
     /// The run has no such promise open.
@@ -67,7 +67,7 @@ pub enum EngineError {
         workflow_id: Name,
         /// The name or id asked for.
         promise: Name,
-        /// Those that are open.
+        /// The promises that are open.
         open: String,
     },
     /// The run has no such activity pending.
@@ -95,7 +95,7 @@ pub enum EngineError {
         activity_id: Name,
         /// The attempt that the token names.
         attempt: u32,
-        /// The attempt that counts.
+        /// The current attempt.
         current: u32,
     },
     /// A timeout of the attempt was due before its result came.
@@ -111,7 +111,8 @@ pub enum EngineError {
         /// The attempt that the token names.
         attempt: u32,
     },
-    /// Runs that go on as each other, so that their chain has no end. No run becomes so by itself: such runs were imported.
+    /// Runs that continue as each other, so that their chain has no end. The engine makes no such runs: they were
+    /// imported.
     #[error(
         "the runs of workflow id {workflow_id:?} go on as each other in a circle, by way of run {run_id:?}: they come from a damaged \
          file of histories. Delete them, and import a sound one"
@@ -125,7 +126,7 @@ pub enum EngineError {
     /// The promise was resolved before.
     #[error("promise {0:?} was resolved before; the first resolution holds")]
     AlreadyResolved(Name),
-    /// An update was refused by the workflow's validator, or nobody takes it. It left no trace.
+    /// The workflow's validator rejected the update, or the workflow has no handler for it. The update left no trace.
     #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
     /// The run cannot be played now. The update is kept and taken when it can; ask again with the same update id.
@@ -140,16 +141,16 @@ pub enum EngineError {
     /// The store was opened for reading only.
     #[error("the store is open for reading only: open it without `mode=ro` in the process that serves it")]
     ReadOnly,
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("a thread cannot be started: {0}")]
     NoThread(String),
     /// The engine was shut down.
     #[error("the engine has been shut down")]
     ShutDown,
-    /// The store refused.
+    /// The store refused the write.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The store is in trouble. Whether the change was made is not known if it says so.
+    /// The store failed. Whether the change was made is not known if the error says so.
     #[error(transparent)]
     Store(StoreError),
 }

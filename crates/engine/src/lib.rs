@@ -4,11 +4,12 @@
 //! never runs ahead of what is committed. Wake-ups are pushed: a message for a run queues it, and a thread plays it. Nothing
 //! is polled, and an engine with nothing to do does nothing.
 //!
-//! Start reading at `turn/mod.rs`, which shows the way from what came for a run to a committed turn and its effects, then at
-//! `shared.rs`, which lists the owners of the engine's state.
+//! Start reading at `turn/mod.rs`, which shows the way from a message for a run to a committed turn and its effects,
+//! then at `shared.rs`, which lists the owners of the engine's state.
 
 mod activity;
 mod api;
+mod client;
 mod crash_guard;
 mod encode;
 mod engine;
@@ -27,11 +28,13 @@ mod turn;
 mod workers;
 mod writes;
 
-pub use activity::pending::{ActivityState, PendingActivity};
 pub use api::start::NewStart;
+pub use client::StoreClient;
 pub use crash_guard::limits::CrashLimits;
+pub use dacapo_client::{ActivityState, PendingActivity, Problem};
 pub use engine::Engine;
 pub use error::EngineError;
+pub use host::blocking::blocking;
 pub use host::clock::WallClock;
 pub use host::threads::{Threads, force_exit_after};
 pub use host::{Host, Steady, Work, WorkKind};
@@ -41,7 +44,6 @@ pub use read::archive::check_import;
 pub use read::describe::{Description, StuckCause};
 pub use read::outcome::next_of;
 pub use read::replay_check::Unplayable;
-pub use read::verify::Problem;
 pub use read::{Reader, RunId};
 pub use run::started::StartedAs;
 pub use run::waiters::{UpdateStage, WaitFor};

@@ -2,10 +2,10 @@
 
 use crate::EngineError;
 
-/// The most bytes of a name: names are keys of indexes, and people read them.
+/// The maximum number of bytes of a name: names are keys of indexes, and people read them.
 const LONGEST: usize = 1_000;
 
-/// Checks a name: not empty, at most 1,000 bytes, no control characters. `what` is what the name is of, for the error.
+/// Checks a name: not empty, at most 1,000 bytes, no control characters. `what` says in the error what is named.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<(), EngineError> {
     let problem = match name {
         "" => Some("is empty".to_owned()),

@@ -1,19 +1,20 @@
-//! How an engine is set up.
+//! The options of an engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dacapo_client::{Capabilities, Feature};
 use dacapo_core::{Name, OwnPolicy, Pins, Reporter, RunOptions};
 use dacapo_worker::{QueueValues, Registry, replay_silencer};
 
 use crate::crash_guard::limits::CrashLimits;
 
-/// How an engine is set up.
+/// The options of an engine.
 #[derive(Clone)]
 pub struct Options {
-    /// What it can play.
+    /// The workflows and activities that it can play.
     pub registry: Registry,
-    /// What new runs of a workflow keep for life; the default where a workflow is not named.
+    /// The pins that new runs of a workflow keep for life; the default pins where a workflow is not named.
     pub pins: Vec<(Name, Pins)>,
     /// The queues it serves, each with its settings.
     pub queues: BTreeMap<Name, QueueValues>,
@@ -21,28 +22,30 @@ pub struct Options {
     pub cache: Cache,
     /// Whether every turn is played twice and compared. On in debug and test builds.
     pub double_play: bool,
-    /// How many results one turn takes at most.
+    /// The maximum number of results that one turn takes.
     pub completions_per_turn: usize,
-    /// The most bytes of one payload.
+    /// The maximum number of bytes of one payload.
     pub payload_limit: usize,
-    /// The most messages that wait for one run.
+    /// The maximum number of messages that wait for one run.
     pub message_limit: usize,
-    /// How long closed runs are kept; for ever by default.
+    /// The time for which closed runs are kept; for ever by default.
     pub retention: Option<Duration>,
     /// The name of this build, kept with every turn it plays.
     pub build: Name,
     /// The policy of runs that are pinned to one of the user's own.
     pub own_policy: Option<OwnPolicy>,
-    /// What a process that dies again and again leads to.
+    /// The limits for code that kills its process.
     pub crash_limits: CrashLimits,
+    /// The name of the backend and its features, as its clients report them.
+    pub capabilities: Capabilities,
 }
 
 /// Which runs stay in memory between turns. What a run does never depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// At most so many; with 0 every turn is played from the beginning.
+    /// At most so many runs; with 0 every turn is played from the beginning.
     AtMost(usize),
-    /// Each is dropped after a turn with even odds, by this seed: for tests.
+    /// Each run is dropped after a turn with even odds, by this seed: for tests.
     Random(u64),
 }
 
@@ -61,24 +64,25 @@ impl Default for Options {
             build: Name::default(),
             own_policy: None,
             crash_limits: CrashLimits::default(),
+            capabilities: Capabilities::new("embedded", Feature::ALL),
         }
     }
 }
 
 impl Options {
-    /// The settings of a queue, which is served from now on.
+    /// Serves a queue from now on, and returns its settings.
     pub fn queue(&mut self, queue: impl Into<Name>) -> &mut QueueValues {
         self.queues.entry(queue.into()).or_default()
     }
 
-    /// How a run with these pins is played.
+    /// The options with which a run with these pins is played.
     pub(crate) fn for_run(&self, pins: &Pins, reporter: Option<Reporter>) -> RunOptions {
         RunOptions {
             pins: pins.clone(),
             double_play: self.double_play,
             reporter,
             own_policy: self.own_policy.clone(),
-            aside: replay_silencer(),
+            silencer: replay_silencer(),
         }
     }
 
@@ -93,5 +97,5 @@ impl Options {
     }
 }
 
-/// The task queue where none is named.
+/// The task queue that is used where none is named.
 pub const DEFAULT_QUEUE: &str = "default";

@@ -1,6 +1,6 @@
-//! What an engine is made of: one owner for each part of its state, each with its own lock.
+//! The state of an engine: one owner for each part of it, each with its own lock.
 //!
-//! Owners know nothing of each other. What happens to several of them at once is an effect (`turn/effects.rs`), or a small
+//! Owners know nothing of each other. A change of several owners at once is an effect (`turn/effects.rs`), or a small
 //! function of the folder that it belongs to; ARCHITECTURE.md lists the ranks of their locks.
 
 use std::sync::{Arc, OnceLock};
@@ -32,10 +32,10 @@ use crate::store_guard::assert_may_use_store;
 use crate::timer::wheel::{AlarmNo, Due, Timers};
 use crate::workers::Workers;
 
-/// Plays a run. Given by the engine, so that an inbox need not know how turns are played.
+/// The function that plays a run. The engine passes it in, so that an inbox need not know how turns are played.
 pub(crate) type PlayRun = fn(&Arc<Shared>, Arc<CachedRun>);
 
-/// All that an engine is made of.
+/// The state that all parts of an engine share.
 pub(crate) struct Shared {
     store: Arc<dyn Store>,
     pub(crate) host: Arc<dyn Host>,
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) last_record: Mutex<LastRecord>,
     pub(crate) commit_seconds: Histogram,
     pub(crate) play_run: PlayRun,
-    /// What the driver of turns hears and tells; set when the engine is opened.
+    /// The host of the turn driver; set when the engine is opened.
     pub(crate) turn_host: OnceLock<Arc<dyn TurnHost>>,
 }
 
@@ -89,14 +89,14 @@ impl Shared {
         }
     }
 
-    /// The store, for a thread that may block. Test builds panic if this thread must not.
+    /// The store, for a thread that may block. Builds with debug assertions panic if this thread must not.
     #[track_caller]
     pub(crate) fn store(&self) -> &dyn Store {
         assert_may_use_store();
         &*self.store
     }
 
-    /// Where it is noted which code runs. A note never blocks.
+    /// The notes of which code runs. A note never blocks.
     pub(crate) fn notes(&self) -> &dyn Running {
         &*self.store
     }
@@ -120,7 +120,7 @@ impl Shared {
         alarm
     }
 
-    /// A write is over that a shutdown waits for, if one has begun.
+    /// Ends a write that a shutdown waits for, and has the shutdown checked if one has begun.
     pub(crate) fn end_write(&self) {
         self.shutdown.end_write();
         if self.shutdown.has_begun() {
@@ -128,12 +128,12 @@ impl Shared {
         }
     }
 
-    /// Why the engine does nothing more, if it does not.
+    /// Fails with the reason if the engine has stopped.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         self.halted.reason().map_or(Ok(()), Err)
     }
 
-    /// Has this done on a thread that may block. The kind and the run, if it is for one, are its label.
+    /// Runs work on a thread that may block. The kind and the run, if it is for one, are its label.
     pub(crate) fn later(
         self: &Arc<Self>,
         kind: WorkKind,
@@ -149,12 +149,12 @@ impl Shared {
         self.later(WorkKind::Evict, None, move |_| drop(value));
     }
 
-    /// What the driver of turns hears and tells.
+    /// The host of the turn driver.
     pub(crate) fn turn_host(&self) -> &Arc<dyn TurnHost> {
         self.turn_host.get().expect("an engine has a host for turns since it was opened")
     }
 
-    /// What new runs of this workflow keep for life.
+    /// The pins that new runs of this workflow keep for life.
     pub(crate) fn pins_of(&self, workflow: &str) -> Pins {
         let pins = self.options.pins.iter().find(|(name, _): &&(Name, Pins)| *name == workflow);
         pins.map(|(_, pins)| pins.clone()).unwrap_or_default()

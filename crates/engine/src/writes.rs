@@ -1,4 +1,4 @@
-//! Writing to the store. Commit callbacks run on the thread that committed, with others waiting for it: they may enqueue,
+//! Writing to the store. Commit callbacks run on the thread that committed, while others wait for it: they may enqueue,
 //! but not read, write or wait.
 
 use std::sync::Arc;

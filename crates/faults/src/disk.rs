@@ -7,47 +7,47 @@ use crate::file::{Dice, File};
 use crate::vfs;
 use crate::volume::{Counts, Fault, Kind, Plan, Refusal, Volume};
 
-/// A folder whose files can lose what was not flushed. Ends with the last handle on it.
+/// A folder whose files can lose what was not flushed. It is removed with the last handle on it.
 #[derive(Clone, Debug)]
 pub struct Disk(Arc<Volume>);
 
 impl Disk {
-    /// A new disk.
+    /// Creates a disk.
     ///
     /// # Panics
-    /// If there is no place for it, or SQLite takes no layer for files.
+    /// If the folder cannot be made, or SQLite accepts no layer for files.
     #[expect(clippy::new_without_default, reason = "a disk is a place in the world, and none is like another")]
     pub fn new() -> Self {
         vfs::install();
         Self(Volume::new())
     }
 
-    /// The path of a file on it.
+    /// Returns the path of a file on the disk.
     pub fn path(&self, name: &str) -> String {
         self.0.folder().join(name).display().to_string()
     }
 
-    /// What was done to it so far.
+    /// Returns the counts of changes so far.
     pub fn counts(&self) -> Counts {
         self.0.lock().counts
     }
 
-    /// From that change on, counted from 0 over the life of the disk, so many changes go wrong.
+    /// Lets `count` changes fail, from this change on, counted from 0 over the life of the disk.
     pub fn fail_from(&self, change: u64, count: u64, fault: Fault) {
         self.0.lock().plan = Some(Plan { from: change, count, fault });
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes the planned faults.
     pub fn mend(&self) {
         self.0.lock().plan = None;
     }
 
-    /// From now on flushes of such files do nothing and say that they did.
+    /// Lets flushes of such files do nothing and report success from now on.
     pub fn lie_about(&self, kind: Kind) {
         self.0.lock().lies.push(kind);
     }
 
-    /// Flushes a file past SQLite, as a program does that has it open itself.
+    /// Flushes a file without SQLite, as a program does that has it open itself.
     ///
     /// # Errors
     /// If the disk has failed.
@@ -60,7 +60,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives a file another name. After a power loss it has the old one, unless the folder was flushed.
+    /// Renames a file. After a power loss it has the old name, unless the folder was flushed.
     ///
     /// # Errors
     /// If the disk has failed, or there is no such file.
@@ -74,7 +74,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Flushes the folder: names are durable.
+    /// Flushes the folder, so that its names are durable.
     ///
     /// # Errors
     /// If the disk has failed.
@@ -85,18 +85,18 @@ impl Disk {
         Ok(())
     }
 
-    /// Cuts the power: nothing more reaches the disk, and whoever tries is told so.
+    /// Cuts the power: nothing more reaches the disk, and every change fails.
     pub fn cut(&self) {
         self.0.lock().has_power = false;
     }
 
-    /// Whether it has power.
+    /// Returns whether the disk has power.
     pub fn has_power(&self) -> bool {
         self.0.lock().has_power
     }
 
-    /// The power comes back. What was flushed is there; of what was not, nothing with a luck of 0, and otherwise what the
-    /// luck decides, some of it in part. No store may have a file of it open.
+    /// Restores the power. Flushed bytes are there. Of bytes that were not flushed, none are with a `luck` of 0;
+    /// otherwise `luck` decides which are, some of them in part. No store may have a file of the disk open.
     ///
     /// # Panics
     /// If the files cannot be written.
@@ -109,7 +109,7 @@ impl Disk {
                 Some(content) => std::fs::write(path, content).expect("a file can be written"),
                 None => drop(std::fs::remove_file(path)),
             }
-            // The memory that processes share over a file is gone with the power.
+            // The memory that processes share over a file is lost with the power.
             let _ = std::fs::remove_file(format!("{}-shm", path.display()));
             *file = File::durable(content);
         }

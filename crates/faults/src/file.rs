@@ -1,23 +1,23 @@
-//! A file as power sees it: what was flushed, and what was only written.
+//! The content of a file in view of a power loss: what was flushed, and what was only written.
 
-/// The least that a disk writes at once.
+/// The least number of bytes that a disk writes at once.
 const SECTOR: usize = 512;
 
 /// One name in a folder, and the file behind it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File {
-    /// What the name stands for now; none if there is no such file.
+    /// The content behind the name now; none if there is no such file.
     now: Option<Content>,
-    /// What it would stand for after a power loss, as long as the folder was not flushed since that changed.
+    /// The content behind the name after a power loss, as long as the folder was not flushed since the name changed.
     before: Option<Option<Vec<u8>>>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Debug, Default)]
 struct Content {
-    /// What a flush has made durable.
+    /// The bytes that a flush has made durable.
     flushed: Vec<u8>,
-    /// What was done since, in order.
+    /// The changes since the last flush, in order.
     pending: Vec<Change>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Change {
     Truncate(usize),
 }
 
-/// Numbers that look random and follow from a seed.
+/// Pseudorandom numbers from a seed.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -47,7 +47,7 @@ impl Dice {
 }
 
 impl Change {
-    /// Does it, whole or, if so many sectors are given, only the first of them.
+    /// Applies the change: whole or, if a number of sectors is given, only the first of them.
     fn apply(&self, content: &mut Vec<u8>, sectors: Option<usize>) {
         match self {
             Self::Truncate(size) => content.resize(*size, 0),
@@ -81,12 +81,12 @@ impl Content {
 }
 
 impl File {
-    /// A file of which all is durable; none if it is not there.
+    /// Creates a file whose content is durable; none for a file that does not exist.
     pub(crate) fn durable(content: Option<Vec<u8>>) -> Self {
         Self { now: content.map(|flushed| Content { flushed, pending: Vec::new() }), before: None }
     }
 
-    /// The file is made, unless it is there.
+    /// Creates the file, unless it exists.
     pub(crate) fn create(&mut self) {
         if self.now.is_none() {
             self.before.get_or_insert(None);
@@ -100,7 +100,7 @@ impl File {
         }
     }
 
-    /// Gives what it holds to another name.
+    /// Moves the content to another name.
     pub(crate) fn rename(&mut self, to: &mut Self) {
         let content = self.now.clone();
         self.delete();
@@ -113,24 +113,25 @@ impl File {
         self.now.get_or_insert_default().pending.push(change);
     }
 
-    /// A flush of the file.
+    /// Flushes the file.
     pub(crate) fn flush(&mut self) {
         if let Some(Content { flushed, pending }) = &mut self.now {
             std::mem::take(pending).iter().for_each(|change| change.apply(flushed, None));
         }
     }
 
-    /// Whether its name is not durable yet.
+    /// Returns whether the file's name is not durable yet.
     pub(crate) fn is_new(&self) -> bool {
         self.before.is_some()
     }
 
-    /// A flush of the folder.
+    /// Flushes the folder.
     pub(crate) fn flush_name(&mut self) {
         self.before = None;
     }
 
-    /// The power is gone: of what was not flushed some is there, some is not, and some is there in part.
+    /// Returns the content after a power loss: of bytes that were not flushed some are there, some are not, and some in
+    /// part.
     pub(crate) fn after_power_loss(&self, mut dice: Option<&mut Dice>) -> Option<Vec<u8>> {
         let keeps_name = dice.as_mut().is_some_and(|dice| dice.below(2) == 0);
         match &self.before {

@@ -1,7 +1,7 @@
-//! The shim around SQLite's own layer for files. What it adds to each call is a question to the disk; all else is passed on.
+//! The shim around SQLite's own layer for files. It asks the disk before each call and passes the call on.
 //!
-//! All of it is unsafe because SQLite calls it. What it may rely on: SQLite hands every call a file that [`open`] made, and
-//! stops after [`close`]; the names it hands over are strings with an end, and live as long as the file.
+//! All of it is unsafe because SQLite calls it. It relies on this: SQLite hands every call a file that [`open`] made,
+//! and stops after [`close`]; the names it hands over are C strings, and live as long as the file.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use rusqlite::ffi;
 
 use crate::volume::{Kind, Refusal, Volume, disk_of};
 
-/// A file of ours, as SQLite allocates it: the real one follows it in memory.
+/// A file of the shim, as SQLite allocates it: the real one follows it in memory.
 #[repr(C)]
 struct Shim {
     base: ffi::sqlite3_file,
@@ -20,19 +20,19 @@ struct Shim {
 }
 
 struct Handle {
-    /// None if it is on no disk of ours.
+    /// None if the file is on no [`Disk`](crate::Disk).
     disk: Option<Arc<Volume>>,
     path: PathBuf,
     kind: Kind,
 }
 
-/// The real layer and ours.
+/// The real layer and the shim's.
 struct Layers {
     real: *mut ffi::sqlite3_vfs,
     ours: ffi::sqlite3_vfs,
 }
 
-// SAFETY: both are written once, before anybody can read them, and SQLite itself shares them between threads.
+// SAFETY: both are written once, before any thread can read them, and SQLite itself shares them between threads.
 unsafe impl Send for Layers {}
 // SAFETY: as above.
 unsafe impl Sync for Layers {}
@@ -62,10 +62,10 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
-/// Puts the shim in place, once.
+/// Installs the shim, once.
 pub(crate) fn install() {
     LAYERS.get_or_init(|| {
-        // SAFETY: SQLite always has a layer for files, whose struct may be copied; ours lives for ever.
+        // SAFETY: SQLite always has a layer for files, whose struct may be copied; the copy lives for ever.
         unsafe {
             let real = ffi::sqlite3_vfs_find(std::ptr::null());
             assert!(!real.is_null(), "SQLite has no layer for files");
@@ -107,12 +107,12 @@ fn path_of(name: *const c_char) -> PathBuf {
     if name.is_null() {
         return PathBuf::new();
     }
-    // SAFETY: a name is a string with an end.
+    // SAFETY: a name is a C string.
     let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Asks the disk, and gives what SQLite is told if it refuses.
+/// Asks the disk, and returns SQLite's error code if it refuses.
 fn ask(handle: &Handle, broken: c_int, ask: impl FnOnce(&Volume, &Path) -> Result<(), Refusal>) -> Result<(), c_int> {
     let Some(disk) = &handle.disk else { return Ok(()) };
     ask(disk, &handle.path).map_err(|refusal| match refusal {
@@ -197,7 +197,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount:
 }
 
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, amount: c_int, at: i64) -> c_int {
-    // SAFETY: an open file, and so many bytes from there on.
+    // SAFETY: an open file, and this many bytes from there on.
     let (handle, bytes) =
         unsafe { (handle(file), std::slice::from_raw_parts(from.cast::<u8>(), amount.max(0) as usize)) };
     let mut written = amount;
@@ -224,7 +224,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: an open file.
     let handle = unsafe { handle(file) };
     match ask(handle, ffi::SQLITE_IOERR_FSYNC, |disk, path| disk.flush(path, handle.kind)) {
-        // What is durable is the disk's to say, and the real disk need not be kept busy with it.
+        // The disk decides what is durable, so the real file need not be flushed.
         Ok(()) if handle.disk.is_some() => ffi::SQLITE_OK,
         Ok(()) => pass_on!(file, xSync, flags),
         Err(told) => told,

@@ -1,4 +1,5 @@
-//! What a disk holds: its files, what of them is durable, and what goes wrong. The shim around SQLite's layer for files asks it.
+//! The state of a disk: its files, what of them is durable, and the planned faults. The shim around SQLite's layer for
+//! files asks it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::file::{Change, File};
 
-/// A disk, for those who have it open.
+/// A disk, shared by all that have it open.
 #[derive(Debug)]
 pub(crate) struct Volume {
     folder: TempDir,
@@ -25,7 +26,7 @@ pub(crate) struct State {
     pub(crate) lies: Vec<Kind>,
 }
 
-/// From which change on, for how many, and how.
+/// The planned fault: from which change on, for how many changes, and which.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) from: u64,
@@ -33,48 +34,48 @@ pub(crate) struct Plan {
     pub(crate) fault: Fault,
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no room for what is written. Flushes work.
+    /// The disk has no room for writes. Flushes work.
     Full,
     /// The change fails: nothing is written, or the flush did nothing.
     Broken,
-    /// The power is cut just before the change.
+    /// The power is cut immediately before the change.
     PowerLoss,
 }
 
-/// Which file of a store.
+/// The kind of a store's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The file itself.
+    /// The database file itself.
     Main,
-    /// What was committed and is not in the file yet.
+    /// The log: commits that are not in the database file yet.
     Log,
-    /// Any other: a journal, a temporary file.
+    /// Any other file: a journal, a temporary file.
     Other,
 }
 
-/// What was done to a disk.
+/// The counts of changes of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Writes, truncations, flushes and deletions.
+    /// The number of writes, truncations, flushes and deletions.
     pub changes: u64,
-    /// Flushes of the file itself.
+    /// The number of flushes of the database file.
     pub main_flushes: u64,
-    /// Flushes of its log.
+    /// The number of flushes of its log.
     pub log_flushes: u64,
-    /// Bytes that were written.
+    /// The number of bytes written.
     pub bytes: u64,
 }
 
-/// So much reaches a disk together: of a larger write a part may.
+/// The bytes that reach a disk together: of a larger write only a part may.
 const SECTOR: usize = 4096;
 
 /// All disks of the process.
 static DISKS: Mutex<Vec<Weak<Volume>>> = Mutex::new(Vec::new());
 
-/// The disk on which this file is.
+/// Returns the disk that this file is on.
 pub(crate) fn disk_of(path: &Path) -> Option<Arc<Volume>> {
     let disks = DISKS.lock();
     disks.iter().filter_map(Weak::upgrade).find(|disk| path.starts_with(disk.folder.path()))
@@ -88,9 +89,9 @@ pub(crate) enum Refusal {
 }
 
 impl Volume {
-    /// A new disk, which has power.
+    /// Creates a disk that has power.
     pub(crate) fn new() -> Arc<Self> {
-        // By its real name, as SQLite will ask for it.
+        // The folder's real name, because SQLite asks with that.
         let root = std::env::temp_dir().canonicalize().expect("there is a folder for temporary files");
         let folder = TempDir::new_in(root).expect("a folder can be made");
         let state = Mutex::new(State { has_power: true, ..State::default() });
@@ -113,15 +114,15 @@ impl Volume {
         self.lock().has_power
     }
 
-    /// A file was opened, and perhaps made.
+    /// Records that a file was opened, and perhaps created.
     pub(crate) fn opened(&self, path: &Path, existed: bool) {
         let mut state = self.lock();
-        // An empty file may have been made a moment ago, by the program itself: its name is not durable yet.
+        // An empty file may have been created a moment ago by the program itself: its name is not durable yet.
         let found = || File::durable(std::fs::read(path).ok().filter(|content| existed && !content.is_empty()));
         state.files.entry(path.to_owned()).or_insert_with(found).create();
     }
 
-    /// Whether a change can be made now. If so, it is counted.
+    /// Decides whether a change can be made now, and counts it.
     pub(crate) fn admit(state: &mut State, is_flush: bool) -> Result<(), Refusal> {
         if !state.has_power {
             return Err(Refusal::Broken);
@@ -149,7 +150,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Writes as much as it can, sector by sector, each of which is a change of its own. Says how much, if that is not all.
+    /// Writes as much as it can, sector by sector, each of which is a change of its own. An error has how much was
+    /// written.
     pub(crate) fn write(&self, path: &Path, at: usize, bytes: &[u8]) -> Result<(), (usize, Refusal)> {
         let mut done = 0;
         for sector in bytes.chunks(SECTOR) {
@@ -164,7 +166,7 @@ impl Volume {
         self.change(path, Change::Truncate(size))
     }
 
-    /// A deletion; it is durable at once if the folder is flushed with it.
+    /// Deletes a file. The deletion is durable at once if the folder is flushed with it.
     pub(crate) fn delete(&self, path: &Path, flushes_folder: bool) -> Result<(), Refusal> {
         let mut state = self.lock();
         Self::admit(&mut state, false)?;
@@ -188,7 +190,7 @@ impl Volume {
         }
         let Some(file) = state.files.get_mut(path) else { return Ok(()) };
         file.flush();
-        // SQLite flushes the folder with the first flush of a log or journal that it made, and of those only.
+        // SQLite flushes the folder with the first flush of a log or journal that it made, and only of those.
         if kind != Kind::Main && file.is_new() {
             state.files.values_mut().for_each(File::flush_name);
         }

@@ -49,7 +49,7 @@ pub(crate) fn expand(options: TokenStream, mut block: ItemImpl) -> Result<TokenS
     })
 }
 
-/// The type of an impl block, which has to be plain.
+/// Returns the type of an impl block, which must have no parameters and no trait.
 pub(crate) fn plain_type(block: &ItemImpl, attribute: &str) -> Result<Type> {
     if !block.generics.params.is_empty() {
         let text = format!("`#[{attribute}]` stands on the impl block of a type without parameters");
@@ -62,7 +62,7 @@ pub(crate) fn plain_type(block: &ItemImpl, attribute: &str) -> Result<Type> {
     Ok((*block.self_ty).clone())
 }
 
-/// The last word of a type's path.
+/// Returns the last segment of a type's path.
 pub(crate) fn short_name(this: &Type) -> String {
     match this {
         Type::Path(path) => path.path.segments.last().map(|last| arguments::unraw(&last.ident)).unwrap_or_default(),

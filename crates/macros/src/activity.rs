@@ -8,7 +8,7 @@ use crate::arguments::{self, Argument};
 use crate::options::Named;
 use crate::{attributes, function};
 
-/// How messages speak of it.
+/// The words for an activity in error messages.
 pub(crate) const WHAT: &str = "an activity";
 
 pub(crate) fn expand(options: TokenStream, function: ItemFn) -> Result<TokenStream> {
@@ -46,7 +46,7 @@ pub(crate) fn expand(options: TokenStream, function: ItemFn) -> Result<TokenStre
     })
 }
 
-/// The attempt that a call makes.
+/// Writes the attempt that a call makes.
 pub(crate) fn start(awaits: bool, body: TokenStream) -> TokenStream {
     match awaits {
         true => quote!(::dacapo::Attempt::new(#body)),
@@ -76,7 +76,8 @@ impl Parameters {
         self.ctx.iter().chain(&self.arguments).map(|argument| &argument.ty).collect()
     }
 
-    /// The function called with what a worker has. Parameters may bear any name, so ours are such as nobody writes.
+    /// Writes the call of the function with the worker's values. Parameters may have any name, so the generated ones
+    /// begin with two underscores.
     pub(crate) fn call(&self, function: TokenStream, receiver: TokenStream) -> TokenStream {
         let ctx = self.ctx.as_ref().map(|_| quote!(__ctx,));
         let names: Vec<&Ident> = self.arguments.iter().map(|argument| &argument.name).collect();
@@ -91,7 +92,7 @@ impl Parameters {
     }
 }
 
-/// All that is known of an activity, on its marker.
+/// Writes the definition of an activity, on its marker.
 pub(crate) fn definition(
     marker: &Ident,
     name: &str,

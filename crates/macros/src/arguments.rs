@@ -1,10 +1,10 @@
-//! The arguments of a workflow or an activity: names, types, and how they travel.
+//! The arguments of a workflow or an activity: names, types, and how they are encoded.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Error, FnArg, Pat, PatType, Result, Type};
 
-/// The most arguments that are one input.
+/// The most arguments of one input.
 const MOST: usize = 4;
 
 pub(crate) struct Argument {
@@ -13,7 +13,7 @@ pub(crate) struct Argument {
 }
 
 impl Argument {
-    /// The arguments, checked to be such as can be decoded.
+    /// Reads the arguments, and checks that they can be decoded.
     pub(crate) fn all(inputs: &[&PatType], what: &str) -> Result<Vec<Self>> {
         if let Some(extra) = inputs.get(MOST) {
             let text = format!("{what} takes {MOST} arguments at most: put the rest into a struct");
@@ -39,7 +39,7 @@ impl Argument {
     }
 }
 
-/// The name of a parameter; one of our own for a pattern.
+/// Returns the name of a parameter, or a generated one for a pattern.
 pub(crate) fn plain_name(pat: &Pat, place: usize) -> Ident {
     match pat {
         Pat::Ident(pat) if pat.subpat.is_none() => pat.ident.clone(),
@@ -47,7 +47,7 @@ pub(crate) fn plain_name(pat: &Pat, place: usize) -> Ident {
     }
 }
 
-/// The typed parameters of a function, its receiver left out.
+/// Returns the typed parameters of a function, without its receiver.
 pub(crate) fn typed(inputs: &syn::punctuated::Punctuated<FnArg, syn::Token![,]>) -> Vec<&PatType> {
     let mut typed = Vec::new();
     for input in inputs {
@@ -59,7 +59,7 @@ pub(crate) fn typed(inputs: &syn::punctuated::Punctuated<FnArg, syn::Token![,]>)
     typed
 }
 
-/// The one type that stands for all arguments: `()`, the type itself, or a tuple.
+/// Writes the one type of all arguments: `()`, the type itself, or a tuple.
 pub(crate) fn input_type(arguments: &[Argument]) -> TokenStream {
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.ty).collect();
     match &types[..] {
@@ -68,7 +68,7 @@ pub(crate) fn input_type(arguments: &[Argument]) -> TokenStream {
     }
 }
 
-/// A pattern, and an expression, over all arguments: `()`, a name, or a tuple.
+/// Writes a pattern, which is also an expression, over all arguments: `()`, a name, or a tuple.
 pub(crate) fn input_names(arguments: &[Argument]) -> TokenStream {
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.name).collect();
     match &names[..] {
@@ -77,7 +77,7 @@ pub(crate) fn input_names(arguments: &[Argument]) -> TokenStream {
     }
 }
 
-/// The functions that encode and decode an input, one payload for each argument.
+/// Writes the functions that encode and decode an input, one payload for each argument.
 pub(crate) fn codec(arguments: &[Argument]) -> TokenStream {
     let input = input_names(arguments);
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.name).collect();
@@ -104,13 +104,13 @@ pub(crate) fn codec(arguments: &[Argument]) -> TokenStream {
     }
 }
 
-/// An identifier as text, without `r#`.
+/// Returns an identifier as text, without `r#`.
 pub(crate) fn unraw(ident: &Ident) -> String {
     let text = ident.to_string();
     text.strip_prefix("r#").unwrap_or(&text).to_owned()
 }
 
-/// The tokens with `Self` replaced, for items that stand outside the impl block.
+/// Replaces `Self` in the tokens, for items outside the impl block.
 pub(crate) fn without_self(tokens: impl ToTokens, this: &Type) -> TokenStream {
     let replace = |tree| match tree {
         TokenTree::Ident(ident) if ident == "Self" => this.to_token_stream(),
@@ -124,7 +124,7 @@ pub(crate) fn without_self(tokens: impl ToTokens, this: &Type) -> TokenStream {
     tokens.into_token_stream().into_iter().map(replace).collect::<Vec<TokenStream>>().into_iter().collect()
 }
 
-/// Whether a type's last word is this: as far as a macro can tell types apart.
+/// Returns whether a type's last segment has this name: a macro cannot tell types apart any better.
 pub(crate) fn is_called(ty: &Type, name: &str) -> bool {
     match ty {
         Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == name),

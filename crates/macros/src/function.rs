@@ -1,11 +1,11 @@
-//! What workflows and activities have in common as functions, and the sentences for what they cannot be.
+//! Checks that workflows and activities share, and the errors for invalid functions.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, Result, ReturnType, Signature};
 
-/// Refuses what no recorded function can have.
+/// Refuses signatures that no recorded function can have.
 pub(crate) fn check(signature: &Signature, what: &str) -> Result<()> {
     let generics = &signature.generics;
     if !generics.params.is_empty() {
@@ -24,7 +24,7 @@ pub(crate) fn check(signature: &Signature, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// The type it returns.
+/// Returns the type that the function returns.
 pub(crate) fn output(signature: &Signature, what: &str) -> Result<TokenStream> {
     match &signature.output {
         ReturnType::Type(_, ty) => Ok(quote!(#ty)),
@@ -35,10 +35,10 @@ pub(crate) fn output(signature: &Signature, what: &str) -> Result<TokenStream> {
     }
 }
 
-/// The associated types that follow from what it returns, and how its error becomes a failure.
+/// Writes the associated types for the return type, and the conversion of its error to a failure.
 pub(crate) fn outcome(output: &TokenStream) -> TokenStream {
     let convert = failure_of(output.span(), quote_spanned!(output.span()=> error));
-    // What is wrong with the type is shown at the type.
+    // With the type's span, so that errors are shown at the type.
     quote_spanned! {output.span()=>
         type Output = <#output as ::dacapo::__macros::Returned>::Value;
         type Error = <#output as ::dacapo::__macros::Returned>::Error;
@@ -49,7 +49,7 @@ pub(crate) fn outcome(output: &TokenStream) -> TokenStream {
     }
 }
 
-/// An error as a failure, in whichever way its type offers.
+/// Writes the conversion of an error to a failure, in whichever way its type offers.
 pub(crate) fn failure_of(span: Span, error: TokenStream) -> TokenStream {
     quote_spanned! {span=> {
         #[allow(unused_imports)]

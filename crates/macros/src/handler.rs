@@ -1,4 +1,4 @@
-//! Handlers of a workflow with state: signals, queries, updates, and what validates updates.
+//! Handlers of a workflow with state: signals, queries, updates, and validators of updates.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -24,7 +24,7 @@ impl Kind {
         }
     }
 
-    /// What its method looks like, for messages.
+    /// Returns the form of the handler's method, for error messages.
     const fn shape(self) -> &'static str {
         match self {
             Self::Signal => {
@@ -107,7 +107,7 @@ impl Handler {
         }
     }
 
-    /// The typed name that others send it by.
+    /// Writes the constant with the typed name, by which callers send the message.
     pub(crate) fn constant(&self) -> TokenStream {
         let Self { vis, name, .. } = self;
         let (constant, input, output) = (self.constant_name(), self.input_type(), self.output_type());
@@ -123,7 +123,7 @@ impl Handler {
         }
     }
 
-    /// The statement that registers it on `ctx`.
+    /// Writes the statement that registers the handler on `ctx`.
     pub(crate) fn register(&self, validators: &[Validator]) -> TokenStream {
         let (method, constant) = (&self.method, self.constant_name());
         let argument = self.input.as_ref().map(|_| quote!(input));
@@ -164,7 +164,7 @@ impl Handler {
     }
 }
 
-/// A method that says beforehand whether an update is accepted.
+/// A method that decides beforehand whether an update is accepted.
 pub(crate) struct Validator {
     pub(crate) update: Ident,
     method: Ident,

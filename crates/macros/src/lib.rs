@@ -1,9 +1,9 @@
-//! The attributes of Dacapo. They are re-exported by the `dacapo` crate, whose documentation shows them at work; what they
-//! generate names nothing but `::dacapo`.
+//! The attribute macros of Dacapo. The `dacapo` crate re-exports them, and its documentation shows them in use; the
+//! generated code names nothing but `::dacapo`.
 //!
-//! A function keeps its name and its place: `async fn f(x: X) -> Result<O, E>` becomes `fn f(x: X) -> Attempt<__f>`, which
-//! can still be called and awaited. All that is known of it, its name, its types, how it is decoded and run, hangs on the
-//! hidden type `__f`, so that code which is handed the function knows it too.
+//! A function keeps its name and its place: `async fn f(x: X) -> Result<O, E>` becomes `fn f(x: X) -> Attempt<__f>`,
+//! which can still be called and awaited. Its name, its types, and how it is decoded and run are defined on the hidden
+//! type `__f`, so that code that gets the function as an argument knows them too.
 
 mod activities;
 mod activity;
@@ -36,7 +36,7 @@ use syn::{ImplItemFn, Item, ItemFn, ItemImpl, parse_macro_input};
 ///
 /// On an impl block, `#[run]` marks the workflow function, which takes `ctx: Ctx<Self>`; `#[init]` a function from the
 /// input to the first state (`Default` otherwise); `#[signal]`, `#[update]` and `#[query]` the handlers; and
-/// `#[validate(update)]` what says beforehand whether an update is accepted.
+/// `#[validate(update)]` a function that decides beforehand whether an update is accepted.
 ///
 /// ```
 /// use dacapo::prelude::*;
@@ -93,7 +93,7 @@ pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
     expanded.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Makes a function an activity: an async one awaits, a plain one blocks its thread.
+/// Makes a function an activity. An async function runs as a task; a plain one blocks its thread.
 ///
 /// ```
 /// use dacapo::prelude::*;
@@ -106,10 +106,10 @@ pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// It takes up to four arguments after an optional `ctx: ActivityCtx`; they are owned, and can be encoded and decoded.
-/// Its error is anything that becomes a `Failure`: a failure, a string, any `std::error::Error`, what `anyhow` makes.
+/// Its error is any type that becomes a `Failure`: a failure, a string, any `std::error::Error`, an `anyhow` error.
 #[proc_macro_attribute]
 pub fn activity(options: TokenStream, item: TokenStream) -> TokenStream {
-    // A method is parsed as one, for the message that says where it belongs.
+    // Parses a method as one, for the error that says where it belongs.
     let method = syn::parse::<ImplItemFn>(item.clone());
     if let Ok(method) = method
         && let Some(receiver) = method.sig.receiver()
@@ -145,7 +145,7 @@ pub fn activity(options: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The name of such an activity is that of its type and method, `Bank::charge`, unless it says `name = "…"`.
+/// The name of such an activity is that of its type and method, `Bank::charge`, unless the attribute has `name = "…"`.
 #[proc_macro_attribute]
 pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
     let block = parse_macro_input!(item as ItemImpl);

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of an attribute: `name = "…"` and the like.
+//! The options in the parentheses of an attribute: `name = "…"` and the like.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -23,7 +23,7 @@ impl Named {
         Ok(options)
     }
 
-    /// The options of an attribute that this macro itself takes off its method.
+    /// Reads the options of an attribute that this macro itself removes from its method.
     pub(crate) fn of(attribute: &Attribute) -> Result<Self> {
         match &attribute.meta {
             Meta::Path(_) => Ok(Self::default()),

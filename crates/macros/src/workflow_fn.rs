@@ -8,7 +8,7 @@ use crate::arguments::{self, Argument};
 use crate::options::WorkflowOptions;
 use crate::{attributes, function};
 
-/// How messages speak of it.
+/// The words for a workflow in error messages.
 pub(crate) const WHAT: &str = "a workflow";
 
 pub(crate) fn expand(options: TokenStream, function: ItemFn) -> Result<TokenStream> {
@@ -54,7 +54,7 @@ pub(crate) fn expand(options: TokenStream, function: ItemFn) -> Result<TokenStre
     })
 }
 
-/// The ctx and the arguments of a workflow function.
+/// Returns the ctx and the arguments of a workflow function.
 pub(crate) fn parameters<'s>(signature: &'s Signature, ctx: &str) -> Result<(&'s PatType, Vec<Argument>)> {
     if signature.asyncness.is_none() {
         return Err(Error::new_spanned(signature.fn_token, "a workflow is an `async fn`: it waits, and goes on later"));
@@ -75,7 +75,7 @@ pub(crate) fn names(arguments: &[Argument]) -> Vec<&Ident> {
     arguments.iter().map(|argument| &argument.name).collect()
 }
 
-/// All that is known of a workflow, on its marker or on the type of its state.
+/// The definition of a workflow, on its marker or on the type of its state.
 pub(crate) struct Definition<'d> {
     pub(crate) this: TokenStream,
     pub(crate) name: String,

@@ -29,7 +29,7 @@ pub(crate) fn expand(options: TokenStream, mut block: ItemImpl) -> Result<TokenS
     })
 }
 
-/// The methods of the block that have a part to play.
+/// The methods of the block that have an attribute of this macro.
 #[derive(Default)]
 struct Marked {
     run: Option<ImplItemFn>,
@@ -39,7 +39,7 @@ struct Marked {
 }
 
 impl Marked {
-    /// Takes the marks off the methods, and the workflow function out of the block.
+    /// Removes the attributes from the methods, and the workflow function from the block.
     fn take(block: &mut ItemImpl) -> Result<Self> {
         let mut marked = Self::default();
         let mut items = Vec::new();

@@ -14,17 +14,17 @@ type Answer = Result<Written, StoreError>;
 
 pub(crate) struct FileBatch {
     connection: Connection,
-    /// Set when a commit's outcome is unknown. Nothing is written after that: whoever goes on must read first.
+    /// Set when a commit's outcome is unknown. Nothing is written after that: the engine must read the store first.
     broken: Option<StoreError>,
     counters: Counters,
     /// None where no file is served.
     files: Option<ServedFiles>,
-    /// None where no file is served, or where none can be written.
+    /// None where no file is served, or where the note cannot be written.
     note: Option<CommitNote>,
 }
 
 impl FileBatch {
-    /// Commits to a database that has these counters, with the files that are served and the note beside them.
+    /// Creates a batch for a database that has these counters, with the files that are served and the note beside them.
     pub(crate) fn new(
         connection: Connection,
         counters: Counters,
@@ -34,12 +34,12 @@ impl FileBatch {
         Self { connection, broken: None, counters, files, note }
     }
 
-    /// Runs a statement that is kept, for all commits.
+    /// Runs a statement that stays prepared for all commits.
     fn run(&self, sql: &str) -> Result<(), StoreError> {
         self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(drop).map_err(trouble)
     }
 
-    /// Applies all writes in one transaction. An error is that of the whole group.
+    /// Applies all writes in one transaction. An error fails the whole group.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
         self.run("BEGIN IMMEDIATE")?;
         let mut tables = Tables::new(&self.connection, self.counters);
@@ -54,7 +54,8 @@ impl FileBatch {
             }
         }
         let (mut counters, row) = tables.changed();
-        // A commit that cannot be recognised by a row is counted; so is one that may have removed the row of an earlier commit.
+        // A commit that cannot be recognised by a row is counted; so is one that may have removed the row of an earlier
+        // commit.
         if row.is_none() || counters.has_reserved_since(&self.counters) {
             counters.counted += u64::from(row.is_none());
             if let Err(error) = counters.write(&self.connection) {
@@ -65,7 +66,7 @@ impl FileBatch {
         match self.run("COMMIT") {
             Ok(()) => {
                 self.counters = counters;
-                // The commit is flushed, and nobody was told yet.
+                // The commit is flushed, and no submitter has its answer yet.
                 if let Some(note) = &self.note {
                     note.write(&counters, row);
                 }
@@ -76,7 +77,7 @@ impl FileBatch {
                 Err(full)
             }
             Err(error) => {
-                // A flush that failed once may "succeed" when it is asked again, with the data gone.
+                // A flush that failed once may "succeed" when it is tried again, with the data gone.
                 let unknown = StoreError::Unavailable(format!("the outcome of a commit is unknown: {error}"));
                 self.broken = Some(unknown.clone());
                 Err(unknown)
@@ -84,7 +85,7 @@ impl FileBatch {
         }
     }
 
-    /// Checks that the file is still where it was, and this process's to write.
+    /// Checks that the file is still in its place, and that this process may write it.
     fn check_files(&mut self) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
         let checked = files.check().and_then(|()| files.check_log(|| self.empty_log()));
@@ -94,7 +95,7 @@ impl FileBatch {
         checked
     }
 
-    /// Moves all of the log into the database. Says whether that was possible.
+    /// Moves all of the log into the database. Returns whether that was possible.
     fn empty_log(&self) -> bool {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let moved = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], read);
@@ -112,13 +113,13 @@ impl FileBatch {
 impl Batch for FileBatch {
     fn close(&mut self) -> Result<(), StoreError> {
         if self.broken.is_some() {
-            // Whoever wrote last was told.
+            // The last submitter got the error.
             return Ok(());
         }
         let checked = self.check_files();
         if checked.is_ok() {
-            // What is in the log goes into the file itself, so that the file alone is a copy of everything. If that
-            // cannot be done now, the next process does it.
+            // Moves the log into the file itself, so that the file alone is a copy of everything. If that is not
+            // possible now, the next process does it.
             let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         }
         self.broken.get_or_insert(StoreError::Unavailable("this process has ended writing".to_owned()));
@@ -137,7 +138,7 @@ impl Batch for FileBatch {
             Ok(answers) => answers,
             Err(error @ (StoreError::Full(_) | StoreError::Busy(_))) => all(&error),
             Err(error) if self.broken.is_some() || writes.len() == 1 => all(&error),
-            // One write of the group cannot be applied: the others need not suffer for it.
+            // One write of the group cannot be applied: the others are committed one by one.
             Err(_) => writes.iter().flat_map(|write| self.commit(std::slice::from_ref(write))).collect(),
         }
     }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
     use crate::schema;
     use dacapo_core::{IdReuse, Name, Timestamp};
-    use dacapo_store::{Conflict, NewRun};
+    use dacapo_store::{IdConflict, NewRun};
 
     fn start(number: usize) -> Write {
         Write::Start(Box::new(NewRun {
@@ -162,7 +163,7 @@ mod tests {
             parent: None,
             first_run_id: Name::default(),
             reuse: IdReuse::AllowDuplicate,
-            conflict: Conflict::Fail,
+            conflict: IdConflict::Fail,
             request: None,
             timers: Vec::new(),
             memo: Vec::new(),
@@ -208,13 +209,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut connection = schema::connect(folder.path().join("store.db").to_str().unwrap(), false).unwrap();
         schema::prepare(&connection).unwrap();
-        // A commit hook that objects is the nearest thing to a flush that fails. Older versions of rusqlite return nothing here.
+        // A commit hook that objects is the nearest thing to a failed flush. Older versions of rusqlite return nothing
+        // here.
         let _ = connection.commit_hook(Some(|| true));
         let mut batch = batch(connection);
         let unknown = batch.commit(&[start(0)]).remove(0).unwrap_err();
         assert!(unknown.to_string().contains("the outcome of a commit is unknown"), "{unknown}");
         let _ = batch.connection.commit_hook(None::<fn() -> bool>);
-        assert_eq!(batch.commit(&[start(1)]), [Err(unknown)], "whoever goes on must read first");
+        assert_eq!(batch.commit(&[start(1)]), [Err(unknown)], "the next writer must read first");
         assert_eq!(count(&batch), 0);
     }
 }

@@ -8,7 +8,7 @@ pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<Name> {
     Ok(Name::from(row.get::<_, String>(column)?))
 }
 
-/// A moment as SQLite keeps it. The end of time is the last moment it can hold.
+/// Converts a moment to the value in SQLite. A later moment than SQLite can hold becomes the last one.
 pub(crate) fn moment(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }

@@ -1,13 +1,15 @@
 //! The note of the last acknowledged commit, in a file beside the database: `orders.db-commits`.
 //!
-//! SQLite ends its log at the first page that does not fit, and a log that was removed is an empty one; in both cases acknowledged
-//! commits are gone, and SQLite says nothing. So each commit can be recognised in the database, by a row that it has added or by its
-//! count, and which one was acknowledged last is noted here, outside the log. A database that lacks it has lost commits.
+//! SQLite ends its log at the first page that does not fit, and treats a log that was removed as empty. In both cases
+//! acknowledged commits are gone, and SQLite reports nothing. So each commit can be recognised in the database, by a
+//! row that it has added or by its count. This note names the commit that was acknowledged last, outside the log. A
+//! database that lacks that commit has lost commits.
 //!
-//! The note is written after the flush of the commit that it names and before anybody is told of that commit, and it is never
-//! flushed itself. So it may be old or missing after a power loss, but it is never ahead of what is durable. Nor is an old note
-//! wrong: the row that it names stays until its run is deleted, and a commit that deletes is counted. A process that has only
-//! opened a file writes no note: what it has read may be in the system's memory alone.
+//! The note is written after the flush of the commit that it names and before any caller gets the answer to that
+//! commit. It is never flushed itself. So it may be old or missing after a power loss, but it is never ahead of what is
+//! durable. Nor is an old note wrong: the row that it names stays until its run is deleted, and a commit that deletes
+//! is counted. A process that has only opened a file writes no note, because what it has read may be only in the
+//! system's memory.
 
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +24,7 @@ use crate::counters::{Counters, StoreId};
 use crate::last_row::LastRow;
 use crate::trouble::trouble;
 
-/// The store; the count and the kind of the row; its two numbers; a checksum over all of that.
+/// The number of slots: the store; the count and the kind of the row; its two numbers; a checksum over all of that.
 const SLOTS: usize = 4;
 const SIZE: usize = SLOTS * 16;
 
@@ -31,12 +33,12 @@ const SIZE: usize = SLOTS * 16;
 struct Noted {
     store: StoreId,
     counted: u64,
-    /// None if that commit was counted.
+    /// The row of that commit. None if the commit was counted.
     row: Option<LastRow>,
 }
 
 impl Noted {
-    /// The note under this name. None if there is none, or if it is torn.
+    /// Reads the note in this file. None if there is no file, or if the note is torn.
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = [0; SIZE];
         File::open(path).ok()?.read_exact(&mut bytes).ok()?;
@@ -64,18 +66,18 @@ impl Noted {
     }
 }
 
-/// The note of a database that is served, in memory that is mapped to its file: a write of the file with every commit would add
-/// one more change to what the flush of the log makes durable.
+/// The note of a database that is served, in memory that is mapped to its file. Writing the file with every commit
+/// would add one more change to what the flush of the log makes durable.
 pub(crate) struct CommitNote(Slots);
 
 impl CommitNote {
-    /// The note beside this database. None if there can be none: the store is served without one.
+    /// Opens the note beside this database. None if that is not possible: the store is then served without a note.
     pub(crate) fn open(database: &str) -> Option<Self> {
         let file = private_file().create(true).truncate(false).read(true).write(true).open(path(database));
         Slots::map(&mut file.ok()?, SLOTS).ok().map(Self)
     }
 
-    /// Notes that a commit is durable, which has added this row or is the last one that was counted.
+    /// Notes that a commit is durable. It has added this row, or is the last one that was counted.
     pub(crate) fn write(&self, counters: &Counters, row: Option<LastRow>) {
         let noted = Noted { store: counters.store, counted: counters.counted, row };
         noted.slots().into_iter().enumerate().for_each(|(at, slot)| self.0.set(at, slot));
@@ -83,15 +85,16 @@ impl CommitNote {
 }
 
 fn path(database: &str) -> PathBuf {
-    // By its real name: a link to the database has no note of its own.
+    // The file's real name: a link to the database has no note of its own.
     let database = std::fs::canonicalize(database).unwrap_or_else(|_| PathBuf::from(database));
     let mut path = database.into_os_string();
     path.push("-commits");
     PathBuf::from(path)
 }
 
-/// Removes the note of a database that was removed, together with its log, before a new one is made in its place: a database
-/// that is removed on purpose needs no further step. One whose file or log is left is compared with its note.
+/// Removes the note of a database that was removed, together with its log, before a new one is made in its place:
+/// removing a database on purpose needs no further step. A database whose file or log is left is compared with its
+/// note.
 pub(crate) fn forget_removed(database: &str) {
     let is_removed = std::fs::symlink_metadata(database).is_err();
     // After a shutdown the log is empty.
@@ -101,10 +104,10 @@ pub(crate) fn forget_removed(database: &str) {
     }
 }
 
-/// Compares a database that is ours, or empty, with the note beside it. The note of another store counts as none.
+/// Compares a Dacapo database, or an empty one, with the note beside it. The note of another store is ignored.
 ///
 /// # Errors
-/// [`StoreError::Lost`] if the database is behind.
+/// [`StoreError::Lost`] if the database lacks the commit that the note names.
 pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), StoreError> {
     let path = path(database);
     // The note first: the process that serves the file may commit meanwhile.
@@ -116,9 +119,9 @@ pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), Store
              removed, replaced or damaged. Put the right files back; or remove {note} to accept the loss, as when a backup was restored"
         )))
     };
-    // As of one moment: the process that serves the file may delete the row between two reads.
+    // One snapshot for all reads: the process that serves the file may delete the row between two reads.
     let _snapshot = connection.unchecked_transaction().map_err(trouble)?;
-    // Its tables are made before the first commit that is noted.
+    // A store's tables are made before the first commit that is noted.
     let Some(found) = Counters::read(connection)? else { return lost() };
     if found.store != noted.store || found.counted > noted.counted {
         return Ok(());

@@ -1,8 +1,8 @@
-//! The counters of a store, one row: which number the next row gets, and how many commits have changed this row.
+//! The counters of a store, one row: the number of the next row, and how many commits have changed this row.
 //!
-//! Numbers of runs, tasks and messages are given once. SQLite would give the number of a deleted row again, and a caller that still
-//! holds it would then mean another row. They are reserved in blocks, so that most commits do not write this row: it would be one
-//! more page to flush.
+//! Numbers of runs, tasks and messages are given once. SQLite would give the number of a deleted row again, and a
+//! caller that still uses it would then mean another row. Numbers are reserved in blocks, so that most commits do not
+//! write this row, which would be one more page to flush.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -11,7 +11,7 @@ use dacapo_store::StoreError;
 use crate::sum::{Part, Sum};
 use crate::trouble::trouble;
 
-/// How many numbers are reserved at a time. A process that ends leaves the rest of them unused.
+/// How many numbers are reserved at a time. The rest of a block stays unused when the process ends.
 const BLOCK: i64 = 1 << 20;
 
 /// The id of a store: random, and the same in all copies of its file.
@@ -20,7 +20,7 @@ pub(crate) type StoreId = [u8; 16];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) store: StoreId,
-    /// How many commits were counted. Others are recognised by a row that they have added.
+    /// How many commits were counted. Other commits are recognised by a row that they have added.
     pub(crate) counted: u64,
     /// The number of the next row.
     next: i64,
@@ -29,7 +29,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The counters of a database; none if it has no tables yet, or none that count commits.
+    /// Reads the counters of a database. None if it has no tables yet, or none that count commits.
     pub(crate) fn read(connection: &Connection) -> Result<Option<Self>, StoreError> {
         let sql = "SELECT count(*) FROM pragma_table_info('numbers') WHERE name = 'commits'";
         if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(trouble)? == 0 {
@@ -49,12 +49,13 @@ impl Counters {
         row.optional().map_err(trouble)
     }
 
-    /// Computes the checksum of the row anew.
+    /// Computes the row's checksum anew.
     pub(crate) fn seal(connection: &Connection) -> Result<(), StoreError> {
         Self::stored(connection)?.map_or(Ok(()), |(counters, _)| counters.write(connection))
     }
 
-    /// A number that no row has had, for a row of this transaction. If that is rolled back, so must be these counters.
+    /// Returns a number that no row has had, for a row of this transaction. If the transaction is rolled back, these
+    /// counters must be dropped.
     pub(crate) fn take(&mut self) -> i64 {
         if self.next == self.end {
             self.end += BLOCK;
@@ -63,7 +64,7 @@ impl Counters {
         self.next - 1
     }
 
-    /// Whether these counters have reserved numbers that those had not.
+    /// Returns whether these counters have reserved numbers that `before` had not.
     pub(crate) fn has_reserved_since(&self, before: &Self) -> bool {
         self.end != before.end
     }

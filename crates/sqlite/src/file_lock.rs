@@ -1,9 +1,10 @@
-//! The lock on the database file itself. The lease lies beside a path, and one file may be reached by several paths, for example
-//! by a bind mount; this lock (`flock`) is on the file, whatever its path.
+//! The lock on the database file itself. The lease is beside a path, and one file may be reached by several paths, for
+//! example by a bind mount. This lock (`flock`) is on the file, whatever its path.
 //!
-//! POSIX drops all record locks of a process on a file as soon as the process closes any descriptor of that file, SQLite's
-//! locks included. So a process has one descriptor for each database file. All stores over the file share it, and it is opened
-//! before the first and closed after the last of SQLite's own. Nothing else in this crate may open a database file.
+//! POSIX drops all record locks of a process on a file as soon as the process closes any descriptor of that file,
+//! SQLite's locks included. So a process has one descriptor for each database file. All stores over the file share it,
+//! and it is opened before SQLite's first descriptor and closed after the last. Nothing else in this crate may open a
+//! database file.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -32,7 +33,7 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Opens the file for a store that serves it, and makes an empty one if there is none.
+    /// Opens the file for a store that serves it, and creates an empty one if there is none.
     pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
         Self::share(path, |path| match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -65,7 +66,7 @@ impl FileLock {
         Ok(Self { inode, is_serving: false })
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     pub(crate) fn inode(&self) -> Inode {
         self.inode
     }
@@ -73,7 +74,7 @@ impl FileLock {
     /// Locks the file for serving. `database` is its path, for the error.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if it is served under any path, by this process or another.
+    /// [`StoreError::Busy`] if this process or another serves the file, under any path.
     pub(crate) fn lock(&mut self, database: &str) -> Result<(), StoreError> {
         let mut all = OPEN.lock();
         let open = all.get_mut(&self.inode).expect("a share keeps its file open");
@@ -92,7 +93,7 @@ impl FileLock {
         }
     }
 
-    /// Lets others serve the file. It stays open, because this process may still read it.
+    /// Lets other processes serve the file. It stays open, because this process may still read it.
     pub(crate) fn unlock(&mut self) {
         if let Some(open) = OPEN.lock().get_mut(&self.inode)
             && std::mem::take(&mut self.is_serving)
@@ -123,7 +124,8 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Elsewhere such a lock would be in the way of SQLite's own. The lease beside the file has to do.
+/// Does nothing: on other systems such a lock would conflict with SQLite's own, so only the lease beside the file
+/// protects it.
 #[cfg(not(target_os = "linux"))]
 fn try_lock(_: &File) -> Result<(), TryLockError> {
     Ok(())
@@ -141,7 +143,7 @@ fn busy(database: &str, inode: Inode) -> StoreError {
     ))
 }
 
-/// The process that holds the lock on a file, if this one may know.
+/// Returns the process that holds the lock on a file, if this process may see that.
 #[cfg(target_os = "linux")]
 fn holder(inode: Inode) -> Option<u32> {
     let (locks, file) = (std::fs::read_to_string("/proc/locks").ok()?, inode.in_proc_locks());

@@ -1,21 +1,21 @@
-//! The folder that a backup is put into. It is a trait so that tests can put a disk in its place that forgets what was not
-//! flushed: SQLite has no part in what is asked of it here.
+//! The folder that a backup is written into. It is a trait so that tests can replace it by a disk that forgets what was
+//! not flushed: these operations do not go through SQLite.
 
 use std::fs::File;
 use std::io::Result;
 use std::path::Path;
 
-/// What a backup asks of the place it is put into.
+/// The file operations of a backup.
 pub trait Ground {
-    /// Makes what a file holds durable.
+    /// Makes the content of a file durable.
     fn flush(&self, file: &Path) -> Result<()>;
-    /// Gives a file another name. That lasts once the folder is flushed.
+    /// Renames a file. The new name is durable once the folder is flushed.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Makes the names in a folder durable.
     fn flush_folder(&self, folder: &Path) -> Result<()>;
 }
 
-/// The file system.
+/// The real file system.
 pub(crate) struct FileSystem;
 
 impl Ground for FileSystem {

@@ -1,9 +1,9 @@
-//! Which file it is, whatever its name.
+//! The identity of a file, whatever its name.
 
 use std::fs::{File, Metadata};
 use std::path::Path;
 
-/// Identifies a file on this machine for as long as it is open or has a name.
+/// The identity of a file on this machine, for as long as the file is open or has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Inode {
     device: u64,
@@ -11,17 +11,18 @@ pub(crate) struct Inode {
 }
 
 impl Inode {
-    /// The file of this name. None if there is none, or if it cannot be looked at.
+    /// Returns the file of this name. None if there is none, or if it cannot be read.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         look(path).map(|(inode, _)| inode)
     }
 
-    /// An open file.
+    /// Returns the identity of an open file.
     pub(crate) fn of(file: &File) -> std::io::Result<Self> {
         file.metadata().map(|metadata| Self::from(&metadata))
     }
 
-    /// As Linux writes it in `/proc/locks`: the two parts of the device in hexadecimal, then the number.
+    /// Formats the identity as Linux writes it in `/proc/locks`: the two parts of the device in hexadecimal, then the
+    /// number.
     #[cfg(target_os = "linux")]
     pub(crate) fn in_proc_locks(self) -> String {
         let (device, number) = (self.device, self.number);
@@ -39,7 +40,7 @@ impl From<&Metadata> for Inode {
     }
 }
 
-/// Elsewhere a file that is open cannot be removed, so that its name is enough.
+/// On other systems an open file cannot be removed, so its name is enough.
 #[cfg(not(unix))]
 impl From<&Metadata> for Inode {
     fn from(_: &Metadata) -> Self {
@@ -47,12 +48,13 @@ impl From<&Metadata> for Inode {
     }
 }
 
-/// The file of this name, and how many names (hard links) it has. None if there is none, or if it cannot be looked at.
+/// Returns the file of this name, and how many names (hard links) it has. None if there is none, or if it cannot be
+/// read.
 #[cfg(target_os = "linux")]
 pub(crate) fn look(path: &Path) -> Option<(Inode, u64)> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
-    // Not its times, as `metadata` would: a file whose times were looked at gets exact ones with its next change, and its next flush
-    // then writes the inode as well as the data.
+    // Does not ask for the file's times, as `metadata` would: after that the next change gives the file exact times,
+    // and its next flush then writes the inode as well as the data.
     match statx(CWD, path, AtFlags::empty(), StatxFlags::INO | StatxFlags::NLINK) {
         Ok(found) => {
             let inode = Inode { device: makedev(found.stx_dev_major, found.stx_dev_minor), number: found.stx_ino };

@@ -1,5 +1,5 @@
-//! A row by which the last commit is recognised: it is there if that commit is. Only rows that stay until their run is deleted
-//! are of use, and a commit that deletes a run is recognised by its number instead.
+//! A row by which the last commit is recognised: the row exists if the commit does. Only rows that stay until their run
+//! is deleted are of use. A commit that deletes a run is recognised by its count instead.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -15,7 +15,7 @@ pub(crate) enum LastRow {
 }
 
 impl LastRow {
-    /// A kind and two numbers, as they are noted.
+    /// Returns the row's kind and two numbers, as the note has them.
     pub(crate) fn code(row: Option<Self>) -> [u64; 3] {
         match row {
             None => [0, 0, 0],
@@ -25,7 +25,7 @@ impl LastRow {
         }
     }
 
-    /// The row that was noted so. A kind that this build does not know is none.
+    /// Returns the row of these numbers. A kind that this build does not know is none.
     pub(crate) fn of_code([kind, first, second]: [u64; 3]) -> Option<Self> {
         match kind {
             1 => Some(Self::Run(first as i64)),

@@ -1,5 +1,5 @@
-//! The right to serve a file: a lock on a file beside it, `orders.db-lease`. The operating system takes it back when the
-//! process ends, however it ends. The lock on the database itself is in [`crate::file_lock`].
+//! The right to serve a database: a lock on a file beside it, `orders.db-lease`. The operating system releases it when
+//! the process ends, however it ends. The lock on the database itself is in [`crate::file_lock`].
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -9,14 +9,14 @@ use dacapo_store::{StoreError, private_file};
 
 use crate::inode::Inode;
 
-/// Held for as long as this process serves a file.
+/// The lease of a database, held for as long as this process serves it.
 pub(crate) struct Lease {
     lock: File,
     path: PathBuf,
 }
 
 impl Lease {
-    /// Takes the lease of a database, or says who is in the way.
+    /// Takes the lease of a database.
     pub(crate) fn take(database: &str) -> Result<Self, StoreError> {
         let of = Path::new(database);
         let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -26,7 +26,7 @@ impl Lease {
         if of.is_symlink() && !of.exists() {
             return Err(StoreError::Unavailable(format!("{database} is a link to a file that is not there")));
         }
-        // By its real name: a link must not let a second process in.
+        // The file's real name: a link must not let a second process in.
         let mut path = std::fs::canonicalize(of).unwrap_or_else(|_| of.to_owned()).into_os_string();
         path.push("-lease");
         let path = PathBuf::from(path);
@@ -36,7 +36,7 @@ impl Lease {
         loop {
             let lock = private_file().create(true).truncate(false).write(true).open(&path).map_err(unavailable)?;
             match lock.try_lock() {
-                // Somebody may have removed it since it was opened: then it is no longer the one that others would find.
+                // The file may have been removed since it was opened. Then other processes would find another one.
                 Ok(()) if Inode::at(&path) != Inode::of(&lock).ok() => {}
                 Ok(()) => return Ok(Self { lock, path }),
                 Err(TryLockError::WouldBlock) => {
@@ -49,19 +49,19 @@ impl Lease {
         }
     }
 
-    /// The file that is locked.
+    /// Returns the path of the locked file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Which file that is.
+    /// Returns the identity of the locked file.
     pub(crate) fn inode(&self) -> io::Result<Inode> {
         Inode::of(&self.lock)
     }
 
-    /// Gives it back for a file that is not ours after all, and leaves nothing beside it.
+    /// Gives the lease back, for a file that turns out not to be a Dacapo store, and removes the lease file.
     pub(crate) fn withdraw(self) {
-        // While it is locked: whoever has it open already finds that it is gone.
+        // While it is locked: a process that has it open already notices that it is gone.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,8 +1,8 @@
 //! The embedded store: one SQLite file, fully durable, committed in groups.
 //!
-//! One process serves a file at a time; the lock on a file beside it is that process's lease, and it ends with the
-//! process, so the next one owns everything at once. The file itself is locked too, because it may have several paths. Other
-//! processes may open the same file for reading.
+//! One process serves a file at a time. That process's lease is the lock on a file beside it, which ends with the
+//! process, so that the next one owns everything at once. The file itself is locked too, because it may have several
+//! paths. Other processes may open the same file for reading.
 
 mod batch;
 mod columns;
@@ -54,21 +54,22 @@ pub struct SqliteStore {
     /// Reads do not wait for commits: they have a connection of their own.
     reader: Mutex<Connection>,
     path: String,
-    /// After the connections: none of them may outlive it. None when the file is open for reading only and cannot be shared.
+    /// Dropped after the connections, because none of them may outlive it. None when the file is open for reading only
+    /// and cannot be shared.
     lock: Mutex<Option<FileLock>>,
-    /// Held for as long as this process serves the file.
+    /// The lease. None once this process no longer serves the file.
     lease: Mutex<Option<Lease>>,
-    /// None when the file is open for reading only, or when nothing can be noted.
+    /// None when the file is open for reading only, or when notes cannot be written.
     running: Option<Arc<RunningFile>>,
 }
 
 impl SqliteStore {
-    /// Opens a file for serving, and makes it if it is not there. Only one process may.
+    /// Opens a file for serving, and creates it if it does not exist. Only one process may serve it.
     pub fn open(path: &str) -> Result<Self, StoreError> {
         Self::open_tuned(path, &Tuning::default())
     }
 
-    /// The same, with a log that is kept short in another way.
+    /// Opens a file for serving, with other limits for its log.
     pub fn open_tuned(path: &str, tuning: &Tuning) -> Result<Self, StoreError> {
         let lease = Lease::take(path)?;
         match Self::connect(path, &lease, tuning) {
@@ -91,7 +92,7 @@ impl SqliteStore {
         let cannot_open = |error| StoreError::Unavailable(format!("{path} cannot be opened: {error}"));
         commit_note::forget_removed(path);
         let mut lock = FileLock::open_or_create(Path::new(path)).map_err(cannot_open)?;
-        // Before SQLite opens it, and before anything is written.
+        // Before SQLite opens the file, and before anything is written.
         let mut files = ServedFiles::new(path, lease, &lock)?;
         lock.lock(path)?;
         let writer = schema::connect(path, false)?;
@@ -102,14 +103,14 @@ impl SqliteStore {
         schema::prepare(&writer)?;
         schema::tune(&writer, tuning)?;
         let counters = Counters::read(&writer)?.ok_or_else(|| corrupt("its commits are not counted"))?;
-        // SQLite makes the log when it reads.
+        // SQLite creates the log when it reads.
         files.watch_log()?;
         let reader = schema::connect(path, true)?;
         let batch = FileBatch::new(writer, counters, Some((files, CommitNote::open(path))));
         Ok((batch, reader, lock))
     }
 
-    /// Opens a file for reading beside the process that serves it.
+    /// Opens a file for reading, also while another process serves it.
     pub fn open_read_only(path: &str) -> Result<Self, StoreError> {
         if !Path::new(path).exists() {
             return Err(StoreError::Unavailable(format!("there is no file {path}")));
@@ -144,7 +145,7 @@ impl Writes for SqliteStore {
         if let Some(running) = &self.running {
             running.close();
         }
-        // Only now: nothing more is written, so the next process may serve the file. It asks for the lease first.
+        // Only now: nothing more is written, so the next process may serve the file. It takes the lease first.
         if let Some(lock) = &mut *self.lock.lock() {
             lock.unlock();
         }

@@ -7,7 +7,7 @@ use rusqlite::{Row, params, params_from_iter};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, MessageRow, Messages, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
+    Belongings, Filter, MessageRow, Messages, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
     Timers, Turns,
 };
 
@@ -18,8 +18,10 @@ use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Of closed runs that something is held against there are few, but of open runs there are very many.
-const STRUCK: &str = "SELECT crash_count, no FROM runs WHERE crash_count > 0 AND +status = 0 ORDER BY crash_count, no";
+/// Few closed runs have a crash count, but there are very many open runs: the plus keeps SQLite from using the index of
+/// open runs.
+const WITH_CRASH_COUNT: &str =
+    "SELECT crash_count, no FROM runs WHERE crash_count > 0 AND +status = 0 ORDER BY crash_count, no";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
 const ASKED: &str = "SELECT run FROM messages WHERE chain = ? AND key = ? ORDER BY run";
 
@@ -36,8 +38,8 @@ impl SqliteStore {
     }
 }
 
-/// A filter as SQL.
-fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
+/// Writes a filter as SQL.
+fn condition(filter: &Filter) -> (String, Vec<Value>) {
     let mut terms = vec!["1".to_owned()];
     let mut values = Vec::new();
     let mut term = |text: &str, value: Value| {
@@ -56,7 +58,8 @@ fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
     if let Some(before) = filter.started_before {
         term("started < ?", moment(before).into());
     }
-    // The index of open runs is found by the constant. Stuck runs are fewer: the plus keeps that index out of it.
+    // The constant lets SQLite use the index of open runs. Stuck runs are fewer: the plus keeps SQLite from using that
+    // index.
     match (filter.status, filter.stuck) {
         (Some(status), true) => terms.push(format!("+status = {} AND stuck_reason IS NOT NULL", status.code())),
         (Some(status), false) => terms.push(format!("status = {}", status.code())),
@@ -66,17 +69,17 @@ fn condition(filter: &RunFilter) -> (String, Vec<Value>) {
     (terms.join(" AND "), values)
 }
 
-fn list_sql(filter: &RunFilter) -> (String, Vec<Value>) {
+fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
     let (condition, values) = condition(filter);
     (format!("SELECT {} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?", run::COLUMNS), values)
 }
 
-fn oldest_sql(filter: &RunFilter) -> (String, Vec<Value>) {
+fn oldest_sql(filter: &Filter) -> (String, Vec<Value>) {
     let (condition, values) = condition(filter);
     (format!("SELECT {} FROM runs WHERE {condition} AND no > ? ORDER BY no LIMIT ?", run::COLUMNS), values)
 }
 
-fn count_sql(filter: &RunFilter) -> (String, Vec<Value>) {
+fn count_sql(filter: &Filter) -> (String, Vec<Value>) {
     let (condition, values) = condition(filter);
     (format!("SELECT count(*) FROM runs WHERE {condition}"), values)
 }
@@ -98,14 +101,14 @@ impl Runs for SqliteStore {
         }
     }
 
-    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
         let (sql, mut values) = list_sql(filter);
         values.push(before.map_or(i64::MAX, |before| before.0).into());
         values.push((limit as i64).into());
         self.rows(&sql, &values, run::read)
     }
 
-    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
         let (sql, mut values) = oldest_sql(filter);
         values.push(after.map_or(i64::MIN, |after| after.0).into());
         values.push((limit as i64).into());
@@ -121,15 +124,19 @@ impl Runs for SqliteStore {
     fn belongings(&self, run: RunNo) -> Result<Belongings> {
         let no = &[run.0.into()];
         let Some(request) = run::request(&self.reader(), run)? else { return Ok(Belongings::default()) };
-        let sql = format!("SELECT {} FROM attributes WHERE run = ? ORDER BY name", attribute::COLUMNS);
-        let attributes = self.rows(&sql, no, attribute::read)?;
+        let attributes = self.attributes(run)?;
         let sql = format!("SELECT {} FROM messages WHERE run = ? ORDER BY no", message::COLUMNS);
         let messages = self.rows(&sql, no, message::read)?;
         Ok(Belongings { request, attributes, messages })
     }
 
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>> {
+        let sql = format!("SELECT {} FROM attributes WHERE run = ? ORDER BY name", attribute::COLUMNS);
+        self.rows(&sql, &[run.0.into()], attribute::read)
+    }
+
     fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
-        self.rows(STRUCK, &[], |row| {
+        self.rows(WITH_CRASH_COUNT, &[], |row| {
             let read = || Ok((row.get(0)?, RunNo(row.get(1)?)));
             read().map_err(trouble)
         })
@@ -145,7 +152,7 @@ impl Runs for SqliteStore {
         Ok(!self.rows("SELECT 1 FROM garbage LIMIT 1", &[], |_| Ok(()))?.is_empty())
     }
 
-    fn count(&self, filter: &RunFilter) -> Result<u64> {
+    fn count(&self, filter: &Filter) -> Result<u64> {
         let (sql, values) = count_sql(filter);
         let counts = self.rows(&sql, &values, |row| row.get::<_, i64>(0).map_err(trouble))?;
         Ok(counts.first().map_or(0, |count| *count as u64))
@@ -236,8 +243,8 @@ mod tests {
 
     use super::*;
 
-    /// How SQLite goes about listing and counting these runs.
-    fn plans(filter: &RunFilter) -> [String; 2] {
+    /// Returns SQLite's query plans for listing and counting these runs.
+    fn plans(filter: &Filter) -> [String; 2] {
         let connection = Connection::open_in_memory().unwrap();
         crate::schema::prepare(&connection).unwrap();
         let (list, mut values) = list_sql(filter);
@@ -253,7 +260,7 @@ mod tests {
     fn stuck_runs_are_found_without_looking_at_others() {
         for status in [None, Some(Status::Open)] {
             for workflow in [None, Some("kit".into())] {
-                let filter = RunFilter { stuck: true, status, workflow, ..RunFilter::default() };
+                let filter = Filter { stuck: true, status, workflow, ..Filter::default() };
                 let [list, count] = plans(&filter);
                 assert_eq!(list, "SEARCH runs USING INDEX runs_stuck (no<?)", "{filter:?}");
                 assert_eq!(count, "SCAN runs USING INDEX runs_stuck", "{filter:?}");
@@ -283,19 +290,20 @@ mod tests {
     fn runs_against_which_something_is_held_are_found_without_looking_at_others() {
         let connection = Connection::open_in_memory().unwrap();
         crate::schema::prepare(&connection).unwrap();
-        let plan: String = connection.query_row(&format!("EXPLAIN QUERY PLAN {STRUCK}"), [], |row| row.get(3)).unwrap();
+        let plan: String =
+            connection.query_row(&format!("EXPLAIN QUERY PLAN {WITH_CRASH_COUNT}"), [], |row| row.get(3)).unwrap();
         assert_eq!(plan, "SEARCH runs USING INDEX runs_crash_count (crash_count>?)");
     }
 
     #[test]
     fn open_runs_are_found_in_their_order_without_looking_at_closed_ones() {
-        let open = RunFilter { status: Some(Status::Open), ..RunFilter::default() };
-        for filter in [open.clone(), RunFilter { workflow: Some("kit".into()), ..open.clone() }] {
+        let open = Filter { status: Some(Status::Open), ..Filter::default() };
+        for filter in [open.clone(), Filter { workflow: Some("kit".into()), ..open.clone() }] {
             let [list, count] = plans(&filter);
             assert_eq!(list, "SEARCH runs USING INDEX runs_open_no (no<?)", "{filter:?}");
             assert!(count.ends_with("INDEX runs_open_no"), "{count}: {filter:?}");
         }
-        let [list, _] = plans(&RunFilter { workflow_id: Some("order-1".into()), ..open });
+        let [list, _] = plans(&Filter { workflow_id: Some("order-1".into()), ..open });
         assert_eq!(list, "SEARCH runs USING INDEX runs_open (workflow_id=? AND rowid<?)");
     }
 }

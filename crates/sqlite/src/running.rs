@@ -1,9 +1,10 @@
-//! The note of what is under way: a file beside the database, of slots that are written in place, in memory that is shared
-//! with the file. The system keeps what was written when the process dies, which is all that is asked of it; nothing is
-//! ever flushed.
+//! The running notes: a file beside the database, with slots that are written in place, in memory that is shared with
+//! the file. The system keeps what was written when the process dies, which is all that notes need; nothing is ever
+//! flushed.
 //!
-//! When the file was changed last is when its process was last known to live. While something is under way and nothing is
-//! written, a small thread sees to that, so that the next process can tell what had just begun from what had run for long.
+//! The file's modification time is when its process was last known to live. While code runs and no note is written, a
+//! small thread updates that time, so that the next process can tell code that had begun shortly before from code that
+//! had run for long.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,18 +20,18 @@ use dacapo_sys::Slots;
 
 use crate::SqliteStore;
 
-/// How much is noted at a time, at most; of what is beyond that nobody hears.
+/// The most notes at a time. Work beyond that is not noted.
 const SLOTS: usize = 1024;
-/// A kind with the second at which it began, and a number.
+/// The size of a note: a kind with the second at which the work began, and a number.
 const SIZE: usize = 16;
 const ATTEMPT: u8 = 1;
 const RUN: u8 = 2;
 const START: u8 = 3;
 const ANSWER: u8 = 4;
-/// What began so many seconds before the process died is not to be blamed: what kills a process does so soon, and a process
-/// that is killed from outside takes along what has run for long.
-const SUSPECT_FOR: u64 = 60;
-/// How often a process that has something under way says that it lives.
+/// Work that began more than this many seconds before the process died is not counted. Code that kills a process does
+/// so soon, and when a process is killed from outside, the code that has run for long is not the cause.
+const COUNTED_FOR: u64 = 60;
+/// How often a process that has open notes updates the file's modification time.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 
 pub(crate) struct RunningFile {
@@ -42,12 +43,12 @@ pub(crate) struct RunningFile {
 
 struct State {
     left: Vec<Doing>,
-    /// The first slots are those that the last process left; they are free when they are forgotten.
+    /// The first slots are those that the last process left; they become free when they are forgotten.
     left_slots: usize,
     free: Vec<usize>,
     /// How many slots were ever used.
     used: usize,
-    /// Who gives signs of life, while there is something under way.
+    /// The thread that updates the modification time, while there are open notes.
     watcher: Option<Thread>,
     is_closed: bool,
 }
@@ -59,7 +60,7 @@ impl State {
 }
 
 impl RunningFile {
-    /// The note beside this file, with what the last process left in it. None if there can be none.
+    /// Opens the notes beside this file, with those that the last process left. None if that is not possible.
     pub(crate) fn open(database: &str) -> Option<Arc<Self>> {
         let real = std::fs::canonicalize(database).ok()?;
         let mut path = real.into_os_string();
@@ -73,7 +74,7 @@ impl RunningFile {
         let left = noted.iter().filter_map(|bytes| read(bytes, last_seen)).collect();
         let left_slots = noted.iter().rposition(|bytes| *bytes != [0; SIZE]).map_or(0, |last| last + 1);
         let slots = Slots::map(&mut file, SLOTS).ok()?;
-        // What comes now is noted behind what was left: nothing of that is lost before it is forgotten.
+        // New notes go behind those that were left, so that none of these is lost before it is forgotten.
         let state = State { left, left_slots, free: Vec::new(), used: left_slots, watcher: None, is_closed: false };
         Some(Arc::new(Self { path, file, slots, state: Mutex::new(ranks::STORE_NOTES, state) }))
     }
@@ -82,7 +83,7 @@ impl RunningFile {
         self.state.lock()
     }
 
-    /// Whatever runs on was asked to stop, and is not to be blamed for what happens now.
+    /// Closes the notes. Code that still runs was asked to stop, and is not counted if the process dies now.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -125,10 +126,11 @@ impl RunningFile {
         state.free.extend(0..slots);
     }
 
-    /// Starts the thread that gives signs of life. Without one, long work has no alibi.
+    /// Starts the thread that updates the modification time. Without it, code that has run for long cannot be told from
+    /// other code.
     fn give_signs_of_life(self: &Arc<Self>) -> Option<Thread> {
         let file = Arc::downgrade(self);
-        // It sleeps first: most of what begins is over in no time, and must not cost a thread each.
+        // The thread sleeps first: most work ends at once, and must not cost a thread each.
         let watch = move || {
             loop {
                 std::thread::park_timeout(SIGN_OF_LIFE);
@@ -141,8 +143,8 @@ impl RunningFile {
         started.ok().map(|thread| thread.thread().clone())
     }
 
-    /// Notes that the process lives, and says whether that is worth noting again. A process that does nothing has no thread
-    /// for this, and the next thing that begins starts one.
+    /// Updates the modification time, and returns whether to do so again. A process without open notes has no thread
+    /// for this; the next note starts one.
     fn live_on(&self) -> bool {
         let mut state = self.lock();
         if state.is_closed || state.is_idle() {
@@ -169,7 +171,7 @@ fn bytes_of(doing: Doing, began: u64) -> [u8; SIZE] {
         Doing::Run(run) => (RUN, run.0),
         Doing::Answer(run) => (ANSWER, run.0),
         Doing::Start(start) => (START, start.cast_signed()),
-        // A note that nobody reads.
+        // A kind that no reader knows.
         _ => (0, 0),
     };
     let mut bytes = [0; SIZE];
@@ -178,7 +180,7 @@ fn bytes_of(doing: Doing, began: u64) -> [u8; SIZE] {
     bytes
 }
 
-/// What a slot says, if it is to be blamed for the death of a process that was last seen alive then.
+/// Returns the work that a slot names, if it began shortly before the process was last known to live.
 fn read(bytes: &[u8; SIZE], last_seen: u64) -> Option<Doing> {
     let (head, number) = bytes.split_first_chunk::<8>()?;
     let (head, number) = (u64::from_be_bytes(*head), i64::from_be_bytes(*number.first_chunk()?));
@@ -190,7 +192,7 @@ fn read(bytes: &[u8; SIZE], last_seen: u64) -> Option<Doing> {
         START => Doing::Start(number.cast_unsigned()),
         _ => return None,
     };
-    (last_seen.saturating_sub(began) <= SUSPECT_FOR).then_some(doing)
+    (last_seen.saturating_sub(began) <= COUNTED_FOR).then_some(doing)
 }
 
 fn seconds(moment: SystemTime) -> u64 {
@@ -243,9 +245,9 @@ mod tests {
         store.began(b).unwrap();
         store.ended(first);
         assert_eq!(store.began(c), Some(first), "a slot is used again");
-        // As a process that dies does: nothing is closed.
+        // As when a process dies: nothing is closed.
         drop(store);
-        // This one dies before anything follows from the note, with something of its own under way.
+        // This one dies before its crash counts are stored, while it runs something itself.
         let store = open(folder.path());
         assert_eq!(store.left(), [c, b]);
         store.began(a).unwrap();
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!(open(folder.path()).left(), []);
     }
 
-    /// The next process may come much later: what counts is when the last one was seen alive.
+    /// The next process may start much later: what counts is when the last one was known to live.
     #[test]
     fn what_began_long_before_the_death_is_not_to_be_blamed_whenever_the_next_process_comes() {
         let folder = tempfile::tempdir().unwrap();

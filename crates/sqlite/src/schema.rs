@@ -1,5 +1,5 @@
-//! The tables, and how a file becomes ours. Tables grow at their end: rows have rising numbers, and nothing is clustered
-//! by the id of a run.
+//! The tables, and how a file becomes a Dacapo store. Tables grow at their end: rows have rising numbers, and nothing
+//! is clustered by the id of a run.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -10,7 +10,7 @@ use crate::Tuning;
 use crate::counters::Counters;
 use crate::trouble::trouble;
 
-/// "dcp1": marks a file as ours.
+/// "dcp1": marks a file as a Dacapo store.
 const APPLICATION: i64 = 0x6463_7031;
 /// "dcpo": the mark of files that were written before the formats were numbered anew.
 const DEVELOPMENT: i64 = 0x6463_706f;
@@ -18,12 +18,12 @@ const DEVELOPMENT: i64 = 0x6463_706f;
 const VERSION: i64 = 1;
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// How a file is written that is ours. Nothing is written before its commit, as the layer below wants it; what a group writes is in
-/// memory anyway.
+/// The pragmas of a store's file. Nothing is written before its commit, which the layer below SQLite requires; what a
+/// group writes is in memory anyway.
 const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
     PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_spill = OFF; PRAGMA foreign_keys = OFF;";
 
-/// Makes an empty file ours, and refuses any other that is not.
+/// Makes an empty file a Dacapo store, and refuses any other file that is not one.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     let found = version(connection)?;
     if found > VERSION {
@@ -41,14 +41,14 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keeps the log of a file short that is ours.
+/// Keeps the log of a store's file short.
 pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), StoreError> {
     let Tuning { checkpoint_pages, log_bytes } = tuning;
     let script = format!("PRAGMA wal_autocheckpoint = {checkpoint_pages}; PRAGMA journal_size_limit = {log_bytes};");
     connection.execute_batch(&script).map_err(trouble)
 }
 
-/// Refuses a file that is not ours, and changes nothing.
+/// Refuses a file that is not a Dacapo store, and changes nothing.
 pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     match version(connection)? {
         found if found > VERSION => Err(StoreError::Newer { found, known: VERSION }),
@@ -57,7 +57,7 @@ pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-/// The schema version of a file that is ours, or 0 for one that is empty.
+/// Returns the schema version of a Dacapo store, or 0 for an empty file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).map_err(trouble);
     let application = number("PRAGMA application_id")?;
@@ -95,15 +95,16 @@ fn connect_with(path: &str, flags: OpenFlags, layer: Option<&str>) -> Result<Con
     };
     let connection = connection.map_err(trouble)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // A store that is dropped and not closed leaves the file as a process that died would: nothing is moved around then.
+    // A store that is dropped and not closed leaves the file as a process that died would: no checkpoint moves the log
+    // then.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(trouble)?;
-    // A plan that depends on what is looked for is made anew each time.
+    // With this option a query plan does not depend on the parameters, so SQLite need not make it anew each time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(trouble)?;
     connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(trouble)?;
     Ok(connection)
 }
 
-/// Opens a connection to look at a file that is ours.
+/// Opens a connection to read a Dacapo store.
 pub(crate) fn connect_to_read(path: &str) -> Result<Connection, StoreError> {
     let connection = connect(path, true)?;
     match check(&connection) {
@@ -113,8 +114,8 @@ pub(crate) fn connect_to_read(path: &str) -> Result<Connection, StoreError> {
     }
 }
 
-/// A reader keeps an index of the log beside the file. Where it may not, a file whose log is empty is read as it is: nobody
-/// serves it.
+/// Opens a file that no process serves, as it is. A reader keeps an index of the log beside the file; where it may not
+/// write one, it can only read a file whose log is empty.
 fn connect_at_rest(path: &str, why: &str) -> Result<Connection, StoreError> {
     if std::fs::metadata(format!("{path}-wal")).is_ok_and(|log| log.len() > 0) {
         return Err(StoreError::Unavailable(format!(

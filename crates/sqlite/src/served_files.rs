@@ -1,5 +1,5 @@
-//! The files that belong to a store that is served. If one of them is removed, replaced or given a second name meanwhile, what is
-//! written from then on would be lost, so a store looks at them before every commit.
+//! The files of a store that is served. If one of them is removed, replaced or given a second name meanwhile, later
+//! writes would be lost. So the store checks them before every commit.
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,10 @@ pub(crate) struct ServedFiles {
 }
 
 impl ServedFiles {
-    /// The files as they are now.
+    /// Records the files as they are now.
     ///
     /// # Errors
-    /// If they are not as they must be for serving.
+    /// If they are not as serving requires.
     pub(crate) fn new(database: &str, lease: &Lease, lock: &FileLock) -> Result<Self, StoreError> {
         let trouble = |error: std::io::Error| StoreError::Unavailable(format!("{database}: {error}"));
         // The program may change its working directory.
@@ -39,9 +39,10 @@ impl ServedFiles {
         Ok(files)
     }
 
-    /// From here on the log, which SQLite has open by now, must stay where it is too. SQLite never replaces it while it is open.
+    /// Records the log, which SQLite has open by now, so that it is checked too. SQLite never replaces it while it is
+    /// open.
     pub(crate) fn watch_log(&mut self) -> Result<(), StoreError> {
-        // SQLite puts it beside the real file.
+        // SQLite puts the log beside the real file.
         let mut path = std::fs::canonicalize(&self.database).unwrap_or_else(|_| self.database.clone()).into_os_string();
         path.push("-wal");
         let path = PathBuf::from(path);
@@ -52,7 +53,7 @@ impl ServedFiles {
         Ok(())
     }
 
-    /// Whether they are still as they were.
+    /// Checks that the files are still as they were.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let name = self.database.display();
         let wrong = |what: String| Err(StoreError::Unavailable(what));
@@ -78,8 +79,8 @@ impl ServedFiles {
         Ok(())
     }
 
-    /// Whether the log is still as it was. One that was removed is still open in this process and can be moved into the database:
-    /// `rescue` does that, and says whether it did.
+    /// Checks that the log is still as it was. A log that was removed is still open in this process and can be moved
+    /// into the database: `rescue` does that, and returns whether it did.
     pub(crate) fn check_log(&self, rescue: impl FnOnce() -> bool) -> Result<(), StoreError> {
         let Some((log, inode)) = &self.log else { return Ok(()) };
         let (is_removed, what) = match Inode::at(log) {

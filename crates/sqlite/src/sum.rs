@@ -1,6 +1,7 @@
-//! Checksums of rows. SQLite checks the pages of its log and not those of the file, so a flipped bit on the disk would be another
-//! value. Columns that are written together share a checksum, which is stored beside them and compared whenever they are read. It is
-//! bound to the table and to the number of the row, so that values that changed places are noticed too.
+//! Checksums of rows. SQLite checks the pages of its log but not those of the file, so a flipped bit on the disk would
+//! be read as another value. Columns that are written together share a checksum, which is stored beside them and
+//! compared whenever they are read. It is bound to the table and to the number of the row, so that values that changed
+//! places are noticed too.
 
 use crc32fast::Hasher;
 
@@ -8,7 +9,8 @@ use dacapo_store::StoreError;
 
 use crate::trouble::corrupt;
 
-/// Which columns of which table. The numbers are part of the stored checksums and never change their meaning.
+/// The table and columns that a checksum covers. The numbers are part of the stored checksums and never change their
+/// meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     RunIdentity = 1,
@@ -29,8 +31,8 @@ pub(crate) enum Part {
     Garbage = 16,
 }
 
-/// A checksum over some columns, in the order in which they are added. Most columns are a few bytes, of which a checksum is slow to
-/// compute one by one: they are gathered first.
+/// A checksum over some columns, in the order in which they are added. Most columns are a few bytes, and a checksum
+/// over few bytes at a time is slow: they are gathered first.
 pub(crate) struct Sum {
     hasher: Hasher,
     gathered: [u8; GATHERED],
@@ -40,7 +42,7 @@ pub(crate) struct Sum {
 const GATHERED: usize = 128;
 
 impl Sum {
-    /// The checksum of these columns in the row of this number.
+    /// Begins the checksum of these columns in the row of this number.
     pub(crate) fn of(part: Part, no: i64) -> Self {
         let mut sum = Self { hasher: Hasher::new(), gathered: [0; GATHERED], length: 0 };
         sum.add(&[part as u8]);
@@ -68,7 +70,7 @@ impl Sum {
     }
 
     pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
-        // With its length, so that a column that ends later and one that begins earlier are not the same.
+        // With the length, so that bytes that move from one column to the next change the checksum.
         self.add(&(bytes.len() as u32).to_le_bytes());
         self.add(bytes);
         self
@@ -102,13 +104,13 @@ impl Sum {
         self.option(text, Self::text)
     }
 
-    /// As it is stored: with a sign, so that SQLite keeps it in four bytes.
+    /// Returns the checksum as it is stored: signed, so that SQLite keeps it in four bytes.
     pub(crate) fn finish(mut self) -> i64 {
         self.hasher.update(&self.gathered[..self.length]);
         self.hasher.finalize().cast_signed().into()
     }
 
-    /// Compares it with the one that is stored. `what` says what was read, for the error.
+    /// Compares the checksum with the stored one. `what` names what was read, for the error.
     pub(crate) fn check(self, stored: i64, what: impl FnOnce() -> String) -> Result<(), StoreError> {
         if self.finish() == stored { Ok(()) } else { Err(corrupt(format!("{} does not match its checksum", what()))) }
     }
@@ -118,7 +120,7 @@ impl Sum {
 mod tests {
     use super::*;
 
-    /// What is gathered, and what is too long for that, gives the checksum of all bytes in their order.
+    /// Columns that are gathered, and those too long for that, give the checksum of all bytes in their order.
     #[test]
     fn checksum_is_that_of_all_bytes_in_order_however_long_the_columns_are() {
         for length in [0, 1, 8, 100, 114, 115, 116, 127, 128, 129, 500] {

@@ -18,10 +18,10 @@ use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A connection, within a transaction that its owner began, and what the transaction has changed.
+/// A connection within a transaction that the batch began, and what the transaction has changed.
 pub(crate) struct Tables<'c> {
     connection: &'c Connection,
-    /// They give numbers to new rows.
+    /// The source of numbers for new rows.
     counters: Counters,
     /// A row that was added and stays until its run is deleted.
     added: Option<LastRow>,
@@ -39,8 +39,8 @@ impl<'c> Tables<'c> {
         Self { connection, counters, added: None, has_removed: false }
     }
 
-    /// The counters after the transaction, and a row by which it can be recognised. A transaction that deletes runs has none: the
-    /// row by which an earlier one is recognised may be among what it removes.
+    /// Returns the counters after the transaction, and a row by which it can be recognised. A transaction that deletes
+    /// runs has none: it may remove the row by which an earlier one is recognised.
     pub(crate) fn changed(self) -> (Counters, Option<LastRow>) {
         (self.counters, self.added.filter(|_| !self.has_removed))
     }
@@ -49,7 +49,7 @@ impl<'c> Tables<'c> {
         self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
     }
 
-    /// Changes columns of a run that have a checksum with others: the row is compared before, and sealed after.
+    /// Changes columns of a run that share a checksum with others: the row is checked before, and sealed after.
     fn change_run(&self, no: RunNo, sql: &str, params: impl Params) -> Result<()> {
         if run::find(self.connection, "no = ?", [no.0])?.is_some() {
             self.execute(sql, params)?;
@@ -69,7 +69,7 @@ impl<'c> Tables<'c> {
         Ok(found)
     }
 
-    /// Removes turns of a deleted run. Says whether they are all gone.
+    /// Removes turns of a deleted run. Returns whether all are removed.
     fn sweep_turns(&self, run: i64, left: &mut Left) -> Result<bool> {
         let sql = "SELECT turn, length(record) FROM turns WHERE run = ? ORDER BY turn LIMIT ?";
         let (last, is_all) = self.portion::<i64>(sql, run, left)?;
@@ -79,7 +79,7 @@ impl<'c> Tables<'c> {
         Ok(is_all)
     }
 
-    /// The same for its messages.
+    /// Removes messages of a deleted run. Returns whether all are removed.
     fn sweep_messages(&self, run: i64, left: &mut Left) -> Result<bool> {
         let sql =
             "SELECT key, length(job) + coalesce(length(outcome), 0) FROM messages WHERE run = ? ORDER BY key LIMIT ?";
@@ -90,10 +90,10 @@ impl<'c> Tables<'c> {
         Ok(is_all)
     }
 
-    /// The last of the rows that can be removed now, and whether there are no more after it.
+    /// Returns the last of the rows that can be removed now, and whether there are no more after it.
     fn portion<K: FromSql>(&self, sql: &str, run: i64, left: &mut Left) -> Result<(Option<K>, bool)> {
         let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
-        // One more, to see whether there is one.
+        // Asks for one more row, to see whether there is one.
         let mut rows = statement.query(params![run, left.rows as i64 + 1]).map_err(trouble)?;
         let mut last = None;
         while let Some(row) = rows.next().map_err(trouble)? {
@@ -112,7 +112,7 @@ impl<'c> Tables<'c> {
         self.value(sql, params)
     }
 
-    /// The first row that a query finds.
+    /// Returns the first row that a query finds.
     fn first<T>(&self, sql: &str, params: impl Params, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Option<T>> {
         let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         let mut rows = statement.query(params).map_err(trouble)?;
@@ -255,7 +255,8 @@ impl Rows for Tables<'_> {
     }
 
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()> {
-        // The owner stays in the row: it has a checksum with what never changes, and a closed run is shown without one.
+        // The owner stays in the row: it shares a checksum with columns that never change. A closed run is read without
+        // its owner.
         let sql = "UPDATE runs SET status = ?, closed = ?, result = ?, result_sum = ?, stuck_reason = NULL, \
              stuck_since = NULL, stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL WHERE no = ?";
         let sum = run_sums::result(run.0, status, Some(moment(at)), Some(result)).finish();
@@ -451,7 +452,7 @@ impl Rows for Tables<'_> {
 
     fn move_unseen(&mut self, from: RunNo, to: RunNo) -> Result<()> {
         for no in self.unseen_messages(from)? {
-            // A message of a key that the other run has is there already.
+            // A message whose key the other run has is there already.
             if self.execute("UPDATE OR IGNORE messages SET run = ? WHERE no = ?", [to.0, no.0])? == 1 {
                 message::seal(self.connection, no)?;
             }

@@ -1,10 +1,10 @@
-//! SQLite's errors as a store's.
+//! Converts SQLite's errors to a store's.
 
 use rusqlite::{Error, ErrorCode};
 
 use dacapo_store::StoreError;
 
-/// Classifies an error by what can be done about it.
+/// Converts an error by what the caller can do about it.
 pub(crate) fn trouble(error: Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {
@@ -17,18 +17,18 @@ pub(crate) fn trouble(error: Error) -> StoreError {
     }
 }
 
-/// Whether a column holds what no store writes there.
+/// Returns whether a column holds a value that no store writes there.
 fn is_wrong_type(error: &Error) -> bool {
     use Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     matches!(error, InvalidColumnType(..) | FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | Utf8Error(..))
 }
 
-/// What is stored cannot be right.
+/// Returns the error for stored data that is damaged.
 pub(crate) fn corrupt(what: impl Into<String>) -> StoreError {
     StoreError::Corrupt(what.into())
 }
 
-/// The same, with the file that it is about.
+/// Adds the file's name to an error.
 pub(crate) fn naming(path: &str, error: StoreError) -> StoreError {
     let named = |what: String| if what.contains(path) { what } else { format!("{path}: {what}") };
     match error {

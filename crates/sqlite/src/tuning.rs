@@ -1,11 +1,11 @@
-//! How the log of a file is kept short.
+//! The limits of a store's log.
 
-/// How the log of a file is kept short.
+/// The limits of a store's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// The log is moved into the file when it has this many pages.
     pub checkpoint_pages: u32,
-    /// A log that became longer than so many bytes, because somebody read for long, is cut when it begins anew.
+    /// The size in bytes to which a log that became longer, because of a long read, is cut when it begins anew.
     pub log_bytes: u32,
 }
 

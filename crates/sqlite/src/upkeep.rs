@@ -1,4 +1,4 @@
-//! Looking after the file: copies of it, and whether it is sound. Both have a connection of their own, so that nobody waits.
+//! Backups of the file, and checks of it. Both have a connection of their own, so that commits do not wait for them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,26 @@ use crate::row::{attribute, deleted_run, message, task, timer};
 use crate::trouble::trouble;
 use crate::{SqliteStore, commit_note, schema};
 
-/// What SQLite says of a file in which nothing is wrong.
+/// The answer of SQLite's integrity check when it finds no problem.
 const SOUND: &str = "ok";
 
 impl SqliteStore {
-    /// A backup that is put onto this ground.
+    /// Writes a backup with these file operations.
     ///
     /// # Errors
-    /// If it cannot be made. Then there is none.
+    /// If the backup cannot be made. Then there is no file.
     pub fn back_up_on(&self, to: &Path, ground: &dyn Ground) -> Result<(), StoreError> {
         let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
         if to.exists() {
             let there = format!("{} is there already, and a backup replaces nothing", to.display());
             return Err(StoreError::Unsupported(there));
         }
-        // Under another name until it is whole and on the disk, so that nobody takes half a copy for one.
+        // Under another name until it is whole and durable, so that half a copy is never taken for a backup.
         let mut part = to.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
         let _ = std::fs::remove_file(&part);
-        // SQLite takes a file that is empty as one that is not there, and leaves its mode.
+        // SQLite treats an empty file as one that does not exist, and keeps its mode.
         private_file().create_new(true).write(true).open(&part).map_err(failed)?;
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
         let copied = schema::connect_to_read(&self.path)
@@ -46,7 +46,7 @@ impl SqliteStore {
     }
 }
 
-/// The copy is flushed once, when it is whole, and not by SQLite.
+/// Copies the database without a flush: the caller flushes the copy once, when it is whole.
 fn copy(reader: &Connection, to: &str) -> rusqlite::Result<()> {
     reader.execute_batch("PRAGMA synchronous = OFF")?;
     reader.execute("VACUUM INTO ?", [to]).map(drop)
@@ -65,7 +65,7 @@ impl Upkeep for SqliteStore {
         let mut problems: Vec<String> = found.into_iter().filter(|problem| problem != SOUND).collect();
         problems.extend(problem(commit_note::check(&reader, &self.path))?);
         problems.extend(problem(Counters::read(&reader))?);
-        // Runs and turns are looked at one by one, by those who know what they mean.
+        // Runs and turns are not scanned here: `verify` reads them one by one, and knows what they mean.
         let mut scan = |table: &str, columns: &str, read: fn(&Row<'_>) -> Result<(), StoreError>| {
             problems.extend(damaged_rows(&reader, &format!("SELECT {columns} FROM {table}"), read)?);
             Ok::<_, StoreError>(())
@@ -79,7 +79,7 @@ impl Upkeep for SqliteStore {
     }
 }
 
-/// The rows of a query that do not match their checksums.
+/// Returns the rows of a query that do not match their checksums.
 fn damaged_rows(
     reader: &Connection,
     sql: &str,
@@ -94,7 +94,7 @@ fn damaged_rows(
     Ok(problems)
 }
 
-/// Damage as a problem to report. Other errors are errors here too.
+/// Returns damage as a problem to report. Other errors stay errors.
 fn problem<T>(checked: Result<T, StoreError>) -> Result<Option<String>, StoreError> {
     match checked {
         Ok(_) => Ok(None),

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault};
 use dacapo_sqlite::{Ground, SqliteStore, Tuning};
-use dacapo_store::{Conflict, NewRun, RunFilter, Runs, Upkeep, Write, Writes};
+use dacapo_store::{Filter, IdConflict, NewRun, Runs, Upkeep, Write, Writes};
 
 const RUNS: u64 = 6;
 
@@ -48,7 +48,7 @@ fn start(store: &SqliteStore, number: u64, size: usize) {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),
@@ -100,7 +100,7 @@ fn whats_wrong(path: &str) -> Option<String> {
         Ok(store) => store,
         Err(error) => return Some(error.to_string()),
     };
-    match (store.count(&RunFilter::default()), store.problems()) {
+    match (store.count(&Filter::default()), store.problems()) {
         (Ok(RUNS), Ok(problems)) if problems.is_empty() => None,
         (runs, problems) => Some(format!("{runs:?} runs, {problems:?}")),
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use dacapo_core::{Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    AttemptWrite, Closing, Conflict, Messages, NewMessage, NewRun, NewTask, NodeNo, Parent, RunFilter, RunNo, RunRow,
+    AttemptWrite, Closing, Filter, IdConflict, Messages, NewMessage, NewRun, NewTask, NodeNo, Parent, RunNo, RunRow,
     Runs, Status, StoreError, Stuck, TaskNo, Tasks, TimerKind, Timers, TurnOf, TurnWrite, Turns, Upkeep, Write, Writes,
     Written,
 };
@@ -37,7 +37,7 @@ fn new_run(workflow_id: &'static str) -> NewRun {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: Some(format!("request of {workflow_id}").into()),
         timers: vec![(at(90), TimerKind::RunTimeout)],
         memo: b"a memo".to_vec(),
@@ -119,8 +119,8 @@ fn turns(store: &SqliteStore, run: RunNo) -> Read {
 /// is damaged can look like one that is not there.
 fn reads(store: &SqliteStore, runs: &[RunRow], tasks: &[TaskNo]) -> Vec<(String, Read)> {
     let mut reads = vec![
-        ("list".to_owned(), rows(store.list(&RunFilter::default(), None, 99))),
-        ("oldest".to_owned(), rows(store.oldest(&RunFilter::default(), None, 99))),
+        ("list".to_owned(), rows(store.list(&Filter::default(), None, 99))),
+        ("oldest".to_owned(), rows(store.oldest(&Filter::default(), None, 99))),
         ("tasks".to_owned(), rows(store.tasks(&["main".into()], i64::MIN, 99))),
         ("due".to_owned(), rows(store.due(Timestamp(u64::MAX), 99))),
     ];
@@ -199,7 +199,7 @@ impl Trial {
         store.close().unwrap();
         drop(store);
         let store = SqliteStore::open_read_only(path).unwrap();
-        let runs = store.list(&RunFilter::default(), None, 99).unwrap();
+        let runs = store.list(&Filter::default(), None, 99).unwrap();
         let tasks = store.tasks(&["main".into()], i64::MIN, 99).unwrap().iter().map(|task| task.no).collect::<Vec<_>>();
         let sound = reads(&store, &runs, &tasks);
         assert!(sound.iter().all(|(_, read)| read.is_ok()));

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use dacapo_core::{Failure, FailureKind, IdReuse, Name, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, Messages, NewRun, NewTask, RunFilter, RunNo, Runs, Status, StoreError, Tasks, TurnOf, TurnWrite, Turns,
+    Filter, IdConflict, Messages, NewRun, NewTask, RunNo, Runs, Status, StoreError, Tasks, TurnOf, TurnWrite, Turns,
     Upkeep, Write, Writes, Written,
 };
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ fn new_run(number: usize) -> NewRun {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),
@@ -59,10 +59,10 @@ fn a_file_is_served_by_one_process_and_read_by_others() {
     assert!(matches!(refusal(SqliteStore::open(&path)), StoreError::Busy(_)));
     let reading = SqliteStore::open_read_only(&path).unwrap();
     start(&serving, 1).unwrap();
-    assert_eq!(reading.count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
     assert!(matches!(start(&reading, 2), Err(StoreError::Busy(_))));
     drop(serving);
-    assert_eq!(SqliteStore::open(&path).unwrap().count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     (0..100).for_each(|number| drop(start(&store, number).unwrap()));
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
-    assert_eq!(store.count(&RunFilter::default()).unwrap(), 100);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 100);
     let row = store.find("order-42", None).unwrap().unwrap();
     let mut turns = 0;
     store
@@ -119,7 +119,7 @@ fn writes_of_many_threads_are_all_answered_and_refused_alone() {
         .collect();
     let started: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     assert_eq!(started, 8 * 25 + 25);
-    assert_eq!(store.count(&RunFilter::default()).unwrap(), 8 * 25 + 25);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 8 * 25 + 25);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_file_that_was_cut_short_is_an_error_and_not_a_panic() {
     let whole = fs::read(&path).unwrap();
     for kept in [100, 4096, whole.len() / 2] {
         fs::write(&path, &whole[..kept]).unwrap();
-        let read = SqliteStore::open(&path).and_then(|store| store.list(&RunFilter::default(), None, 1000));
+        let read = SqliteStore::open(&path).and_then(|store| store.list(&Filter::default(), None, 1000));
         assert!(read.is_err(), "{kept} of {} bytes were read as a whole file", whole.len());
     }
 }
@@ -258,7 +258,7 @@ fn a_file_with_two_names_is_served_by_nobody() {
     assert!(stopped.contains("has 2 names (hard links)"), "{stopped}");
     drop(store);
     fs::remove_file(&other).unwrap();
-    assert_eq!(SqliteStore::open(&path).unwrap().count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
 }
 
 /// `rm orders.db-lease`: a second process served the file beside the first.
@@ -275,7 +275,7 @@ fn a_process_whose_lease_is_removed_writes_nothing_more() {
     drop(first);
     let second = SqliteStore::open(&path).unwrap();
     start(&second, 2).unwrap();
-    assert_eq!(second.count(&RunFilter::default()).unwrap(), 2);
+    assert_eq!(second.count(&Filter::default()).unwrap(), 2);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_file_alone_can_be_looked_at_where_nothing_can_be_written() {
     let plain = rusqlite::Connection::open_with_flags(&alone, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     plain.query_row("SELECT count(*) FROM runs", [], |_| Ok(())).expect_err("SQLite alone cannot read it");
     let reading = SqliteStore::open_read_only(&alone).unwrap();
-    assert_eq!(reading.count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
     assert_eq!(reading.problems().unwrap(), Vec::<String>::new());
     fs::write(format!("{alone}-wal"), "something").unwrap();
     let refused = refusal(SqliteStore::open_read_only(&alone)).to_string();
@@ -318,7 +318,7 @@ fn a_file_that_is_no_longer_served_is_whole_by_itself() {
     let copy = folder.path().join("copy.db");
     fs::copy(&path, &copy).unwrap();
     let copy = SqliteStore::open_read_only(copy.to_str().unwrap()).unwrap();
-    assert_eq!(copy.count(&RunFilter::default()).unwrap(), 20);
+    assert_eq!(copy.count(&Filter::default()).unwrap(), 20);
 }
 
 /// S4-44

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{RunFilter, Runs, StoreError, Upkeep, Writes};
+use dacapo_store::{Filter, Runs, StoreError, Upkeep, Writes};
 use tempfile::TempDir;
 
 fn folder() -> (TempDir, String) {
@@ -87,7 +87,7 @@ fn file_that_another_descriptor_has_locked_is_read_but_not_served() {
     assert!(refused.starts_with(&holder), "{refused}");
     assert!(refused.contains(&format!("`sqlite:{path}?mode=ro`")), "{refused}");
     let reading = SqliteStore::open_read_only(&path).unwrap();
-    assert_eq!(reading.count(&RunFilter::default()).unwrap(), 0);
+    assert_eq!(reading.count(&Filter::default()).unwrap(), 0);
     reading.back_up(&folder.path().join("copy.db")).unwrap();
     drop(reading);
     drop(other);
@@ -108,7 +108,7 @@ fn served_file_is_locked_until_its_store_is_closed_or_dropped() {
     assert!(is_locked());
     drop(store);
     assert!(!is_locked(), "dropped, as a process that dies does");
-    assert_eq!(reading.count(&RunFilter::default()).unwrap(), 0);
+    assert_eq!(reading.count(&Filter::default()).unwrap(), 0);
 }
 
 /// POSIX drops SQLite's locks when any descriptor of the file is closed. The descriptor of the lock is shared, so that a store
@@ -118,7 +118,7 @@ fn dropping_a_store_keeps_the_locks_of_another_on_the_same_file() {
     let (_folder, path) = folder();
     let serving = SqliteStore::open(&path).unwrap();
     let reading = SqliteStore::open_read_only(&path).unwrap();
-    reading.count(&RunFilter::default()).unwrap();
+    reading.count(&Filter::default()).unwrap();
     let number = fs::metadata(&path).unwrap().ino();
     let has_locks = || {
         let locks = fs::read_to_string("/proc/locks").unwrap();

@@ -6,7 +6,7 @@ use std::fs;
 use dacapo_core::{Failure, IdReuse, Name, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Conflict, CrashCount, Epoch, NewMessage, NewRun, RunFilter, RunNo, Runs, Status, StoreError, Stuck, TurnOf,
+    CrashCount, Epoch, Filter, IdConflict, NewMessage, NewRun, RunNo, Runs, Status, StoreError, Stuck, TurnOf,
     TurnWrite, Upkeep, Write, Writes,
 };
 use tempfile::TempDir;
@@ -65,7 +65,7 @@ fn start(store: &SqliteStore, number: u64) -> Result<(), StoreError> {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),
@@ -81,7 +81,7 @@ fn write(store: &SqliteStore, write: Write) -> Result<(), StoreError> {
 }
 
 fn count(store: &SqliteStore) -> u64 {
-    store.count(&RunFilter::default()).unwrap()
+    store.count(&Filter::default()).unwrap()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault, Kind};
 use dacapo_sqlite::{SqliteStore, Tuning};
 use dacapo_store::{
-    Belongings, Closing, Conflict, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
+    Belongings, Closing, IdConflict, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
     TurnWrite, Turns, Write, Writes, Written,
 };
 
@@ -50,7 +50,7 @@ fn new_run(number: u64) -> NewRun {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),

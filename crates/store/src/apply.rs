@@ -1,4 +1,4 @@
-//! What writes mean, once for all stores: fences first, then rows.
+//! Applies writes, once for all stores: first the fence, then the rows.
 
 use dacapo_core::{Name, Timestamp};
 
@@ -16,7 +16,7 @@ use crate::{
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Applies one write. A refusal has changed nothing; any other error leaves the transaction to be rolled back.
+/// Applies one write. A refused write changes nothing; after any other error the transaction has to be rolled back.
 pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
     match write {
         Write::Start(new) => {

@@ -1,4 +1,4 @@
-//! The suite that every store must pass. A store's tests say `conformance_tests!(make a store)`.
+//! The suite that every store must pass. A store's tests call `conformance_tests!(make a store)`.
 
 mod closing;
 mod crash_count;
@@ -18,8 +18,8 @@ use dacapo_core::{
 };
 
 use crate::{
-    AttemptWrite, Belongings, Closing, Conflict, CrashCount, Epoch, ImportWrite, MessageNo, NewMessage, NewRun,
-    NewTask, NodeNo, Parent, Refused, RunFilter, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck,
+    AttemptWrite, Belongings, Closing, CrashCount, Epoch, Filter, IdConflict, ImportWrite, MessageNo, NewMessage,
+    NewRun, NewTask, NodeNo, Parent, Refused, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck,
     TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
@@ -68,7 +68,7 @@ pub use retention::{
     a_step_takes_small_runs_together_and_large_records_apart, runs_that_closed_too_long_ago_go_together,
 };
 
-/// One test for each rule of the suite, over a store that the expression makes.
+/// Defines one test for each rule of the suite, over a store that the expression makes.
 #[macro_export]
 macro_rules! conformance_tests {
     ($make:expr) => {
@@ -142,7 +142,7 @@ fn at(seconds: u64) -> Timestamp {
 
 fn write(store: &dyn Store, write: Write) -> Result<Written, StoreError> {
     let (told, answer) = mpsc::channel();
-    store.submit(write, Box::new(move |written| told.send(written).expect("somebody waits")));
+    store.submit(write, Box::new(move |written| told.send(written).expect("the caller waits")));
     answer.recv().expect("every write is answered")
 }
 
@@ -158,7 +158,7 @@ fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
         parent: None,
         first_run_id: Name::default(),
         reuse: IdReuse::AllowDuplicate,
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),
@@ -177,8 +177,7 @@ fn start_with_effects(store: &dyn Store, new: NewRun) -> Result<(StartedRun, Tur
     }
 }
 
-/// The first activity of a turn.
-/// The runs that a write closed.
+/// Returns the runs that a write closed.
 fn closed(written: &TurnWritten) -> Vec<RunNo> {
     written.closed.iter().map(|closed| closed.run).collect()
 }
@@ -187,10 +186,10 @@ fn task() -> NewTask {
     NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 }
 }
 
-/// A run that this node owns.
+/// Starts a run that this node owns.
 fn owned(store: &dyn Store, workflow_id: &'static str, run_id: &'static str) -> StartedRun {
     let started = start(store, new_run(workflow_id, run_id)).expect("the id is free");
-    own(store, started.run, Epoch::default(), FIRST).expect("nobody has it");
+    own(store, started.run, Epoch::default(), FIRST).expect("no node has it");
     started
 }
 

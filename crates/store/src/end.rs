@@ -1,4 +1,4 @@
-//! How a run ends from outside, and what becomes of all that hangs on a run that ended.
+//! How a run ends without a turn of its own, and how the end of a run reaches its parent and its children.
 
 use dacapo_core::{ChildFailed, Failure, FailureKind, Job, Outcome, ParentClose, Resolution, Seq, Timestamp};
 
@@ -8,10 +8,10 @@ use crate::{ClosedRun, NewMessage, Parent, Refused, RunNo, RunRow, Status, Store
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// The operation of a child whose parent went on as another run: nobody awaits it any more.
+/// The operation of a child whose parent continued as another run: no run awaits it any more.
 const INHERITED: Seq = Seq(u64::MAX);
 
-/// Ends a run from outside, and what hangs on it.
+/// Ends a run without a turn of its own, and releases its children.
 pub(crate) fn end(
     rows: &mut impl Rows,
     row: &RunRow,
@@ -61,7 +61,7 @@ pub(crate) fn tell_parent(
     job: Vec<u8>,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    // The run that a chain went on as has other operations, and awaits none of this.
+    // The run that the parent's chain continued as has other operations and awaits no child of the run before.
     if parent.seq != INHERITED && rows.run(parent.run)?.is_some_and(|parent| parent.status.is_open()) {
         let message = NewMessage { key: format!("child:{}", row.run_id).into(), sent: at, job };
         written.posted.push(post(rows, parent.run, &message)?);
@@ -69,14 +69,14 @@ pub(crate) fn tell_parent(
     Ok(())
 }
 
-/// A run is closed: its children go on, are asked to cancel, or end with it.
+/// Releases the children of a closed run: they go on, are asked to cancel, or end with it.
 pub(crate) fn release_children(
     rows: &mut impl Rows,
     run: RunNo,
     at: Timestamp,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    // A list and no recursion: a tree of children may be deeper than a stack.
+    // A list and not recursion: a tree of children may be deeper than a stack.
     let mut closed = vec![run];
     while let Some(run) = closed.pop() {
         for (child, policy) in rows.open_children(run)? {

@@ -1,10 +1,10 @@
-//! Trouble of a store.
+//! Errors of a store.
 
 use thiserror::Error;
 
 use crate::Refused;
 
-/// Why a store did not do what it was asked. Never recorded, never seen by workflow code.
+/// Why a store did not do what was asked of it. Never recorded, never seen by workflow code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -14,16 +14,16 @@ pub enum StoreError {
     /// Another process serves this store.
     #[error("another process serves this store: {0}")]
     Busy(String),
-    /// There is no room left. Nothing was changed; it goes on when there is room.
+    /// The store has no room left. Nothing was changed; writing goes on when there is room.
     #[error("the store has no room left: {0}. Free some, and it goes on by itself")]
     Full(String),
-    /// What is stored cannot be right.
+    /// The stored data is damaged.
     #[error("the store is damaged: {0}. Restore it from a backup")]
     Corrupt(String),
-    /// Work that was acknowledged is missing. It is not served until the caller accepts that.
+    /// Acknowledged work is missing. The store is not served until the caller accepts that.
     #[error("acknowledged work is missing: {0}")]
     Lost(String),
-    /// A later version wrote it.
+    /// A later version wrote the store.
     #[error("the store has schema version {found}, and this build knows {known}: open it with a newer build")]
     Newer {
         /// The version found.
@@ -31,13 +31,14 @@ pub enum StoreError {
         /// The newest version this build knows.
         known: i64,
     },
-    /// It is not a store of ours.
+    /// The file is not a Dacapo store.
     #[error("this is no Dacapo store: {0}")]
     Foreign(String),
-    /// This kind of store cannot do that.
+    /// This kind of store does not support the operation.
     #[error("{0}")]
     Unsupported(String),
-    /// The store does not answer, or a commit's outcome is unknown: nothing may be assumed before it is read again.
+    /// The store does not answer, or a commit's outcome is unknown: the caller may assume nothing before the store is
+    /// read again.
     #[error("the store is out of reach: {0}")]
     Unavailable(String),
 }

@@ -1,4 +1,4 @@
-//! Runs that come from another store: where they stand among those that are here.
+//! Imported runs: their numbers among the runs of this store.
 
 use dacapo_core::Timestamp;
 
@@ -7,11 +7,13 @@ use crate::{Belongings, ImportWrite, NewMessage, Refused, RunNo, RunRow, StoreEr
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Runs that are looked for a free number together: numbers rise with nanoseconds, so these are as good as the same moment.
+/// The range of numbers that is searched for a free one at once. Numbers rise with nanoseconds, so this is about the
+/// same moment.
 const NEAR: i64 = 1_000;
 
-/// Adds a closed run. The run of a workflow id with the highest number counts as its last one. So whoever started later than
-/// all that are here gets the next number, and the others get numbers before all of them, in the order of their starts.
+/// Adds a closed run. The run with the highest number of a workflow id counts as its last one. So a run that started
+/// later than the last one here gets the next number. Any other gets a number before all of them, in the order of their
+/// starts.
 pub(crate) fn import(rows: &mut impl Rows, write: &ImportWrite) -> Result<Written> {
     let ImportWrite { run: row, turns, belongings } = write;
     if row.status.is_open() {
@@ -48,7 +50,7 @@ fn is_last(rows: &mut impl Rows, row: &RunRow) -> Result<bool> {
     Ok(last.is_none_or(|last| last.started <= row.started))
 }
 
-/// A number below all that stores give by themselves, which rises with the moment.
+/// Returns a free number below all that stores give by themselves; it rises with the run's start.
 fn early_no(rows: &mut impl Rows, started: Timestamp) -> Result<RunNo> {
     let started = i64::try_from(started.0).unwrap_or(i64::MAX);
     let mut no = RunNo(started.min(i64::MAX / 2) - i64::MAX);

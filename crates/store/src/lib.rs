@@ -1,11 +1,12 @@
-//! What a store of Dacapo keeps and promises.
+//! The store interface of Dacapo: what a store keeps and promises.
 //!
-//! A store keeps runs, their turns, tasks, timers and messages. All that ever changes it is a [`Write`]; what a write means
-//! is decided here once, by [`apply`], over the primitives that each store offers as [`Rows`]. A write is whole or
-//! nothing: it is refused alone, before it has changed anything, and many share one transaction ([`Group`]).
+//! A store keeps runs, their turns, tasks, timers and messages. Only a [`Write`] changes it. [`apply`] decides once
+//! what a write means, over the primitives that each store offers as [`Rows`]. A write is applied whole or not at all:
+//! it is refused alone, before it has changed anything. Many writes share one transaction ([`Group`]).
 //!
 //! The fence is one comparison: a turn is committed if it is the next turn of an open run under the epoch that its node
-//! holds. It refuses nodes that have lost the run, and answers a lost acknowledgement.
+//! holds. It refuses nodes that have lost the run, and recognises a turn that was committed before and whose
+//! acknowledgement was lost.
 
 mod apply;
 #[cfg(any(test, feature = "conformance"))]
@@ -26,24 +27,23 @@ mod rows;
 mod run;
 mod running;
 mod start;
-mod status;
 mod task;
 mod timer;
 mod turn;
 mod write;
 
 pub use apply::apply;
+pub use dacapo_client::{Filter, IdConflict, Status, Stuck};
 pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
 pub use memory::MemoryStore;
 pub use message::{MessageRow, NewMessage, is_request};
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, TaskNo};
 pub use private::private_file;
-pub use reads::{Messages, RunFilter, Runs, Store, Tasks, Timers, Turns, Upkeep};
+pub use reads::{Messages, Runs, Store, Tasks, Timers, Turns, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};
-pub use run::{Belongings, Conflict, NewRun, Parent, RunRow, Stuck};
+pub use run::{Belongings, NewRun, Parent, RunRow};
 pub use running::{Doing, Running, Slot};
-pub use status::Status;
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{

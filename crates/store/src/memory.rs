@@ -1,4 +1,4 @@
-//! The store that forgets: everything in memory, for tests and for work that need not survive.
+//! The store in memory, for tests and for work that need not survive the process.
 
 mod reads;
 mod rows;
@@ -35,8 +35,15 @@ struct Tables {
     last: i64,
 }
 
+impl Tables {
+    fn attributes_of(&self, run: RunNo) -> Vec<(Name, Vec<u8>)> {
+        let attributes = self.attributes.iter().filter(|((of, _), _)| *of == run);
+        attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect()
+    }
+}
+
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self(Mutex::new(ranks::STORE_READER, Tables::default()))
     }
@@ -67,7 +74,7 @@ impl Tables {
     }
 }
 
-/// Nothing survives the process, so there is nobody to leave a note for.
+/// No data survives the process, so no later process could read a note.
 impl Running for MemoryStore {
     fn began(&self, _: Doing) -> Option<Slot> {
         None

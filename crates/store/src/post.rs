@@ -15,7 +15,7 @@ pub(crate) fn post(rows: &mut impl Rows, run: RunNo, message: &NewMessage) -> Re
     }
 }
 
-/// Sends a run the answer to something that it did itself.
+/// Sends a run a message about one of its own operations, or about its parent.
 pub(crate) fn reply(
     rows: &mut impl Rows,
     run: RunNo,

@@ -1,8 +1,8 @@
-//! Files that only their owner may read: what is stored is the users' own.
+//! Files that only their owner may read, because they hold users' data.
 
 use std::fs::OpenOptions;
 
-/// Options to open a file that is created, if it is, with mode 0600 on Unix. A file that is there keeps its mode.
+/// Returns options to open a file, which is created with mode 0600 on Unix. An existing file keeps its mode.
 pub fn private_file() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
     let mut options = OpenOptions::new();

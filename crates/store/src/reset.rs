@@ -1,5 +1,5 @@
-//! Reset: a run begins again from a point of another's history. Never a change of that history: it stays where it is, and
-//! the new run has a copy of what it keeps.
+//! Reset: a new run starts from a point of another run's history. That history does not change: the new run has a copy
+//! of the turns it keeps.
 
 use dacapo_core::Outcome;
 
@@ -40,7 +40,7 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     for message in &write.messages {
         written.posted.push(post(rows, run, message)?);
     }
-    // What the old run was sent and has not taken is for the new one.
+    // Messages that the old run has not taken go to the new run.
     if row.status.is_open() {
         rows.move_unseen(row.no, run)?;
     }
@@ -51,7 +51,7 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     Ok(written)
 }
 
-/// The run that this very request made before.
+/// Returns the run that the same request made before.
 fn requested(rows: &mut impl Rows, new: &NewRun) -> Result<Option<RunNo>> {
     let Some(request) = &new.request else { return Ok(None) };
     let Some(no) = rows.requested_run(request)? else { return Ok(None) };
@@ -62,7 +62,7 @@ fn requested(rows: &mut impl Rows, new: &NewRun) -> Result<Option<RunNo>> {
     }
 }
 
-/// Another run may have taken the workflow id since.
+/// Refuses the reset if another run has taken the workflow id since.
 fn refuse_other(rows: &mut impl Rows, write: &ResetWrite) -> Result<()> {
     let new = &write.new;
     let Some(other) = rows.open_run(&new.workflow_id)?.filter(|other| *other != write.from) else { return Ok(()) };
@@ -70,10 +70,10 @@ fn refuse_other(rows: &mut impl Rows, write: &ResetWrite) -> Result<()> {
     Err(Refused::InUse { workflow_id: new.workflow_id.clone(), run_id, conflict: new.conflict }.into())
 }
 
-/// The new run, with the turns it keeps.
+/// Inserts the new run, with the turns it keeps.
 fn begin(rows: &mut impl Rows, old: &RunRow, write: &ResetWrite) -> Result<RunNo> {
-    // The parent of an open run still waits, and the new run takes its place. That of a closed one has its answer, and a
-    // second one would be an error there.
+    // The parent of an open run still waits for it, so the new run takes its place. The parent of a closed run has its
+    // answer, and a second answer would be an error there.
     let parent = old.parent.clone().filter(|_| old.status.is_open());
     let new = NewRun { parent, ..write.new.clone() };
     let run = rows.insert_run(&new, write.keep, None, Epoch::default())?;
@@ -82,7 +82,7 @@ fn begin(rows: &mut impl Rows, old: &RunRow, write: &ResetWrite) -> Result<RunNo
     Ok(run)
 }
 
-/// Children that the kept turns started go on under the new run, which still awaits them.
+/// Moves the children that the kept turns started to the new run, which still awaits them.
 fn adopt(rows: &mut impl Rows, old: &RunRow, run: RunNo, write: &ResetWrite) -> Result<()> {
     for (child, _) in rows.open_children(old.no)? {
         let row = rows.run(child)?.ok_or(Refused::NoSuchRun)?;

@@ -1,131 +1,119 @@
 //! Runs as a store keeps them.
 
+use dacapo_client::{Filter, IdConflict, Status, Stuck};
 use dacapo_core::{IdReuse, Name, ParentClose, Seq, Timestamp};
 
-use crate::{Epoch, MessageRow, NodeNo, RunNo, Status, TimerKind};
+use crate::{Epoch, MessageRow, NodeNo, RunNo, TimerKind};
 
 /// A run to be started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRun {
-    /// Its run id, unique in the store. Ids that rise with time keep the index on them short.
+    /// The run id, unique in the store. Ids that rise with time keep the index on them short.
     pub run_id: Name,
-    /// The caller's name for it, unique among open runs.
+    /// The caller's id for the workflow, unique among open runs.
     pub workflow_id: Name,
-    /// Its type.
+    /// The workflow type.
     pub workflow: Name,
-    /// The queue it is served on.
+    /// The queue that it is served on.
     pub queue: Name,
-    /// When it is started.
+    /// When the run is started.
     pub started: Timestamp,
-    /// What it keeps for life, encoded.
+    /// The pins: what the run keeps for its whole life, encoded.
     pub pins: Vec<u8>,
-    /// Its start job, encoded: kept as a message unless its first turn is committed with it.
+    /// The start job, encoded: stored as a message unless the first turn is committed with the run.
     pub start: Vec<u8>,
-    /// The run that it is a child of.
+    /// The run that this one is a child of.
     pub parent: Option<Parent>,
-    /// The first run of its chain; itself where it is empty.
+    /// The run id of the first run of the chain. Empty: this run is the first.
     pub first_run_id: Name,
-    /// Whether its workflow id may have been used before.
+    /// Whether the workflow id may have been used before.
     pub reuse: IdReuse,
-    /// What to do when its workflow id is in use now.
-    pub conflict: Conflict,
-    /// The caller's key for this request: the same key again is the same start.
+    /// What the store does when the workflow id is in use now.
+    pub conflict: IdConflict,
+    /// The caller's key for this request: a second start with the same key returns the same run.
     pub request: Option<Name>,
-    /// Timeouts and delays that begin with it.
+    /// Timeouts and delays that begin with the run.
     pub timers: Vec<(Timestamp, TimerKind)>,
-    /// Notes for people, encoded.
+    /// The memo, encoded.
     pub memo: Vec<u8>,
-    /// What it can be found by: names and encoded values.
+    /// The search attributes: names and encoded values.
     pub attributes: Vec<(Name, Vec<u8>)>,
 }
 
 /// The run that a child belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
-    /// The parent.
+    /// The parent's number.
     pub run: RunNo,
-    /// The operation of the parent that the child is.
+    /// The operation of the parent that awaits the child.
     pub seq: Seq,
-    /// What becomes of the child when the parent closes.
+    /// What the store does with the child when the parent closes.
     pub close: ParentClose,
 }
 
-/// What to do when a workflow id is in use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Conflict {
-    /// Refuse.
-    #[default]
-    Fail,
-    /// Give the run that is open.
-    UseExisting,
-    /// Terminate the run that is open, and start.
-    TerminateExisting,
-}
-
-/// A run as a store keeps it: all that describes it without its history.
+/// A run as a store keeps it: all that describes it but its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRow {
-    /// Its number.
+    /// The run's number.
     pub no: RunNo,
-    /// Its run id.
+    /// The run id.
     pub run_id: Name,
-    /// The caller's name for it.
+    /// The caller's id for the workflow.
     pub workflow_id: Name,
-    /// Its type.
+    /// The workflow type.
     pub workflow: Name,
-    /// The queue it is served on.
+    /// The queue that it is served on.
     pub queue: Name,
-    /// How it stands.
+    /// The run's status.
     pub status: Status,
-    /// When it was started.
+    /// When the run was started.
     pub started: Timestamp,
-    /// When it closed.
+    /// When the run closed.
     pub closed: Option<Timestamp>,
-    /// How many turns are recorded: the number of the next.
+    /// The number of turns recorded: also the number of the next turn.
     pub turns: u64,
     /// The node that holds it in memory.
     pub owner: Option<NodeNo>,
     /// The fence.
     pub epoch: Epoch,
-    /// What it keeps for life, encoded.
+    /// The pins: what the run keeps for its whole life, encoded.
     pub pins: Vec<u8>,
-    /// The run that it is a child of.
+    /// The run that this one is a child of.
     pub parent: Option<Parent>,
-    /// The first run of its chain.
+    /// The run id of the first run of the chain.
     pub first_run_id: Name,
-    /// Why it does not go on, if it cannot.
+    /// Why the run is stuck. None: it is not.
     pub stuck: Option<Stuck>,
-    /// How often its process died while its code was played, since a turn was last committed.
+    /// The crash count: how often the process died while the run's code was played, since a turn was last committed.
     pub crash_count: u32,
-    /// Notes for people, encoded.
+    /// The memo, encoded.
     pub memo: Vec<u8>,
-    /// The snapshot it published last.
+    /// The snapshot that the run published last.
     pub published: Option<Vec<u8>>,
-    /// What it came to, encoded.
+    /// The result or failure of the run, encoded.
     pub result: Option<Vec<u8>>,
 }
 
-/// What a store keeps of a run beside its row and its turns.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Belongings {
-    /// The request that started it.
-    pub request: Option<Name>,
-    /// What it can be found by: names and encoded values.
-    pub attributes: Vec<(Name, Vec<u8>)>,
-    /// All messages it was ever sent, with the answers: a message that is sent again is recognised by its key.
-    pub messages: Vec<MessageRow>,
+impl RunRow {
+    /// Returns whether this filter selects the run.
+    pub fn is_selected_by(&self, filter: &Filter) -> bool {
+        filter.status.is_none_or(|status| self.status == status)
+            && filter.workflow.as_ref().is_none_or(|workflow| self.workflow == *workflow)
+            && filter.workflow_id.as_ref().is_none_or(|workflow_id| self.workflow_id == *workflow_id)
+            && (!filter.stuck || self.stuck.is_some())
+            && filter.started_from.is_none_or(|from| self.started >= from)
+            && filter.started_before.is_none_or(|before| self.started < before)
+    }
 }
 
-/// Why a run does not go on, though it is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    /// What happened, where, and what to do.
-    pub reason: String,
-    /// Since when.
-    pub since: Timestamp,
-    /// How often it was tried.
-    pub attempts: u32,
-    /// When it is tried again.
-    pub retry: Timestamp,
+/// All that a store keeps of a run beside its row and its turns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Belongings {
+    /// The request that started the run.
+    pub request: Option<Name>,
+    /// The search attributes: names and encoded values.
+    pub attributes: Vec<(Name, Vec<u8>)>,
+    /// All messages that the run was ever sent, with their outcomes: a message that is sent again is recognised by its
+    /// key.
+    pub messages: Vec<MessageRow>,
 }

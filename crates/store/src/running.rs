@@ -1,12 +1,12 @@
-//! What a process is doing that may kill it: a note that outlives the process, so that the next one knows what not to do
-//! again and again.
+//! Running notes: which user code a process runs that may kill it. A note outlives the process, so that the next
+//! process knows what not to run again and again.
 //!
-//! It is written before each attempt of an activity and before each turn, so it must cost next to nothing: no commit, no flush.
-//! What a machine that lost its power was doing nobody has to know, for it was not the code.
+//! A note is written before each attempt of an activity and before each turn, so it must cost next to nothing: no
+//! commit, no flush. Notes may be lost when the machine loses its power: then the code was not the cause.
 
 use crate::{RunNo, TaskNo};
 
-/// Something that runs code of users, which may take the whole process with it.
+/// Work that runs users' code, which may kill the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Doing {
@@ -14,25 +14,25 @@ pub enum Doing {
     Attempt(TaskNo),
     /// Code of this run: its turns, its local work.
     Run(RunNo),
-    /// An answer of this run to a question.
+    /// A query of this run.
     Answer(RunNo),
-    /// The first turn of a run that no store knows yet, by a number that its workflow id always comes to.
+    /// The first turn of a run that is not stored yet. The number is a function of the workflow id.
     Start(u64),
 }
 
-/// Where something is noted that is under way.
+/// The place of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub usize);
 
-/// Notes what is under way. Notes are hints: one that cannot be made is left out.
+/// Notes of the code that runs. Notes are hints: one that cannot be written is left out.
 pub trait Running {
-    /// This begins. None if it is not noted.
+    /// Writes a note that this work begins. Returns none if it is not noted.
     fn began(&self, doing: Doing) -> Option<Slot>;
-    /// What was noted there is over.
+    /// Removes the note: its work has ended.
     fn ended(&self, slot: Slot);
-    /// What the process before this one was doing when it died, until it is forgotten. Nothing if it was shut down, or had
-    /// nobody before it.
+    /// Returns what the process before this one was running when it died, until [`Running::forget_left`] is called.
+    /// Empty if that process was shut down, or there was none.
     fn left(&self) -> Vec<Doing>;
-    /// What the process before this one left need not be known any more: whatever follows from it is durable.
+    /// Forgets what the process before this one left. The caller has made durable what follows from it.
     fn forget_left(&self);
 }

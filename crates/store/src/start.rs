@@ -1,14 +1,16 @@
-//! How a run starts, and whether it may.
+//! How a run starts, and whether the store admits it.
 
 use dacapo_core::{Failure, FailureKind, IdReuse, Job, Name, TurnRecord};
 
 use crate::end::end;
 use crate::rows::Rows;
-use crate::{Conflict, Epoch, NewMessage, NewRun, Refused, RunNo, RunRow, StartedRun, Status, StoreError, TurnWritten};
+use crate::{
+    Epoch, IdConflict, NewMessage, NewRun, Refused, RunNo, RunRow, StartedRun, Status, StoreError, TurnWritten,
+};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Starts a run whose first turn comes later: its start job waits as a message.
+/// Starts a run whose first turn comes later: its start job is stored as a message.
 pub(crate) fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<StartedRun> {
     match admit(rows, new, written)? {
         Admitted::Existing(row) => {
@@ -40,7 +42,8 @@ pub(crate) enum Admitted {
     Existing(Box<RunRow>),
 }
 
-/// Whether a run of this workflow id may be started, or which run stands for it. One that it replaces ends here.
+/// Decides whether a run of this workflow id may be started, or returns the existing run. A run that the new one
+/// replaces ends here.
 pub(crate) fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<Admitted> {
     if let Some(request) = &new.request
         && let Some(no) = rows.requested_run(request)?
@@ -54,14 +57,14 @@ pub(crate) fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritte
     }
     if let Some(no) = rows.open_run(&new.workflow_id)? {
         let row = rows.run(no)?.ok_or(Refused::NoSuchRun)?;
-        let replaces = new.conflict == Conflict::TerminateExisting || new.reuse == IdReuse::TerminateIfRunning;
+        let replaces = new.conflict == IdConflict::TerminateExisting || new.reuse == IdReuse::TerminateIfRunning;
         return match new.conflict {
             _ if replaces => {
                 let failure = Failure::new(FailureKind::Terminated, "another run took its workflow id");
                 end(rows, &row, Status::Terminated, new.started, &failure, written)?;
                 Ok(Admitted::New)
             }
-            Conflict::UseExisting => Ok(Admitted::Existing(Box::new(row))),
+            IdConflict::UseExisting => Ok(Admitted::Existing(Box::new(row))),
             conflict => {
                 Err(Refused::InUse { workflow_id: new.workflow_id.clone(), run_id: row.run_id, conflict }.into())
             }
@@ -80,7 +83,7 @@ pub(crate) fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritte
     Err(Refused::Used { workflow_id, run_id, status }.into())
 }
 
-/// Whether a run was started with the same input: its start is in its first turn, or still waits as a message.
+/// Returns whether a run was started with the same input: its start is in its first turn, or still a message.
 fn same_input(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<bool> {
     let recorded = rows.turn(run, 0)?.and_then(|bytes| TurnRecord::from_bytes(&bytes).ok());
     let before = match recorded.and_then(|record| record.jobs.into_iter().next()) {
@@ -89,7 +92,7 @@ fn same_input(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<bool> {
     };
     Ok(match (before, minicbor::decode(&new.start)) {
         (Some(Job::Start(before)), Ok(Job::Start(now))) => before.input == now.input,
-        // What cannot be read cannot be compared.
+        // A start that cannot be decoded cannot be compared.
         _ => true,
     })
 }

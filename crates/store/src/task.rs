@@ -1,54 +1,54 @@
-//! Tasks: activities that are to be tried.
+//! Tasks: activities that have no result yet.
 
 use dacapo_core::{Name, Seq, Timestamp};
 
 use crate::{NodeNo, RunNo, TaskNo};
 
-/// A task that a turn makes. Its input stays where it was recorded: in the turn's command.
+/// A task that a turn makes. The task's input stays in the turn's command, where it is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
-    /// The operation.
+    /// The activity's operation.
     pub seq: Seq,
-    /// The queue.
+    /// The queue that the task is served on.
     pub queue: Name,
-    /// Not before this.
+    /// When the next attempt may start at the earliest.
     pub ready: Timestamp,
-    /// Lower goes first.
+    /// The priority: lower goes first.
     pub priority: i32,
-    /// The command's place in its turn.
+    /// The command's position in its turn.
     pub position: u32,
 }
 
 /// A task as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its number.
+    /// The task's number.
     pub no: TaskNo,
-    /// The run it belongs to.
+    /// The run that the task belongs to.
     pub run: RunNo,
-    /// The operation.
+    /// The activity's operation.
     pub seq: Seq,
-    /// The queue.
+    /// The queue that the task is served on.
     pub queue: Name,
-    /// Not before this.
+    /// When the next attempt may start at the earliest.
     pub ready: Timestamp,
-    /// Lower goes first.
+    /// The priority: lower goes first.
     pub priority: i32,
-    /// The turn whose command it is.
+    /// The turn whose command made the task.
     pub turn: u64,
-    /// The command's place in that turn.
+    /// The command's position in that turn.
     pub position: u32,
-    /// The attempt that comes next, from 1.
+    /// The next attempt's number, from 1.
     pub attempt: u32,
-    /// How often an attempt was started and never heard of again.
+    /// The crash count: how often an attempt was started whose process then died.
     pub crash_count: u32,
-    /// When the attempt began that somebody external completes; none if an attempt is to be made.
+    /// When the attempt began that is to be completed externally. None if the worker has to make an attempt.
     pub external: Option<Timestamp>,
-    /// The node that tries it now.
+    /// The node that runs an attempt now.
     pub holder: Option<NodeNo>,
     /// How the last attempt failed, encoded.
     pub failure: Option<Vec<u8>>,
-    /// What the last attempt reported of its progress, encoded.
+    /// The progress that the last attempt reported, encoded.
     pub details: Option<Vec<u8>>,
 }
 
@@ -59,11 +59,11 @@ mod tests {
     use super::NewTask;
     use crate::{RunNo, TurnOf, TurnWrite, Write};
 
-    /// The tasks that a write hands in. A new write has to be entered here.
+    /// Returns the tasks that a write adds. A new kind of write has to be entered here.
     fn tasks(write: &Write) -> Vec<&NewTask> {
         match write {
             Write::Turn(turn) => turn.tasks.iter().collect(),
-            // It repeats tasks of turns that were committed before.
+            // A reset repeats tasks of turns that were committed before.
             Write::Reset(reset) => reset.tasks.iter().map(|(_, task)| task).collect(),
             Write::Start(_)
             | Write::Post { .. }
@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    /// S4-34: no write submits a task by itself.
+    /// S4-34: no write but a turn's, and the reset that repeats one, adds a task.
     #[test]
     fn no_write_hands_in_a_task_but_a_turn_and_the_reset_that_repeats_one() {
         let task = NewTask { seq: Seq(0), queue: "main".into(), ready: Timestamp(0), priority: 0, position: 0 };

@@ -1,42 +1,42 @@
-//! Timers: moments at which something becomes due.
+//! Timers: moments at which a run or one of its operations is due.
 
 use dacapo_core::{Seq, Timestamp};
 
 use crate::RunNo;
 
-/// A moment at which something becomes due for a run.
+/// A stored timer of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerRow {
-    /// When.
+    /// When the timer is due.
     pub due: Timestamp,
-    /// Whose.
+    /// The run that the timer belongs to.
     pub run: RunNo,
-    /// What.
+    /// The timer's kind.
     pub kind: TimerKind,
 }
 
-/// What becomes due.
+/// The kind of a timer: what happens when it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum TimerKind {
     /// A timer of the workflow fires.
     Sleep(Seq),
-    /// A run whose start was delayed begins.
+    /// A run whose start was delayed starts.
     Start,
-    /// The time of one run is over.
+    /// The timeout of one run.
     RunTimeout,
-    /// The time of the whole chain of runs is over.
+    /// The timeout of the whole chain of runs.
     ExecutionTimeout,
-    /// A run is looked at again: it is stuck, or has work that is in no other row.
+    /// The engine looks at a run again: it is stuck, or has work that is in no other row.
     Retry,
-    /// An activity has waited too long in its queue.
+    /// The schedule-to-start timeout: the activity has waited too long in its queue.
     ScheduleToStart(Seq),
-    /// An activity has taken too long, all attempts together.
+    /// The schedule-to-close timeout: the activity has taken too long, all attempts together.
     ScheduleToClose(Seq),
 }
 
 impl TimerKind {
-    /// The numbers that stores keep: the kind, and the operation it concerns.
+    /// Returns the numbers that stores keep: the kind, and the operation it concerns.
     pub const fn code(self) -> (i64, u64) {
         match self {
             Self::Sleep(seq) => (0, seq.0),
@@ -49,7 +49,7 @@ impl TimerKind {
         }
     }
 
-    /// The kind with these numbers.
+    /// Returns the kind with these numbers.
     pub const fn from_code(kind: i64, seq: u64) -> Option<Self> {
         Some(match kind {
             0 => Self::Sleep(Seq(seq)),

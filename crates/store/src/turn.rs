@@ -1,4 +1,4 @@
-//! How a turn is committed: past its fence, with all that follows from it.
+//! Commits a turn: first the fence, then all rows that follow from the turn.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use crate::end::{release_children, tell_parent};
 use crate::post::{post, reply};
 use crate::rows::Rows;
 use crate::start::{Admitted, admit, furnish, start};
-use crate::{Closing, Conflict, NewRun, Parent, Refused, RunNo, Send, StoreError, TurnOf, TurnWrite, TurnWritten};
+use crate::{Closing, IdConflict, NewRun, Parent, Refused, RunNo, Send, StoreError, TurnOf, TurnWrite, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Whether a turn is committed.
+/// The answer of the fence to a turn.
 enum Fence {
-    /// It is the next turn of this run.
+    /// The turn is the next one of this run.
     Passed(RunNo),
-    /// It was committed before, and its acknowledgement was lost.
+    /// The turn was committed before, and its acknowledgement was lost.
     Repeated(TurnWritten),
 }
 
@@ -44,18 +44,18 @@ pub(crate) fn commit_turn(rows: &mut impl Rows, write: &TurnWrite) -> Result<Tur
     Ok(written)
 }
 
-/// Counts the turn, if it is the next one of its run and has seen all messages that it must have.
+/// Counts the turn, if it is the next one of its run and, where it closes the run, takes all unseen messages.
 fn pass_fence(rows: &mut impl Rows, run: RunNo, write: &TurnWrite) -> Result<Fence> {
     for message in &write.taken {
         if !rows.is_unseen(run, *message)? {
-            // This very turn may have taken it, if the acknowledgement was lost.
+            // This turn itself may have taken the message, if the acknowledgement was lost.
             return lost(rows, run, write).map(Fence::Repeated).map_err(|error| match error {
                 StoreError::Refused(Refused::Fenced { .. }) => Refused::MessageTaken.into(),
                 error => error,
             });
         }
     }
-    // All that it takes is unseen: if there is more, it was sent meanwhile.
+    // All messages that the turn takes are unseen. If there are more, they were sent meanwhile.
     if write.close.is_some() {
         let taken: BTreeSet<_> = write.taken.iter().collect();
         if rows.count_unseen(run)? > taken.len() {
@@ -73,7 +73,7 @@ fn start_with_turn(rows: &mut impl Rows, new: &NewRun, write: &TurnWrite, writte
     match admit(rows, new, written)? {
         Admitted::Existing(row) => {
             let (workflow_id, run_id) = (new.workflow_id.clone(), row.run_id);
-            Err(Refused::InUse { workflow_id, run_id, conflict: Conflict::UseExisting }.into())
+            Err(Refused::InUse { workflow_id, run_id, conflict: IdConflict::UseExisting }.into())
         }
         Admitted::New => {
             let run = rows.insert_run(new, 1, Some(write.node), write.epoch)?;
@@ -83,7 +83,7 @@ fn start_with_turn(rows: &mut impl Rows, new: &NewRun, write: &TurnWrite, writte
     }
 }
 
-/// Writes the turn and the rows of its own run that follow from it.
+/// Writes the turn, and the rows of its own run that follow from it.
 fn insert_rows(rows: &mut impl Rows, run: RunNo, write: &TurnWrite, written: &mut TurnWritten) -> Result<()> {
     rows.insert_turn(run, write.turn, &write.record)?;
     for task in &write.tasks {
@@ -119,8 +119,8 @@ fn insert_rows(rows: &mut impl Rows, run: RunNo, write: &TurnWrite, written: &mu
     Ok(())
 }
 
-/// The fence did not let the turn through. If what stands in its place is this very turn, the acknowledgement was lost
-/// and not the turn.
+/// Decides about a turn that the fence refused. If the recorded turn of this number is the same turn, only the
+/// acknowledgement was lost.
 fn lost(rows: &mut impl Rows, run: RunNo, write: &TurnWrite) -> Result<TurnWritten> {
     let row = rows.run(run)?.ok_or(Refused::NoSuchRun)?;
     let same = row.epoch == write.epoch && rows.turn(run, write.turn)?.is_some_and(|record| record == write.record);
@@ -139,7 +139,7 @@ fn start_child(
     at: Timestamp,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    // A run that starts with this turn had no number when its children were planned.
+    // The number of a run that starts with this turn was not known when its children were planned.
     let parent_link = child.parent.clone().map(|link| Parent { run: parent, ..link });
     let child = NewRun { parent: parent_link, ..child.clone() };
     let started = match start(rows, &child, written) {
@@ -157,7 +157,7 @@ fn start_child(
     reply(rows, parent, format!("child-start:{}", seq.0), at, &job, written)
 }
 
-/// Stores a message for another run and tells the sender whether it arrived.
+/// Stores a message for another run, and replies to the sender whether it was stored.
 fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnWritten) -> Result<()> {
     let (workflow_id, wanted) = match &send.to {
         Target::Workflow { workflow_id, run_id, .. } => (workflow_id, run_id.as_ref()),
@@ -197,7 +197,7 @@ fn close_by_turn(
     rows.close(run, closing.status, at, &closing.result)?;
     match (&closing.next, &row.parent, &closing.to_parent) {
         (Some(next), _, _) => {
-            // The chain goes on under the same parent, and its children with it.
+            // The chain continues under the same parent, and keeps its children.
             let started = start(rows, next, written)?;
             for (child, _) in rows.open_children(run)? {
                 rows.hand_over(child, started.run)?;

@@ -1,10 +1,10 @@
-//! Writes: everything that ever changes a store. Each is whole or nothing; many share one transaction.
+//! Writes: everything that changes a store. Each is applied whole or not at all; many share one transaction.
 
 use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
 
 use crate::{
-    Belongings, Conflict, Epoch, MessageNo, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck, TaskNo,
-    TimerKind,
+    Belongings, Epoch, IdConflict, MessageNo, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck,
+    TaskNo, TimerKind,
 };
 
 /// One change, atomic by itself.
@@ -17,139 +17,141 @@ pub enum Write {
     Turn(Box<TurnWrite>),
     /// Send a message to an open run.
     Post {
-        /// Whom.
+        /// The run that the message is sent to.
         run: RunNo,
-        /// What.
+        /// The message.
         message: NewMessage,
-        /// The task whose result it is, and which is over with it. If that task is gone, the message is refused.
+        /// The task whose result the message is. The same write ends the task; if the task is gone, the message is
+        /// refused.
         ended: Option<TaskNo>,
     },
     /// Settle messages that lead to no turn: a rejected update, a duplicate.
     Settle {
-        /// Whose.
+        /// The run that they were sent to.
         run: RunNo,
         /// The fence.
         epoch: Epoch,
-        /// Which: its number and key, and what those who wait for it are told, encoded. It counts as taken by the next
+        /// The messages: number, key, and the encoded outcome for callers that wait. Each counts as taken by the next
         /// turn.
         messages: Vec<(MessageNo, Name, Option<Vec<u8>>)>,
         /// Tasks whose results came too late.
         tasks: Vec<TaskNo>,
     },
-    /// Remove what is left of a closed run: tasks and timers that nobody waits for.
+    /// Remove tasks and timers that are left of a closed run.
     Forget {
-        /// Whose.
+        /// The closed run.
         run: RunNo,
-        /// Tasks that are over.
+        /// The tasks to remove.
         tasks: Vec<TaskNo>,
-        /// Timers that are over.
+        /// The timers to remove.
         timers: Vec<(Timestamp, TimerKind)>,
     },
-    /// Note what became of an attempt that did not end its task.
+    /// Store the state of a task after an attempt that did not end it.
     Attempt(Box<AttemptWrite>),
-    /// Note that a run cannot go on.
+    /// Store that a run is stuck, or no longer is.
     SetStuck {
-        /// Which.
+        /// The run.
         run: RunNo,
         /// The fence.
         epoch: Epoch,
-        /// Why, and when it is tried again. None: it goes on.
+        /// Why, and when the engine tries again. None: the run goes on.
         stuck: Option<Stuck>,
     },
-    /// Note what is held against tasks and runs. Those that are gone are left out.
+    /// Store crash counts of tasks and runs. Those that are deleted are left out.
     CrashCounts(Vec<CrashCount>),
-    /// End a run from external.
+    /// Close a run without a turn of its own: a terminate, or a timeout.
     Close {
-        /// Which.
+        /// The run.
         run: RunNo,
-        /// As what.
+        /// The run's new status.
         status: Status,
-        /// When.
+        /// When the run closes.
         at: Timestamp,
-        /// What those who wait for it are told.
+        /// The failure that callers and the parent get as the result.
         failure: Box<Failure>,
     },
-    /// Begin a run again from a point of its history.
+    /// Start a new run from a point of a run's history.
     Reset(Box<ResetWrite>),
-    /// Remove a closed run. It is gone at once; its turns and messages are removed step by step by [`Write::Sweep`].
+    /// Remove a closed run. Its row is removed at once; [`Write::Sweep`] removes its turns and messages step by step.
     Delete {
-        /// Which.
+        /// The run.
         run: RunNo,
     },
-    /// Remove those of these runs that closed before a moment; others are left as they are.
+    /// Remove those of these runs that closed before a moment; the others stay as they are.
     Expire {
-        /// Which.
+        /// The runs.
         runs: Vec<RunNo>,
         /// The moment.
         before: Timestamp,
     },
     /// Add a closed run that another store kept.
     Import(Box<ImportWrite>),
-    /// Remove some of what is left of runs that were deleted.
+    /// Remove some of the rows that are left of deleted runs.
     Sweep {
-        /// How many rows at most; fewer where they are large.
+        /// The most rows to remove; fewer where they are large.
         most: usize,
     },
-    /// Take a run into memory: from here on older epochs are refused.
+    /// Make a node the owner of a run: from here on the store refuses older epochs.
     Own {
-        /// Which.
+        /// The run.
         run: RunNo,
-        /// The epoch it was seen with.
+        /// The epoch that the node read.
         seen: Epoch,
-        /// Who.
+        /// The new owner.
         node: NodeNo,
-        /// With which epoch.
+        /// The new epoch.
         epoch: Epoch,
     },
 }
 
-/// A turn to be committed: its record and all that follows from it.
+/// A turn to be committed: its record and all rows that follow from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnWrite {
-    /// Whose turn.
+    /// The run that the turn belongs to.
     pub run: TurnOf,
-    /// Who played it.
+    /// The node that played it.
     pub node: NodeNo,
     /// The fence.
     pub epoch: Epoch,
-    /// Its number: committed only if it is the next.
+    /// The turn's number: it is committed only if it is the next.
     pub turn: u64,
-    /// When it was played.
+    /// When the turn was played.
     pub at: Timestamp,
-    /// What is still held against the run: work of its own runs on, whose process died before.
+    /// The run's crash count after this turn: not 0 while its local work, or its next query, may still kill the
+    /// process.
     pub crash_count: u32,
-    /// Its record, encoded.
+    /// The turn's record, encoded.
     pub record: Vec<u8>,
-    /// Tasks it makes.
+    /// The tasks that the turn makes.
     pub tasks: Vec<NewTask>,
-    /// Tasks that are over.
+    /// Tasks that the turn ends.
     pub ended_tasks: Vec<TaskNo>,
-    /// Activities that are over, whose tasks the node does not know by number.
+    /// Activities that the turn ends, whose tasks the node does not know by number.
     pub ended_activities: Vec<Seq>,
-    /// Timers it starts.
+    /// The timers that the turn starts.
     pub timers: Vec<(Timestamp, TimerKind)>,
-    /// Timers that are over.
+    /// Timers that the turn ends.
     pub ended_timers: Vec<(Timestamp, TimerKind)>,
     /// The messages that the turn takes.
     pub taken: Vec<MessageNo>,
     /// Answers to messages, by key, encoded.
     pub outcomes: Vec<(Name, Vec<u8>)>,
-    /// Children it starts.
+    /// The children that the turn starts.
     pub children: Vec<(Seq, NewRun)>,
     /// Messages that it sends to other runs.
     pub sends: Vec<Send>,
-    /// Changes of search attributes; none removes one.
+    /// Changes of search attributes; none removes the attribute.
     pub attributes: Vec<(Name, Option<Vec<u8>>)>,
-    /// The memo as it now stands, if it changed.
+    /// The new memo, if it changed.
     pub memo: Option<Vec<u8>>,
-    /// The snapshot it published.
+    /// The snapshot that the turn published.
     pub published: Option<Vec<u8>>,
-    /// How it ends the run, if it does.
+    /// How the turn closes the run. None: it does not.
     pub close: Option<Closing>,
 }
 
 impl TurnWrite {
-    /// A turn from which nothing follows but that it was played, by nobody in particular.
+    /// Creates a turn that writes only its record, with the default node and epoch.
     pub fn new(run: TurnOf, turn: u64, at: Timestamp, record: Vec<u8>) -> Self {
         Self {
             run,
@@ -176,178 +178,178 @@ impl TurnWrite {
     }
 }
 
-/// Whose turn it is.
+/// The run that a turn belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnOf {
     /// A run that the store knows.
     Run(RunNo),
-    /// A run that starts with this, its first turn.
+    /// A run that starts with this turn.
     New(Box<NewRun>),
 }
 
-/// A message to another run, and the operation of the sender that it is.
+/// A message to another run, and the operation of the sender that sends it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Send {
-    /// The sender's operation, which is told whether it arrived; none if nobody wants to know.
+    /// The sender's operation, which gets the answer whether the message was stored. None: the sender needs no answer.
     pub seq: Option<Seq>,
-    /// Whether it is a signal or a request to cancel.
+    /// Whether it is a request to cancel; otherwise it is a signal.
     pub is_cancel: bool,
-    /// Whom.
+    /// The run that it is sent to.
     pub to: Target,
-    /// What.
+    /// The message.
     pub message: NewMessage,
 }
 
-/// How a turn ends its run.
+/// How a turn closes its run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closing {
-    /// As what.
+    /// The run's new status.
     pub status: Status,
     /// The result or failure, encoded.
     pub result: Vec<u8>,
-    /// What a parent is told: an encoded job.
+    /// The message to the parent: an encoded job.
     pub to_parent: Option<Vec<u8>>,
-    /// The run that it goes on as.
+    /// The run that this one continues as.
     pub next: Option<Box<NewRun>>,
-    /// Messages that the next run finds: those that this one was sent and did not take.
+    /// Messages for the next run: those that this one was sent and did not take.
     pub carried: Vec<NewMessage>,
 }
 
-/// A run that begins again from a point of another's history.
+/// A reset: a new run that starts from a point of another run's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResetWrite {
-    /// The other. If it is open, it ends as terminated; its parent is not told, because the new run takes its place.
+    /// The old run. If it is open, it is terminated; its parent gets no message, because the new run takes its place.
     pub from: RunNo,
-    /// How many turns the old run had when this was planned: one that has moved on since is planned anew. Mail that it has
-    /// not taken goes to the new run with this write.
+    /// The number of turns that the old run had when the reset was planned. If it has more by now, the reset is refused
+    /// and has to be planned anew. This write moves the old run's unseen messages to the new run.
     pub turns: u64,
-    /// How many turns are kept: the new run's next turn has this number. At least 1.
+    /// The number of turns that are kept, at least 1. The new run's next turn has this number.
     pub keep: u64,
-    /// The new run. Its start job is in the kept turns and is not a message; its parent is that of the run it takes
-    /// the place of.
+    /// The new run. Its start job is in the kept turns and is not stored as a message. Its parent is that of the run
+    /// whose place it takes.
     pub new: NewRun,
-    /// When.
+    /// When the reset is made.
     pub at: Timestamp,
-    /// What was pending at that point: the turn whose command it is, and the task.
+    /// The tasks that were open at that point: the turn whose command made each, and the task.
     pub tasks: Vec<(u64, NewTask)>,
-    /// Messages that wait for the new run.
+    /// Messages for the new run.
     pub messages: Vec<NewMessage>,
-    /// Operations of the kept turns whose open children go on under the new run. Other children of a run that ends by
-    /// this are released as agreed.
+    /// Operations of the kept turns whose open children move to the new run. If the old run was open, its other
+    /// children are released by their parent-close policies.
     pub children: Vec<Seq>,
-    /// What becomes the result of the other run, if it was open.
+    /// The failure that becomes the result of the old run, if it was open.
     pub failure: Box<Failure>,
 }
 
 /// A closed run from another store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportWrite {
-    /// The run. Its number, its owner and its parent are of the other store, and mean nothing here.
+    /// The run. Its number, owner and parent belong to the other store and mean nothing here.
     pub run: RunRow,
-    /// Its turns, encoded, from the first on.
+    /// The run's turns, encoded, from the first on.
     pub turns: Vec<Vec<u8>>,
-    /// What it had beside them. A request that another run answers here is left out.
+    /// The run's request, attributes and messages. A request that another run of this store has is left out.
     pub belongings: Belongings,
 }
 
-/// What became of an attempt that did not end its task.
+/// The state of a task after an attempt that did not end it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptWrite {
     /// The task.
     pub task: TaskNo,
-    /// The attempt that comes next.
+    /// The next attempt's number.
     pub attempt: u32,
-    /// Not before this.
+    /// When the next attempt may start at the earliest.
     pub ready: Timestamp,
-    /// Who tries it now.
+    /// The node that runs an attempt now.
     pub holder: Option<NodeNo>,
-    /// How often an attempt was started and never heard of again.
+    /// The crash count: how often an attempt was started whose process then died.
     pub crash_count: u32,
-    /// When the attempt began that somebody external completes; none if an attempt is to be made.
+    /// When the attempt began that is to be completed externally. None if the worker has to make an attempt.
     pub external: Option<Timestamp>,
-    /// How it failed, encoded.
+    /// How the last attempt failed, encoded.
     pub failure: Option<Vec<u8>>,
-    /// What it reported of its progress, encoded.
+    /// The progress that the last attempt reported, encoded.
     pub details: Option<Vec<u8>>,
 }
 
 impl AttemptWrite {
-    /// Whether it was overtaken on its way by a later one of the same task, after which the row says this.
+    /// Returns whether a later write for the same task, whose values these are, has overtaken this one.
     pub fn is_older_than(&self, attempt: u32, external: Option<Timestamp>) -> bool {
         self.attempt < attempt || self.attempt == attempt && self.external.is_none() && external.is_some()
     }
 }
 
-/// How often the process died while a task was tried, or code of a run was played; 0 if nothing is held against it any more.
+/// A crash count: how often the process died while an attempt of a task or code of a run was running.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CrashCount {
-    /// While a task was tried.
+    /// The process died while an attempt of a task ran.
     Task {
-        /// Which.
+        /// The task.
         task: TaskNo,
-        /// How often.
+        /// The new crash count.
         crash_count: u32,
     },
-    /// While code of a run, open or closed, was played.
+    /// The process died while code of a run, open or closed, was played.
     Run {
-        /// Which.
+        /// The run.
         run: RunNo,
-        /// How often.
+        /// The new crash count.
         crash_count: u32,
-        /// Why it does not go on, if it is open and does not. None: it goes on.
+        /// Why the run is stuck, if it is open. None: it goes on.
         stuck: Option<Stuck>,
     },
-    /// Nothing is held against a run any more. Why it does not go on, if it does not, is another matter, and stays.
+    /// The crash count of a run becomes 0. If the run is stuck, it stays so.
     Cleared(RunNo),
 }
 
-/// What a write came to.
+/// The answer to a write that was committed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Written {
-    /// It is done, and there is nothing to say of it.
+    /// The write is committed, and has no other answer.
     Done,
-    /// The run was started, or had been.
+    /// The run was started, now or before.
     Started {
         /// The run.
         run: StartedRun,
-        /// What else that brought about: whom it replaced, and who was told.
+        /// The other effects of the start: the run that it replaced, and the messages about that.
         effects: Box<TurnWritten>,
     },
-    /// The turn is committed, or the run closed or begun again.
+    /// The turn is committed, or the run closed or reset.
     Turn(Box<TurnWritten>),
-    /// The message is stored, or was before.
+    /// The message is stored, now or before.
     Posted(Posted),
-    /// Some of what was left is gone.
+    /// Some rows of deleted runs are removed.
     Swept {
         /// Whether there may be more.
         more: bool,
     },
 }
 
-/// A run that was started, or had been.
+/// A run that was started, now or before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartedRun {
-    /// Its number.
+    /// The run's number.
     pub run: RunNo,
-    /// Its run id.
+    /// The run id.
     pub run_id: Name,
     /// Whether this write started it.
     pub fresh: bool,
-    /// Its start job, which waits as a message, if this write left it there.
+    /// The start job's message, if this write stored it.
     pub message: Option<MessageNo>,
-    /// Timers that began with it.
+    /// The timers that began with the run.
     pub timers: Vec<(Timestamp, TimerKind)>,
 }
 
-/// What a write brought about beside its own rows: all that others may have to be told of.
+/// The effects of a write beside its own rows: all that the engine may have to tell other runs and callers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnWritten {
     /// The run.
     pub run: RunNo,
-    /// The numbers of its new tasks, in order.
+    /// The numbers of the new tasks, in order.
     pub tasks: Vec<TaskNo>,
-    /// Messages that were stored, its own included.
+    /// Messages that were stored, those to the run itself included.
     pub posted: Vec<Posted>,
     /// Runs that were started.
     pub started: Vec<StartedRun>,
@@ -358,34 +360,34 @@ pub struct TurnWritten {
 /// A run that was closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClosedRun {
-    /// Its number.
+    /// The run's number.
     pub run: RunNo,
-    /// The first run of its chain.
+    /// The run id of the first run of its chain.
     pub first_run_id: Name,
-    /// How it ended.
+    /// The status that it closed with.
     pub status: Status,
-    /// Its result, encoded.
+    /// The run's result, encoded.
     pub result: Vec<u8>,
 }
 
 /// A message that was stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Posted {
-    /// Whose.
+    /// The run that it was sent to.
     pub run: RunNo,
-    /// Its number.
+    /// The message's number.
     pub no: MessageNo,
     /// The job it brings, encoded.
     pub job: Vec<u8>,
-    /// Whether this write put it there; otherwise it had been.
+    /// Whether this write stored it; otherwise an earlier write had.
     pub fresh: bool,
 }
 
-/// Why a write was refused. It changed nothing, and the others of its group are not concerned.
+/// Why a write was refused. It changed nothing, and the other writes of its group are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Somebody else has taken the run, or committed this turn.
+    /// Another node has taken the run, or another write has committed this turn.
     #[error("the run is at turn {turns} under {epoch}: this write comes from a node that has lost it")]
     Fenced {
         /// The number of the run's next turn.
@@ -393,7 +395,7 @@ pub enum Refused {
         /// The fence.
         epoch: Epoch,
     },
-    /// The run has messages that the turn, which would close it, has not seen.
+    /// The run has messages that the turn, which would close the run, has not seen.
     #[error("the run has messages that this last turn has not seen: play it again with them")]
     UnseenMessages,
     /// The run has moved on since the write was planned.
@@ -408,57 +410,57 @@ pub enum Refused {
     /// There is no such run.
     #[error("there is no such run")]
     NoSuchRun,
-    /// The run is open, and this can only be done to a closed one.
+    /// The run is open, and only a closed run allows this.
     #[error("the run is open: wait for its end, cancel it or terminate it first")]
     Open,
-    /// There is a run of this id.
+    /// A run with this run id exists.
     #[error("run {0} is there already")]
     Exists(Name),
-    /// The run has no such turn to begin again from.
+    /// The run has no such turn to reset to.
     #[error("the run cannot begin again at turn {turn}: {how}", how = choice(*.turns))]
     NoSuchTurn {
-        /// The turn that was to be the next.
+        /// The number of the turn that was to be the next.
         turn: u64,
-        /// How many turns are recorded.
+        /// The number of turns recorded.
         turns: u64,
     },
-    /// There is no such task any more.
+    /// The task no longer exists.
     #[error("there is no such task any more: it is over, or its run is")]
     NoSuchTask,
     /// The workflow id is in use.
     #[error("workflow id {workflow_id:?} is in use by run {run_id}: {how}", how = advice(.conflict))]
     InUse {
-        /// The id.
+        /// The workflow id.
         workflow_id: Name,
-        /// The run that has it.
+        /// The run that uses it.
         run_id: Name,
-        /// What the caller asked to be done then.
-        conflict: Conflict,
+        /// The caller's policy for this case.
+        conflict: IdConflict,
     },
-    /// The workflow id was used and may not be again.
+    /// The workflow id was used before, and the caller's policy does not allow it again.
     #[error(
         "workflow id {workflow_id:?} was used by run {run_id}, which is {status}, and its policy does not allow it again"
     )]
     Used {
-        /// The id.
+        /// The workflow id.
         workflow_id: Name,
-        /// The run that had it last.
+        /// The run that used it last.
         run_id: Name,
-        /// How that run ended.
+        /// The status that this run closed with.
         status: Status,
     },
-    /// The same request was made before, with other content.
+    /// The same request was made before, with another workflow or input.
     #[error("request {0:?} was made before, for another workflow or with another input: use a new request id")]
     OtherRequest(Name),
 }
 
-fn advice(conflict: &Conflict) -> &'static str {
+fn advice(conflict: &IdConflict) -> &'static str {
     match conflict {
-        Conflict::Fail => {
-            "wait for it to close, or say what is meant: the run that is open (`id_conflict(Conflict::UseExisting)`), or the same \
+        IdConflict::Fail => {
+            "wait for it to close, or say what is meant: the run that is open (`id_conflict(IdConflict::UseExisting)`), or the same \
              request as before (`request(key)`)"
         }
-        Conflict::UseExisting | Conflict::TerminateExisting => "another start was faster",
+        IdConflict::UseExisting | IdConflict::TerminateExisting => "another start was faster",
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Batch, Conflict, Done, Epoch, Group, MemoryStore, NewMessage, NewRun, NewTask, Refused, RunNo, Runs, StoreError,
+    Batch, Done, Epoch, Group, IdConflict, MemoryStore, NewMessage, NewRun, NewTask, Refused, RunNo, Runs, StoreError,
     Tasks, TurnOf, TurnWrite, TurnWritten, Turns, Write, Writes, Written,
 };
 
@@ -28,7 +28,7 @@ fn start(store: &MemoryStore, workflow_id: &'static str) -> RunNo {
         parent: None,
         first_run_id: Name::default(),
         reuse: Default::default(),
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers: Vec::new(),
         memo: Vec::new(),

@@ -1,4 +1,4 @@
-//! Code that must not block, and the check of whatever blocks.
+//! Code that must not block, and the check for calls that block.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ thread_local! {
     static ALLOWED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls this on a thread of an async runtime that is there to block, such as one of `spawn_blocking`.
+/// Runs a call on a thread of an async runtime that may block, such as one of `spawn_blocking`.
 pub fn allow_blocking<R>(call: impl FnOnce() -> R) -> R {
     struct Reset(bool);
     impl Drop for Reset {
@@ -22,18 +22,18 @@ pub fn allow_blocking<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
 
-/// Whether [`allow_blocking`] is on the stack of this thread.
+/// Returns whether [`allow_blocking`] is on the stack of this thread.
 pub fn is_blocking_allowed() -> bool {
     ALLOWED.get()
 }
 
-/// Until this is dropped, its thread must not block.
+/// A guard: until it is dropped, its thread must not block.
 #[must_use]
 pub struct Forbidden {
     before: Option<&'static str>,
 }
 
-/// Says that this thread must not block from here on, and why, until the guard is dropped.
+/// Forbids this thread to block from here on, for this reason, until the guard is dropped.
 pub fn forbid_blocking(why: &'static str) -> Forbidden {
     let before = if cfg!(debug_assertions) { FORBIDDEN.replace(Some(why)) } else { None };
     Forbidden { before }
@@ -48,7 +48,7 @@ impl Drop for Forbidden {
 }
 
 /// Panics, in builds with debug assertions, if this thread must not block: it runs a commit callback, for instance, or
-/// holds a lock that others wait for.
+/// holds a lock that other threads wait for.
 #[track_caller]
 pub fn assert_may_block(what: &str) {
     if !cfg!(debug_assertions) || std::thread::panicking() {

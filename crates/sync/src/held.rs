@@ -1,4 +1,4 @@
-//! Which ranked locks this thread holds, in builds with debug assertions.
+//! The ranked locks that this thread holds, in builds with debug assertions.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ pub(crate) fn take(rank: Rank) {
     if !cfg!(debug_assertions) {
         return;
     }
-    // A thread that ends drops its locals in any order: what runs then is not checked.
+    // A thread that ends drops its locals in any order: locks taken then are not checked.
     let _ = HELD.try_with(|held| {
         let highest = held.borrow().iter().copied().max_by_key(|held| held.number);
         if let Some(highest) = highest.filter(|highest| highest.number >= rank.number) {
@@ -52,7 +52,7 @@ pub(crate) fn release(rank: Rank) {
     });
 }
 
-/// The lock this thread holds whose holder must not block, if there is one.
+/// Returns a lock that this thread holds and whose holder must not block, if there is one.
 pub(crate) fn not_blocking() -> Option<Rank> {
     HELD.try_with(|held| held.borrow().iter().copied().find(|held| !held.may_block)).ok().flatten()
 }

@@ -1,7 +1,7 @@
 //! A mutex with a rank, and the condition variable that goes with it.
 //!
-//! They stand on those of the standard library, so that this crate has no dependency. `parking_lot` serves as well: it yields the
-//! processor a few times before it sleeps, and no workload was measured to gain or lose by that beyond the noise.
+//! They use those of the standard library, so that this crate has no dependency. `parking_lot` would serve as well: it
+//! yields the processor a few times before it sleeps, and no measured workload gains or loses by that beyond the noise.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +17,7 @@ pub struct Mutex<T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex of this class around a value.
+    /// Creates a mutex of this class around a value.
     pub const fn new(rank: Rank, value: T) -> Self {
         Self { rank, inner: std::sync::Mutex::new(value) }
     }
@@ -32,7 +32,7 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { inner: Some(inner), _held: Held(self.rank) }
     }
 
-    /// Takes the lock if no thread holds it. Waits for nothing, so that any order is allowed.
+    /// Takes the lock if no thread holds it. It never waits, so any order is allowed.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let inner = match self.inner.try_lock() {
             Ok(inner) => inner,
@@ -93,7 +93,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
 pub struct Condvar(std::sync::Condvar);
 
 impl Condvar {
-    /// A condition variable on which no thread waits.
+    /// Creates a condition variable on which no thread waits.
     pub const fn new() -> Self {
         Self(std::sync::Condvar::new())
     }
@@ -114,7 +114,7 @@ impl Condvar {
         guard.inner = Some(self.0.wait(inner).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The same for at most this time. Says whether the time was over before a wake-up came.
+    /// Waits as [`Self::wait`] does, for at most this time. Returns whether the time was over before a wake-up came.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> bool {
         let inner = guard.inner.take().expect(HELD);
         let (inner, waited) = self.0.wait_timeout(inner, time).unwrap_or_else(PoisonError::into_inner);

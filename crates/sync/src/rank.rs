@@ -9,22 +9,22 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// A lock class whose holder must not block, because threads that serve others wait for it.
+    /// Creates a lock class whose holder must not block, because threads that serve others wait for it.
     pub const fn new(number: u16, name: &'static str) -> Self {
         Self { number, name, may_block: false }
     }
 
-    /// A lock class that is there to be held while its holder blocks: a connection, a transaction.
+    /// Creates a lock class whose holder may block: a connection, a transaction.
     pub const fn blocking(number: u16, name: &'static str) -> Self {
         Self { number, name, may_block: true }
     }
 
-    /// Its number.
+    /// Returns the rank's number.
     pub const fn number(self) -> u16 {
         self.number
     }
 
-    /// Its name, as in the table of ARCHITECTURE.md.
+    /// Returns the lock class's name, as in the table of ARCHITECTURE.md.
     pub const fn name(self) -> &'static str {
         self.name
     }

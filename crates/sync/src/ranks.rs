@@ -12,7 +12,7 @@ macro_rules! ranks {
 }
 
 ranks! {
-    /// Which runs are in memory.
+    /// The runs in memory.
     RUN_CACHE = new 20 "engine: run cache";
     /// One run in memory: its inbox and its state while no turn is played.
     RUN = new 30 "engine: run";
@@ -24,13 +24,13 @@ ranks! {
     LOCAL_WORK = new 60 "engine: local work";
     /// The state of a graceful shutdown.
     SHUTDOWN = new 65 "engine: shutdown";
-    /// When each worker's zombies are looked at.
+    /// When the engine looks at each worker's zombies.
     ZOMBIE_ALARMS = new 70 "engine: zombie alarms";
     /// Callers that wait for a result or for an update.
     WAITERS = new 80 "engine: waiters";
-    /// Which causes were logged lately.
+    /// The causes that were logged lately.
     STUCK_LOG = new 90 "engine: stuck log";
-    /// Which queues without a worker were logged.
+    /// The queues without a worker that were logged.
     QUEUE_LOG = new 95 "engine: queue log";
     /// The thread that reads timers of the store.
     REFILL = blocking 98 "engine: refill";
@@ -42,11 +42,11 @@ ranks! {
     INPUTS = blocking 120 "engine: inputs";
     /// Whether a turn that was held back was refused.
     HELD_TURNS = new 130 "engine: held turns";
-    /// Who answers a start: its first turn, or the deadlock watch.
+    /// The answer to a start: its first turn gives it, or the deadlock watch.
     START_ANSWER = new 140 "engine: start answer";
     /// Code that a worker has asked to stop.
     ZOMBIES = new 200 "worker: zombies";
-    /// One play of a run: its thread and the deadlock watch decide who ends it.
+    /// One play of a run: its thread and the deadlock watch decide which of them ends it.
     PLAY = new 210 "worker: play";
     /// What a thread of the pool is doing.
     TURN_THREAD = new 220 "worker: turn thread";
@@ -68,7 +68,7 @@ ranks! {
     STORE_QUEUE = new 310 "store: queue";
     /// Connections and tables that are read.
     STORE_READER = blocking 320 "store: reader";
-    /// Notes of what runs, beside the store.
+    /// Notes of running code, beside the store.
     STORE_NOTES = blocking 330 "store: notes";
     /// A store's share of the lock on its database file.
     FILE_LOCK = blocking 340 "sqlite: file lock";

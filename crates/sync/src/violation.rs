@@ -2,11 +2,11 @@
 
 use std::any::Any;
 
-/// How the message of such a panic begins.
+/// The prefix of the message of such a panic.
 pub(crate) const VIOLATION: &str = "lock rule broken: ";
 
-/// Ends the process if a panic that was caught came from a guard of this crate: code that survives other panics would hide it from
-/// every test. Release builds have no guards.
+/// Ends the process if a caught panic came from a guard of this crate: code that survives other panics would hide it
+/// from every test. Release builds have no guards.
 pub fn abort_on_violation(panic: &(dyn Any + Send)) {
     if is_violation(panic) {
         eprintln!("a rule of the locks is broken (see the panic above): the process ends here");

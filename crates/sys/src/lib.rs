@@ -1,4 +1,5 @@
-//! What needs `unsafe`, all in one place: a layer that SQLite calls, in C, and memory that is shared with a file.
+//! All `unsafe` code of Dacapo: a layer that SQLite calls through its C interface, and memory that is shared with a
+//! file.
 
 pub mod log;
 mod slots;

@@ -1,5 +1,5 @@
-//! Notes in a file that is mapped into memory: writing one costs no call of the system, and the system keeps what was
-//! written when the process dies.
+//! Notes in a file that is mapped into memory: writing one needs no system call, and the system keeps what was written
+//! when the process dies.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// A word and a number.
+/// The size of a slot: a word and a number.
 const SIZE: usize = 16;
 
-/// So many slots of sixteen bytes in a file.
+/// Slots of sixteen bytes in a file that is mapped into memory.
 #[derive(Debug)]
 pub struct Slots {
     map: MmapRaw,
@@ -18,17 +18,18 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Maps a file, and makes it as long as that takes. Nobody may cut it short while it is mapped.
+    /// Maps a file, and makes it long enough for `count` slots. The file must not be cut while it is mapped.
     pub fn map(file: &mut File, count: usize) -> io::Result<Self> {
         let length = (count * SIZE) as u64;
         let missing = length.saturating_sub(file.metadata()?.len());
-        // Written, and not only made longer: a page for which the disk has no room would end the process when it is touched.
+        // Writes zeros and does not only extend the file: a page for which the disk has no room would end the process
+        // when it is accessed.
         file.seek(SeekFrom::End(0))?;
         file.write_all(&vec![0; missing as usize])?;
         Ok(Self { map: MmapOptions::new().len(count * SIZE).map_raw(&*file)?, count })
     }
 
-    /// Writes a slot: the second half first, so that whoever finds a first half finds what belongs to it.
+    /// Writes a slot: the second half first, so that a reader that finds a first half finds what belongs to it.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -53,8 +54,8 @@ impl Slots {
     fn words(&self, slot: usize) -> [&AtomicU64; 2] {
         assert!(slot < self.count, "there are {} slots", self.count);
         let words = self.map.as_mut_ptr().cast::<AtomicU64>();
-        // SAFETY: the map is as long as all slots, begins at a page and lives as long as `self`, and it is only ever looked at
-        // through atomics.
+        // SAFETY: the map is as long as all slots, begins at a page and lives as long as `self`, and it is only ever
+        // accessed through atomics.
         [2 * slot, 2 * slot + 1].map(|word| unsafe { &*words.add(word) })
     }
 }

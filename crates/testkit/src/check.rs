@@ -1,4 +1,4 @@
-//! `check`: a script, played in every mode, against what is expected.
+//! `check`: plays a script in every mode and compares the output with the expectation.
 
 use std::future::Future;
 
@@ -7,7 +7,7 @@ use expect_test::Expect;
 
 use crate::play::{Mode, Play};
 
-/// A workflow named `kit` from a function with one argument.
+/// Makes a workflow named `kit` from a function with one argument.
 #[track_caller]
 pub fn workflow<F, P>(function: F) -> Workflow
 where
@@ -18,7 +18,7 @@ where
 }
 
 /// Plays the script whole, with eviction and replay between all turns, and twice side by side. All must print the same
-/// and record the same bytes, the record must survive both its forms, and what is printed must be what is expected.
+/// and record the same bytes, the record must survive both its forms, and the output must be the expected one.
 #[track_caller]
 pub fn check<F, P>(function: F, script: &str, expected: Expect)
 where
@@ -28,7 +28,7 @@ where
     check_workflow(&workflow(function), Pins::default(), script, expected);
 }
 
-/// [`check`], for a workflow with options and for a run with pins.
+/// Runs [`check`] for a workflow with options and for a run with pins.
 #[track_caller]
 pub fn check_workflow(workflow: &Workflow, pins: Pins, script: &str, expected: Expect) {
     let whole = play(workflow, &pins, Mode::Whole, script);
@@ -72,7 +72,7 @@ fn replay_turns(transcript: &Transcript, workflow: &Workflow) -> String {
     play.printed
 }
 
-/// Both forms of a transcript bring it back as it was.
+/// Checks that both forms of a transcript can be read back as the same transcript.
 fn check_forms(transcript: &Transcript) {
     let bytes = transcript.to_bytes();
     assert_eq!(Transcript::from_bytes(&bytes).as_ref(), Ok(transcript), "the compact form");

@@ -1,4 +1,4 @@
-//! Crashes, exactly where a test wants them: a store and a host that stop at one numbered moment and do nothing more.
+//! Crashes at exact moments: a store and a host that stop at one numbered moment and do nothing more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use parking_lot::Mutex;
 
 use crate::front::Front;
 
-/// The moments at which a process can die, between which nothing happens that others could see.
+/// The moments at which a process can die. Between them nothing happens that another process could see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A write is on its way; nothing of it is stored.
+    /// A write is submitted; nothing of it is stored.
     BeforeCommit,
-    /// A write is stored, and nobody knows of it.
+    /// A write is stored, and its submitter has no answer yet.
     AfterCommit,
     /// An attempt is about to run.
     BeforeAttempt,
-    /// An attempt has touched the world, and nobody knows what it came to.
+    /// An attempt has had its effects, and its result is not known yet.
     AfterAttempt,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Moment {
     }
 }
 
-/// Counts moments, and dies at one of them.
+/// A count of moments, with the one at which the process dies.
 #[derive(Debug)]
 pub(crate) struct Crash {
     passed: AtomicU64,
@@ -52,7 +52,7 @@ impl Crash {
         crash
     }
 
-    /// Whether the process lives on after this moment.
+    /// Passes a moment. Returns whether the process lives on after it.
     pub(crate) fn passes(&self, moment: Moment) -> bool {
         if self.is_dead() {
             return false;

@@ -1,4 +1,4 @@
-//! Fakes: what stands in for an activity in a test, and remembers what it was asked.
+//! Fakes: replacements for activities in a test, which record their calls.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use dacapo::{ActivityInfo, ActivityType, Failure, Payload};
 use dacapo_worker::Activity;
 use parking_lot::{Mutex, MutexGuard};
 
-/// What stands in for an activity. Every attempt is remembered, also across crashes: a fake is a part of the world.
+/// A replacement for an activity. It records every attempt, also across crashes: a fake outlives processes.
 pub struct Fake<A> {
     calls: Arc<Mutex<Vec<Called>>>,
     activity: PhantomData<fn() -> A>,
@@ -37,19 +37,19 @@ impl<A> Fake<A> {
         self.calls.lock()
     }
 
-    /// How many attempts there were.
+    /// Returns how many attempts there were.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Facts about each attempt, in order.
+    /// Returns facts about each attempt, in order.
     pub fn attempts(&self) -> Vec<ActivityInfo> {
         self.lock().iter().map(|called| called.info.clone()).collect()
     }
 }
 
 impl<A: ActivityType> Fake<A> {
-    /// A fake that answers with this, and the activity to register.
+    /// Creates a fake that answers with `answer`, and the activity to register.
     pub(crate) fn new<F>(answer: F) -> (Self, Activity)
     where
         F: Fn(A::Input) -> Result<A::Output, Failure> + Send + Sync + 'static,
@@ -63,7 +63,7 @@ impl<A: ActivityType> Fake<A> {
         (fake, activity)
     }
 
-    /// What each attempt was given, in order.
+    /// Returns the input of each attempt, in order.
     pub fn calls(&self) -> Vec<A::Input> {
         let decode = |called: &Called| A::decode(called.input.clone()).expect("it was decoded when it came");
         self.lock().iter().map(decode).collect()

@@ -1,6 +1,6 @@
-//! The seal of a record, written a second time so that tests can forge records which pass the checksum.
+//! The seal of a record, implemented a second time so that tests can forge records that pass the checksum.
 
-/// The record with the checksum that belongs to it.
+/// Returns the record with its checksum.
 pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = crc32fast::hash(&bytes);
     bytes.extend(sum.to_le_bytes());

@@ -1,4 +1,4 @@
-//! A store behind a test: reads pass through, and what becomes of writes is the test's to say.
+//! A store behind a test: reads pass through, and the test decides what happens to writes.
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Deref};
@@ -7,36 +7,36 @@ use std::sync::Arc;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, MessageRow, Messages, RunFilter, RunNo, RunRow, Running, Runs, Slot, Store, StoreError,
+    Belongings, Doing, Done, Filter, MessageRow, Messages, RunNo, RunRow, Running, Runs, Slot, Store, StoreError,
     TaskNo, TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
 };
 use parking_lot::RwLock;
 
-/// What stands between an engine and its store.
+/// A test's code between an engine and its store.
 pub trait Front: Send + Sync {
-    /// Does the write, or does something else about it.
+    /// Submits the write to the store, or handles it in another way.
     fn submit(&self, store: &dyn Store, write: Write, done: Done);
 
-    /// What is shown of the record of a turn. None if there is no such turn, and none after it.
+    /// Returns the record of a turn as the engine gets it. None hides this turn and all after it.
     fn show<'a>(&self, _: u64, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         Some(Cow::Borrowed(record))
     }
 
-    /// Who notes what is under way.
+    /// Returns the notes of running code that the engine uses.
     fn running<'a>(&'a self, store: &'a dyn Store) -> &'a dyn Running {
         store
     }
 }
 
-/// A store with something before it.
+/// A store with a [`Front`] before it.
 pub struct Fronted<F> {
     front: F,
-    /// None once the process is buried, whoever still holds its engine: a file is let go of for the next process.
+    /// None once the process is dead, even if a test still has its engine: the file is released for the next process.
     store: RwLock<Option<Arc<dyn Store>>>,
 }
 
 impl<F: Front> Fronted<F> {
-    /// This store, behind this.
+    /// Creates a store that goes through this front.
     pub fn new(store: Arc<dyn Store>, front: F) -> Arc<Self> {
         Arc::new(Self { front, store: RwLock::new(Some(store)) })
     }
@@ -61,7 +61,7 @@ impl<F> Deref for Fronted<F> {
 
 impl<F: Front> Writes for Fronted<F> {
     fn submit(&self, write: Write, done: Done) {
-        // A process that is dead is told nothing.
+        // A dead process gets no answer.
         if let Ok(store) = self.store() {
             self.front.submit(&*store, write, done);
         }
@@ -77,11 +77,11 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.find(workflow_id, run_id)
     }
 
-    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
+    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
         self.store()?.list(filter, before, limit)
     }
 
-    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
+    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
         self.store()?.oldest(filter, after, limit)
     }
 
@@ -91,6 +91,10 @@ impl<F: Front> Runs for Fronted<F> {
 
     fn belongings(&self, run: RunNo) -> Result<Belongings, StoreError> {
         self.store()?.belongings(run)
+    }
+
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>, StoreError> {
+        self.store()?.attributes(run)
     }
 
     fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>, StoreError> {
@@ -105,7 +109,7 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.has_remains()
     }
 
-    fn count(&self, filter: &RunFilter) -> Result<u64, StoreError> {
+    fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
         self.store()?.count(filter)
     }
 }

@@ -1,4 +1,4 @@
-//! The kit for tests of workflows: a whole engine in the test's own thread, on virtual time, with fakes for activities.
+//! The test kit for workflows: a whole engine in the test's own thread, on virtual time, with fakes for activities.
 
 mod requests;
 
@@ -10,9 +10,10 @@ use std::time::Duration;
 use dacapo::{
     ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Register, Timestamp, WorkflowFn, WorkflowType,
 };
+use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
 use dacapo_engine::{Cache, Description, Options, Reader, RunId};
-use dacapo_store::{MemoryStore, RunFilter, Store};
+use dacapo_store::{Filter, MemoryStore, Store};
 use serde::de::DeserializeOwned;
 
 use crate::crash::Moment;
@@ -21,7 +22,7 @@ use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
 use crate::simulation::{Opens, Simulation};
 
-/// A test of workflows. Nothing here waits: when there is nothing else to do, time is moved to whatever is due next.
+/// A test of workflows. Nothing here waits: when no work is left, time moves to the next moment at which work is due.
 ///
 /// ```
 /// use dacapo::prelude::*;
@@ -50,10 +51,10 @@ pub struct Kit {
     options: Options,
     opens: Option<Opens>,
     sim: Option<Simulation>,
-    /// When each process dies that is yet to begin.
+    /// The moments at which the next processes die.
     doom: VecDeque<u64>,
     deaths: Vec<Moment>,
-    /// What each dead process left in the store, by run id.
+    /// The histories that each dead process left in the store, by run id.
     left: Vec<BTreeMap<Name, Transcript>>,
     next_id: u64,
     next_key: u64,
@@ -67,7 +68,7 @@ pub struct Started<O> {
 }
 
 impl<O> Started<O> {
-    /// Its workflow id.
+    /// Returns the workflow id.
     pub fn workflow_id(&self) -> &str {
         &self.workflow_id
     }
@@ -80,7 +81,7 @@ impl Default for Kit {
 }
 
 impl Kit {
-    /// A kit that serves nothing yet.
+    /// Creates a kit that serves nothing yet.
     pub fn new() -> Self {
         Self {
             catalog: Catalog::default(),
@@ -96,36 +97,38 @@ impl Kit {
         }
     }
 
-    /// Which runs stay in memory between turns. What they do never depends on it.
+    /// Sets which runs stay in memory between turns. The behaviour of runs never depends on it.
     #[must_use]
     pub fn cache(mut self, cache: Cache) -> Self {
         self.options.cache = cache;
         self
     }
 
-    /// Keeps runs in a store that each process opens with this, instead of one in memory.
+    /// Uses a store that each process opens with `opens`, instead of one in memory.
     #[must_use]
     pub fn over(mut self, opens: impl Fn() -> Arc<dyn Store> + 'static) -> Self {
         self.opens = Some(Arc::new(opens));
         self
     }
 
-    /// The process dies at this moment, and another goes on: see [`Kit::sweep`]. Called again, that one dies as well.
+    /// Lets the process die at this moment, and another go on: see [`Kit::sweep`]. A second call sets when that one
+    /// dies.
     #[must_use]
     pub fn crash_at(mut self, moment: u64) -> Self {
         self.doom.push_back(moment);
         self
     }
 
-    /// Runs may get stuck and tried again, as they are in a program. Without this a test fails as soon as a run cannot be
-    /// played, with the reason: a panic, nondeterminism, an activity that nobody serves.
+    /// Allows runs to get stuck and to be tried again, as in a program. Without this a test fails as soon as a run
+    /// cannot be played, with the reason: a panic, nondeterminism, an activity that is not served.
     #[must_use]
     pub fn runs_may_get_stuck(mut self) -> Self {
         self.runs_may_get_stuck = true;
         self
     }
 
-    /// Serves the real thing. Workflows that are run need not be named; children and activities must be served or faked.
+    /// Serves real workflows and activities. Workflows that the test runs need not be served; children and activities
+    /// must be served or faked.
     #[track_caller]
     pub fn serve<P>(&mut self, items: impl Register<P>) {
         assert!(self.sim.is_none(), "serve and fake everything before the first run");
@@ -134,7 +137,7 @@ impl Kit {
         }
     }
 
-    /// Lets a closure stand in for an activity.
+    /// Replaces an activity by a closure.
     #[track_caller]
     pub fn fake<F, P, R>(&mut self, activity: F, answer: R) -> Fake<F::Activity>
     where
@@ -150,7 +153,7 @@ impl Kit {
         fake
     }
 
-    /// Runs a workflow to its end, however long that takes, and gives what it came to.
+    /// Runs a workflow to its end, however long that takes, and returns its result.
     #[track_caller]
     pub fn run<F, P>(
         &mut self,
@@ -185,15 +188,15 @@ impl Kit {
         let input = F::Workflow::encode(input).unwrap_or_else(|failure| panic!("{failure}"));
         let id = workflow_id.clone();
         self.insist(move |app| {
-            let new = dacapo_engine::NewStart {
+            let new = StartRun {
                 workflow: name.into(),
                 workflow_id: id.clone().into(),
                 input: input.clone(),
-                // Sent again after a crash, it is the same start.
-                request: Some(id.clone().into()),
-                ..Default::default()
+                // A start that is sent again after a crash is the same start.
+                request_id: Some(id.clone().into()),
+                ..StartRun::default()
             };
-            let start = app.engine().start(new);
+            let start = app.client().start(new);
             async move { start.await.map_err(Error::from) }
         })
         .unwrap_or_else(|error| panic!("{error}"));
@@ -201,7 +204,7 @@ impl Kit {
         Started { workflow_id, output: PhantomData }
     }
 
-    /// Lets time pass until the run is closed, and gives what it came to.
+    /// Lets time pass until the run is closed, and returns its result.
     #[track_caller]
     pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &Started<O>) -> Result<O, Failure> {
         loop {
@@ -224,13 +227,13 @@ impl Kit {
         }
     }
 
-    /// Whether the run is closed.
+    /// Returns whether the run is closed.
     pub fn is_closed<O>(&mut self, run: &Started<O>) -> bool {
         let handle = self.handle(run);
         self.sim().wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
     }
 
-    /// Stops this process, wherever it is, and goes on with another.
+    /// Stops this process, whatever it is doing, and goes on with another.
     pub fn restart(&mut self) {
         let options = self.options.clone();
         self.sim();
@@ -249,47 +252,47 @@ impl Kit {
         }
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn now(&mut self) -> Timestamp {
         self.sim().now()
     }
 
-    /// The turns of a run: what each was woken by and what it decided, a line each.
+    /// Renders the turns of a run, a line each: what woke it and what it decided.
     pub fn turns<O>(&mut self, run: &Started<O>) -> String {
         let handle = self.handle(run);
-        let history = self.sim().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"));
+        let history = self.sim().wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"));
         render_turns(&history)
     }
 
-    /// The app, for all that the kit has no short form of. Await what it gives with [`Kit::wait`].
+    /// Returns the app, for calls that the kit has no short form of. Await its futures with [`Kit::wait`].
     pub fn app(&mut self) -> App {
         App::over_engine(self.sim().engine().clone())
     }
 
-    /// Waits for something, while no time passes.
+    /// Waits for a future, while no time passes.
     #[track_caller]
     pub fn wait<T>(&mut self, future: impl Future<Output = T>) -> T {
         self.sim().wait(future)
     }
 
-    /// All turns of the run, or of the last of its chain.
+    /// Returns all turns of the run, or of the last of its chain.
     pub fn history<O>(&mut self, run: &Started<O>) -> Transcript {
         let handle = self.handle(run);
-        self.sim().wait(handle.history()).unwrap_or_else(|error| panic!("{error}"))
+        self.sim().wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The histories of all runs, newest first: those of a chain and those of children among them.
+    /// Returns the histories of all runs, newest first, those of a chain and of children included.
     pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
         let store = self.sim().shared_store();
         dacapo_sync::allow_blocking(|| histories(&Reader::new(store)))
     }
 
-    /// How many attempts there were, in all processes so far.
+    /// Returns how many attempts there were, in all processes so far.
     pub fn attempts(&mut self) -> Attempts {
         self.sim().attempts()
     }
 
-    /// At which moments processes died.
+    /// Returns the moments at which processes died.
     pub fn deaths(&self) -> &[Moment] {
         &self.deaths
     }
@@ -298,8 +301,8 @@ impl Kit {
         self.sim().moments()
     }
 
-    /// Panics unless every result is recorded once, all that dead processes left is there as they left it, and no attempt
-    /// was made again but those that were lost in a crash.
+    /// Panics unless every result is recorded once, the histories still contain all turns that dead processes left, and
+    /// only attempts that were lost in a crash were made again.
     #[track_caller]
     pub fn assert_books_balance(&mut self) {
         let histories = by_run_id(self.histories());
@@ -317,20 +320,20 @@ impl Kit {
         app.handle_of(run.workflow_id.clone())
     }
 
-    /// Asks until it is answered: a process that dies meanwhile is followed by another, which is asked again.
+    /// Sends a request until it is answered: if the process dies meanwhile, the next one gets the request again.
     fn insist<T, P: Future<Output = Result<T, Error>>>(&mut self, ask: impl Fn(&App) -> P) -> Result<T, Error> {
         loop {
             let app = self.app();
             let mut asked = std::pin::pin!(ask(&app));
             let mut answer = self.sim().try_wait(asked.as_mut());
             if answer.is_none() && self.sim().died().is_none() {
-                // It takes time.
+                // The answer takes time.
                 self.play_out();
                 answer = self.sim().try_wait(asked.as_mut());
             }
             match answer {
                 Some(Ok(answer)) => return Ok(answer),
-                // What a dead process says is that it is dead.
+                // The error of a dead process only means that it is dead.
                 _ if self.revive() => {}
                 Some(Err(error)) => return Err(error),
                 None => panic!("nothing is left to do, and what is waited for has not come"),
@@ -338,7 +341,7 @@ impl Kit {
         }
     }
 
-    /// Does what can be done without time passing.
+    /// Does all work that is due without time passing.
     pub(crate) fn settle(&mut self) {
         self.sim().settle();
         while self.revive() {
@@ -347,7 +350,8 @@ impl Kit {
         self.refuse_stuck();
     }
 
-    /// A run that cannot be played is a mistake of the code under test, unless the test says otherwise.
+    /// Panics if a run is stuck, unless the test allows it: a run that cannot be played is a mistake of the code under
+    /// test.
     fn refuse_stuck(&mut self) {
         if self.runs_may_get_stuck {
             return;
@@ -357,7 +361,7 @@ impl Kit {
         }
     }
 
-    /// Lets time pass until nothing is left to do.
+    /// Lets time pass until no work is left.
     fn play_out(&mut self) {
         let may_park = self.runs_may_get_stuck;
         match may_park {
@@ -366,7 +370,7 @@ impl Kit {
         }
     }
 
-    /// If the process is dead, starts another.
+    /// Starts another process if this one is dead. Returns whether it was.
     fn revive(&mut self) -> bool {
         let Some(moment) = self.sim().died() else { return false };
         self.deaths.push(moment);
@@ -395,7 +399,7 @@ impl Kit {
 }
 
 fn histories(reader: &Reader) -> Vec<(Description, Transcript)> {
-    let runs = reader.list(&RunFilter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
+    let runs = reader.list(&Filter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
     let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
     let history = |run: Description| (reader.history(&of(&run)).unwrap_or_else(|error| panic!("{error}")), run);
     runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()

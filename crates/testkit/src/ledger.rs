@@ -1,7 +1,7 @@
-//! What was tried, and what the store knew of it when a process died: the count of attempts that were lost.
+//! The attempts made, and what the store knew of them when a process died: this gives the count of lost attempts.
 //!
-//! An attempt that ran and whose outcome, a result or a note that it failed, is not stored will be made again. That is
-//! all the repetition there may be, so at the end of a story the books must balance: attempts made = attempts known + lost.
+//! An attempt that ran and whose outcome, a result or a stored failure, is not stored will be made again. There may be
+//! no other repetition, so at the end of a test: attempts made = attempts known + attempts lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,31 +11,31 @@ use dacapo_store::Store;
 use dacapo_worker::ActivityInfo;
 use parking_lot::{Mutex, MutexGuard};
 
-/// The attempts of a story. It is a part of the world: it outlives processes.
+/// The attempts of a test. The ledger outlives processes.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<BTreeMap<Key, Entry>>);
 
-/// An activity: workflow id, run id, its id within the run.
+/// The key of an activity: workflow id, run id, its id within the run.
 type Key = (Name, Name, Name);
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// How often its code was run.
+    /// How often the activity's code was run.
     made: u64,
-    /// The attempts by their numbers. Those of one number are one attempt that had to be made again.
+    /// The attempts by their numbers. Attempts of one number are one attempt that had to be made again.
     numbers: BTreeSet<u32>,
-    /// How many were lost with the processes that made them.
+    /// How many attempts were lost with the processes that made them.
     lost: u64,
 }
 
-/// How many attempts there were in a story, and why.
+/// The numbers of attempts in a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     /// How often the code of an activity was run.
     pub made: u64,
-    /// How many attempts that is by their numbers: what it would have been if no process had died.
+    /// The number of attempts by their numbers: what it would have been if no process had died.
     pub known: u64,
-    /// How many had run when a process died, of which the store knew nothing then.
+    /// The number of attempts that had run when a process died and of which the store knew nothing then.
     pub lost: u64,
 }
 
@@ -44,7 +44,7 @@ impl Ledger {
         self.0.lock()
     }
 
-    /// The code of an attempt is about to run.
+    /// Counts an attempt whose code is about to run.
     pub(crate) fn made(&self, info: &ActivityInfo) {
         let key = (info.workflow_id.clone(), info.run_id.clone(), info.activity_id.clone());
         let mut entries = self.lock();
@@ -53,7 +53,7 @@ impl Ledger {
         entry.numbers.insert(info.attempt);
     }
 
-    /// The process died, and this is what it left: what ran and is not known there is lost.
+    /// Counts attempts as lost that ran in the process that died and that its store does not know.
     pub(crate) fn count_lost(&self, store: &std::sync::Arc<dyn Store>) {
         let reader = Reader::new(store.clone());
         for ((workflow_id, run_id, id), entry) in self.lock().iter_mut() {
@@ -62,10 +62,10 @@ impl Ledger {
                 (Ok(history), Ok(described)) => {
                     let pending = described.pending.iter().find(|pending| pending.id == *id);
                     match pending {
-                        // One that somebody outside completes is not made again.
+                        // An attempt that is completed externally is not made again.
                         Some(pending) if pending.state == ActivityState::External => Some(u64::from(pending.attempt)),
                         Some(pending) => Some(u64::from(pending.attempt - 1)),
-                        // What was resolved, or is not wanted any more, is not tried again.
+                        // An activity that has its result, or was cancelled, is not tried again.
                         None => (!is_open_local_work(&history, id)).then_some(entry.made - entry.lost),
                     }
                 }
@@ -84,8 +84,8 @@ impl Ledger {
     }
 }
 
-/// Local work is in no row of the store: only the history says whether it has a result. What no turn has committed yet is
-/// open as well.
+/// Returns whether local work has no result yet. It is in no row of the store: only the history has its result. Work
+/// that no turn has committed yet is open as well.
 fn is_open_local_work(history: &Transcript, id: &Name) -> bool {
     let mut seq = None;
     for turn in &history.turns {
@@ -103,7 +103,7 @@ fn is_open_local_work(history: &Transcript, id: &Name) -> bool {
     seq.is_none_or(|seq| !resolved(history).contains(&seq))
 }
 
-/// What has a result in a history, once for each time it was recorded.
+/// Returns the operations that have a result in a history, once for each time it was recorded.
 fn resolved(history: &Transcript) -> Vec<Seq> {
     let jobs = history.turns.iter().flat_map(|turn| &turn.jobs);
     let seqs = jobs.filter_map(|job| match job {

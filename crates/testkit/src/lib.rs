@@ -23,12 +23,12 @@
 //! assert_eq!(mail.calls().len(), 2);
 //! ```
 //!
-//! [`Kit::sweep`] plays such a story once for every moment at which the process can die.
+//! [`Kit::sweep`] plays such a test once for every moment at which the process can die.
 //!
 //! # Scripts
 //!
-//! For the core itself a workflow is played by a script of activations, and everything it decided is compared with what
-//! the test expects.
+//! For tests of the core itself, a script of activations plays a workflow, and all its decisions are compared with the
+//! expectation.
 //!
 //! Each script is played three times: whole, with the run evicted and replayed between all turns, and twice side by
 //! side. All three must print the same and record the same bytes; only then is the result compared with the

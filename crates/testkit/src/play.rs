@@ -1,4 +1,4 @@
-//! Playing a script against a run.
+//! Plays a script against a run.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ pub enum Mode {
     Whole,
     /// The run is evicted after every turn and rebuilt from its transcript.
     Evicted,
-    /// Two instances side by side.
+    /// The run is played as two instances side by side.
     Double,
 }
 
-/// A script at play: the run, what it has recorded, and what it printed.
+/// A script being played: the run, its record, and its output.
 pub struct Play {
     workflow: Workflow,
     options: RunOptions,
     mode: Mode,
     run: Run,
-    /// What was recorded so far.
+    /// The turns recorded so far.
     pub transcript: Transcript,
-    /// What was printed so far.
+    /// The output so far.
     pub printed: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Play {
 const BUILD: Name = Name::from_static("kit");
 
 impl Play {
-    /// A run of this workflow before its first turn.
+    /// Creates a run of this workflow before its first turn.
     pub fn new(workflow: Workflow, pins: Pins, mode: Mode) -> Self {
         let options = RunOptions { pins: pins.clone(), double_play: mode == Mode::Double, ..RunOptions::default() };
         let run = Run::new(workflow.clone(), options.clone()).expect("the kit plays what this build knows");
@@ -46,7 +46,7 @@ impl Play {
         Self { workflow, options, mode, run, transcript, printed: String::new() }
     }
 
-    /// The run as it stands.
+    /// Returns the run.
     pub fn run(&mut self) -> &mut Run {
         &mut self.run
     }
@@ -92,7 +92,7 @@ impl Play {
         completion
     }
 
-    /// Sends the last turn through the form in which stores keep it.
+    /// Encodes and decodes the last turn as stores do.
     fn store_last_turn(&mut self) {
         if let Some(record) = self.transcript.turns.last_mut() {
             *record = TurnRecord::from_bytes(&record.to_bytes()).expect("what was written can be read");
@@ -107,7 +107,7 @@ impl Play {
         }
     }
 
-    /// The turn that these jobs make.
+    /// Makes the turn of these jobs.
     pub fn turn(&self, at: Option<Duration>, jobs: &[JobLine]) -> Turn {
         let at = at.unwrap_or(Duration::from_secs(self.transcript.turns.len() as u64));
         let mut taken = Vec::new();
@@ -177,7 +177,7 @@ impl Play {
         }))
     }
 
-    /// The operation a job is about: by seq, or the first pending one of that name that this turn has not named yet.
+    /// Returns the operation of a job: by seq, or the first pending one of that name that this turn has not used yet.
     fn pending(&self, verb: &str, subject: &str, taken: &mut Vec<Seq>) -> (Seq, Operation) {
         let pending = self.run.inspect().pending;
         if let Some(seq) = subject.strip_prefix('#') {

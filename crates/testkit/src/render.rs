@@ -2,7 +2,7 @@
 
 use dacapo_core::{Command, CommandKind, Completion, Transcript};
 
-/// A completion as scripts expect it.
+/// Renders a completion as scripts expect it.
 pub fn render_completion(completion: &Completion) -> String {
     match completion {
         Completion::Evicted => "evicted\n".to_owned(),
@@ -37,7 +37,7 @@ pub fn render_completion(completion: &Completion) -> String {
     }
 }
 
-/// A history: one line a turn, what woke it and what it decided.
+/// Renders a history: one line a turn, what woke it and what it decided.
 pub(crate) fn render_turns(transcript: &Transcript) -> String {
     let mut text = String::new();
     for turn in &transcript.turns {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! start = input                    the run begins
-//! resolve NAME = value             the first pending operation of that name (or #SEQ) comes to this
+//! resolve NAME = value             the first pending operation of that name (or #SEQ) gets this result
 //! fail NAME: message               … fails
 //! drop NAME: message               … ends as cancelled
 //! fire, fire 5s, fire #3           a timer fires
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// One activation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A turn, at this time if it says one.
+    /// A turn, at this time if the script gives one.
     Turn(Option<Duration>, Vec<JobLine>),
     /// A query.
     Query(String, String),
@@ -33,14 +33,14 @@ pub enum Step {
     Evict,
 }
 
-/// A job as a script writes it: a verb, what it is about, and a value or a message.
+/// A job as a script writes it: a verb, a subject, and a value or a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobLine {
-    /// `resolve`, `signal`, …
+    /// The verb: `resolve`, `signal`, …
     pub verb: String,
-    /// Which operation, signal, update, patch.
+    /// The name of the operation, signal, update or patch.
     pub subject: String,
-    /// Behind `=` or `:`.
+    /// The text behind `=` or `:`.
     pub value: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct JobLine {
 pub struct Script(pub Vec<Step>);
 
 impl Script {
-    /// Parses a script. A line that makes no sense is a mistake of the test, so it panics.
+    /// Parses a script. Panics on a line that makes no sense, because that is a mistake of the test.
     pub fn parse(text: &str) -> Self {
         Self(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(parse_line).collect())
     }

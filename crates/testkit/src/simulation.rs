@@ -1,4 +1,5 @@
-//! The engine kit: a whole engine in one thread, on virtual time, over a real store. It can die and begin again.
+//! The engine kit: a whole engine in one thread, on virtual time, over a real store. Its process can die and be
+//! restarted.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use dacapo_core::{Failure, Payload, Timestamp};
 use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
-use dacapo_store::{MemoryStore, RunFilter, Status, Store, Stuck};
+use dacapo_store::{Filter, MemoryStore, Status, Store, Stuck};
 use dacapo_sync::allow_blocking;
 
 use crate::crash::{Crash, Moment};
@@ -15,7 +16,7 @@ use crate::front::Fronted;
 use crate::ledger::{Attempts, Ledger};
 use crate::virtual_host::VirtualHost;
 
-/// An engine in a thread, whose time moves when there is nothing else to do.
+/// An engine in one thread, whose time moves when no work is left.
 pub struct Simulation {
     opens: Opens,
     store: Arc<dyn Store>,
@@ -27,7 +28,8 @@ pub struct Simulation {
     engine: Engine,
 }
 
-/// The host of a process, which lets go of its work when it is gone: the work holds the engine, which holds the host.
+/// The host of a process. It drops its work when the process ends, because the work holds the engine, which holds the
+/// host.
 struct Process(Arc<VirtualHost>);
 
 impl std::ops::Deref for Process {
@@ -44,30 +46,30 @@ impl Drop for Process {
     }
 }
 
-/// How each process opens the store that the one before left.
+/// The function with which each process opens the store that the one before left.
 pub(crate) type Opens = Arc<dyn Fn() -> Arc<dyn Store>>;
 
-/// A run that could not be played so often will not be played by waiting.
+/// The number of failed plays after which waiting is not expected to help a stuck run.
 const HOPELESS: u32 = 12;
 
-/// A story that wakes the engine so often does not end.
+/// The number of wakes after which a test is not expected to end.
 const MOST_WAKES: usize = 20_000;
 
-/// When virtual time begins: some moment that is none in particular.
+/// When virtual time begins: an arbitrary moment.
 const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
 
 impl Simulation {
-    /// A sim over a store in memory.
+    /// Creates a simulation over a store in memory.
     pub fn new(options: Options) -> Self {
         Self::over(Arc::new(MemoryStore::new()), options)
     }
 
-    /// A sim over this store.
+    /// Creates a simulation over this store.
     pub fn over(store: Arc<dyn Store>, options: Options) -> Self {
         Self::opening(Arc::new(move || store.clone()), options, None)
     }
 
-    /// A sim whose processes open their store with this, and of which the first dies at this moment.
+    /// Creates a simulation whose processes open their store with `opens`, and of which the first dies at `dies_at`.
     pub(crate) fn opening(opens: Opens, options: Options, dies_at: Option<u64>) -> Self {
         Self::with(opens, options, BEGIN, 0, dies_at, Arc::default())
     }
@@ -89,66 +91,66 @@ impl Simulation {
         Self { opens, store, mortal, options, crash, ledger, host, engine }
     }
 
-    /// The same process, dying to die at this moment, counted from its beginning.
+    /// Starts another process on the same store that dies at this moment, counted from its beginning.
     pub fn dying(self, moment: u64) -> Self {
         let options = self.options.clone();
         self.followed_by(options, Some(moment))
     }
 
-    /// How many moments have passed at which the process could have died.
+    /// Returns how many moments have passed at which the process could have died.
     pub fn moments(&self) -> u64 {
         self.crash.passed()
     }
 
-    /// The moment at which it died, if it did.
+    /// Returns the moment at which the process died, if it did.
     pub fn died(&self) -> Option<Moment> {
         self.crash.died()
     }
 
-    /// How many attempts there were, in all processes so far.
+    /// Returns how many attempts there were, in all processes so far.
     pub fn attempts(&self) -> Attempts {
         self.ledger.attempts()
     }
 
-    /// Another process on the same store: memory is gone, time goes on.
+    /// Starts another process on the same store: memory is gone, time goes on.
     pub fn restart(self) -> Self {
         let options = self.options.clone();
         self.redeploy(options)
     }
 
-    /// Another process on the same store, with other code or settings.
+    /// Starts another process on the same store, with other code or settings.
     pub fn redeploy(self, options: Options) -> Self {
         self.followed_by(options, None)
     }
 
-    /// Another process on the same store, which dies at this moment.
+    /// Starts another process on the same store, which dies at `dies_at`.
     pub(crate) fn followed_by(self, options: Options, dies_at: Option<u64>) -> Self {
         let Self { opens, store, mortal, ledger, host, engine, .. } = self;
         allow_blocking(|| ledger.count_lost(&store));
         engine.stop();
-        // The file is let go of as the operating system would do it, even if somebody still holds the dead engine.
+        // Releases the file as the operating system would, even if the test still holds the dead engine.
         host.bury();
         mortal.bury();
         drop((engine, store));
         Self::with(opens, options, host.clock(), host.ids_used(), dies_at, ledger)
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Attempts of this activity go on although nobody wants them, as those do that block or spin.
+    /// Makes attempts of this activity ignore their cancellation, as code does that blocks or spins.
     pub fn deafen(&self, activity: &'static str) {
         self.host.deafen(activity.into());
     }
 
-    /// Why the engine wanted the process to end, each time it said so.
+    /// Returns why the engine wanted the process to end, each time it did.
     pub fn ends(&self) -> Vec<String> {
         self.host.ends()
     }
 
-    /// The store itself.
+    /// Returns the store itself.
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }
@@ -157,17 +159,17 @@ impl Simulation {
         self.store.clone()
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.host.clock()
     }
 
-    /// The moment at which the engine wants to be woken, if it waits for one.
+    /// Returns the moment at which the engine wants to be woken, if it waits for one.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.host.next_wake()
     }
 
-    /// Sets the machine's clock forward by this much. Time does not pass for what runs.
+    /// Sets the machine's clock forward by this much. No time passes for running code.
     pub fn step_clock(&self, by: Duration) {
         self.host.step_clock(by);
         self.tick();
@@ -178,17 +180,17 @@ impl Simulation {
         allow_blocking(|| self.engine.tick());
     }
 
-    /// Lets this much time pass without the engine being woken, as on a machine where its clock does not get to run.
+    /// Lets this much time pass without waking the engine, as on a machine where its clock does not get to run.
     pub fn pass_unnoticed(&self, time: Duration) {
         self.host.pass(time);
     }
 
-    /// Does one piece of work. False if there is none now.
+    /// Does one piece of work. Returns false if there is none now.
     pub fn step(&self) -> bool {
         self.host.step()
     }
 
-    /// Does all that can be done without time passing.
+    /// Does all work that is due without time passing.
     pub fn settle(&self) {
         loop {
             while self.host.step() {}
@@ -202,7 +204,7 @@ impl Simulation {
         }
     }
 
-    /// Lets this much time pass, and does all that is due on the way.
+    /// Lets this much time pass, and does all work that is due meanwhile.
     pub fn advance(&self, time: Duration) {
         let until = self.host.clock().after(time);
         self.settle();
@@ -211,7 +213,7 @@ impl Simulation {
             self.tick();
             self.settle();
         }
-        // A process that died on the way did not live to see the end.
+        // A process that died meanwhile does not reach the end.
         if !self.crash.is_dead() {
             self.host.move_to(until);
             self.tick();
@@ -219,12 +221,12 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass until nothing is left to do but to try stuck runs again, or for a hundred years.
+    /// Lets time pass until only stuck runs are left to be tried again, or for a hundred years.
     pub fn play_out(&self) {
         self.play_out_until(|sim| sim.most_stuck().is_some_and(|stuck| stuck.attempts >= HOPELESS));
     }
 
-    /// The same, or until this is so.
+    /// Lets time pass until no work is left, or until `is_enough` returns true.
     pub(crate) fn play_out_until(&self, is_enough: impl Fn(&Self) -> bool) {
         let end = self.host.clock().after(Duration::from_secs(100 * 365 * 86_400));
         self.settle();
@@ -237,14 +239,15 @@ impl Simulation {
         }
     }
 
-    /// Why the run that was tried most often does not go on.
+    /// Returns why the run that was tried most often is stuck.
     pub(crate) fn most_stuck(&self) -> Option<Stuck> {
-        let filter = RunFilter { stuck: true, ..RunFilter::default() };
+        let filter = Filter { stuck: true, ..Filter::default() };
         let stuck = self.store.list(&filter, None, 10).unwrap_or_default();
         stuck.into_iter().filter_map(|run| run.stuck).max_by_key(|stuck| stuck.attempts)
     }
 
-    /// Waits for something, while work is done but no time passes. None if it cannot come about.
+    /// Waits for a future, while work is done but no time passes. Returns none if no work is left that could complete
+    /// it.
     pub fn try_wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         let mut cx = Context::from_waker(Waker::noop());
@@ -263,7 +266,7 @@ impl Simulation {
         }
     }
 
-    /// The same for what must come about.
+    /// Waits for a future as [`Self::try_wait`] does, and panics if it cannot complete.
     #[track_caller]
     pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.try_wait(future).expect("nothing is left to do, and what is waited for has not come")
@@ -285,7 +288,7 @@ impl Simulation {
         self.wait(self.engine.start(new))
     }
 
-    /// Lets time pass until this run is closed, and gives what it came to.
+    /// Lets time pass until this run is closed, and returns its result.
     #[track_caller]
     pub fn result(&self, workflow_id: &'static str) -> (Status, Result<Payload, Failure>) {
         self.play_out();
@@ -299,18 +302,18 @@ impl Simulation {
         }
     }
 
-    /// The history of a run, as text.
+    /// Returns the history of a run, as text.
     pub fn history(&self, workflow_id: &'static str) -> String {
         let transcript = allow_blocking(|| self.engine.reader().history(&RunId::of(workflow_id)));
         transcript.expect("the history can be read").to_text()
     }
 
-    /// The settings, to be changed for another process.
+    /// Returns the settings, to be changed for another process.
     pub fn options(&self) -> &Options {
         &self.options
     }
 }
 
-/// Every way in which runs can stay in memory or leave it. What they do never depends on it.
+/// The cache settings to test with. The behaviour of runs never depends on them.
 pub const CACHES: [Cache; 5] =
     [Cache::AtMost(0), Cache::AtMost(1), Cache::AtMost(10_000), Cache::Random(1), Cache::Random(2)];

@@ -1,51 +1,53 @@
-//! Sweeps: a story played once for every moment at which its process can die.
+//! Sweeps: a test function (a story) played once for every moment at which its process can die.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::kit::Kit;
 
-/// What a sweep did.
+/// The counts of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// At how many moments the process could die when the story was played whole.
+    /// The number of moments at which the process could die when the story was played whole.
     pub moments: u64,
-    /// How often a process died, in all plays together.
+    /// The number of deaths of a process, in all plays together.
     pub crashes: u64,
-    /// How often the story was played, the whole play included.
+    /// The number of plays of the story, the whole play included.
     pub plays: u64,
-    /// How many attempts were lost with the processes that made them.
+    /// The number of attempts that were lost with the processes that made them.
     pub lost: u64,
 }
 
 impl Kit {
-    /// Plays a story once whole, and then once for every moment at which its process can die: before and after every
-    /// commit, before and after every attempt. After each death another process goes on with what was stored.
+    /// Plays a story (a test function) once whole, and then once for every moment at which its process can die: before
+    /// and after every commit, before and after every attempt. After each death another process goes on with the same
+    /// store.
     ///
     /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed: results are always the
-    /// same; attempts may be one more than without the crash. Gives the number of crashes. [`Sweep`] has more to set.
+    /// same; attempts may be one more than without the crash. Returns the number of crashes. [`Sweep`] has more
+    /// settings.
     pub fn sweep(story: impl FnMut(&mut Self)) -> u64 {
         Sweep::new(Self::new).play(story).crashes
     }
 }
 
-/// A sweep that is set up: [`Kit::sweep`] is one with nothing set.
+/// A sweep with settings: [`Kit::sweep`] is one with none.
 ///
-/// The story makes its own fakes and runs, and asserts what must hold wherever it crashed. After each play the sweep itself
-/// checks that every result is recorded once, that all that dead processes left is there as they left it, and that no
-/// attempt was made again but those that were lost.
+/// The story makes its own fakes and runs, and asserts what must hold wherever it crashed. After each play the sweep
+/// itself checks that every result is recorded once, that the histories still contain all turns that dead processes
+/// left, and that only lost attempts were made again.
 pub struct Sweep<M> {
     kit: M,
     again: Option<u64>,
 }
 
 impl<M: Fn() -> Kit> Sweep<M> {
-    /// A sweep that plays in kits made by this, each over a store of its own.
+    /// Creates a sweep that plays in kits made by `kit`, each over a store of its own.
     pub fn new(kit: M) -> Self {
         Self { kit, again: None }
     }
 
-    /// After each death the next process dies as well, in another play for each of its moments, or each second, third
-    /// and so on.
+    /// Lets the next process die as well after each death, in another play for each of its moments, or each second,
+    /// third and so on.
     #[must_use]
     pub fn again_at_every(mut self, moments: u64) -> Self {
         self.again = Some(moments.max(1));
@@ -68,12 +70,12 @@ impl<M: Fn() -> Kit> Sweep<M> {
     }
 }
 
-/// Plays the story with these crashes, and gives the number of moments of the last process.
+/// Plays the story with these crashes, and returns the number of moments of the last process.
 fn play(make: &impl Fn() -> Kit, crashes: &[u64], story: &mut impl FnMut(&mut Kit), swept: &mut Swept) -> u64 {
     let mut kit = crashes.iter().fold(make(), |kit, moment| kit.crash_at(*moment));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         story(&mut kit);
-        // It may have died after all was done.
+        // The process may have died after all work was done.
         kit.settle();
         kit.assert_books_balance();
     }));

@@ -1,5 +1,5 @@
-//! A host without threads and without a clock: work is done when the test says so, in the order in which it came, and time
-//! moves when there is nothing else to do.
+//! A host without threads and without a clock: the test does the work, in the order in which it came, and time moves
+//! when no work is left.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,18 +23,18 @@ pub(crate) struct VirtualHost {
 }
 
 struct State {
-    /// The clock that is never set.
+    /// The steady clock, which is never set.
     now: Timestamp,
-    /// By how much engine time is ahead of it.
+    /// By how much engine time is ahead of the steady clock.
     ahead: Duration,
     work: VecDeque<Item>,
     /// Attempts that wait for something.
     waiting: Vec<(ActivityFuture, AttemptHandle)>,
     wake: Option<Timestamp>,
     next_id: u64,
-    /// Activities whose attempts go on although nobody wants them, as those do that block or spin.
+    /// Activities whose attempts ignore their cancellation, as code does that blocks or spins.
     deaf: BTreeSet<Name>,
-    /// Why the process was to end.
+    /// Why the process was to end, each time.
     ends: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl VirtualHost {
         Arc::new(Self { state: Mutex::new(state), crash, ledger })
     }
 
-    /// Lets go of everything that a dead process would have done. It may hold the engine, which holds this host.
+    /// Drops all work of a dead process. The work may hold the engine, which holds this host.
     pub(crate) fn bury(&self) {
         let mut state = self.lock();
         let (work, waiting) = (std::mem::take(&mut state.work), std::mem::take(&mut state.waiting));
@@ -70,7 +70,7 @@ impl VirtualHost {
         self.state.lock()
     }
 
-    /// Does one piece of work. False if there is none now.
+    /// Does one piece of work. Returns false if there is none now.
     pub(crate) fn step(&self) -> bool {
         if self.crash.is_dead() {
             return false;
@@ -106,7 +106,7 @@ impl VirtualHost {
         }
     }
 
-    /// Looks whether an attempt that waited can go on.
+    /// Polls the attempts that wait. Returns whether one went on.
     fn poll_waiting(&self) -> bool {
         let waiting = std::mem::take(&mut self.lock().waiting);
         let mut moved = false;
@@ -123,21 +123,21 @@ impl VirtualHost {
                 Poll::Pending => self.lock().waiting.push((future, handle)),
             }
         }
-        // An attempt that only reported may have caused work.
+        // An attempt that only reported progress may have caused work.
         moved || !self.lock().work.is_empty()
     }
 
-    /// Attempts of this activity do not stop when they are asked to.
+    /// Makes attempts of this activity ignore their cancellation.
     pub(crate) fn deafen(&self, activity: Name) {
         self.lock().deaf.insert(activity);
     }
 
-    /// Why the process was to end, each time it was told so.
+    /// Returns why the process was to end, each time the engine asked for it.
     pub(crate) fn ends(&self) -> Vec<String> {
         self.lock().ends.clone()
     }
 
-    /// The moment at which the engine wants to be woken.
+    /// Returns the moment at which the engine wants to be woken.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         self.lock().wake
     }
@@ -149,13 +149,13 @@ impl VirtualHost {
         state.wake = state.wake.filter(|wake| *wake > state.now);
     }
 
-    /// Lets time pass. What was to be woken meanwhile is woken late.
+    /// Lets time pass. Wakes that were due meanwhile come late.
     pub(crate) fn pass(&self, time: Duration) {
         let mut state = self.lock();
         state.now = state.now.after(time);
     }
 
-    /// The machine's clock is set forward by this much.
+    /// Sets the machine's clock forward by this much.
     pub(crate) fn step_clock(&self, by: Duration) {
         self.lock().ahead += by;
     }
@@ -187,7 +187,7 @@ impl Host for VirtualHost {
         self.lock().work.push_back(Item::Attempt(attempt));
     }
 
-    /// Nobody watches over the only thread there is.
+    /// Returns none: there is no second thread that could watch.
     fn watch(&self, _: Watch, _: Duration, _: GiveUp) -> Option<WatchedTurn> {
         None
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use dacapo::prelude::*;
-use dacapo::{EngineError, Error, Status};
+use dacapo::{ClientError, Error, Status};
 use dacapo_testkit::{Attempts, Kit, Moment, Sweep};
 use dacapo_worker::Activity;
 
@@ -98,7 +98,7 @@ fn attempts_go_on_counting_after_a_crash() {
     });
 }
 
-/// The number of the last attempt that was left to somebody outside, and its token.
+/// The number of the last attempt that was left to external completion, and its token.
 #[derive(Default)]
 struct Left(std::sync::Mutex<(u32, String)>);
 
@@ -260,7 +260,7 @@ fn updates_are_answered_once_wherever_it_crashes() {
     sweep(|kit| {
         let run = kit.start(adds, ());
         assert_eq!(kit.update(&run, ADD, 1).unwrap(), 1);
-        assert!(matches!(kit.update(&run, ADD, 0), Err(Error::Engine(EngineError::UpdateRejected(_)))));
+        assert!(matches!(kit.update(&run, ADD, 0), Err(Error::Client(ClientError::UpdateRejected(_)))));
         assert_eq!(kit.update(&run, ADD, 2).unwrap(), 3);
         assert_eq!(kit.update(&run, ADD, 3).unwrap(), 6);
         assert_eq!(kit.result(&run), Ok(6));
@@ -333,7 +333,7 @@ fn a_signal_sent_again_under_its_key_counts_once_in_a_chain() {
     }
     assert_eq!(kit.result(&run), Ok(11));
     let late = kit.wait(handle.signal_once(GO, 100, "third"));
-    assert!(matches!(late, Err(Error::Engine(EngineError::Closed { status: Status::Completed, .. }))), "{late:?}");
+    assert!(matches!(late, Err(Error::Client(ClientError::Closed { status: Status::Completed, .. }))), "{late:?}");
 }
 
 /// The run that an update ended answers it for ever.
@@ -347,7 +347,7 @@ fn an_update_sent_again_under_its_id_has_its_answer_after_the_run_closed() {
     let handle = kit.app().handle_raw(run.workflow_id().to_owned());
     assert_eq!(kit.wait(handle.update(ADD, 7).id("key-1").into_future()), Ok(7));
     let late = kit.wait(handle.update(ADD, 7).id("key-2").into_future());
-    assert!(matches!(late, Err(Error::Engine(EngineError::Closed { status: Status::Completed, .. }))), "{late:?}");
+    assert!(matches!(late, Err(Error::Client(ClientError::Closed { status: Status::Completed, .. }))), "{late:?}");
 }
 
 /// A message to a workflow id is for whoever bears it: a run that goes on as another while the message is under way

@@ -1,4 +1,4 @@
-//! Activities as a worker knows them: a name, and the code that touches the world.
+//! Registered activities: a name, and code that may have side effects.
 
 use std::fmt;
 use std::future::Future;
@@ -9,7 +9,7 @@ use dacapo_core::{Failure, Name, Payload};
 
 use crate::ActivityCtx;
 
-/// What an async activity is while it runs.
+/// The future of an async activity.
 pub type ActivityFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
 
 /// A registered activity.
@@ -22,14 +22,14 @@ pub struct Activity {
 /// The code of an activity.
 #[derive(Clone)]
 pub enum ActivityCode {
-    /// It awaits: a task of the runtime runs it.
+    /// Async code: a task of the runtime runs it.
     Async(Arc<dyn Fn(ActivityCtx, Vec<Payload>) -> ActivityFuture + Send + Sync>),
-    /// It blocks: a thread of its own runs it.
+    /// Blocking code: a thread of its own runs it.
     Blocking(Arc<dyn Fn(ActivityCtx, Vec<Payload>) -> Result<Payload, Failure> + Send + Sync>),
 }
 
 impl Activity {
-    /// An activity that awaits.
+    /// Creates an async activity.
     pub fn new<F, P>(name: impl Into<Name>, body: F) -> Self
     where
         F: Fn(ActivityCtx, Vec<Payload>) -> P + Send + Sync + 'static,
@@ -39,7 +39,7 @@ impl Activity {
         Self { name: name.into(), body }
     }
 
-    /// An activity that blocks its thread.
+    /// Creates an activity that blocks its thread.
     pub fn blocking<F>(name: impl Into<Name>, body: F) -> Self
     where
         F: Fn(ActivityCtx, Vec<Payload>) -> Result<Payload, Failure> + Send + Sync + 'static,
@@ -47,12 +47,12 @@ impl Activity {
         Self { name: name.into(), body: ActivityCode::Blocking(Arc::new(body)) }
     }
 
-    /// Its type, by which workflows call it.
+    /// Returns the activity's type, by which workflows call it.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Its code.
+    /// Returns the activity's code.
     pub fn body(&self) -> &ActivityCode {
         &self.body
     }

@@ -1,4 +1,4 @@
-//! One attempt of an activity: code that runs once, and the handle of whoever waits for it.
+//! One attempt of an activity: code that runs once, and the handle by which the engine controls it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,33 +24,35 @@ pub struct Attempt {
 
 /// The code of an attempt, ready to run.
 pub enum AttemptCode {
-    /// To be polled.
+    /// A future to be polled.
     Async(ActivityFuture),
-    /// To be called, on a thread that may block.
+    /// A function to be called, on a thread that may block.
     Blocking(Box<dyn FnOnce() -> Result<Payload, Failure> + Send>),
 }
 
-/// A hold on an attempt, for whoever waits for it: to ask it to stop, or to give up on it.
+/// The attempt as the engine sees it: the handle asks it to stop, or gives up on it.
 #[derive(Clone)]
 pub struct AttemptHandle {
     ctx: ActivityCtx,
     state: Arc<Mutex<State>>,
 }
 
-/// Whoever comes first has the say: the attempt with its result, or somebody who gives up on it.
+/// The shared state of an attempt. The first to take `done` ends it: the attempt with its result, or the engine that
+/// gives up on it.
 struct State {
     done: Option<Done>,
-    /// Who counts it, and when it began.
+    /// The meters that count the attempt, and when it began.
     meters: Option<(Arc<Meters>, Instant)>,
     task: Option<AbortHandle>,
     /// The thread on which it blocks.
     thread: Option<Thread>,
-    /// Whether somebody has given up on it.
+    /// Whether the engine has given up on it.
     let_go: bool,
 }
 
 impl Attempt {
-    /// An attempt of an activity. `done` is told once what it came to, unless it is given up on before.
+    /// Creates an attempt of an activity. `done` is called once with the result, unless the attempt is given up on
+    /// before.
     pub fn new(
         activity: &Activity,
         ctx: ActivityCtx,
@@ -75,7 +77,7 @@ impl Attempt {
         Self { code, handle }
     }
 
-    /// An attempt that is a future by itself: a closure of a workflow.
+    /// Creates an attempt of a future: a closure of a workflow.
     pub fn of_future(
         ctx: ActivityCtx,
         future: ActivityFuture,
@@ -87,19 +89,19 @@ impl Attempt {
         Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span))), handle }
     }
 
-    /// Has these meters count it, once, when it is over or nobody wants to know any more.
+    /// Lets these meters count the attempt once, when it is over or the engine gives up on it.
     #[must_use]
     pub fn counted_by(self, meters: &Arc<Meters>) -> Self {
         self.handle.lock().meters = Some((meters.clone(), Instant::now()));
         self
     }
 
-    /// A hold on it.
+    /// Returns the attempt's handle.
     pub fn handle(&self) -> AttemptHandle {
         self.handle.clone()
     }
 
-    /// Its code, and the hold by which its result is told.
+    /// Returns the code, and the handle that takes its result.
     pub fn into_parts(self) -> (AttemptCode, AttemptHandle) {
         (self.code, self.handle)
     }
@@ -120,14 +122,14 @@ impl AttemptHandle {
         self.state.lock()
     }
 
-    /// The attempt came to this.
+    /// Ends the attempt with this result.
     pub fn finish(&self, result: Result<Payload, Failure>) {
         if let Some(done) = self.take_done(Some(&result)) {
             done(result);
         }
     }
 
-    /// Whoever comes first takes the say, and has the attempt counted.
+    /// Takes `done`, for the first that ends the attempt, and counts the attempt.
     fn take_done(&self, result: Option<&Result<Payload, Failure>>) -> Option<Done> {
         let mut state = self.lock();
         let (done, meters) = (state.done.take(), state.meters.take());
@@ -138,7 +140,7 @@ impl AttemptHandle {
         done
     }
 
-    /// The task that runs it. If it was given up on meanwhile, the task ends.
+    /// Sets the task that runs the attempt. If the engine has given up on it meanwhile, the task ends.
     pub(crate) fn runs_as(&self, task: AbortHandle) {
         let mut state = self.lock();
         let given_up = state.done.is_none();
@@ -149,24 +151,24 @@ impl AttemptHandle {
         }
     }
 
-    /// Whether its result was told, or nobody wants it.
+    /// Returns whether the result was delivered, or the engine has given up on it.
     pub fn is_given_up(&self) -> bool {
         self.lock().done.is_none()
     }
 
-    /// What the attempt sees.
+    /// Returns the attempt's ctx.
     pub fn ctx(&self) -> &ActivityCtx {
         &self.ctx
     }
 
-    /// Asks the attempt to stop. It may go on, and what it comes to still counts.
+    /// Asks the attempt to stop. It may go on, and its result still counts.
     pub fn cancel(&self, reason: &str) {
         self.ctx.cancel(reason);
     }
 
-    /// Stops the attempt wherever it can be stopped: its task and those that it started are dropped at their next await, and
-    /// a thread that is parked is woken to see that it is no longer wanted. Code that does neither runs on; no thread is
-    /// ever killed. Can be called again.
+    /// Stops the attempt wherever it can be stopped: its task and those that it started are dropped at their next
+    /// await, and a parked thread is woken so that it sees the cancellation. Code that does neither runs on; no thread
+    /// is ever killed. Can be called again.
     pub fn interrupt(&self) {
         let state = self.lock();
         let (task, thread) = (state.task.clone(), state.thread.clone());
@@ -180,17 +182,18 @@ impl AttemptHandle {
         }
     }
 
-    /// Whether nothing of the attempt runs any more, neither its code nor a task that it started.
+    /// Returns whether nothing of the attempt runs any more, neither its code nor a task that it started.
     pub fn has_ended(&self) -> bool {
         self.ctx.scope().has_ended()
     }
 
-    /// Calls this once nothing of the attempt runs any more; at once, if so. It is called by whatever thread sees the end.
+    /// Calls `hook` once nothing of the attempt runs any more; at once, if that is so already. The thread that ends the
+    /// last part calls it.
     pub fn on_end(&self, hook: impl FnOnce() + Send + 'static) {
         self.ctx.scope().on_end(Box::new(hook));
     }
 
-    /// Where the attempt is, as far as is known.
+    /// Describes where the attempt is, as far as is known.
     pub fn place(&self) -> String {
         let attempt = self.ctx.info().attempt;
         let (code, tasks) = self.ctx.scope().parts();
@@ -209,13 +212,13 @@ impl AttemptHandle {
         format!("attempt {attempt}, {code}{tasks}")
     }
 
-    /// What the attempt comes to is nobody's from now on. Says whether this was the first to say so.
+    /// Drops the attempt's result from now on. Returns whether this was the first such call.
     pub fn let_go(&self) -> bool {
         drop(self.take_done(None));
         !std::mem::replace(&mut self.lock().let_go, true)
     }
 
-    /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and what it comes to is nobody's.
+    /// Gives up on the attempt: it is asked to stop, is dropped at its next await, and its result is dropped.
     pub fn give_up(&self, reason: &str) {
         self.let_go();
         self.ctx.cancel(reason);
@@ -223,7 +226,8 @@ impl AttemptHandle {
     }
 }
 
-/// In which the code of an attempt runs. It belongs to no other: an attempt outlives whatever asked for it.
+/// Returns the span in which the code of an attempt runs. It has no parent: an attempt outlives the caller that asked
+/// for it.
 fn span(ctx: &ActivityCtx) -> Span {
     let info = ctx.info();
     tracing::info_span!(
@@ -251,7 +255,7 @@ impl Code<ActivityFuture> {
     }
 }
 
-/// Runs code that blocks, on a thread that can be found meanwhile.
+/// Runs blocking code, on a thread that the handle can find meanwhile.
 fn on_this_thread(
     state: &Mutex<State>,
     code: Code<impl FnOnce() -> Result<Payload, Failure>>,
@@ -263,7 +267,7 @@ fn on_this_thread(
     result.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
-/// The future, with a panic as a failure that is worth another try.
+/// Wraps a future, so that a panic becomes a failure that may be retried.
 async fn caught(future: impl Future<Output = Result<Payload, Failure>>) -> Result<Payload, Failure> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(move |cx| {

@@ -1,5 +1,4 @@
-//! Attempts of activities, as tasks of the program's runtime, under one roof: each ends by itself, and is held on
-//! to until it has.
+//! Attempts of activities as tasks of the program's runtime. Each is kept until nothing of it runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::{Attempt, AttemptCode, AttemptHandle};
 
-/// Runs attempts on a runtime.
+/// The attempts that run on a runtime.
 #[derive(Clone)]
 pub struct Attempts {
     runtime: Handle,
@@ -24,7 +23,7 @@ struct Running {
 }
 
 impl Attempts {
-    /// Attempts on this runtime.
+    /// Creates the attempts of this runtime.
     pub fn new(runtime: Handle) -> Self {
         Self { runtime, running: Arc::new(Mutex::new(ranks::ATTEMPTS, Running::default())) }
     }
@@ -41,12 +40,12 @@ impl Attempts {
         handle.runs_as(task.abort_handle());
     }
 
-    /// How many attempts run, with those that were given up on and run on all the same.
+    /// Returns the number of attempts that run, with those that were given up on and still run.
     pub fn running(&self) -> usize {
         self.running.lock().handles.len()
     }
 
-    /// Holds on to the attempt until nothing of it runs.
+    /// Keeps the attempt's handle until nothing of the attempt runs.
     fn keep(&self, handle: &AttemptHandle) {
         let mut running = self.running.lock();
         running.last += 1;

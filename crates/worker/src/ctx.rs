@@ -1,4 +1,4 @@
-//! What an attempt of an activity sees: who it is, how to report progress, whether it is still wanted.
+//! The ctx of an attempt: facts about it, progress reports, and its cancellation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::CompletionToken;
 use crate::scope::Scope;
 
-/// Takes the progress that an attempt reports.
+/// The function that takes the progress that an attempt reports.
 pub type Heartbeats = Arc<dyn Fn(Payload) + Send + Sync>;
 
 /// Facts about an attempt.
@@ -19,7 +19,7 @@ pub type Heartbeats = Arc<dyn Fn(Payload) + Send + Sync>;
 pub struct ActivityInfo {
     /// The activity's type.
     pub activity: Name,
-    /// Its id within the run, the same for every attempt.
+    /// The activity's id within the run, the same for every attempt.
     pub activity_id: Name,
     /// The type of the workflow that asked for it.
     pub workflow: Name,
@@ -27,17 +27,17 @@ pub struct ActivityInfo {
     pub workflow_id: Name,
     /// The run id.
     pub run_id: Name,
-    /// The queue it came through.
+    /// The queue that the task came through.
     pub queue: Name,
-    /// Which attempt this is, from 1.
+    /// The attempt's number, from 1.
     pub attempt: u32,
-    /// When it was scheduled.
+    /// When the activity was scheduled.
     pub scheduled: Timestamp,
     /// When this attempt began.
     pub started: Timestamp,
-    /// When this attempt is given up on, if it ever is.
+    /// When the engine gives up on this attempt, if it has a timeout.
     pub deadline: Option<Timestamp>,
-    /// What the last attempt reported of its progress.
+    /// The progress that the last attempt reported.
     pub details: Option<Payload>,
 }
 
@@ -50,15 +50,15 @@ struct Inner {
     heartbeats: Heartbeats,
     cancelled: watch::Sender<Option<Cancelled>>,
     scope: Arc<Scope>,
-    /// Whether its code asked for somebody outside to complete it.
+    /// Whether the code asked for an external completion.
     later: AtomicBool,
 }
 
-/// The type of what [`ActivityCtx::complete_later`] gives.
+/// The type of the failure that [`ActivityCtx::complete_later`] returns.
 const LATER: &str = "CompleteLater";
 
 impl ActivityCtx {
-    /// The ctx of an attempt that begins now.
+    /// Creates the ctx of an attempt that begins now.
     pub fn new(info: ActivityInfo, heartbeats: Heartbeats) -> Self {
         Self(Arc::new(Inner {
             info,
@@ -69,71 +69,74 @@ impl ActivityCtx {
         }))
     }
 
-    /// A ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless activity,
-    /// whose progress nobody hears of.
+    /// Creates a ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless
+    /// activity, whose progress is dropped.
     pub fn detached() -> Self {
         Self::new(ActivityInfo { attempt: 1, ..ActivityInfo::default() }, Arc::new(|_| {}))
     }
 
-    /// Facts about the attempt.
+    /// Returns facts about the attempt.
     pub fn info(&self) -> &ActivityInfo {
         &self.0.info
     }
 
-    /// The same for every attempt of this activity and for nothing else: hand it to services that know such keys, and
-    /// what is tried twice is done once. A run that was reset is another run, with other keys: where that must not pay
-    /// twice, use a key of your business, such as the order's number.
+    /// Returns a key that is the same for every attempt of this activity and differs from all others. Services that
+    /// support idempotency keys then do repeated attempts once. A run that was reset is another run, with other keys:
+    /// where a reset must not pay twice, use a key of your business, such as the order's number.
     pub fn idempotency_key(&self) -> String {
         let ActivityInfo { workflow_id, run_id, activity_id, .. } = &self.0.info;
         format!("{workflow_id}/{run_id}/{activity_id}")
     }
 
-    /// Names this very attempt. Whoever has it can complete the attempt, let it fail, or report its progress, with the
-    /// calls of the client that take one, even while its code runs. A later attempt has another.
+    /// Returns a token for this attempt. A program that has it can complete the attempt, let it fail, or report its
+    /// progress, with the calls of the client that take a token, even while the attempt's code runs. A later attempt
+    /// has another token.
     pub fn completion_token(&self) -> String {
         let ActivityInfo { workflow_id, run_id, activity_id, attempt, .. } = self.0.info.clone();
         CompletionToken { workflow_id, run_id, activity_id, attempt }.to_string()
     }
 
-    /// Says that somebody outside completes this attempt, by its [token](Self::completion_token): return what this gives as
-    /// the error, `return Err(ctx.complete_later())`. The attempt gives up its place and is not made again when the process
-    /// is restarted. Its timeouts go on counting from its beginning: set one, for somebody outside may forget.
+    /// Leaves this attempt to an external completion, by its [token](Self::completion_token): return this failure as
+    /// the error, `return Err(ctx.complete_later())`. The attempt gives up its place and is not made again when the
+    /// process is restarted. Its timeouts count from its beginning: set one, because the external completion may never
+    /// come.
     pub fn complete_later(&self) -> Failure {
         self.0.later.store(true, Ordering::Relaxed);
-        Failure::application("somebody outside completes this activity, by its token").typed(LATER).not_retryable()
+        Failure::application("an external caller completes this activity by its token").typed(LATER).not_retryable()
     }
 
-    /// Whether the attempt that came to this is completed by somebody outside.
+    /// Returns whether an attempt with this result is left to an external completion.
     pub fn is_left_to_others(&self, result: &Result<Payload, Failure>) -> bool {
         let says_so = |failure: &Failure| failure.type_name.as_ref().is_some_and(|name| *name == LATER);
         self.0.later.load(Ordering::Relaxed) && result.as_ref().is_err_and(|failure| failure.chain().any(says_so))
     }
 
-    /// Reports that the attempt is alive, and how far it is. The last report is handed to the next attempt. An error says
-    /// that the attempt is no longer wanted; the report counts all the same.
+    /// Reports that the attempt is alive, and its progress. The next attempt gets the last report. An error means that
+    /// the attempt is cancelled; the report counts all the same.
     pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
         (self.0.heartbeats)(details.into());
         self.cancellation().map_or(Ok(()), Err)
     }
 
-    /// Why the attempt is no longer wanted, if it is not.
+    /// Returns why the attempt is cancelled. None: it is not.
     pub fn cancellation(&self) -> Option<Cancelled> {
         self.0.cancelled.borrow().clone()
     }
 
-    /// Waits until the attempt is no longer wanted.
+    /// Waits until the attempt is cancelled.
     pub async fn cancelled(&self) -> Cancelled {
         let mut cancelled = self.0.cancelled.subscribe();
         let reason = cancelled.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        // The sender lives in this very ctx, so the wait cannot end without a reason.
+        // The sender is in this ctx, so the wait cannot end without a reason.
         reason.unwrap_or(Cancelled { reason: String::new() })
     }
 
-    /// Starts a task of the attempt on its runtime. It ends with the attempt, however that ends: at its next await it is
-    /// dropped. Await the handle for what must be done; with this ctx the task sees whether the attempt is still wanted.
+    /// Starts a task of the attempt on its runtime. The task ends with the attempt, however that ends: at its next
+    /// await it is dropped. Await the handle for work that must be done; this ctx tells the task whether the attempt is
+    /// cancelled.
     ///
     /// # Panics
-    /// External a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -146,7 +149,7 @@ impl ActivityCtx {
         &self.0.scope
     }
 
-    /// Tells the attempt that it is no longer wanted. The first reason stays.
+    /// Cancels the attempt. The first reason stays.
     pub fn cancel(&self, reason: impl Into<String>) {
         self.0.cancelled.send_if_modified(|cancelled| match cancelled {
             Some(_) => false,

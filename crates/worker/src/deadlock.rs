@@ -1,8 +1,8 @@
-//! The deadlock watch: a turn that does not return in time is given up on.
+//! The deadlock watch: it gives up on a turn that does not return in time.
 //!
-//! Workflow code only decides, so a turn is over in microseconds; one that takes seconds blocks, spins or waits for a lock.
-//! Time in which its thread merely waited for a processor does not count, where the system tells (`schedstat` on Linux), nor
-//! does time by which the watch itself is late. A long replay is many turns, and each has its own time.
+//! Workflow code only decides, so a turn is over in microseconds; one that takes seconds blocks, spins or waits for a
+//! lock. Time in which its thread only waited for a processor does not count, where the system tells (`schedstat` on
+//! Linux). Nor does time by which the watch itself is late. A long replay is many turns, and each has its own time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,19 +18,19 @@ use crate::TurnThread;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Told why a turn was given up on. It runs on the watch's own thread and must not block.
+/// The callback for a turn that the watch gives up on. It runs on the watch's own thread and must not block.
 pub type GiveUp = Box<dyn FnOnce(Deadlock) + Send>;
 
 /// A turn that did not return.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
-    /// In words: what happened, where, and what to do.
+    /// What happened, where, and what to do, as text.
     pub reason: String,
-    /// The turn, to be stopped for good.
+    /// The watch on the run, to stop the turn.
     pub watch: Watch,
 }
 
-/// Watches over turns.
+/// The deadlock watch.
 pub struct DeadlockWatch {
     shared: Arc<Shared>,
 }
@@ -56,14 +56,14 @@ struct State {
 }
 
 struct Watched {
-    /// Set when nobody plays any more.
+    /// Set when the thread no longer plays the run.
     over: Arc<AtomicBool>,
     began: Instant,
-    /// How long it may take.
+    /// How long a turn may take.
     limit: Duration,
-    /// The time its thread has waited for a processor, when the watch first saw it.
+    /// The time that its thread had waited for a processor when the watch first saw it.
     waited: Option<Duration>,
-    /// By how much the watch was late since.
+    /// By how much the watch was late since then.
     late: Duration,
     /// The number of the turn in its run.
     number: u64,
@@ -72,7 +72,7 @@ struct Watched {
     give_up: GiveUp,
 }
 
-/// A player that is watched, until this is dropped.
+/// A thread's play of a run that is watched, until this is dropped.
 pub struct WatchedTurn {
     shared: Weak<Shared>,
     number: u64,
@@ -86,7 +86,7 @@ impl Shared {
 }
 
 impl DeadlockWatch {
-    /// A watch over no turns.
+    /// Creates a watch that watches no turn.
     pub fn new() -> std::io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
@@ -94,7 +94,8 @@ impl DeadlockWatch {
         Ok(Self { shared })
     }
 
-    /// Turns of a run begin on this thread, the first of them now, and one that takes longer than this is given up on.
+    /// Watches the turns of a run on this thread. The first begins now; a turn that takes longer than `limit` is given
+    /// up on.
     pub fn begin(&self, watch: Watch, limit: Duration, give_up: GiveUp) -> WatchedTurn {
         let mut state = self.shared.lock();
         let number = state.next;
@@ -127,7 +128,7 @@ impl Drop for DeadlockWatch {
 
 impl Drop for WatchedTurn {
     fn drop(&mut self) {
-        // First: whoever puts it back looks at this under the lock.
+        // First, because `put_back` looks at this under the lock.
         self.over.store(true, Ordering::Release);
         let turn = self.shared.upgrade().and_then(|shared| shared.lock().turns.remove(&self.number));
         drop(turn);
@@ -138,7 +139,7 @@ impl Shared {
     fn serve(&self) {
         loop {
             let mut state = self.lock();
-            // With no turn to watch over there is nothing to do, and nothing is done.
+            // With no turn to watch, the thread sleeps.
             state.sleeps = state.turns.is_empty();
             let asleep = state.sleeps;
             while state.sleeps && !state.stopped {
@@ -169,13 +170,13 @@ impl Shared {
         }
     }
 
-    /// Takes the turns that have had their time.
+    /// Takes the turns whose time is over.
     fn look(&self, state: &mut State, late: Duration) -> Vec<(u64, Watched)> {
         let mut stuck = Vec::new();
         for (number, turn) in &mut state.turns {
             turn.follow();
             let waited = turn.thread.as_ref().and_then(TurnThread::id).and_then(waited_for_processor);
-            // If the watch itself did not get to run, nobody did: a process that was stopped, a machine that slept.
+            // If the watch itself did not get to run, no thread did: the process was stopped, or the machine slept.
             turn.late += late;
             let starved = waited.map_or(Duration::ZERO, |now| now.saturating_sub(*turn.waited.get_or_insert(now)));
             let excused = starved.max(turn.late);
@@ -186,7 +187,7 @@ impl Shared {
         stuck.into_iter().filter_map(|number| Some((number, state.turns.remove(&number)?))).collect()
     }
 
-    /// Goes on watching a player that has moved on after all.
+    /// Watches a play again that has gone on after all.
     fn put_back(&self, number: u64, mut turn: Watched) {
         let mut state = self.lock();
         if !turn.over.load(Ordering::Acquire) {
@@ -195,12 +196,12 @@ impl Shared {
         }
     }
 
-    /// Gives up on a turn; gives it back if it has returned this very moment.
+    /// Gives up on a turn; returns it if it has ended in this moment.
     fn give_up(&self, turn: Watched) -> Option<Watched> {
         let Watched { limit, number, watch, thread, .. } = &turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
         let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
-        let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("nobody can tell what it does");
+        let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("its state is not known");
         // The run may be at its next turn.
         if watch.turn() != *number || !watch.abandon() {
             return Some(turn);
@@ -223,7 +224,7 @@ impl Shared {
 }
 
 impl Watched {
-    /// The next turn of the same player has its own time.
+    /// Restarts the time when the play has gone on to its next turn.
     fn follow(&mut self) {
         if self.watch.turn() != self.number {
             self.restart();
@@ -236,14 +237,14 @@ impl Watched {
     }
 }
 
-/// How long a thread has been ready to run without a processor, in all.
+/// Returns how long a thread has been ready to run without a processor, in total.
 fn waited_for_processor(thread: u32) -> Option<Duration> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(nanos))
 }
 
-/// What a thread is doing, as far as the system tells.
+/// Describes what a thread is doing, as far as the system tells.
 fn doing(thread: u32) -> Option<&'static str> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;
     let state = text.lines().find_map(|line| line.strip_prefix("State:"))?.trim().chars().next()?;
@@ -262,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// A run that was never played, whose turn counts as begun so long ago.
+    /// Makes a run that was never played, whose turn began this long ago.
     fn watched(limit: Duration, ago: Duration) -> Watched {
         let workflow = Workflow::new("w", |_, _| async { Ok(dacapo_core::Payload::default()) });
         let run = Run::new(workflow, RunOptions::default()).unwrap();
@@ -281,13 +282,13 @@ mod tests {
         }
     }
 
-    /// How many turns have had their time when the watch looks, so late.
+    /// Returns how many turns' time is over when the watch looks, late by this much.
     fn stuck(turns: Vec<Watched>, late: Duration) -> usize {
         let mut state = State { turns: (0..).zip(turns).collect(), ..State::default() };
         Shared::default().look(&mut state, late).len()
     }
 
-    /// S3-43, C-36: each turn has the time of its queue, and time in which nobody could run is not counted.
+    /// S3-43, C-36: each turn has the limit of its queue, and time in which no thread could run is not counted.
     #[test]
     fn a_turn_has_its_own_time_and_what_the_watch_is_late_by_is_not_counted() {
         let (ms, zero) = (Duration::from_millis, Duration::ZERO);

@@ -1,12 +1,12 @@
-//! A graceful shutdown as a worker sees it: no attempt begins, attempts may end, then they are asked to stop, then the
-//! process no longer waits for them.
+//! The steps of a graceful shutdown for a worker: no attempt begins, attempts may end, then they are asked to stop,
+//! then the process no longer waits for them.
 //!
 //! ```text
 //!   begin ──▶ draining ──(grace period is over)──▶ stopping ──(force timeout is over)──▶ cut off
 //! ```
 //!
-//! Every queue goes by its own times, all of them at once. Code that was asked to stop before is waited for as well, for as
-//! long as its queue says.
+//! Every queue has its own times, and all queues drain at once. The shutdown also waits for code that was asked to stop
+//! before, for as long as its queue's settings say.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ pub struct Drain {
     cut_off: BTreeSet<Name>,
 }
 
-/// Something that a shutdown does at its time.
+/// A step of a shutdown, due at its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainStep {
     /// The grace period of this queue is over: its attempts are asked to stop.
     AskToStop(Name),
     /// The force timeout of this queue is over: its attempts are left behind.
     CutOff(Name),
-    /// Code that was asked to stop before the shutdown is no longer waited for.
+    /// The shutdown no longer waits for code that was asked to stop before it.
     StopWaiting,
 }
 
 impl Drain {
-    /// A shutdown that begins now.
+    /// Creates a shutdown that begins now.
     pub const fn new(now: Timestamp) -> Self {
         Self { began: now, stopping: BTreeSet::new(), cut_off: BTreeSet::new() }
     }
 
-    /// When it began.
+    /// Returns when the shutdown began.
     pub const fn began(&self) -> Timestamp {
         self.began
     }
 
-    /// What it does for a worker, and when.
+    /// Returns the steps for a worker, and when each is due.
     pub fn steps(&self, worker: &Worker) -> [(Timestamp, DrainStep); 3] {
         let (queue, values) = (worker.queue(), worker.values());
         let asked = self.began.after(values.shutdown_grace_period);
@@ -57,22 +57,24 @@ impl Drain {
         ]
     }
 
-    /// Attempts of this queue are asked to stop.
+    /// Marks this queue: its attempts are asked to stop.
     pub fn ask_to_stop(&mut self, queue: &Name) {
         self.stopping.insert(queue.clone());
     }
 
-    /// Attempts of this queue are left behind.
+    /// Marks this queue: its attempts are left behind.
     pub fn cut_off(&mut self, queue: &Name) {
         self.cut_off.insert(queue.clone());
     }
 
-    /// Whether attempts of this queue have been asked to stop: how they fail then is not their fault.
+    /// Returns whether attempts of this queue have been asked to stop. A failure after that does not count against
+    /// them.
     pub fn is_stopping(&self, queue: &Name) -> bool {
         self.stopping.contains(queue)
     }
 
-    /// Whether it waits, at this time, for what runs in any of these workers (`is_busy`) or was asked to stop before.
+    /// Returns whether the shutdown waits, at this time, for work that runs in any of these workers (`is_busy`) or was
+    /// asked to stop before.
     pub fn waits<'a>(
         &self,
         workers: impl IntoIterator<Item = &'a Arc<Worker>> + Clone,

@@ -1,4 +1,4 @@
-//! The driver of turns: it plays activations of a run, for whatever backend brings them.
+//! The driver of turns: it plays activations of a run for any backend.
 //!
 //! ```text
 //!   backend ── Activation ──▶ Play::activate ──▶ Run::activate ──▶ Completion ──▶ backend
@@ -6,8 +6,8 @@
 //!                               └─ a turn that does not return: the watch takes the run from this thread (`None`)
 //! ```
 //!
-//! It knows no store and no backend. A backend says what it has to say about a run by a [`Playing`]: who the run is, how the
-//! play is noted, and what to do when a turn does not return.
+//! It knows no store and no backend. A backend describes the play of a run by a [`Playing`]: the run's name, the note
+//! of the play, and what to do when a turn does not return.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -23,33 +23,33 @@ use crate::silence::silence;
 use crate::worker::Worker;
 use crate::zombies::{Entity, TerminationId};
 
-/// What the driver needs of the process it runs in.
+/// The driver's interface to its process.
 pub trait TurnHost: Send + Sync {
-    /// Watches over turns that are played on this thread from now on, each of which may take so long, until the result is
+    /// Watches turns that are played on this thread from now on, each with this time limit, until the result is
     /// dropped. None where no thread can watch.
     fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn>;
-    /// The time by which code that was asked to stop is asked again.
+    /// Returns the time by which interrupts are scheduled.
     fn steady_now(&self) -> Timestamp;
-    /// The list of code that this worker has asked to stop has changed.
+    /// Tells the host that the list of code that this worker has asked to stop has changed.
     fn terminations_changed(&self, worker: &Arc<Worker>);
 }
 
-/// Called when a turn does not return in time, on the thread of the watch: it must not block. The run belongs to whoever
-/// this hands it to; what the stuck thread still comes to is void.
+/// The callback for a turn that does not return in time, on the thread of the watch: it must not block. It hands the
+/// run to another thread; results of the stuck thread are void.
 pub type HandOver = Box<dyn FnOnce(Deadlock, StuckPlay) + Send>;
 
-/// Whether the code of a play that was given up on still runs.
+/// A play that was given up on.
 #[derive(Clone, Debug, Default)]
 pub struct StuckPlay(Weak<Mutex<State>>);
 
 impl StuckPlay {
-    /// Whether it still runs.
+    /// Returns whether its code still runs.
     pub fn is_running(&self) -> bool {
         self.0.strong_count() > 0
     }
 }
 
-/// How a play stands, for the two that may end it: the thread that plays, and the watch over it.
+/// The state of a play, for the two threads that may end it: the one that plays, and the deadlock watch.
 #[derive(Debug, Default)]
 enum State {
     #[default]
@@ -61,11 +61,11 @@ enum State {
 
 /// A run to be played, and how.
 pub struct Playing<'a, N> {
-    /// Who it is.
+    /// The run's name.
     pub name: &'a Arc<RunName>,
     /// The run.
     pub run: &'a mut Run,
-    /// A note that user code runs, kept beside the store by whoever counts crashes. Dropped when the play ends.
+    /// A note that user code runs, which the backend keeps to count crashes. Dropped when the play ends.
     pub note: N,
     /// Takes the run from this thread when a turn does not return.
     pub hand_over: HandOver,
@@ -78,7 +78,7 @@ pub struct Play<'a, N> {
     name: &'a RunName,
     run: &'a mut Run,
     state: Arc<Mutex<State>>,
-    /// Ends before the note: what the watch sees no more cannot be given up on.
+    /// Dropped before the note: a play that is no longer watched cannot be given up on.
     watched: Option<WatchedTurn>,
     _note: N,
 }
@@ -106,7 +106,7 @@ impl Worker {
 }
 
 impl<N> Play<'_, N> {
-    /// Plays an activation. None if the run was taken from this thread meanwhile: its completion is void.
+    /// Plays an activation. Returns none if the watch took the run from this thread meanwhile: the completion is void.
     pub fn activate(&mut self, activation: Activation) -> Option<Completion> {
         let completion = match &activation {
             Activation::Turn(turn) if turn.replaying || turn.recorded.is_some() => {
@@ -123,7 +123,7 @@ impl<N> Play<'_, N> {
             }
             Activation::Query(_) | Activation::Evict => self.in_span(activation),
         };
-        // The watch may have given up on it and not have said so here yet.
+        // The watch may have given up on it and not have set the state yet.
         let is_abandoned =
             matches!(&completion, Completion::Failed(error) if matches!(**error, ActivationError::Abandoned));
         (!is_abandoned && matches!(*self.state.lock(), State::Plays)).then_some(completion)
@@ -131,7 +131,7 @@ impl<N> Play<'_, N> {
 
     fn in_span(&mut self, activation: Activation) -> Completion {
         let RunName { workflow, workflow_id, run_id, queue } = self.name;
-        // None has a parent: a turn belongs to its run, and not to whatever this thread did before.
+        // No parent: a turn belongs to its run, and not to what this thread did before.
         let span = match &activation {
             Activation::Turn(_) => info_span!(
                 target: "dacapo", parent: None, "turn", %workflow, %workflow_id, %run_id, %queue, turn = self.run.watch().turn()
@@ -157,7 +157,7 @@ impl<N> Drop for Play<'_, N> {
     }
 }
 
-/// The watch's end of a play.
+/// The deadlock watch's end of a play.
 struct Watcher {
     host: Arc<dyn TurnHost>,
     state: Arc<Mutex<State>>,
@@ -172,7 +172,7 @@ impl Watcher {
         let termination = worker.terminate(entity, code, &deadlock.reason, now);
         let before = std::mem::replace(&mut *self.state.lock(), State::GivenUp(termination));
         if matches!(before, State::Ended) {
-            // It returned this very moment.
+            // The turn ended in this moment.
             worker.finished(termination, now);
         }
         self.host.terminations_changed(worker);

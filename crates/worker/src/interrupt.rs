@@ -1,5 +1,4 @@
-//! Code that can be asked to stop: an attempt of an activity, or a turn of a run. Asking is all there is; no thread is ever
-//! killed.
+//! Code that can be asked to stop: an attempt of an activity, or a turn of a run. No thread is ever killed.
 
 use std::sync::OnceLock;
 
@@ -9,11 +8,11 @@ use crate::AttemptHandle;
 
 /// Code that can be asked to stop.
 pub trait Interrupt: Send + Sync {
-    /// Tells it that it is no longer wanted.
+    /// Tells the code that it is cancelled.
     fn cancel(&self, reason: &str);
-    /// Stops it wherever it can be stopped. Can be called again.
+    /// Stops the code wherever it can be stopped. Can be called again.
     fn interrupt(&self);
-    /// Where it is, as far as is known.
+    /// Describes where the code is, as far as is known.
     fn place(&self) -> String;
 }
 
@@ -31,17 +30,17 @@ impl Interrupt for AttemptHandle {
     }
 }
 
-/// A turn that is being played: this one, and none that the run plays later.
+/// A turn that is being played. Later turns of the run are not affected.
 #[derive(Clone, Debug)]
 pub struct StuckTurn {
     watch: Watch,
     turn: u64,
-    /// Why it was to stop first. An interrupt must not put another reason in its place.
+    /// The first reason to stop. An interrupt must not replace it.
     reason: OnceLock<String>,
 }
 
 impl StuckTurn {
-    /// The turn that this run is playing.
+    /// Returns the turn that this run is playing.
     pub fn new(watch: Watch) -> Self {
         let turn = watch.turn();
         Self { watch, turn, reason: OnceLock::new() }
@@ -54,7 +53,7 @@ impl StuckTurn {
     }
 }
 
-/// A turn has no clean-up of its own: it fails at its next call, and is played again elsewhere.
+/// A turn has no clean-up of its own: it fails at its next call, and another thread plays it again.
 impl Interrupt for StuckTurn {
     fn cancel(&self, reason: &str) {
         self.stop(self.reason.get_or_init(|| reason.to_owned()));

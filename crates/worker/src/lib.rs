@@ -1,14 +1,14 @@
-//! What a worker runs, whatever the backend: registered workflows and activities, threads for turns, tasks for attempts.
+//! The worker, for any backend: registered workflows and activities, threads for turns, tasks for attempts.
 //!
-//! An activation that a backend brings is played by [`Worker::play`], which is the one driver of turns: deadlock watch, crash
-//! note, span, silence on replay, metrics, and the hand-over from a thread that does not return.
-//! Turns are played on bare threads ([`TurnPool`]), outside any async runtime, so that a foreign timer or spawn in
-//! workflow code panics at the call instead of deciding something. Attempts of activities are tasks of the program's
-//! own runtime ([`Attempts`]), where they may do as they like; what they start there ends with them.
+//! [`Worker::play`] plays an activation that a backend brings. It is the one driver of turns: deadlock watch, crash
+//! note, span, silence on replay, metrics, and the hand-over from a thread that does not return. Turns are played on
+//! plain threads ([`TurnPool`]), outside any async runtime, so that a foreign timer or spawn in workflow code panics at
+//! the call and decides nothing. Attempts of activities are tasks of the program's own runtime ([`Attempts`]), where
+//! they may do as they like; the tasks that they start there end with them.
 //!
-//! Code that was asked to stop and runs on is looked after by [`Zombies`], by the deadlines of [`Termination`]. All settings
-//! are rows of one table ([`AppSettings`], `docs/settings.md`). None of these has a clock, a thread or an environment of its
-//! own: time and variables are arguments, so that they hold for every backend and tests are exact.
+//! [`Zombies`] handles code that was asked to stop and runs on, by the deadlines of [`Termination`]. All settings are
+//! rows of one table ([`AppSettings`], `docs/settings.md`). None of these has a clock, a thread or an environment of
+//! its own: time and variables are arguments, so that they hold for every backend and tests are exact.
 
 mod activity;
 mod attempt;

@@ -1,8 +1,8 @@
-//! What is counted and measured, for whatever recorder of the `metrics` facade the program installs.
+//! The meters: counters, gauges and histograms for the recorder of the `metrics` facade that the program installs.
 //!
-//! Every meter is a row of one table, which `docs/operate.md` shows. Handles are made once, when a worker is, so that a turn
-//! formats and looks up nothing; a recorder that is installed after that hears nothing. Where there is none, a handle is an
-//! empty pointer.
+//! Every meter is a row of one table, which `docs/operate.md` shows. A worker makes its handles once, when it is
+//! created, so that a turn formats and looks up nothing; a recorder that is installed after that gets nothing. Without
+//! a recorder, a handle is an empty pointer.
 
 use std::fmt;
 use std::time::Instant;
@@ -10,29 +10,29 @@ use std::time::Instant;
 use dacapo_core::{Failure, FailureKind, Payload};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level as Importance, Metadata, Unit};
 
-/// One thing that is counted or measured.
+/// One counter, gauge or histogram.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
-    /// Its name.
+    /// The meter's name.
     pub name: &'static str,
-    /// How it behaves.
+    /// The meter's kind.
     pub kind: MeterKind,
-    /// The names of its labels.
+    /// The names of the labels.
     pub labels: &'static [&'static str],
-    /// What it is, in a sentence.
+    /// A description, in a sentence.
     pub about: &'static str,
 }
 
-/// How a meter behaves.
+/// The kind of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterKind {
-    /// It only rises.
+    /// A number that only rises.
     Counter,
-    /// It says how many there are now.
+    /// A number that shows how many there are now.
     Gauge,
-    /// It takes numbers whose spread is of interest.
+    /// A distribution of numbers.
     Histogram,
-    /// The same, and the numbers are seconds.
+    /// A distribution of times in seconds.
     Seconds,
 }
 
@@ -55,7 +55,7 @@ macro_rules! meters {
                 Meter { name: $name, kind: MeterKind::$kind, labels: &[$($label),*], about: $about };
         )*
 
-        /// The table.
+        /// The table of meters.
         const TABLE: &[Meter] = &[$($row),*];
     };
 }
@@ -73,7 +73,7 @@ pub mod meter {
         ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities that have one.";
         ACTIVITIES_UNSERVED: Gauge "dacapo_activities_unserved" ["queue"] "Activities that wait because this program does not serve their type.";
         QUEUE_UNSERVED: Gauge "dacapo_queue_unserved" ["queue"] "1 for each task queue in which runs or activities wait and which this process does not serve.";
-        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to somebody outside, or `given_up` because nobody wanted to know any more.";
+        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to external completion, or `given_up` because the workflow no longer awaits it.";
         ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue"] "How long an attempt took, until it was over or given up.";
         COMMIT_SECONDS: Seconds "dacapo_commit_seconds" [] "How long a write took from its submission until it was durable or refused.";
         COMMIT_BATCH_SIZE: Histogram "dacapo_commit_batch_size" [] "How many writes shared one transaction.";
@@ -94,12 +94,12 @@ pub mod meter {
     }
 }
 
-/// The table of meters.
+/// Returns the table of meters.
 pub fn all_meters() -> impl Iterator<Item = &'static Meter> {
     meter::all().iter()
 }
 
-/// Tells the recorder what all the meters are.
+/// Describes all meters to the recorder.
 pub fn describe_meters() {
     metrics::with_recorder(|recorder| {
         for Meter { name, kind, about, .. } in all_meters().copied() {
@@ -122,30 +122,30 @@ impl Meter {
         Key::from_parts(self.name, self.labels.iter().zip(values).map(label).collect::<Vec<_>>())
     }
 
-    /// A handle on it as a counter, with these values of its labels.
+    /// Returns a handle on the meter as a counter, with these values of its labels.
     pub fn counter(&self, values: &[&str]) -> Counter {
         metrics::with_recorder(|recorder| recorder.register_counter(&self.key(values), &METADATA))
     }
 
-    /// The same as a histogram.
+    /// Returns a handle on the meter as a histogram, with these values of its labels.
     pub fn histogram(&self, values: &[&str]) -> Histogram {
         metrics::with_recorder(|recorder| recorder.register_histogram(&self.key(values), &METADATA))
     }
 
-    /// A part in it as a gauge.
+    /// Returns a share of the meter as a gauge, with these values of its labels.
     pub fn level(&self, values: &[&str]) -> Level {
         Level { gauge: metrics::with_recorder(|recorder| recorder.register_gauge(&self.key(values), &METADATA)), at: 0 }
     }
 }
 
-/// A part in a gauge. What several say of one gauge adds up, and goes with whoever said it.
+/// A share of a gauge. The gauge shows the sum of its shares; a share that is dropped no longer counts.
 pub struct Level {
     gauge: Gauge,
     at: usize,
 }
 
 impl Level {
-    /// There are so many now.
+    /// Sets the share to this number.
     pub fn set(&mut self, now: usize) {
         if now > self.at {
             self.gauge.increment((now - self.at) as f64);
@@ -155,7 +155,7 @@ impl Level {
         self.at = now;
     }
 
-    /// Another part in the same gauge, which stands for one.
+    /// Returns another share of the same gauge, which counts one.
     pub fn one_more(&self) -> Self {
         let mut one = Self { gauge: self.gauge.clone(), at: 0 };
         one.set(1);
@@ -175,7 +175,7 @@ impl fmt::Debug for Level {
     }
 }
 
-/// What one queue counts and measures, beside the gauges of those who know how many there are.
+/// The meters of one queue, without the gauges that other owners set.
 pub struct Meters {
     /// [`meter::TURNS`]
     pub turns: Counter,
@@ -187,7 +187,7 @@ pub struct Meters {
     pub replays: Counter,
     /// [`meter::REPLAYED_TURNS`]
     pub replayed_turns: Counter,
-    /// [`meter::PARKED`]
+    /// [`meter::STUCK`]
     pub stuck: Counter,
     /// [`meter::STUCK_RUNS`]
     pub stuck_runs: Level,
@@ -203,7 +203,7 @@ pub struct Meters {
 }
 
 impl Meters {
-    /// The meters of this queue.
+    /// Creates the meters of this queue.
     pub fn new(queue: &str) -> Self {
         let counter = |meter: Meter| meter.counter(&[queue]);
         let attempts = |outcome| meter::ATTEMPTS.counter(&[queue, outcome]);
@@ -226,7 +226,8 @@ impl Meters {
         }
     }
 
-    /// An attempt that began then is over, or is left to others; none if nobody wants to know what it comes to.
+    /// Counts an attempt that began at this time and is over, or is left to an external completion. `result` is none if
+    /// the engine gave up on it.
     pub(crate) fn attempt_over(&self, began: Instant, result: Option<&Result<Payload, Failure>>, is_left: bool) {
         let outcome = match result.map(|result| result.as_ref().map_err(|failure| &failure.kind)) {
             Some(Err(_)) if is_left => &self.left,

@@ -1,10 +1,10 @@
-//! Threads for turns: bare ones, which no async runtime knows of. A thread that user code never gives back is abandoned, and
-//! another takes its place.
+//! Threads for turns, outside any async runtime. A thread that user code never returns is abandoned, and another takes
+//! its place.
 //!
-//! Work comes through lanes, one for each queue, and of each lane only so much is done at a time. There are a few threads,
-//! as many as processors can use. While user code holds all of them and something waits, more are started, so that a turn
-//! that blocks holds up no other. They leave when there have been more threads than the few, not counting those that user
-//! code holds, for a second, however much work there is.
+//! Work comes through lanes, one for each queue, and each lane has a limited number of places. There are a few threads,
+//! as many as the processors can use. While user code holds all of them and work waits, more are started, so that a
+//! turn that blocks does not delay the others. Extra threads end when, not counting those that user code holds, there
+//! have been more than the few for a second, however much work there is.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,15 +20,16 @@ use crate::{Level, meter};
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// When nothing was taken for so long although something waits, all threads are held. A thread that has been at one piece
-/// of work for so long counts as held.
+/// When no work was taken for this long although some waits, all threads are held. A thread that has been at one piece
+/// of work for this long counts as held.
 const HELD_UP: Duration = Duration::from_millis(20);
-/// What follows from a turn often comes at once, and to wake a thread takes about as long: so one of them waits for it awake.
+/// Follow-up work of a turn often comes at once, and waking a thread takes about as long. So one thread spins this long
+/// before it sleeps.
 const STAYS_AWAKE: Duration = Duration::from_micros(50);
 /// How long a thread that is not needed stays.
 const LINGERS: Duration = Duration::from_secs(1);
 
-/// Threads that take work in the order in which it came, as far as the lanes have places.
+/// Threads that take work in the order of its arrival, as far as the lanes have places.
 pub struct TurnPool {
     shared: Arc<Shared>,
 }
@@ -36,31 +37,31 @@ pub struct TurnPool {
 struct Shared {
     state: Mutex<State>,
     came: Condvar,
-    /// Calls the thread that waits awake.
+    /// Set to call the thread that spins.
     called: AtomicBool,
-    /// Wakes the keeper, who sees to it that there are threads enough.
+    /// Wakes the keeper thread, which starts more threads where they are needed.
     waits: Condvar,
-    /// How many threads there are when none is held.
+    /// The number of threads when none is held.
     few: usize,
-    /// How many could be of use: as many as the lanes have places.
+    /// The most threads that could be of use: as many as the lanes have places.
     most: usize,
 }
 
 struct State {
-    /// The first is for what belongs to no queue.
+    /// The lanes. The first is for work that belongs to no queue.
     lanes: Vec<Lane>,
     came: u64,
     taken: u64,
     started: usize,
-    /// Since when each thread has been at its present piece of work.
+    /// When each busy thread began its present piece of work.
     busy: BTreeMap<usize, Instant>,
     /// Since when there have been more threads than needed.
     spare_since: Option<Instant>,
-    /// Threads that serve, without those that were abandoned.
+    /// The number of threads that serve, without abandoned ones.
     serving: usize,
     abandoned: usize,
     keeper_sleeps: bool,
-    /// Whether a thread waits awake, and is not called yet.
+    /// Whether a thread spins for work, and is not called yet.
     awake: bool,
     closed: bool,
 }
@@ -69,24 +70,25 @@ struct Lane {
     queue: Option<Name>,
     places: usize,
     running: usize,
-    /// Each with how much had come before, over all lanes.
+    /// The queued work, each piece with its arrival number over all lanes.
     work: VecDeque<(u64, Work)>,
-    /// How much waits and is being done, for whoever measures. None of what belongs to no queue.
+    /// The gauges of waiting and running work. None for work that belongs to no queue.
     shown: Option<(Level, Level)>,
 }
 
-/// A thread of a pool, for whoever watches over what it does.
+/// A thread of a pool, for the deadlock watch.
 #[derive(Clone)]
 pub struct TurnThread {
     shared: Arc<Shared>,
     hold: Arc<Mutex<TurnGuard>>,
-    /// Its number in the pool.
+    /// The thread's number in the pool.
     number: usize,
-    /// The number by which the operating system knows it, where it has one.
+    /// The operating system's number of the thread, where it has one.
     id: Option<u32>,
 }
 
-/// What a thread does. Whoever takes the lane from it frees the place: the thread itself, or somebody who gives up on it.
+/// The work that a thread holds. Whichever takes the lane frees its place: the thread itself, or the deadlock watch
+/// that gives up on it.
 #[derive(Default)]
 struct TurnGuard {
     lane: Option<usize>,
@@ -112,14 +114,15 @@ impl Lane {
         result
     }
 
-    /// How much of its work could be done now.
+    /// Returns how much of the lane's work could be done now.
     fn ready(&self) -> usize {
         self.work.len().min(self.places.saturating_sub(self.running))
     }
 }
 
 impl State {
-    /// Adds work to the lane of its queue. If the pool is closed, gives it back, to be dropped where no lock is held.
+    /// Adds work to the lane of its queue. If the pool is closed, returns it, so that the caller drops it without a
+    /// lock.
     fn add(&mut self, queue: Option<&Name>, work: Work) -> Result<(), Work> {
         if self.closed {
             return Err(work);
@@ -135,7 +138,7 @@ impl State {
         self.lanes.iter().map(Lane::ready).sum()
     }
 
-    /// Takes what came first among the lanes that have a place.
+    /// Takes the oldest work among the lanes that have a place.
     fn take(&mut self) -> Option<(usize, Work)> {
         let ready = self.lanes.iter().enumerate().filter(|(_, lane)| lane.ready() > 0);
         let (at, _) = ready.min_by_key(|(_, lane)| lane.work.front().map(|(came, _)| *came))?;
@@ -148,7 +151,7 @@ impl State {
         Some((at, work))
     }
 
-    /// Whether there have been threads enough for a while without one that is free now.
+    /// Returns whether there have been enough threads for a while without one that is free now.
     fn has_one_too_many(&mut self, few: usize) -> bool {
         let is_spare = self.serving > few && {
             let held = self.busy.values().filter(|since| since.elapsed() >= HELD_UP).count();
@@ -165,16 +168,16 @@ impl State {
 }
 
 impl Shared {
-    /// The next piece of work for a thread; none once the pool is closed, or if the thread is one too many, and then it no
-    /// longer counts.
+    /// Returns the next piece of work for a thread. None once the pool is closed, or if there is one thread too many;
+    /// that thread is then no longer counted.
     fn next(&self, thread: usize) -> Option<(usize, Work)> {
         let mut state = self.state.lock();
         let mut rested = false;
         loop {
-            // Under the same lock as the look: two that look at once must not both be the one too many.
+            // Under the same lock as the check: two threads that check at once must not both end as the one too many.
             if state.closed || state.has_one_too_many(self.few) {
                 state.serving -= 1;
-                // What it was woken for is for another.
+                // The work that it was woken for is for another thread.
                 self.came.notify_one();
                 return None;
             }
@@ -196,7 +199,7 @@ impl Shared {
             }
             match state.serving <= self.few {
                 true => self.came.wait(&mut state),
-                // Threads that are held now may not be when it looks again.
+                // Threads that are held now may not be held when it looks again.
                 false => _ = self.came.wait_for(&mut state, LINGERS),
             }
         }
@@ -222,7 +225,7 @@ impl Shared {
         CURRENT.set(Some(TurnThread { shared: self.clone(), hold: hold.clone(), number: thread, id: thread_id() }));
         while let Some((lane, work)) = self.next(thread) {
             hold.lock().lane = Some(lane);
-            // User code is fenced where it runs; this is the last fence, so that no mistake takes the thread along.
+            // User code's panics are caught where it runs. This is the last guard, so that no mistake ends the thread.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 dacapo_sync::abort_on_violation(&*panic);
             }
@@ -230,7 +233,7 @@ impl Shared {
             let mut state = self.state.lock();
             state.busy.remove(&thread);
             if abandoned {
-                // Another thread took this one's place long ago.
+                // Another thread took the place of this one long ago.
                 state.abandoned -= 1;
                 drop(state);
                 return CURRENT.set(None);
@@ -242,11 +245,11 @@ impl Shared {
         CURRENT.set(None);
     }
 
-    /// Starts threads when all that there are have been held for a while and something waits.
+    /// Starts threads when all threads have been held for a while and work waits.
     fn keep(self: Arc<Self>) {
         let mut state = self.state.lock();
         loop {
-            // With nothing to do there is nothing to keep an eye on.
+            // With no work queued, the keeper sleeps.
             while state.keeper_sleeps && !state.closed {
                 self.waits.wait(&mut state);
             }
@@ -274,7 +277,8 @@ impl Shared {
 }
 
 impl TurnPool {
-    /// A pool of so many threads, one at least, with a lane for each of these queues, of which so much is done at a time.
+    /// Creates a pool of this many threads, one at least, with a lane for each of these queues, each with its number of
+    /// places.
     pub fn new(threads: usize, queues: impl IntoIterator<Item = (Name, usize)>) -> std::io::Result<Self> {
         let queues = queues.into_iter().map(|(queue, places)| Lane::new(Some(queue), places.max(1)));
         let lanes: Vec<Lane> = std::iter::once(Lane::new(None, usize::MAX)).chain(queues).collect();
@@ -310,7 +314,7 @@ impl TurnPool {
         Ok(pool)
     }
 
-    /// Queues work of a queue, or of none. What comes after the pool was closed is dropped.
+    /// Queues work of a queue, or of none. Work that comes after the pool was closed is dropped.
     pub fn submit(&self, queue: Option<&Name>, work: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock();
         if let Err(work) = state.add(queue, Box::new(work)) {
@@ -331,12 +335,12 @@ impl TurnPool {
         }
     }
 
-    /// Queues work of no queue that nobody waits for. Asked on a thread of the pool, it wakes no other: that thread looks for work
-    /// as soon as it has done what it is at.
+    /// Queues work of no queue that no caller waits for. When called on a thread of the pool, it wakes no other: that
+    /// thread looks for work as soon as its present work is done.
     pub fn submit_unhurried(&self, work: impl FnOnce() + Send + 'static) {
         let current = TurnThread::current().filter(|thread| Arc::ptr_eq(&thread.shared, &self.shared));
         let Some(thread) = current else { return self.submit(None, work) };
-        // Held until the work is added: the thread that takes the place of an abandoned one starts after that, and finds it.
+        // Held until the work is added: a thread that replaces an abandoned one starts after that, and finds the work.
         let hold = thread.hold.lock();
         if hold.abandoned {
             drop(hold);
@@ -347,7 +351,7 @@ impl TurnPool {
         drop(added);
     }
 
-    /// Drops what is queued and takes no more. Turns that are being played end by themselves.
+    /// Drops the queued work and accepts no more. Turns that are being played end by themselves.
     pub fn close(&self) {
         let mut state = self.shared.state.lock();
         state.closed = true;
@@ -359,13 +363,13 @@ impl TurnPool {
         self.shared.waits.notify_all();
     }
 
-    /// How many threads there are, and how many of them were abandoned and have not come back.
+    /// Returns how many threads there are, and how many of them were abandoned and have not ended.
     pub fn threads(&self) -> (usize, usize) {
         let state = self.shared.state.lock();
         (state.serving + state.abandoned, state.abandoned)
     }
 
-    /// How much work of this queue, or of none, waits and how much is being done.
+    /// Returns how much work of this queue, or of none, waits, and how much is being done.
     pub fn depth(&self, queue: Option<&Name>) -> (usize, usize) {
         let state = self.shared.state.lock();
         let lane = state.lanes.iter().find(|lane| lane.queue.as_ref() == queue);
@@ -375,24 +379,24 @@ impl TurnPool {
 
 impl Drop for TurnPool {
     fn drop(&mut self) {
-        // Nobody waits for the threads: one that user code keeps busy would keep the whole program from ending.
+        // Does not join the threads: one that user code keeps busy would keep the whole program from ending.
         self.close();
     }
 }
 
 impl TurnThread {
-    /// The thread that asks, if it is one of a pool.
+    /// Returns the calling thread, if it belongs to a pool.
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Gives up on the thread: it ends when its work does, whenever that is; its place is free and another thread takes
-    /// over now.
+    /// Gives up on the thread: it ends when its work does, whenever that is. Its place is free, and another thread
+    /// starts now.
     pub fn abandon(&self) -> std::io::Result<()> {
         let mut hold = self.hold.lock();
         let Some(lane) = hold.lane.take() else { return Ok(()) };
         hold.abandoned = true;
-        // Counted before the thread can see that it was abandoned, and leave.
+        // Counted before the thread can see that it was abandoned, and end.
         let mut state = self.shared.state.lock();
         state.lanes[lane].change(|lane| lane.running -= 1);
         state.serving -= 1;
@@ -402,13 +406,13 @@ impl TurnThread {
         self.shared.start()
     }
 
-    /// The number by which the operating system knows it, where it has one.
+    /// Returns the operating system's number of the thread, where it has one.
     pub fn id(&self) -> Option<u32> {
         self.id
     }
 }
 
-/// On Linux the link `/proc/thread-self` ends in the number of the thread.
+/// Reads the thread's number: on Linux the link `/proc/thread-self` ends in it.
 fn thread_id() -> Option<u32> {
     let link = std::fs::read_link("/proc/thread-self").ok()?;
     link.file_name()?.to_str()?.parse().ok()

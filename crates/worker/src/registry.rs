@@ -1,4 +1,4 @@
-//! The registry: which workflows and activities this process can play, by name.
+//! The registry: the workflows and activities that this process can play, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,14 +8,14 @@ use thiserror::Error;
 
 use crate::Activity;
 
-/// All that a worker serves.
+/// All workflows and activities that a worker serves.
 #[derive(Clone, Default)]
 pub struct Registry {
     workflows: BTreeMap<Name, Workflow>,
     activities: BTreeMap<Name, Activity>,
 }
 
-/// A registration that cannot be.
+/// An invalid registration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -35,7 +35,7 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// A registry without anything in it.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,22 +52,22 @@ impl Registry {
         add(&mut self.activities, "activity", name, activity)
     }
 
-    /// The workflow of this name.
+    /// Returns the workflow of this name.
     pub fn find_workflow(&self, name: &str) -> Option<&Workflow> {
         self.workflows.get(name)
     }
 
-    /// The activity of this name.
+    /// Returns the activity of this name.
     pub fn find_activity(&self, name: &str) -> Option<&Activity> {
         self.activities.get(name)
     }
 
-    /// The names of all workflows.
+    /// Returns the names of all workflows.
     pub fn workflows(&self) -> impl Iterator<Item = &Name> {
         self.workflows.keys()
     }
 
-    /// The names of all activities.
+    /// Returns the names of all activities.
     pub fn activities(&self) -> impl Iterator<Item = &Name> {
         self.activities.keys()
     }

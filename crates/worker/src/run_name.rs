@@ -1,15 +1,15 @@
-//! What names a run.
+//! The names of a run.
 
 use dacapo_core::Name;
 
-/// What names a run in spans, logs and reports. It never changes.
+/// The names of a run in spans, logs and reports. They never change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunName {
     /// The workflow type.
     pub workflow: Name,
-    /// The caller's name for the run.
+    /// The caller's id for the workflow.
     pub workflow_id: Name,
-    /// Its run id.
+    /// The run id.
     pub run_id: Name,
     /// The task queue that it is served on.
     pub queue: Name,

@@ -1,8 +1,8 @@
-//! What runs for an attempt: its code, and the tasks that its code started. The tasks end with the code, however it ends,
-//! and the attempt has ended when nothing of it runs any more.
+//! The running parts of an attempt: its code, and the tasks that its code started. The tasks end with the code, however
+//! it ends, and the attempt has ended when nothing of it runs any more.
 //!
-//! Nobody waits for the tasks: one that neither returns nor awaits would hold up the attempt's result. It is still a part
-//! of the attempt, though, so that whoever terminates the attempt hears of its end only when that task has ended too.
+//! The attempt's result does not wait for the tasks: one that neither returns nor awaits would hold it up. Such a task
+//! is still a part of the attempt, so that a termination of the attempt ends only when that task has ended too.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// The code of the attempt among its parts.
+/// The attempt's code among its parts.
 const CODE: u64 = 0;
 
 /// All parts of one attempt.
@@ -28,10 +28,10 @@ impl Default for Scope {
 
 #[derive(Default)]
 struct State {
-    /// No part comes any more, and the tasks were told to end.
+    /// Whether the attempt is over: no part can be added, and the tasks were aborted.
     closed: bool,
     last: u64,
-    /// What runs. A task that is just being started has no handle yet.
+    /// The parts that run. A task that is being started has no handle yet.
     parts: BTreeMap<u64, Option<AbortHandle>>,
     hooks: Vec<Hook>,
 }
@@ -47,13 +47,13 @@ impl Scope {
         self.0.lock()
     }
 
-    /// The code of the attempt is about to run. When the part is dropped, it has ended.
+    /// Adds the attempt's code, which is about to run. It has ended when the part is dropped.
     pub(crate) fn code(self: &Arc<Self>) -> Part {
         self.lock().parts.insert(CODE, None);
         Part { scope: self.clone(), no: CODE }
     }
 
-    /// Starts a task. If the attempt is over, it never runs.
+    /// Starts a task. If the attempt is over, the task never runs.
     pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -66,7 +66,7 @@ impl Scope {
             return never;
         };
         let no = part.no;
-        // Not under the lock, and neither is the abort: a runtime that is going down drops the task at once.
+        // Not under the lock, and neither is the abort: a runtime that shuts down drops the task at once.
         let task = tokio::spawn(Task { future: Box::pin(future), _part: part });
         let mut state = self.lock();
         let closed = state.closed;
@@ -91,7 +91,7 @@ impl Scope {
         Some(Part { scope: self.clone(), no })
     }
 
-    /// The attempt is over: its tasks end at their next await.
+    /// Closes the attempt: its tasks end at their next await.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -102,12 +102,12 @@ impl Scope {
         hooks.into_iter().for_each(|hook| hook());
     }
 
-    /// Whether nothing of the attempt runs any more.
+    /// Returns whether nothing of the attempt runs any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().has_ended()
     }
 
-    /// Calls this when nothing of the attempt runs any more; at once, if so.
+    /// Calls `hook` when nothing of the attempt runs any more; at once, if that is so already.
     pub(crate) fn on_end(&self, hook: Hook) {
         let mut state = self.lock();
         match state.has_ended() {
@@ -119,7 +119,7 @@ impl Scope {
         }
     }
 
-    /// Whether the code runs, and how many tasks.
+    /// Returns whether the code runs, and how many tasks.
     pub(crate) fn parts(&self) -> (bool, usize) {
         let state = self.lock();
         let code = state.parts.contains_key(&CODE);
@@ -145,7 +145,7 @@ impl Drop for Part {
     }
 }
 
-/// A task of an attempt. The future goes first, so that the part outlives all that the task owned.
+/// A task of an attempt. The future is dropped first, so that the part outlives all that the task owned.
 struct Task<F> {
     future: Pin<Box<F>>,
     _part: Part,

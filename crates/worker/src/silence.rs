@@ -1,8 +1,8 @@
-//! The replay silencer: what workflow code logs while a turn is replayed was logged when the turn was played first.
+//! The replay silencer: workflow code's log lines are suppressed on replay, because the first play has logged them.
 //!
 //! Workflow code is ordinary code and may log like any other. It runs again on replay, and twice where turns are played
-//! twice; no subscriber hears it then, so that each line is logged once. A turn that failed and is played again is a new
-//! turn, and is heard.
+//! twice; no subscriber gets its lines then, so that each line is logged once. A turn that failed and is played again
+//! is a new turn, and is logged.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,20 +12,21 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Silences `tracing` on this thread until the guard is dropped. None where no subscriber is installed: a subscriber of
-/// ours would look like one of the program's.
+/// Silences `tracing` on this thread until the guard is dropped. None where no subscriber is installed, because the
+/// silencer's own would look like one of the program's.
 pub fn silence() -> Option<DefaultGuard> {
     dispatcher::has_been_set().then(|| dispatcher::set_default(&SILENT))
 }
 
-/// The silencer for the core, which knows no log: the second play of a turn is silent.
+/// Returns the silencer for the core, which does no logging itself: the second play of a turn is silent.
 pub fn replay_silencer() -> Option<ReplaySilencer> {
     Some(Arc::new(|| Box::new(silence())))
 }
 
-/// The subscriber of silent threads. `Dispatch::none` will not do: `tracing` asks once for each call site whether a
+/// The subscriber of silent threads. `Dispatch::none` would not work: `tracing` asks once for each call site whether a
 /// subscriber is interested in it, and where there is only one it asks the one that this thread has now. A line that is
-/// first reached on replay would never be heard. This one is known to `tracing`, so that it asks all there are.
+/// first reached on replay would never be logged. This subscriber is known to `tracing`, so `tracing` asks all that
+/// exist.
 static SILENT: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Silent));
 
 struct Silent;

@@ -3,8 +3,8 @@
 //! The code is cancelled and interrupted at once, and interrupted again for as long as it runs on: first after
 //! `retry_interval`, then after the same once more, then after twice that, and so on, never more than `retry_max_delay`
 //! apart. By default this is 1, 2, 4, 8, 16, 32 and 64 s after the request, and from there every 60 s. The end of
-//! `grace_period` makes it a zombie and the end of `give_up_after` makes it leaked; both are deadlines of their own, so
-//! that neither waits for the next retry. Nothing here has a clock: time is an argument.
+//! `grace_period` makes the code a zombie and the end of `give_up_after` makes it leaked. Both are deadlines of their
+//! own, so that neither waits for the next retry. Nothing here has a clock: time is an argument.
 //!
 //! ```text
 //! Terminating ──Retry──▶ Terminating: Interrupt
@@ -23,48 +23,48 @@ use dacapo_core::Timestamp;
 
 use crate::ZombieSettings;
 
-/// Where a termination is.
+/// The state of a termination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TerminationState {
-    /// It was asked to stop.
+    /// The code was asked to stop.
     Terminating,
-    /// It runs on after the grace period, and counts.
+    /// The code runs on after the grace period, and counts as a zombie.
     Zombie,
-    /// Nobody asks it any more. It still counts.
+    /// The worker no longer asks the code to stop. It still counts.
     Leaked,
-    /// It has ended.
+    /// The code has ended.
     Done,
 }
 
-/// What is to be done now.
+/// An action that the worker performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
-    /// Tell the code that it is no longer wanted.
+    /// Tell the code that it is cancelled.
     Cancel,
-    /// Stop it wherever it can be stopped.
+    /// Stop the code wherever it can be stopped.
     Interrupt,
-    /// There is one zombie more.
+    /// Count one zombie more.
     CountZombie,
-    /// Say so, loudly.
+    /// Log the zombie as an error.
     ReportZombie,
-    /// Say that nobody asks it to stop any more.
+    /// Log that the worker no longer asks it to stop.
     ReportLeaked,
-    /// There is one zombie less.
+    /// Count one zombie less.
     UncountZombie,
-    /// Say that a zombie has ended after all.
+    /// Log that a zombie has ended after all.
     ReportEnded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Input {
-    // Of two that are due at the same moment the upper one goes first.
+    // Of two inputs that are due at the same moment the upper one goes first.
     Grace,
     GiveUp,
     Retry,
     Finished,
 }
 
-/// The arrows. None where there is no such arrow.
+/// Returns the transition from a state by an input. None where there is no such transition.
 fn arrow(state: TerminationState, input: Input) -> Option<(TerminationState, &'static [Act])> {
     use Input::{Finished, GiveUp, Grace, Retry};
     use TerminationState::{Done, Leaked, Terminating, Zombie};
@@ -75,7 +75,7 @@ fn arrow(state: TerminationState, input: Input) -> Option<(TerminationState, &'s
         (Zombie, Retry) => Some((Zombie, &[Act::Interrupt])),
         (Zombie, GiveUp) => Some((Leaked, &[Act::ReportLeaked])),
         (Zombie | Leaked, Finished) => Some((Done, &[Act::UncountZombie, Act::ReportEnded])),
-        // Two may see the end of the same code.
+        // Two threads may see the end of the same code.
         (Done, Finished) => Some((Done, &[])),
         (Terminating, GiveUp) | (Zombie, Grace) | (Leaked | Done, Grace | GiveUp | Retry) => None,
     }
@@ -88,9 +88,9 @@ pub struct Termination {
     since: Timestamp,
     grace: Timestamp,
     give_up: Timestamp,
-    /// The next retry.
+    /// When the next retry is due.
     retry: Option<Timestamp>,
-    /// How long after that one the next comes.
+    /// The pause after that retry.
     pause: Duration,
     longest: Duration,
     interrupts: u32,
@@ -99,7 +99,7 @@ pub struct Termination {
 }
 
 impl Termination {
-    /// The code is asked to stop.
+    /// Begins a termination: asks the code to stop.
     pub fn begin(now: Timestamp, settings: &ZombieSettings) -> (Self, Vec<Act>) {
         // Without any pause the retries would never come to an end.
         let pause = settings.retry_interval.min(settings.retry_max_delay).max(Duration::from_millis(1));
@@ -119,7 +119,7 @@ impl Termination {
         (termination, vec![Act::Cancel, Act::Interrupt])
     }
 
-    /// Time has gone on. However late it is, the code is interrupted once at most.
+    /// Performs what is due by now. However late it is, the code is interrupted once at most.
     pub fn tick(&mut self, now: Timestamp) -> Vec<Act> {
         let mut acts = Vec::new();
         while let Some((at, input)) = self.due()
@@ -133,27 +133,27 @@ impl Termination {
         acts
     }
 
-    /// The code has ended.
+    /// Ends the termination: the code has ended.
     pub fn finished(&mut self) -> Vec<Act> {
         self.take(Input::Finished)
     }
 
-    /// When [`Self::tick`] has something to do.
+    /// Returns when [`Self::tick`] has something to do.
     pub fn next(&self) -> Option<Timestamp> {
         self.due().map(|(at, _)| at)
     }
 
-    /// Where it is.
+    /// Returns the termination's state.
     pub fn state(&self) -> TerminationState {
         self.state
     }
 
-    /// When the code was asked to stop.
+    /// Returns when the code was asked to stop.
     pub fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// How often the code was interrupted.
+    /// Returns how often the code was interrupted.
     pub fn interrupts(&self) -> u32 {
         self.interrupts
     }
@@ -168,7 +168,7 @@ impl Termination {
         Some(retry.map_or(deadline, |retry| retry.min(deadline)))
     }
 
-    /// The first retry that is yet to come. The second pause is as long as the first, and only then they double.
+    /// Sets the first retry after now. The second pause is as long as the first, and only then pauses double.
     fn plan_retry(&mut self, now: Timestamp) {
         while let Some(retry) = self.retry.filter(|retry| *retry <= now) {
             self.retry = later(retry, self.pause);
@@ -187,7 +187,7 @@ impl Termination {
     }
 }
 
-/// None where time ends before.
+/// Returns the moment after a pause. None where time ends before.
 fn later(moment: Timestamp, pause: Duration) -> Option<Timestamp> {
     Some(moment.after(pause)).filter(|later| *later > moment)
 }
@@ -211,7 +211,8 @@ mod tests {
         termination
     }
 
-    /// Ticks exactly when it asks to, until it wants no more or `until` ms have gone by. What it did, and when, in ms.
+    /// Ticks exactly when the termination asks to, until it asks no more or `until` ms have passed. Returns each action
+    /// with its time in ms.
     fn play(termination: &mut Termination, until: u64) -> Vec<(u64, Vec<Act>)> {
         let mut done = Vec::new();
         while let Some(at) = termination.next().filter(|at| *at <= after(until)) {
@@ -241,7 +242,8 @@ mod tests {
         assert_eq!(termination.state(), Zombie);
     }
 
-    /// S3-20, S3-30, S3-31, S3-51: every moment of the default schedule, and its state at each second of the first.
+    /// S3-20, S3-30, S3-31, S3-51: every moment of the default schedule, and the state at each second of the first
+    /// hour.
     #[test]
     fn pauses_double_up_to_the_longest() {
         let mut termination = begin(&ZombieSettings::default());
@@ -266,7 +268,8 @@ mod tests {
         }
     }
 
-    /// S3-32, C-21: at an hour it is given up on: said once, never interrupted again, and still counted.
+    /// S3-32, C-21: at an hour the worker gives up on it: this is reported once, the code is never interrupted again,
+    /// and it still counts.
     #[test]
     fn after_an_hour_it_is_leaked_and_left_alone() {
         let mut termination = begin(&ZombieSettings::default());
@@ -278,7 +281,7 @@ mod tests {
         assert_eq!(termination.tick(after(u64::MAX / 2_000_000)), []);
     }
 
-    /// S3-26: nothing is counted and nothing said of code that stops in time.
+    /// S3-26: code that stops in time is neither counted nor reported.
     #[test]
     fn code_that_stops_within_the_grace_period_is_done_without_a_word() {
         for millis in [0, 100, 1_500, 9_999] {
@@ -290,7 +293,8 @@ mod tests {
         }
     }
 
-    /// S3-22, C-21: a zombie that ends counts no more, and neither does leaked code that ends. The end is told once.
+    /// S3-22, C-21: a zombie that ends counts no more, and neither does leaked code that ends. The end is reported
+    /// once.
     #[test]
     fn a_zombie_that_ends_is_uncounted_once() {
         for millis in [10_000, 3_600_000] {
@@ -302,7 +306,7 @@ mod tests {
         }
     }
 
-    /// T-12: whoever looks too late sees all that has happened, in order, and does not interrupt four times in a row.
+    /// T-12: a late tick performs all that was due, in order, and does not interrupt four times in a row.
     #[test]
     fn a_late_tick_does_what_was_due_and_interrupts_once() {
         let mut termination = begin(&ZombieSettings::default());
@@ -313,7 +317,7 @@ mod tests {
         assert_eq!(termination.tick(after(4_000_000)), all);
     }
 
-    /// S3-50, S3-52, S3-53: other settings, other times.
+    /// S3-50, S3-52, S3-53: other settings give other times.
     #[test]
     fn settings_move_the_deadlines() {
         let (ms, s) = (Duration::from_millis, Duration::from_secs);
@@ -350,7 +354,7 @@ mod tests {
         assert_eq!(termination.tick(Timestamp(u64::MAX)).len(), 3, "at the end of time all is over");
     }
 
-    /// C-21: the drawing at the top of this file, the code, and what terminations do are one.
+    /// C-21: the drawing at the top of this file, the code, and the behaviour of terminations agree.
     #[test]
     fn the_drawing_shows_every_arrow_and_every_arrow_is_taken() {
         let drawn: BTreeSet<String> = include_str!("termination.rs")

@@ -1,4 +1,4 @@
-//! Completion tokens: by one, somebody outside says how an attempt ended, maybe long after its code has returned.
+//! Completion tokens: with one, an external program ends an attempt, maybe long after its code has returned.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,8 @@ use std::str::FromStr;
 use dacapo_core::Name;
 use thiserror::Error;
 
-/// Which attempt of which activity. Its text is opaque, of letters and digits only, and good for a URL.
+/// The attempt of an activity that a token names. The token's text is opaque, consists of letters and digits only, and
+/// can be part of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionToken {
     /// The workflow id of the run that asked for the activity.
@@ -15,7 +16,7 @@ pub struct CompletionToken {
     pub run_id: Name,
     /// The activity's id within the run.
     pub activity_id: Name,
-    /// Which attempt, from 1.
+    /// The attempt's number, from 1.
     pub attempt: u32,
 }
 
@@ -23,17 +24,17 @@ pub struct CompletionToken {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// It was never one.
+    /// The text was never a token.
     #[error(
         "this is no completion token: it does not begin with {PREFIX:?}; pass on what `ctx.completion_token()` gave"
     )]
     Foreign,
-    /// It was one before it was shortened or changed.
+    /// The text was a token before it was shortened or changed.
     #[error("this completion token is damaged: pass on what `ctx.completion_token()` gave, whole and unchanged")]
     Damaged,
 }
 
-/// Says what it is, and in which form.
+/// The prefix of a token, which also names its format.
 const PREFIX: &str = "dcpt1";
 
 impl fmt::Display for CompletionToken {
@@ -43,7 +44,7 @@ impl fmt::Display for CompletionToken {
             bytes.extend(u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes());
             bytes.extend(name.as_bytes());
         }
-        // Tells a token that was cut or mistyped, and keeps nobody from making one.
+        // Detects a token that was cut or mistyped. It does not keep a program from making one.
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
         f.write_str(PREFIX)?;
         bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

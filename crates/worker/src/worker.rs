@@ -1,5 +1,5 @@
-//! A worker: what serves one queue. Each queue has settings of its own and looks after its own code, so that trouble in
-//! one leaves the others alone.
+//! A worker serves one queue. Each queue has settings of its own and handles its own code that does not stop, so that
+//! problems in one queue do not affect the others.
 //!
 //! ```text
 //! application ── worker (one for each queue) ─┬─ turns       places of a lane (`TurnPool`), deadlock watch
@@ -15,7 +15,7 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{Entity, Health, Interrupt, Level, Meters, QueueValues, TerminationId, Wait, ZombieLimit, Zombies, meter};
 
-/// What serves one queue.
+/// A worker, which serves one queue.
 pub struct Worker {
     queue: Name,
     values: QueueValues,
@@ -23,7 +23,7 @@ pub struct Worker {
     zombies: Mutex<Watched>,
 }
 
-/// Code that was asked to stop, and how much of it is told to whoever measures.
+/// The code that was asked to stop, and the gauges that show it.
 struct Watched {
     zombies: Zombies,
     terminating: Level,
@@ -31,7 +31,7 @@ struct Watched {
 }
 
 impl Worker {
-    /// A worker for this queue, by these settings.
+    /// Creates a worker for this queue, with these settings.
     pub fn new(queue: Name, values: QueueValues) -> Self {
         let zombies = Mutex::new(
             ranks::ZOMBIES,
@@ -44,17 +44,17 @@ impl Worker {
         Self { meters: Arc::new(Meters::new(&queue)), queue, values, zombies }
     }
 
-    /// Its queue.
+    /// Returns the worker's queue.
     pub fn queue(&self) -> &Name {
         &self.queue
     }
 
-    /// Its settings.
+    /// Returns the worker's settings.
     pub fn values(&self) -> &QueueValues {
         &self.values
     }
 
-    /// What it counts and measures.
+    /// Returns the worker's meters.
     pub fn meters(&self) -> &Arc<Meters> {
         &self.meters
     }
@@ -72,38 +72,38 @@ impl Worker {
         result
     }
 
-    /// Asks code to stop, now and again until it is [gone](Self::finished).
+    /// Asks code to stop, now and again until it has [ended](Self::finished).
     pub fn terminate(&self, entity: Entity, code: Arc<dyn Interrupt>, reason: &str, now: Timestamp) -> TerminationId {
         let (id, effects) = self.change(|zombies| zombies.request(entity, code, reason, now));
-        // Code that was only just asked is no zombie yet.
+        // Code that was asked in this moment is no zombie yet.
         let _ = effects.perform();
         id
     }
 
-    /// The code has ended.
+    /// Ends a termination: the code has ended.
     pub fn finished(&self, id: TerminationId, now: Timestamp) {
         let effects = self.change(|zombies| zombies.finished(id, now));
-        // One less is never too many.
+        // One zombie less cannot reach the limit.
         let _ = effects.perform();
     }
 
-    /// Does what is due by now.
+    /// Performs what is due by now.
     pub fn tick(&self, now: Timestamp) -> ZombieLimit {
         let effects = self.change(|zombies| zombies.tick(now));
         effects.perform()
     }
 
-    /// When [`Self::tick`] has something to do.
+    /// Returns when [`Self::tick`] has something to do.
     pub fn next(&self) -> Option<Timestamp> {
         self.watched().zombies.next()
     }
 
-    /// How it is.
+    /// Returns the health of the queue.
     pub fn health(&self) -> Health {
         self.watched().zombies.health()
     }
 
-    /// Whether a shutdown that began then goes on waiting for code that was asked to stop.
+    /// Returns whether a shutdown that began at `since` goes on waiting for code that was asked to stop.
     pub fn wait(&self, since: Timestamp, now: Timestamp) -> Wait {
         self.watched().zombies.wait(since, now)
     }

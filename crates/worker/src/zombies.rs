@@ -1,12 +1,13 @@
-//! All terminations of one queue: who was asked to stop, who runs on, and when that is too much.
+//! All terminations of one queue: the code that was asked to stop, the code that runs on, and the limit for that.
 //!
-//! Every call only decides. What it decided comes back as [`Effects`], to be performed after the owner has let go of its
-//! lock: code that is stopped may end at once, and its end comes back here. Nothing here has a clock or a thread, and no
-//! thread is ever killed: what runs on is counted and reported, and too much of it ends the process in an orderly way.
+//! Every call only decides. The decisions are returned as [`Effects`], which the owner performs after it has released
+//! its lock: code that is stopped may end at once, and its end is reported here. Nothing here has a clock or a thread,
+//! and no thread is ever killed: code that runs on is counted and reported, and too much of it shuts the process down
+//! in an orderly way.
 //!
-//! Code becomes a zombie when it blocks where nobody can wake it (a lock, a socket without a timeout, native code), when
-//! it loops without calling its ctx or awaiting, when it ignores that it was cancelled, or when the machine is so loaded
-//! that it does not get to run.
+//! Code becomes a zombie when it blocks where no cancellation can wake it (a lock, a socket without a timeout, native
+//! code), when it loops without calling its ctx or awaiting, when it ignores its cancellation, or when the machine is
+//! so loaded that the code does not get to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,20 +19,20 @@ use dacapo_core::{Name, Timestamp};
 use crate::run_name::RunName;
 use crate::{Act, ActivityInfo, Interrupt, Termination, TerminationState, ZombieSettings};
 
-/// What is to stop.
+/// The code that is to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entity {
-    /// What it is.
+    /// Whether it is a turn or an attempt.
     pub kind: EntityKind,
-    /// Workflow id, run id and, of an activity, its id, with slashes between.
+    /// The workflow id, the run id and, for an activity, its id, with slashes between.
     pub id: String,
     /// The type of the workflow or activity.
     pub type_name: Name,
-    /// The queue it came through.
+    /// The queue that it came through.
     pub queue: Name,
 }
 
-/// A turn or an activity.
+/// The kind of code that is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntityKind {
     /// A turn of a workflow.
@@ -41,13 +42,13 @@ pub enum EntityKind {
 }
 
 impl Entity {
-    /// A turn of a run.
+    /// Returns the entity of a run's turn.
     pub fn turn(run: &RunName) -> Self {
         let id = format!("{}/{}", run.workflow_id, run.run_id);
         Self { kind: EntityKind::Turn, id, type_name: run.workflow.clone(), queue: run.queue.clone() }
     }
 
-    /// An attempt of an activity.
+    /// Returns the entity of an attempt.
     pub fn activity(info: &ActivityInfo) -> Self {
         let id = format!("{}/{}/{}", info.workflow_id, info.run_id, info.activity_id);
         Self { kind: EntityKind::Activity, id, type_name: info.activity.clone(), queue: info.queue.clone() }
@@ -69,7 +70,7 @@ impl fmt::Display for Entity {
     }
 }
 
-/// One termination among those of a queue.
+/// The id of a termination among those of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TerminationId(u64);
 
@@ -78,7 +79,7 @@ pub struct Zombies {
     settings: ZombieSettings,
     last: u64,
     under_way: BTreeMap<TerminationId, Target>,
-    /// When each of them has something to do next.
+    /// When each termination has something to do next.
     due: BTreeSet<(Timestamp, TerminationId)>,
     count: usize,
     /// Whether the application was told to shut down.
@@ -93,7 +94,7 @@ struct Target {
 }
 
 impl Zombies {
-    /// No terminations, by these settings.
+    /// Creates an empty list of terminations, with these settings.
     pub fn new(settings: ZombieSettings) -> Self {
         Self { settings, last: 0, under_way: BTreeMap::new(), due: BTreeSet::new(), count: 0, told: false }
     }
@@ -116,7 +117,7 @@ impl Zombies {
         (id, effects)
     }
 
-    /// Time has gone on.
+    /// Performs what is due by now.
     pub fn tick(&mut self, now: Timestamp) -> Effects {
         let mut effects = Effects::default();
         while let Some((_, id)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
@@ -129,7 +130,7 @@ impl Zombies {
         effects
     }
 
-    /// The code has ended. Saying so again changes nothing.
+    /// Ends a termination: the code has ended. A second call changes nothing.
     pub fn finished(&mut self, id: TerminationId, now: Timestamp) -> Effects {
         let mut effects = Effects::default();
         let Some(target) = self.under_way.get_mut(&id) else { return effects };
@@ -140,17 +141,17 @@ impl Zombies {
         effects
     }
 
-    /// When [`Self::tick`] has something to do.
+    /// Returns when [`Self::tick`] has something to do.
     pub fn next(&self) -> Option<Timestamp> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// How many zombies there are, with those that leaked.
+    /// Returns how many zombies there are, with those that leaked.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many were asked to stop and still have time to.
+    /// Returns how many were asked to stop and still have time to.
     pub fn terminating(&self) -> usize {
         self.in_state(TerminationState::Terminating)
     }
@@ -159,7 +160,7 @@ impl Zombies {
         self.under_way.values().filter(|target| target.termination.state() == state).count()
     }
 
-    /// How the queue is.
+    /// Returns the health of the queue.
     pub fn health(&self) -> Health {
         let entities = self.under_way.values().map(|target| StoppingCode {
             entity: target.entity.clone(),
@@ -176,7 +177,7 @@ impl Zombies {
         }
     }
 
-    /// Whether a shutdown that has waited for terminations since then goes on waiting.
+    /// Returns whether a shutdown that has waited for terminations since `since` goes on waiting.
     pub fn wait(&self, since: Timestamp, now: Timestamp) -> Wait {
         let until = since.after(self.settings.shutdown_timeout);
         match (self.under_way.is_empty(), until > now) {
@@ -217,24 +218,24 @@ impl fmt::Debug for Zombies {
     }
 }
 
-/// Whether the application can go on.
+/// Whether the number of zombies has reached its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub enum ZombieLimit {
-    /// It can.
+    /// There are fewer zombies than the limit.
     #[default]
     Kept,
-    /// There are too many zombies: shut it down. Said once.
+    /// There are too many zombies: shut the application down. Returned once.
     Reached,
 }
 
-/// What was decided and is yet to be done, outside every lock.
+/// Decisions that are yet to be performed, without any lock.
 #[derive(Default)]
 #[must_use = "nothing is stopped or reported before it is performed"]
 pub struct Effects {
     actions: Vec<Action>,
     limit: ZombieLimit,
-    /// What was let go of is not dropped under the owner's lock either.
+    /// The removed termination, which must not be dropped under the owner's lock either.
     gone: Option<Target>,
 }
 
@@ -252,7 +253,7 @@ enum ZombieReport {
 }
 
 impl Effects {
-    /// Does it, in the order in which it was decided.
+    /// Performs the effects, in the order of the decisions.
     pub fn perform(self) -> ZombieLimit {
         for action in self.actions {
             match action {
@@ -288,7 +289,7 @@ impl ZombieReport {
         let Entity { kind, id, type_name, queue } = entity;
         let (type_name, queue, seconds) = (type_name.as_str(), queue.as_str(), running.as_secs_f64());
         if !tracing::dispatcher::has_been_set() {
-            // Where nobody listens it must still be seen.
+            // Without a subscriber it must still be seen.
             return eprintln!("dacapo: {} ({entity}, {place}, {zombies} zombies)", self.words());
         }
         match self {
@@ -308,29 +309,30 @@ impl ZombieReport {
     }
 }
 
-/// How a queue is. Prints as a line, and one more for each that was asked to stop and has not ended.
+/// The health of a queue. Prints as a line, and one more for each piece of code that was asked to stop and has not
+/// ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// How many zombies there are, with those that leaked.
+    /// The number of zombies, with those that leaked.
     pub zombies: usize,
-    /// How many of them are asked to stop no more.
+    /// The number of zombies that the worker no longer asks to stop.
     pub leaked: usize,
-    /// How many were asked to stop and still have time to.
+    /// The number of those that were asked to stop and still have time to.
     pub terminating: usize,
-    /// All of them.
+    /// All code that was asked to stop and has not ended.
     pub entities: Vec<StoppingCode>,
 }
 
 /// Code that was asked to stop and has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppingCode {
-    /// What it is.
+    /// The code.
     pub entity: Entity,
-    /// How far its termination is.
+    /// The state of its termination.
     pub state: TerminationState,
-    /// Since when.
+    /// When it was asked to stop.
     pub since: Timestamp,
-    /// How often it was interrupted.
+    /// The number of interrupts.
     pub interrupts: u32,
     /// Where it is, as far as is known.
     pub place: String,
@@ -350,10 +352,10 @@ impl fmt::Display for Health {
 /// Whether a shutdown waits for terminations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// All have ended.
+    /// No: all have ended.
     Over,
-    /// Until then, at most.
+    /// Yes, until this moment at most.
     Until(Timestamp),
-    /// No longer. This is what is left.
+    /// No longer. This is the code that is left.
     TooLong(Health),
 }

@@ -32,7 +32,7 @@ async fn main() -> Result<()> {
         Wish::Serve { file, port, version } => serve(&file, port, version).await,
         Wish::Stuck { file } => {
             let store = Dacapo::open(&format!("sqlite:{file}?mode=ro")).await?;
-            print!("{}", stuck::report(store.runs()).await?);
+            print!("{}", stuck::report(&store.runs()).await?);
             Ok(())
         }
     }

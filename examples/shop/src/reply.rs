@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use dacapo::{EngineError, Error, Refused, StoreError};
+use dacapo::{ClientError, Error};
 use serde::Serialize;
 
 /// A reply that is no success.
@@ -39,28 +39,26 @@ impl IntoResponse for Refusal {
 
 fn code(error: &Error) -> StatusCode {
     match error {
-        Error::Engine(error) => engine_code(error),
+        Error::Client(error) => client_code(error),
         Error::Update(_) | Error::Run { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         Error::Value(_) => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
-fn engine_code(error: &EngineError) -> StatusCode {
+fn client_code(error: &ClientError) -> StatusCode {
     match error {
-        EngineError::NotFound { .. } => StatusCode::NOT_FOUND,
-        EngineError::Closed { .. } | EngineError::UpdateRejected(_) => StatusCode::CONFLICT,
-        EngineError::Refused(Refused::InUse { .. } | Refused::Used { .. } | Refused::OtherRequest(_)) => {
-            StatusCode::CONFLICT
-        }
-        EngineError::BadInput(_) => StatusCode::BAD_REQUEST,
-        EngineError::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        EngineError::InboxFull { .. } => StatusCode::TOO_MANY_REQUESTS,
-        EngineError::Stuck(_) | EngineError::UpdateWaits(_) | EngineError::ShutDown | EngineError::ReadOnly => {
+        ClientError::NotFound { .. } => StatusCode::NOT_FOUND,
+        ClientError::Closed { .. } | ClientError::UpdateRejected(_) => StatusCode::CONFLICT,
+        ClientError::WorkflowIdInUse { .. } | ClientError::RequestIdInUse { .. } => StatusCode::CONFLICT,
+        ClientError::InvalidArgument(_) => StatusCode::BAD_REQUEST,
+        ClientError::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        ClientError::InboxFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+        ClientError::Stuck(_) | ClientError::UpdateWaits(_) | ClientError::ShutDown | ClientError::ReadOnly => {
             StatusCode::SERVICE_UNAVAILABLE
         }
-        EngineError::Store(StoreError::Full(_)) => StatusCode::INSUFFICIENT_STORAGE,
-        EngineError::Store(StoreError::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
+        ClientError::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
+        ClientError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use dacapo::{App, Description, Filter, RunNo, Status, decode};
+use dacapo::{App, Cursor, Description, Filter, Status, decode};
 use serde::{Deserialize, Serialize};
 use tower::limit::GlobalConcurrencyLimitLayer;
 
@@ -161,11 +161,11 @@ async fn confirm(
 }
 
 async fn history(State(service): State<Service>, Path(id): Path<String>) -> Reply<String> {
-    Ok(service.app.handle_of::<Outcome>(id).history().await?.to_text())
+    Ok(service.app.handle_of::<Outcome>(id).transcript().await?.to_text())
 }
 
 async fn stuck(State(service): State<Service>) -> Reply<String> {
-    Ok(stuck::report(service.app.runs()).await?)
+    Ok(stuck::report(&service.app.runs()).await?)
 }
 
 /// Which orders to list.
@@ -173,16 +173,16 @@ async fn stuck(State(service): State<Service>) -> Reply<String> {
 struct Wanted {
     status: Option<String>,
     limit: Option<usize>,
-    before: Option<i64>,
+    after: Option<Cursor>,
 }
 
 /// Some orders, newest first.
 #[derive(Serialize)]
 struct Listed {
     orders: Vec<View>,
-    /// What to say as `before` for the next page.
+    /// What to say as `after` for the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<i64>,
+    next: Option<Cursor>,
 }
 
 async fn list(State(service): State<Service>, Query(wanted): Query<Wanted>) -> Reply<impl IntoResponse> {
@@ -192,12 +192,12 @@ async fn list(State(service): State<Service>, Query(wanted): Query<Wanted>) -> R
     }
     let limit = wanted.limit.unwrap_or(50).min(1_000);
     let runs = service.app.runs();
-    let page = match wanted.before {
+    let page = match wanted.after {
         None => runs.list(&filter, limit).await?,
-        Some(before) => runs.list_from(&filter, RunNo(before), limit).await?,
+        Some(after) => runs.list_from(&filter, after, limit).await?,
     };
     let orders = page.runs.iter().map(View::of).collect();
-    Ok(Json(Listed { orders, next: page.next.map(|next| next.0) }))
+    Ok(Json(Listed { orders, next: page.next }))
 }
 
 fn status_named(name: &str) -> Reply<Status> {

@@ -275,7 +275,7 @@ async fn then_a_good_deploy_changes_nothing_for_them(story: &mut Story, charges:
 
     // Only new orders are screened, and only they can be gifts.
     for (id, screened, wrapped) in [(&shipped[0], 0, 0), (&new[0], 1, 1), (&new[1], 1, 0)] {
-        let history = act.run(id).history().await.unwrap();
+        let history = act.run(id).transcript().await.unwrap();
         assert_eq!(scheduled(&history, "Shop::screen"), screened, "{}", history.to_text());
         assert_eq!(scheduled(&history, "Shop::wrap"), wrapped, "{}", history.to_text());
     }
@@ -364,7 +364,7 @@ async fn assert_all_ended_well(story: &Story, act: &Act) {
     let mut cancelled = 0;
     for (id, outcome) in &story.expected {
         assert_eq!(&act.run(id).result().await.unwrap(), outcome, "{id}");
-        let history = act.run(id).history().await.unwrap();
+        let history = act.run(id).transcript().await.unwrap();
         assert_eq!((scheduled(&history, "Shop::charge"), charged(&history)), (1, 1), "{id}: {}", history.to_text());
         cancelled += u32::from(matches!(outcome, Outcome::Cancelled { .. }));
     }

@@ -226,8 +226,8 @@ async fn orders_are_listed_by_status_page_by_page() {
     assert_eq!((ids(&open), &open["next"]), (vec!["open".to_owned()], &Value::Null));
     let first = page("/orders?status=completed&limit=3".to_owned()).await;
     assert_eq!(ids(&first), ["o-4", "o-3", "o-2"]);
-    let next = first["next"].as_i64().expect("there is more");
-    let second = page(format!("/orders?status=completed&limit=3&before={next}")).await;
+    let next = first["next"].as_str().expect("there is more");
+    let second = page(format!("/orders?status=completed&limit=3&after={next}")).await;
     assert_eq!((ids(&second), &second["next"]), (vec!["o-1".to_owned(), "o-0".to_owned()], &Value::Null));
     assert_eq!(ids(&page("/orders".to_owned()).await).len(), 6);
 }

@@ -3,7 +3,7 @@
 //! the run is released, and ends.
 
 use dacapo::prelude::*;
-use dacapo::{EngineError, Error};
+use dacapo::{ClientError, Error};
 use dacapo_examples::url_or;
 
 /// How many runs do no harm.
@@ -105,7 +105,7 @@ async fn main() -> anyhow::Result<()> {
             println!("{}", killer.result().await?);
         }
         false => {
-            if asks && let Err(Error::Engine(EngineError::Stuck(words))) = killer.query(HOW, ()).await {
+            if asks && let Err(Error::Client(ClientError::Stuck(words))) = killer.query(HOW, ()).await {
                 println!("it is not asked: {words}");
             }
             println!("{}", stuck(&killer).await?);

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use dacapo::prelude::*;
-use dacapo::{Conflict, Status};
+use dacapo::{IdConflict, Status};
 use dacapo_examples::journey::{Diary, collect_ticket, find_train, hold_seat, journey, pay, say};
 
 #[tokio::main]
@@ -24,7 +24,7 @@ async fn main() -> Result<()> {
     let app = store.serve((journey, find_train, hold_seat, pay, collect_ticket)).await?;
     let stations = ["Lisboa", "Madrid", "Barcelona", "Lyon", "Zürich"].map(String::from).to_vec();
     // The id makes it one journey, whichever process asks: one that is open already is the one we mean.
-    let run = app.start(journey, stations).id("journey").id_conflict(Conflict::UseExisting).await?;
+    let run = app.start(journey, stations).id("journey").id_conflict(IdConflict::UseExisting).await?;
     say(&format!("{}\n", run.result().await?));
     app.shutdown().await;
     Ok(())

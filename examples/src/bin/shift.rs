@@ -70,7 +70,7 @@ async fn main() -> Result<()> {
         .force_exit_timeout(time(2)?)
         .serve((shift, brief, polite, deaf))
         .await?;
-    app.start(shift, (work.clone(), file.clone())).id("shift").id_conflict(Conflict::UseExisting).await?;
+    app.start(shift, (work.clone(), file.clone())).id("shift").id_conflict(IdConflict::UseExisting).await?;
     // Polled once, it listens.
     let mut served = Box::pin(app.serve_until_signalled());
     let at_once = std::future::poll_fn(|cx| std::task::Poll::Ready(served.as_mut().poll(cx).is_ready())).await;

@@ -8,7 +8,7 @@ use dacapo_core::{CommandKind, Job, Resolution, RunOptions, Seq, Transcript, Wor
 use dacapo_engine::{Description, Reader, RunId};
 use dacapo_examples::mill::{KINDS, at_home, expected, family, fan, fed, line, nap, stubborn};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Messages, RunFilter, RunNo};
+use dacapo_store::{Filter, Messages, RunNo};
 
 use crate::mill::Mill;
 
@@ -150,7 +150,7 @@ fn could_be_under_way(runs: &[(Description, Transcript)]) -> u64 {
 /// All runs of the file, newest first, with their histories; none if there is no file yet.
 fn runs_of(mill: &Mill) -> Option<Vec<(Description, Transcript)>> {
     let reader = Reader::new(Arc::new(SqliteStore::open_read_only(&mill.file()).ok()?));
-    let runs = reader.list(&RunFilter::default(), None, 1_000).unwrap();
+    let runs = reader.list(&Filter::default(), None, 1_000).unwrap();
     let with_history = |run: Description| {
         let of = RunId { workflow_id: run.workflow_id, run_id: Some(run.run_id) };
         (reader.describe(&of).unwrap(), reader.history(&of).unwrap())

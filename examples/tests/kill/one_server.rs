@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Instant;
 
 use dacapo::prelude::*;
-use dacapo::{EngineError, Error, Filter, StoreError};
+use dacapo::{ClientError, Error, Filter};
 
 use crate::mill::{Ended, Mill, wait_for};
 
@@ -21,7 +21,7 @@ async fn a_killed_server_leaves_nothing_locked() {
     wait_for(first.stdout.as_mut().unwrap(), "serving");
 
     let refused = Dacapo::open(&url).await.err().unwrap();
-    assert!(matches!(refused, Error::Engine(EngineError::Store(StoreError::Busy(_)))), "{refused:?}");
+    assert!(matches!(refused, Error::Client(ClientError::Busy(_))), "{refused:?}");
     let mut second = mill.start(2);
     let mut complaint = String::new();
     second.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
@@ -39,8 +39,8 @@ async fn a_killed_server_leaves_nothing_locked() {
     let run = page.runs.iter().find(|run| run.turns > 0).unwrap();
     let described = looking.runs().describe(run.workflow_id.clone()).await.unwrap();
     assert_eq!(described.workflow_id, run.workflow_id);
-    assert!(!looking.runs().history(run.workflow_id.clone()).await.unwrap().turns.is_empty());
-    assert!(matches!(looking.serve(()).await.err(), Some(Error::Engine(EngineError::ReadOnly))));
+    assert!(!looking.runs().transcript(run.workflow_id.clone()).await.unwrap().turns.is_empty());
+    assert!(matches!(looking.serve(()).await.err(), Some(Error::Client(ClientError::ReadOnly))));
 
     first.kill().unwrap();
     first.wait().unwrap();

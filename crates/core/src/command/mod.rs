@@ -19,23 +19,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallSite, Failure, Name, Payload, Seq, UnitId};
 
-/// One decision, with the unit that took it and the line that did. Its position in the turn's list is what replay
-/// matches; unit and call site stand outside its identity.
+/// One decision of workflow code, with the unit and the call site that made it. Replay matches it by its position in
+/// the turn's list; unit and call site are not part of its identity.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// What was decided.
+    /// The decision.
     #[n(0)]
     pub kind: CommandKind,
     /// The unit that decided it.
     #[n(1)]
     pub unit: UnitId,
-    /// Where in the source.
+    /// The place in the source.
     #[n(2)]
     pub site: CallSite,
 }
 
-/// What a command asks for.
+/// The kinds of command, with their data.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -43,7 +43,7 @@ pub enum CommandKind {
     /// Schedule an activity on a task queue.
     #[n(0)]
     Activity(#[n(0)] Box<ScheduleActivity>),
-    /// Run an activity in the process that plays the workflow, before the turn's successor.
+    /// Run an activity in the process that plays the workflow, before the next turn.
     #[n(1)]
     LocalActivity(#[n(0)] Box<ScheduleLocalActivity>),
     /// Run a closure of the workflow itself, once.
@@ -64,19 +64,19 @@ pub enum CommandKind {
     /// Call an operation of another service.
     #[n(7)]
     Nexus(#[n(0)] Box<CallNexus>),
-    /// Open a promise that somebody outside resolves.
+    /// Open a promise that a caller outside the run resolves.
     #[n(8)]
     Promise(#[n(0)] Box<CreatePromise>),
-    /// Cancel one of the above.
+    /// Cancel an operation that one of the commands above started.
     #[n(9)]
     Cancel(#[n(0)] CancelOperation),
-    /// Remember that this run took a patched path.
+    /// Record that this run took a patched path.
     #[n(10)]
     Patch(#[n(0)] PatchMarker),
-    /// Merge these search attributes into the run's; none removes one.
+    /// Merge these search attributes into the run's; `None` removes one.
     #[n(11)]
     SearchAttributes(#[n(0)] BTreeMap<Name, Option<Payload>>),
-    /// Merge this into the run's memo; none removes an entry.
+    /// Merge this into the run's memo; `None` removes an entry.
     #[n(12)]
     Memo(#[n(0)] BTreeMap<Name, Option<Payload>>),
     /// Set or clear a durable key.
@@ -102,24 +102,24 @@ pub enum CommandKind {
     /// The workflow failed. Closes the run.
     #[n(17)]
     Fail {
-        /// How.
+        /// The failure.
         #[n(0)]
         failure: Box<Failure>,
     },
     /// The workflow ended as cancelled. Closes the run.
     #[n(18)]
     CancelRun {
-        /// How.
+        /// The failure.
         #[n(0)]
         failure: Box<Failure>,
     },
-    /// The workflow goes on as a new run. Closes this one.
+    /// The workflow continues as a new run. Closes this one.
     #[n(19)]
     ContinueAsNew(#[n(0)] Box<ContinueAsNew>),
 }
 
 impl CommandKind {
-    /// The word for it in scripts, transcripts and reports.
+    /// Returns the word for it in scripts, transcripts and reports.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Activity(_) => "activity",
@@ -145,7 +145,7 @@ impl CommandKind {
         }
     }
 
-    /// The seq of what this command starts, if it starts something that can be resolved.
+    /// Returns the seq of the operation that this command starts, if it starts one.
     pub fn seq(&self) -> Option<Seq> {
         match self {
             Self::Activity(c) => Some(c.seq),
@@ -171,13 +171,13 @@ impl CommandKind {
         }
     }
 
-    /// Whether this closes the run.
+    /// Returns whether this closes the run.
     pub const fn is_terminal(&self) -> bool {
         matches!(self, Self::Complete { .. } | Self::Fail { .. } | Self::CancelRun { .. } | Self::ContinueAsNew(_))
     }
 }
 
-/// The short form for people: the word and what it is about.
+/// The short form for people: the word and its subject.
 impl fmt::Display for CommandKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word();

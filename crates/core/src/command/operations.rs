@@ -1,4 +1,4 @@
-//! Commands that start something which is resolved later, under the command's seq.
+//! Commands that start an operation, which is resolved later under the command's seq.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts
 use crate::time::{text_duration, text_duration_option};
 use crate::{Headers, Name, OperationId, Payload, Seq, Target, Timestamp};
 
-/// Schedule an activity on a task queue.
+/// The command to schedule an activity on a task queue.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleActivity {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// Its id, the stable part of the idempotency key.
+    /// The operation's id, the stable part of the idempotency key.
     #[n(1)]
     pub id: OperationId,
     /// The activity's type.
@@ -27,7 +27,7 @@ pub struct ScheduleActivity {
     #[n(3)]
     #[serde(default)]
     pub input: Vec<Payload>,
-    /// What travels beside the arguments; never compared.
+    /// Metadata sent with the arguments; never compared.
     #[n(4)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
@@ -38,30 +38,30 @@ pub struct ScheduleActivity {
     #[n(6)]
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// When it is tried again.
+    /// The retry policy.
     #[n(7)]
     pub retry: Option<Retry>,
-    /// What a cancellation does.
+    /// The effect of a cancellation.
     #[n(8)]
     #[serde(default)]
     pub cancel: CancelType,
-    /// Which task goes first.
+    /// The priority of the task.
     #[n(9)]
     #[serde(default)]
     pub priority: Priority,
-    /// One line for people.
+    /// A one-line description for people.
     #[n(10)]
     pub summary: Option<String>,
 }
 
-/// Run an activity in the process that plays the workflow.
+/// The command to run an activity in the process that plays the workflow.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleLocalActivity {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// Its id.
+    /// The operation's id.
     #[n(1)]
     pub id: OperationId,
     /// The activity's type.
@@ -71,7 +71,7 @@ pub struct ScheduleLocalActivity {
     #[n(3)]
     #[serde(default)]
     pub input: Vec<Payload>,
-    /// What travels beside the arguments; never compared.
+    /// Metadata sent with the arguments; never compared.
     #[n(4)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
@@ -79,74 +79,75 @@ pub struct ScheduleLocalActivity {
     #[n(5)]
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// When it is tried again.
+    /// The retry policy.
     #[n(6)]
     pub retry: Option<Retry>,
-    /// Pauses longer than this become a timer of the run, so that nothing is held up.
+    /// The threshold above which a pause becomes a timer of the run, so that the pause holds nothing up.
     #[n(7)]
     #[serde(default, with = "text_duration_option")]
     pub local_retry_threshold: Option<Duration>,
-    /// What a cancellation does.
+    /// The effect of a cancellation.
     #[n(8)]
     #[serde(default)]
     pub cancel: CancelType,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     #[n(9)]
     pub attempt: u32,
-    /// When the first attempt was scheduled, for attempts that follow a pause.
+    /// The time at which the first attempt was scheduled, for attempts that follow a pause.
     #[n(10)]
     pub first_scheduled: Option<Timestamp>,
-    /// One line for people.
+    /// A one-line description for people.
     #[n(11)]
     pub summary: Option<String>,
 }
 
-/// Run a closure of the workflow itself, once, and remember what it returned. The worker takes the body by its seq.
+/// The command to run a closure of the workflow itself, once, and record its result. The worker takes the body by its
+/// seq.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRun {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// Its id.
+    /// The operation's id.
     #[n(1)]
     pub id: OperationId,
-    /// Its name: with the position, its identity.
+    /// The name: together with the position, it is the operation's identity.
     #[n(2)]
     pub name: Name,
-    /// When it is tried again.
+    /// The retry policy.
     #[n(3)]
     pub retry: Option<Retry>,
     /// The timeouts; the heartbeat has no meaning here.
     #[n(4)]
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// One line for people.
+    /// A one-line description for people.
     #[n(5)]
     pub summary: Option<String>,
 }
 
-/// Start a timer.
+/// The command to start a timer.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartTimer {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// How long it runs.
+    /// The time until it fires.
     #[n(1)]
     #[serde(with = "text_duration")]
     pub duration: Duration,
-    /// One line for people.
+    /// A one-line description for people.
     #[n(2)]
     pub summary: Option<String>,
 }
 
-/// Start a child workflow. Its start and its result are two resolutions of one seq.
+/// The command to start a child workflow. Its start and its result are two resolutions of one seq.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartChild {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
     /// The namespace; the run's own by default.
@@ -165,19 +166,19 @@ pub struct StartChild {
     #[n(5)]
     #[serde(default)]
     pub input: Vec<Payload>,
-    /// From the start of the first run to the end of the last.
+    /// The timeout from the start of the first run to the end of the last.
     #[n(6)]
     #[serde(default, with = "text_duration_option")]
     pub execution_timeout: Option<Duration>,
-    /// From the start of one run to its end.
+    /// The timeout from the start of one run to its end.
     #[n(7)]
     #[serde(default, with = "text_duration_option")]
     pub run_timeout: Option<Duration>,
-    /// For one turn.
+    /// The timeout of one turn.
     #[n(8)]
     #[serde(default, with = "text_duration_option")]
     pub task_timeout: Option<Duration>,
-    /// What becomes of it when this run closes.
+    /// What happens to the child when this run closes.
     #[n(9)]
     #[serde(default)]
     pub parent_close: ParentClose,
@@ -185,45 +186,45 @@ pub struct StartChild {
     #[n(10)]
     #[serde(default)]
     pub id_reuse: IdReuse,
-    /// When it is run again after a failure; never by default.
+    /// The retry policy after a failure; no retries by default.
     #[n(11)]
     pub retry: Option<Retry>,
-    /// When it is started, as a cron line.
+    /// The schedule, as a cron line.
     #[n(12)]
     pub cron: Option<Name>,
-    /// What travels beside the arguments; never compared.
+    /// Metadata sent with the arguments; never compared.
     #[n(13)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
-    /// Its memo.
+    /// The child's memo.
     #[n(14)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub memo: BTreeMap<Name, Payload>,
-    /// Its search attributes.
+    /// The child's search attributes.
     #[n(15)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub search_attributes: BTreeMap<Name, Payload>,
-    /// What a cancellation does.
+    /// The effect of a cancellation.
     #[n(16)]
     #[serde(default)]
     pub cancel: CancelType,
-    /// Which task goes first.
+    /// The priority of the child's tasks.
     #[n(17)]
     #[serde(default)]
     pub priority: Priority,
-    /// One line for people.
+    /// A one-line description for people.
     #[n(18)]
     pub summary: Option<String>,
 }
 
-/// Signal another workflow.
+/// The command to signal another workflow.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignalExternal {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// Whom.
+    /// The workflow to signal.
     #[n(1)]
     pub target: Target,
     /// The signal's name.
@@ -233,32 +234,32 @@ pub struct SignalExternal {
     #[n(3)]
     #[serde(default)]
     pub input: Vec<Payload>,
-    /// What travels beside the arguments; never compared.
+    /// Metadata sent with the arguments; never compared.
     #[n(4)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
 }
 
-/// Ask another workflow to cancel.
+/// The command to ask another workflow to cancel.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CancelExternal {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// Whom.
+    /// The workflow to cancel.
     #[n(1)]
     pub target: Target,
-    /// Why.
+    /// The reason.
     #[n(2)]
     pub reason: String,
 }
 
-/// Call an operation of another service. Its start and its result are two resolutions of one seq.
+/// The command to call an operation of another service. Its start and its result are two resolutions of one seq.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallNexus {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
     /// The endpoint.
@@ -273,42 +274,42 @@ pub struct CallNexus {
     /// The argument.
     #[n(4)]
     pub input: Payload,
-    /// From the schedule to the end.
+    /// The time from the schedule to the end.
     #[n(5)]
     #[serde(default, with = "text_duration_option")]
     pub schedule_to_close: Option<Duration>,
-    /// From the schedule to the start.
+    /// The time from the schedule to the start.
     #[n(6)]
     #[serde(default, with = "text_duration_option")]
     pub schedule_to_start: Option<Duration>,
-    /// From the start to the end.
+    /// The time from the start to the end.
     #[n(7)]
     #[serde(default, with = "text_duration_option")]
     pub start_to_close: Option<Duration>,
-    /// What travels beside the argument; never compared.
+    /// Metadata sent with the argument; never compared.
     #[n(8)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<Name, Name>,
-    /// What a cancellation does.
+    /// The effect of a cancellation.
     #[n(9)]
     #[serde(default)]
     pub cancel: CancelType,
-    /// One line for people.
+    /// A one-line description for people.
     #[n(10)]
     pub summary: Option<String>,
 }
 
-/// Open a promise that somebody outside resolves.
+/// The command to open a promise that a caller outside the run resolves.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreatePromise {
-    /// Its seq.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// Its id, by which it is resolved.
+    /// The id by which the promise is resolved.
     #[n(1)]
     pub id: OperationId,
-    /// Its name, by which people know it.
+    /// The name by which people know it.
     #[n(2)]
     pub name: Name,
 }

@@ -1,4 +1,4 @@
-//! Commands that start nothing: cancels, markers, answers, and how a run ends.
+//! Commands that start nothing: cancels, markers, answers, and the ends of runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,55 +11,55 @@ use crate::options::Retry;
 use crate::time::text_duration_option;
 use crate::{Failure, Headers, Name, Operation, Payload, Seq};
 
-/// Cancel an operation that was started earlier.
+/// The command to cancel an operation that was started earlier.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CancelOperation {
-    /// Which.
+    /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,
-    /// What sort of operation that is.
+    /// The operation's kind.
     #[n(1)]
     pub operation: Operation,
-    /// Why.
+    /// The reason.
     #[n(2)]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// The mark of a patched path.
+/// The marker of a patched path.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PatchMarker {
-    /// The patch.
+    /// The patch's id.
     #[n(0)]
     pub id: Name,
-    /// Whether the unpatched path is gone from the code. Such a mark may vanish from the code later.
+    /// Whether the unpatched path is gone from the code. Such a marker may be removed from the code later.
     #[n(1)]
     #[serde(default)]
     pub deprecated: bool,
 }
 
-/// Set or clear a durable key.
+/// The command to set or clear a durable key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetState {
     /// The key.
     #[n(0)]
     pub key: Name,
-    /// Its value; none clears it.
+    /// The value; `None` clears the key.
     #[n(1)]
     pub value: Option<Payload>,
 }
 
-/// How something ended.
+/// The outcome of an operation or an update.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// With this value.
+    /// It completed, with this value.
     #[n(0)]
     Completed(#[n(0)] Payload),
-    /// With this failure; a cancellation is one too.
+    /// It failed; a cancellation is a failure too.
     #[n(1)]
     Failed(#[n(0)] Box<Failure>),
 }
@@ -88,23 +88,23 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The handler of an accepted update is done.
+/// The command that answers an accepted update.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteUpdate {
     /// The update's id.
     #[n(0)]
     pub update: Name,
-    /// What its sender is told.
+    /// The answer to its sender.
     #[n(1)]
     pub outcome: Outcome,
 }
 
-/// The workflow goes on as a new run.
+/// The command to continue the workflow as a new run.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContinueAsNew {
-    /// The type of the new run; this run's own where it is empty.
+    /// The type of the new run; this run's own if it is empty.
     #[n(0)]
     pub workflow: Name,
     /// The task queue; this run's own by default.
@@ -113,28 +113,28 @@ pub struct ContinueAsNew {
     /// The arguments.
     #[n(2)]
     pub input: Vec<Payload>,
-    /// From the start of the new run to its end.
+    /// The timeout from the start of the new run to its end.
     #[n(3)]
     #[serde(with = "text_duration_option")]
     pub run_timeout: Option<Duration>,
-    /// For one turn.
+    /// The timeout of one turn.
     #[n(4)]
     #[serde(with = "text_duration_option")]
     pub task_timeout: Option<Duration>,
-    /// The memo of the new run: this run's memo as it now stands, unless set.
+    /// The memo of the new run: this run's current memo, unless set.
     #[n(5)]
     pub memo: Option<BTreeMap<Name, Payload>>,
-    /// What travels beside the arguments; never compared.
+    /// Metadata sent with the arguments; never compared.
     #[n(6)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: Headers,
-    /// The search attributes of the new run: this run's as they now stand, unless set.
+    /// The search attributes of the new run: this run's current ones, unless set.
     #[n(7)]
     pub search_attributes: Option<BTreeMap<Name, Payload>>,
-    /// When the new run is run again after a failure.
+    /// The retry policy of the new run after a failure.
     #[n(8)]
     pub retry: Option<Retry>,
-    /// How long the new run waits before its first turn.
+    /// The time that the new run waits before its first turn.
     #[n(9)]
     #[serde(with = "text_duration_option")]
     pub start_delay: Option<Duration>,

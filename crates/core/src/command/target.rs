@@ -1,4 +1,4 @@
-//! What a command is aimed at.
+//! The targets of commands.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
-/// The sorts of operation: all that has a seq.
+/// The kinds of operation. Every operation has a seq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
@@ -85,7 +85,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The open run of this workflow id, in the run's own namespace.
+    /// Returns the open run of this workflow id, in the run's own namespace.
     pub fn workflow(workflow_id: impl Into<Name>) -> Self {
         Self::Workflow { namespace: None, workflow_id: workflow_id.into(), run_id: None }
     }

@@ -49,7 +49,7 @@ impl Ctx {
         self.local_activity_args(activity, vec![input.into()])
     }
 
-    /// [`Ctx::local_activity`] with any number of arguments.
+    /// Runs a local activity with any number of arguments; see [`Ctx::local_activity`].
     #[track_caller]
     pub fn local_activity_args(&self, activity: impl Into<Name>, input: Vec<Payload>) -> LocalActivity {
         let site = Location::caller();
@@ -95,67 +95,67 @@ impl Activity {
         self
     }
 
-    /// The task queue; the run's own by default.
+    /// Sets the task queue; the run's own by default.
     #[track_caller]
     pub fn queue(self, queue: impl Into<Name>) -> Self {
         self.change(|activity| activity.queue = Some(queue.into()))
     }
 
-    /// When it is tried again.
+    /// Sets the retry policy.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         self.change(|activity| activity.retry = Some(retry))
     }
 
-    /// The longest time from now to the end of the last attempt.
+    /// Sets the longest time from now to the end of the last attempt.
     #[track_caller]
     pub fn schedule_to_close(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.schedule_to_close = Some(timeout))
     }
 
-    /// The longest time an attempt may wait in its queue.
+    /// Sets the longest time an attempt may wait in its queue.
     #[track_caller]
     pub fn schedule_to_start(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.schedule_to_start = Some(timeout))
     }
 
-    /// The longest time of one attempt.
+    /// Sets the longest time of one attempt.
     #[track_caller]
     pub fn start_to_close(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.start_to_close = Some(timeout))
     }
 
-    /// The longest time between two heartbeats.
+    /// Sets the longest time between two heartbeats.
     #[track_caller]
     pub fn heartbeat(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.heartbeat = Some(timeout))
     }
 
-    /// What a cancellation does.
+    /// Sets the effect of a cancellation.
     #[track_caller]
     pub fn cancel_type(self, cancel: CancelType) -> Self {
         self.change(|activity| activity.cancel = cancel)
     }
 
-    /// Which task goes first.
+    /// Sets the priority of the task.
     #[track_caller]
     pub fn priority(self, priority: Priority) -> Self {
         self.change(|activity| activity.priority = priority)
     }
 
-    /// Something that travels beside the arguments.
+    /// Adds a header: metadata sent with the arguments.
     #[track_caller]
     pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         self.change(|activity| drop(activity.headers.insert(name.into(), value.into())))
     }
 
-    /// One line for people.
+    /// Sets a one-line description for people.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         self.change(|activity| activity.summary = Some(summary.into()))
     }
 
-    /// Lets the activity run on without anybody to await it.
+    /// Detaches the activity: it runs on, and its result is ignored.
     pub fn detach(self) {
         self.op.detach();
     }
@@ -201,58 +201,58 @@ impl LocalActivity {
         self
     }
 
-    /// When it is tried again.
+    /// Sets the retry policy.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         self.change(|activity| activity.retry = Some(retry.clone()))
     }
 
-    /// The longest time from now to the end of the last attempt.
+    /// Sets the longest time from now to the end of the last attempt.
     #[track_caller]
     pub fn schedule_to_close(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.schedule_to_close = Some(timeout))
     }
 
-    /// The longest time an attempt may wait for a slot.
+    /// Sets the longest time an attempt may wait for a slot.
     #[track_caller]
     pub fn schedule_to_start(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.schedule_to_start = Some(timeout))
     }
 
-    /// The longest time of one attempt.
+    /// Sets the longest time of one attempt.
     #[track_caller]
     pub fn start_to_close(self, timeout: Duration) -> Self {
         self.change(|activity| activity.timeouts.start_to_close = Some(timeout))
     }
 
-    /// Pauses longer than this become a timer of the run.
+    /// Sets the threshold above which a pause becomes a timer of the run.
     #[track_caller]
     pub fn local_retry_threshold(self, threshold: Duration) -> Self {
         self.change(|activity| activity.local_retry_threshold = Some(threshold))
     }
 
-    /// What a cancellation does.
+    /// Sets the effect of a cancellation.
     #[track_caller]
     pub fn cancel_type(self, cancel: CancelType) -> Self {
         self.change(|activity| activity.cancel = cancel)
     }
 
-    /// One line for people.
+    /// Sets a one-line description for people.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         let summary = summary.into();
         self.change(|activity| activity.summary = Some(summary.clone()))
     }
 
-    /// Something that travels beside the arguments.
+    /// Adds a header: metadata sent with the arguments.
     #[track_caller]
     pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.change(|activity| drop(activity.headers.insert(name.clone(), value.clone())))
     }
 
-    /// Lets the activity run on without anybody to await it. A long pause between two attempts ends it: nobody is left
-    /// to schedule the next.
+    /// Detaches the activity: it runs on, and its result is ignored. A long pause between two attempts ends it, because
+    /// no future is left to schedule the next attempt.
     pub fn detach(self) {
         if let LocalStep::Attempt(op) = self.step {
             op.detach();

@@ -1,4 +1,4 @@
-//! Units that somebody waits for: how they hand over what they came to, and how they are given up.
+//! Units that a future waits for: how they hand over their outputs, and how they are aborted.
 
 use std::future::Future;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use crate::options::CancelType;
 use crate::run::{OnEnd, Polled, ScopeId, Shared, SlotId, State, UnitKey, What};
 use crate::{Cancelled, Failure, Payload, Seg};
 
-/// Where a unit leaves its value for whoever waits for it.
+/// The place where a unit leaves its value for the future that waits for it.
 pub(crate) struct Handover<T>(Arc<Lock<Option<T>>>);
 
 impl<T> Handover<T> {
@@ -33,8 +33,8 @@ impl<T> Clone for Handover<T> {
     }
 }
 
-/// A slot that is done when all units counted into it have ended. It is no wait that a cancellation ends: the units
-/// themselves are cancelled, clean up and end.
+/// Units, and a slot that is done when all of them have ended. A cancellation does not end this wait: it cancels the
+/// units themselves, which clean up and end.
 pub(crate) struct Crew {
     pub(crate) shared: Arc<Shared>,
     pub(crate) slot: SlotId,
@@ -50,12 +50,12 @@ impl Crew {
         Self { shared, slot, units: Vec::new() }
     }
 
-    /// A crew of nobody, for a run that is being taken apart.
+    /// Creates a crew without units, for a run that is being torn down.
     pub(crate) fn inert(shared: Arc<Shared>) -> Self {
         Self { shared, slot: SlotId::Never, units: Vec::new() }
     }
 
-    /// Starts a child of the running unit that is counted here.
+    /// Starts a child of the running unit and counts it here.
     pub(crate) fn spawn(
         &mut self,
         state: &mut State,
@@ -66,7 +66,7 @@ impl Crew {
         let id = state.next_child(seg);
         if let Some(slot) = state.slots.get_mut(&self.slot) {
             slot.count += 1;
-            // All that were counted so far may have ended before this one began.
+            // All units counted so far may have ended before this one starts.
             slot.arrived = None;
             slot.revealed = false;
             if self.units.len() > 2 * slot.count + 16 {
@@ -76,12 +76,12 @@ impl Crew {
         self.units.push(state.spawn(id, OnEnd::Joined(self.slot), scope, Box::pin(future), false));
     }
 
-    /// A crew for a slot that somebody else counts.
+    /// Creates a crew for a slot whose units are counted elsewhere.
     pub(crate) fn of_slot(shared: Arc<Shared>, slot: SlotId) -> Self {
         Self { shared, slot, units: Vec::new() }
     }
 
-    /// Gives up all units that have not ended.
+    /// Aborts all units that have not ended.
     pub(crate) fn give_up(&mut self) {
         let (units, slot) = (std::mem::take(&mut self.units), std::mem::replace(&mut self.slot, SlotId::Never));
         if let Some(mut state) = self.shared.enter_drop() {
@@ -90,7 +90,7 @@ impl Crew {
         self.shared.leave(slot);
     }
 
-    /// Ready when all have ended.
+    /// Polls the slot; it is ready when all units have ended.
     pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Cancelled>> {
         let Some(mut state) = self.shared.enter_poll() else { return Poll::Ready(Err(Cancelled::evicted())) };
         if state.slots.get(&self.slot).is_some_and(|slot| slot.count == 0 && slot.arrived.is_none()) {

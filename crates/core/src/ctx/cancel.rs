@@ -10,7 +10,7 @@ use crate::run::{ScopeId, Shared};
 use crate::{Cancelled, Ctx};
 
 impl Ctx {
-    /// Whether what the running unit does now has been cancelled.
+    /// Returns the cancellation of the scope that the running unit is in, if it was cancelled.
     #[track_caller]
     pub fn cancelled(&self) -> Option<Cancelled> {
         let state = self.shared.enter(Location::caller())?;
@@ -18,7 +18,7 @@ impl Ctx {
         Some(Cancelled { reason })
     }
 
-    /// Makes a future that can be cancelled by itself, and the handle that does it.
+    /// Returns a future that can be cancelled on its own, and the handle that cancels it.
     #[track_caller]
     pub fn cancellable<F: Future>(&self, future: F) -> (Cancellable<F>, CancelHandle) {
         let handle = self.new_cancel_scope(Location::caller());
@@ -43,7 +43,7 @@ impl Ctx {
     }
 }
 
-/// A scope that is closed when nobody can cancel it or wait in it any more.
+/// A scope that is closed when no handle can cancel it and no future waits in it any more.
 struct OwnedScope {
     shared: Arc<Shared>,
     id: Option<ScopeId>,
@@ -57,7 +57,7 @@ impl Drop for OwnedScope {
     }
 }
 
-/// Cancels what was made with it. Cheap to clone.
+/// A handle that cancels the future it was created with. Cheap to clone.
 #[derive(Clone)]
 pub struct CancelHandle {
     scope: Arc<OwnedScope>,
@@ -68,7 +68,7 @@ impl CancelHandle {
         self.scope.id.unwrap_or_default()
     }
 
-    /// Cancels it: every wait in it that is not shielded fails, now and from now on.
+    /// Cancels the future: every wait in it that is not shielded fails, now and from now on.
     #[track_caller]
     pub fn cancel(&self, reason: impl Into<String>) {
         let Some(id) = self.scope.id else { return };
@@ -81,7 +81,7 @@ impl CancelHandle {
     }
 }
 
-/// A future whose waits stand in a scope of their own.
+/// A future whose waits belong to a scope of their own.
 struct Scoped<F> {
     scope: Arc<OwnedScope>,
     future: Pin<Box<F>>,
@@ -98,7 +98,7 @@ impl<F: Future> Scoped<F> {
     }
 }
 
-/// Puts the outer scope back, even when the code within unwinds.
+/// A guard that restores the outer scope when it is dropped, even when the code within unwinds.
 struct Within<'s> {
     shared: &'s Shared,
     outer: ScopeId,
@@ -110,7 +110,7 @@ impl Drop for Within<'_> {
     }
 }
 
-/// A future that can be cancelled by itself.
+/// A future that can be cancelled on its own.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Cancellable<F>(Scoped<F>);
 

@@ -68,55 +68,55 @@ impl Child {
         self
     }
 
-    /// Its workflow id; one that follows from the run's seed by default.
+    /// Sets the workflow id; by default one that is derived from the run's seed.
     #[track_caller]
     pub fn workflow_id(self, workflow_id: impl Into<Name>) -> Self {
         self.with(|child| child.workflow_id = workflow_id.into())
     }
 
-    /// The task queue; the run's own by default.
+    /// Sets the task queue; the run's own by default.
     #[track_caller]
     pub fn queue(self, queue: impl Into<Name>) -> Self {
         self.with(|child| child.queue = Some(queue.into()))
     }
 
-    /// What becomes of it when this run closes.
+    /// Sets what happens to the child when this run closes.
     #[track_caller]
     pub fn parent_close(self, parent_close: ParentClose) -> Self {
         self.with(|child| child.parent_close = parent_close)
     }
 
-    /// Whether its id may have been used before.
+    /// Sets whether the child's id may have been used before.
     #[track_caller]
     pub fn id_reuse(self, id_reuse: IdReuse) -> Self {
         self.with(|child| child.id_reuse = id_reuse)
     }
 
-    /// When it is run again after a failure.
+    /// Sets the retry policy after a failure.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         self.with(|child| child.retry = Some(retry))
     }
 
-    /// From the start of the first run to the end of the last.
+    /// Sets the timeout from the start of the first run to the end of the last.
     #[track_caller]
     pub fn execution_timeout(self, timeout: Duration) -> Self {
         self.with(|child| child.execution_timeout = Some(timeout))
     }
 
-    /// From the start of one run to its end.
+    /// Sets the timeout from the start of one run to its end.
     #[track_caller]
     pub fn run_timeout(self, timeout: Duration) -> Self {
         self.with(|child| child.run_timeout = Some(timeout))
     }
 
-    /// What a cancellation does.
+    /// Sets the effect of a cancellation.
     #[track_caller]
     pub fn cancel_type(self, cancel: CancelType) -> Self {
         self.with(|child| child.cancel = cancel)
     }
 
-    /// Something that travels beside the arguments.
+    /// Adds a header: metadata sent with the arguments.
     #[track_caller]
     pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         self.with(|child| drop(child.headers.insert(name.into(), value.into())))
@@ -127,7 +127,7 @@ impl Child {
         ChildStart { op: Some(self.op) }
     }
 
-    /// Lets the child run on without anybody to await it.
+    /// Detaches the child: it runs on, and its result is ignored.
     pub fn detach(self) {
         self.op.detach();
     }
@@ -156,7 +156,7 @@ impl Future for ChildStart {
     }
 }
 
-/// Polls the first of two resolutions; gives the operation on once it came.
+/// Polls the first of two resolutions, and returns the operation once it has come.
 pub(super) fn poll_started(
     op: &mut Option<PendingOp>,
     cx: &mut Context<'_>,
@@ -182,12 +182,12 @@ pub struct StartedChild {
 }
 
 impl StartedChild {
-    /// The child's run id.
+    /// Returns the child's run id.
     pub fn run_id(&self) -> &Name {
         &self.run_id
     }
 
-    /// Lets the child run on without anybody to await it.
+    /// Detaches the child: it runs on, and its result is ignored.
     pub fn detach(self) {
         self.op.detach();
     }

@@ -10,7 +10,7 @@ use crate::run::{Condition, Mode, Polled, Shared, SlotId, TurnGuard, What};
 use crate::{Cancelled, Ctx};
 
 impl Ctx {
-    /// Waits until the condition holds. It only computes, and does not call the ctx.
+    /// Waits until the condition holds. The condition only computes, and does not call the ctx.
     ///
     /// It is evaluated now, and again after every round in which a [`crate::StateCell`] that it read was changed, so many
     /// units can wait for cells of their own at little cost. A condition that reads no cell may depend on anything that the
@@ -40,7 +40,7 @@ pub struct WaitUntil {
 }
 
 impl WaitUntil {
-    /// Opens the wait. A condition that holds already ends it before it began.
+    /// Opens the wait. If the condition already holds, the wait ends at once.
     fn open(&mut self) -> Option<SlotId> {
         self.shared.enter_poll()?.begin_reads();
         let holds = {

@@ -45,15 +45,15 @@ impl Ctx {
     }
 }
 
-/// A signal to another workflow: await it to know that it arrived. Dropping it before that takes it back if it was not
-/// sent yet.
+/// A signal to another workflow: await it to know that it arrived. Dropping it before that cancels the signal if it was
+/// not sent yet.
 #[must_use = "dropping a signal takes it back if it was not sent yet; await it or call `.detach()`"]
 pub struct SignalExternalCall {
     op: PendingOp,
 }
 
 impl SignalExternalCall {
-    /// Something that travels beside the arguments.
+    /// Adds a header: metadata sent with the arguments.
     #[track_caller]
     pub fn header(mut self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         self.op.set(Location::caller(), |command| match command {

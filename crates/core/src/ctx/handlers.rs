@@ -10,9 +10,9 @@ use crate::run::{SignalHandler, UpdateHandler};
 use crate::{Ctx, Failure, Name, Payload, ViolationKind};
 
 impl Ctx {
-    /// Handles every signal of this name, those that have come included. Each is a unit of its own, beside the others;
-    /// its failure is its own. Handlers live on when the workflow function has returned, until they have nothing
-    /// runnable.
+    /// Handles every signal of this name, including those that came before. Each signal has a unit of its own, which
+    /// runs concurrently with the others; its failure ends that unit alone. After the workflow function has returned,
+    /// handlers go on until none of them is runnable.
     #[track_caller]
     pub fn on_signal<F, P>(&self, name: impl Into<Name>, handler: F)
     where
@@ -32,8 +32,9 @@ impl Ctx {
         }
     }
 
-    /// Handles every update of this name. The validator says, before anything is recorded, whether it is accepted; it
-    /// only looks. The handler of an accepted update is a unit of its own; what it returns is the sender's answer.
+    /// Handles every update of this name. The validator decides, before anything is recorded, whether the update is
+    /// accepted; it only reads. The handler of an accepted update is a unit of its own; its result is the answer to the
+    /// sender.
     #[track_caller]
     pub fn on_update<V, F, P>(&self, name: impl Into<Name>, validator: V, handler: F)
     where
@@ -52,8 +53,8 @@ impl Ctx {
         }
     }
 
-    /// Answers queries of this name from the workflow's state, which it only reads. A later handler of the same name
-    /// takes its place.
+    /// Answers queries of this name from the workflow's state, which the handler only reads. A later handler of the
+    /// same name replaces it.
     #[track_caller]
     pub fn on_query(
         &self,

@@ -9,7 +9,7 @@ use super::woken::Woken;
 use crate::Ctx;
 
 impl Ctx {
-    /// Awaits all futures and gives their outputs in order, however they end. They may borrow.
+    /// Awaits all futures and returns their outputs in order, however they end. They may borrow.
     pub fn join<F: Future>(&self, futures: impl IntoIterator<Item = F>) -> Join<F> {
         Join { children: Children::new(futures) }
     }
@@ -70,7 +70,7 @@ impl<F: Future> Children<F> {
         Self { outputs: children.iter().map(|_| None).collect(), children, woken, left }
     }
 
-    /// Polls those that were woken. Stops at the first output that `stop` picks, and gives it.
+    /// Polls the futures that were woken. Stops at the first output that `stop` accepts, and returns it.
     fn poll(&mut self, cx: &Context<'_>, stop: impl Fn(&F::Output) -> bool) -> Poll<Option<F::Output>> {
         self.woken.await_by(cx.waker());
         for place in self.woken.take() {

@@ -1,4 +1,4 @@
-//! `launch`: units beside the workflow function, whose failure fails the run.
+//! `launch`: units that run concurrently with the workflow function, and whose failure fails the run.
 
 use std::future::Future;
 use std::panic::Location;
@@ -11,8 +11,9 @@ use crate::run::{EXECUTION, OnEnd, Shared, SlotId, What};
 use crate::{Cancelled, Ctx, Failure, Payload, Seg};
 
 impl Ctx {
-    /// Launches a unit that goes on beside this one. If it fails, the workflow function is cancelled and the run fails
-    /// with its failure. If the workflow function returns first, it is given up: await it, or use [`Ctx::scope`].
+    /// Launches a unit that runs concurrently with this one. If it fails, the workflow function is cancelled and the
+    /// run fails with its failure. If the workflow function returns first, the unit is dropped: await it, or use
+    /// [`Ctx::scope`].
     #[track_caller]
     pub fn launch<T: Send + 'static>(
         &self,

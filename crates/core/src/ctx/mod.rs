@@ -1,4 +1,4 @@
-//! The ctx: all that workflow code can ask of its run. Names and payload bytes in, plain data out.
+//! The ctx: the interface of a run for its workflow code. Names and payload bytes in, plain data out.
 
 mod activity;
 mod branches;
@@ -67,9 +67,10 @@ impl Ctx {
         Self { shared }
     }
 
-    /// Fails the activation, never the run: for layers above that find that this code cannot read what was recorded or
-    /// brought. The run stays open, says why it is stuck, and goes on under code that can. In a query it fails the query
-    /// alone. The message says what came, what was expected and what to do; `site` is the call it is about.
+    /// Fails the activation, never the run. Layers above call it when this code cannot read a recorded or delivered
+    /// value. The run stays open and stuck, with this message as the reason, and goes on under code that can read the
+    /// value. In a query it fails the query alone. The message says what was found, what was expected and what to do;
+    /// `site` is the call that it is about.
     pub fn refuse(&self, message: impl Into<String>, site: &'static Location<'static>) -> ! {
         self.shared.refuse(message.into(), site)
     }

@@ -69,7 +69,7 @@ impl Nexus {
         NexusStart { op: Some(self.op) }
     }
 
-    /// Lets the operation run on without anybody to await it.
+    /// Detaches the operation: it runs on, and its result is ignored.
     pub fn detach(self) {
         self.op.detach();
     }
@@ -106,7 +106,7 @@ pub struct StartedNexus {
 }
 
 impl StartedNexus {
-    /// The token the service gave; empty if it answered at once.
+    /// Returns the token that the service gave; empty if it answered at once.
     pub fn token(&self) -> &Name {
         &self.token
     }

@@ -1,4 +1,4 @@
-//! What all durable futures have in common: a ticket for an operation, and what polling and dropping it means.
+//! The common part of all durable futures: a ticket for an operation, and what polling and dropping it does.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Ctx {
 }
 
 impl PendingOp {
-    /// The operation's seq, unless it was never started.
+    /// Returns the operation's seq, unless it was never started.
     pub(crate) fn seq(&self) -> Option<Seq> {
         match self.ticket.slot {
             SlotId::Operation(seq) => Some(seq),
@@ -42,7 +42,7 @@ impl PendingOp {
     /// Sets an option of the command, which must still be open.
     pub(crate) fn set(&mut self, site: &'static Location<'static>, set: impl FnOnce(&mut CommandKind)) {
         let Some(mut state) = self.shared.enter(site) else { return };
-        // What sets it may be the user's own code: it runs outside the lock, and on a copy, for it may unwind.
+        // `set` may be user code: it runs outside the lock, and on a copy, because it may unwind.
         let mut command = match state.open_command(self.ticket) {
             Some(command) => command.clone(),
             None if self.ticket.slot == SlotId::Never => return,
@@ -80,7 +80,7 @@ impl PendingOp {
         polled.into_poll()
     }
 
-    /// The result of an operation whose resolution is an outcome.
+    /// Polls for the result of an operation whose resolution is an outcome.
     pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<Payload, Failure>> {
         self.poll_value(cx).map(|result| match result? {
             Value::Outcome(outcome) => outcome.into(),

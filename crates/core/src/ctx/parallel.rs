@@ -9,8 +9,8 @@ use super::branches::{Crew, Handover};
 use crate::{Ctx, Payload, Seg};
 
 impl Ctx {
-    /// Plays each branch as a unit of its own, from the next round on, and gives all their outputs in order. Every
-    /// branch is played to its end, whatever becomes of the others. Dropping it gives the branches up.
+    /// Plays each branch as a unit of its own, from the next round on, and returns all their outputs in order. Every
+    /// branch is played to its end, even if others fail. Dropping the future aborts the branches.
     #[track_caller]
     pub fn parallel<I>(&self, branches: I) -> Parallel<<I::Item as Future>::Output>
     where
@@ -38,7 +38,7 @@ impl Ctx {
     }
 }
 
-/// Branches at play: await it for all their outputs.
+/// Branches that are being played: await it for all their outputs.
 #[must_use = "dropping it gives the branches up; await it"]
 pub struct Parallel<T> {
     crew: Crew,
@@ -51,7 +51,7 @@ impl<T> Future for Parallel<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<T>> {
         match ready!(self.crew.poll_done(cx)) {
             Ok(()) => Poll::Ready(self.outputs.iter().filter_map(Handover::take).collect()),
-            // Only a future that was carried out of its run gets here, and there is nothing it could be given.
+            // Only a future that was moved out of its run gets here, and there are no outputs for it.
             Err(_) => Poll::Pending,
         }
     }

@@ -1,4 +1,4 @@
-//! Phases: handlers over one state, open for a stretch of the workflow function's life.
+//! Phases: handlers over one state that are open for a part of the workflow function's life.
 
 use std::future::{Future, IntoFuture};
 use std::panic::Location;
@@ -14,7 +14,8 @@ use crate::run::{SignalHandler, UnitFuture, UpdateHandler};
 use crate::{Cancelled, Ctx, Failure, Name, Payload, ViolationKind};
 
 impl Ctx {
-    /// A phase over this state. It opens when it is awaited, in the workflow function itself; one at a time.
+    /// Builds a phase over this state. It opens when the workflow function itself awaits it; one phase is open at a
+    /// time.
     #[track_caller]
     pub fn phase<S: Send + 'static>(&self, state: &StateCell<S>) -> PhaseBuilder<S> {
         PhaseBuilder {
@@ -30,7 +31,7 @@ impl Ctx {
     }
 }
 
-/// What the synchronous part of a phase's handler came to.
+/// The result of the synchronous part of a phase's handler.
 pub enum Handled {
     /// It is done; the payload answers an update.
     Done(Payload),
@@ -41,18 +42,18 @@ pub enum Handled {
 }
 
 impl Handled {
-    /// Done, with nothing to say.
+    /// Returns [`Handled::Done`] with an empty payload.
     pub fn done() -> Self {
         Self::Done(Payload::empty())
     }
 
-    /// Goes on with this future.
+    /// Returns [`Handled::Async`] with this future.
     pub fn with(future: impl Future<Output = Result<Payload, Failure>> + Send + 'static) -> Self {
         Self::Async(Box::pin(future))
     }
 }
 
-/// How a phase ended.
+/// The reason why a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseEnd {
     /// Its condition holds.
@@ -65,8 +66,8 @@ pub enum PhaseEnd {
 type Part<S, M> = Arc<dyn Fn(&mut S, M) -> Handled + Send + Sync>;
 type Validator<S> = Arc<dyn Fn(&S, &Update) -> Result<(), Failure> + Send + Sync>;
 
-/// A phase that is being put together. Await it to open it; it ends on its condition or its timeout, after the handlers
-/// that are running then.
+/// A builder for a phase. Await it to open the phase; it ends on its condition or its timeout, after the handlers that
+/// are running then.
 #[must_use = "a phase does nothing unless it is awaited"]
 pub struct PhaseBuilder<S> {
     ctx: Ctx,
@@ -90,7 +91,7 @@ impl<S: Send + 'static> PhaseBuilder<S> {
         self
     }
 
-    /// Handles updates of this name while the phase is open. The validator only looks.
+    /// Handles updates of this name while the phase is open. The validator only reads.
     pub fn on_update(
         mut self,
         name: impl Into<Name>,
@@ -101,7 +102,7 @@ impl<S: Send + 'static> PhaseBuilder<S> {
         self
     }
 
-    /// Ends the phase once this holds.
+    /// Ends the phase once this condition holds.
     pub fn until(mut self, condition: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self {
         self.until = Arc::new(condition);
         self
@@ -113,7 +114,7 @@ impl<S: Send + 'static> PhaseBuilder<S> {
         self
     }
 
-    /// Lets handlers go on beside each other; by default one is done before the next begins.
+    /// Lets handlers run concurrently; by default one ends before the next begins.
     pub fn concurrent(mut self) -> Self {
         self.serial = false;
         self
@@ -172,7 +173,8 @@ impl<S: Send + 'static> PhaseBuilder<S> {
     }
 }
 
-/// One message: its synchronous part over the state, then, if there is one, its async part as a unit of its own.
+/// Handles one message: runs its synchronous part over the state, then, if there is one, its async part as a unit of
+/// its own.
 fn handle<S: Send + 'static, M: Send + 'static>(
     ctx: &Ctx,
     cell: &StateCell<S>,
@@ -203,7 +205,7 @@ impl<S: Send + 'static> IntoFuture for PhaseBuilder<S> {
     }
 }
 
-/// An open phase; dropped, it is closed.
+/// An open phase. Dropping it closes the phase.
 struct OpenPhase {
     ctx: Ctx,
     id: u64,
@@ -211,7 +213,7 @@ struct OpenPhase {
 }
 
 impl OpenPhase {
-    /// Takes nothing more, and waits for the handlers that are running.
+    /// Stops taking messages, and waits for the handlers that are running.
     async fn finish(self) -> Result<(), Cancelled> {
         let shared = self.ctx.shared.clone();
         let Some(slot) = shared.enter_poll().map(|mut state| state.close_phase(self.id, self.site)) else {

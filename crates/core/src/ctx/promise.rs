@@ -1,4 +1,4 @@
-//! Promises: results that somebody outside the run provides.
+//! Promises: results that a caller outside the run provides.
 
 use std::future::Future;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use crate::command::{CreatePromise, Operation};
 use crate::{CommandKind, Ctx, Failure, Name, OperationId, Payload};
 
 impl Ctx {
-    /// Opens a promise that somebody outside resolves, by its name or its id.
+    /// Opens a promise that a caller outside the run resolves, by its name or its id.
     #[track_caller]
     pub fn promise(&self, name: impl Into<Name>) -> Promise {
         let name = name.into();
@@ -23,7 +23,7 @@ impl Ctx {
     }
 }
 
-/// A promise: await it for what it is resolved with. Dropping it closes it.
+/// A promise: await it for its result. Dropping it closes it.
 #[must_use = "dropping a promise closes it; await it"]
 pub struct Promise {
     id: OperationId,
@@ -31,7 +31,7 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// The id to hand to whoever resolves it.
+    /// Returns the id by which a caller resolves the promise.
     pub fn id(&self) -> OperationId {
         self.id
     }

@@ -11,22 +11,22 @@ use super::timer::Timer;
 use crate::run::Shared;
 use crate::{Cancelled, Ctx, Failure, FailureKind, Ordinal, TimeoutKind};
 
-/// Which side of a race won, with what it won.
+/// The winner of a race, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// The first did.
+    /// The first side won.
     First(A),
-    /// The second did.
+    /// The second side won.
     Second(B),
 }
 
 impl Ctx {
-    /// Races two futures: the one whose result came first wins, whichever is listed first; a branch of several steps
+    /// Races two futures: the one whose result came first wins, whichever is listed first; a side of several steps
     /// counts by the last result it took. The policy decides between equals. The loser is dropped, which cancels it; a
     /// result that came for it and was not needed to decide the race is left where it was.
     ///
-    /// A race looks before it takes: within it, code that polls a future once and acts on "not ready" may be told so
-    /// although a result is there.
+    /// A race peeks at results before it takes them: code within it that polls a future once and acts on "not ready"
+    /// may get that answer although a result is there.
     #[track_caller]
     pub fn race<A, B, X, Y, E, F>(&self, first: A, second: B) -> Race<A, B>
     where
@@ -37,7 +37,7 @@ impl Ctx {
         Race { shared: self.shared.clone(), first, second, polls: 0, tracking: None }
     }
 
-    /// Gives a future this long. A timeout is a failure of kind [`TimeoutKind::Deadline`].
+    /// Limits a future to this duration. A timeout is a failure of kind [`TimeoutKind::Deadline`].
     #[track_caller]
     pub fn with_timeout<F, T, E>(&self, duration: Duration, future: F) -> Timeout<F>
     where
@@ -53,7 +53,7 @@ pub(super) struct Contender<F: Future> {
     output: Option<Box<F::Output>>,
     /// The latest result it has taken so far.
     latest: Option<Ordinal>,
-    /// What it is polled with; without one, as the race is.
+    /// The waker it is polled with; if there is none, it is polled with the race's.
     waker: Option<Waker>,
 }
 
@@ -62,7 +62,7 @@ impl<F: Future> Contender<F> {
         Self { future: Some(Box::pin(future)), output: None, latest: None, waker: None }
     }
 
-    /// Polls it with a waker of its own from now on.
+    /// Sets the waker that it is polled with from now on.
     pub(super) fn with_waker(mut self, waker: Waker) -> Self {
         self.waker = Some(waker);
         self
@@ -72,7 +72,7 @@ impl<F: Future> Contender<F> {
         self.future.is_some()
     }
 
-    /// Takes what it came to. Nothing is left of it then.
+    /// Takes its output. Nothing is left of the side then.
     pub(super) fn leave(&mut self) -> Option<F::Output> {
         self.waker = None;
         self.output.take().map(|output| *output)
@@ -80,7 +80,7 @@ impl<F: Future> Contender<F> {
 }
 
 pub(super) trait Contend {
-    /// Polls it. Says whether it is done.
+    /// Polls it, and returns whether it is done.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool;
     fn took(&mut self, result: Option<Ordinal>);
     fn latest(&self) -> Option<Ordinal>;
@@ -126,10 +126,11 @@ impl<F: Future> Sides for Vec<Contender<F>> {
     }
 }
 
-/// Decides a race, if it can be decided now. First the sides that something happened to are polled while results that are
-/// there are only looked at; then, again and again, the side with the earliest result is polled as far as the next side's
-/// result, until no other side could have been earlier. So a side that loses has taken nothing that came after the race was
-/// decided. What came after a result that the unit is still to be shown waits for that one, for it may decide the race.
+/// Decides a race, if it can be decided now, and returns the winner's place. First the sides at `places` are polled
+/// while results are only peeked at, not taken. Then the side with the earliest result is polled as far as the next
+/// side's result, again and again, until no other side could have been earlier. So a side that loses has taken no
+/// result that came after the race was decided. A result that came after one that the unit is still to be shown waits
+/// for that one, because it may decide the race.
 pub(super) fn decide(
     shared: &Shared,
     sides: &mut dyn Sides,
@@ -143,7 +144,7 @@ pub(super) fn decide(
         let (is_done, seen) = poll_side(shared, side, cx, true, None);
         standings.note(place, side, is_done, seen);
     }
-    // Within a race that is itself only looked at, nothing is taken.
+    // Within a race that an outer race only peeks at, no result is taken.
     if !is_peeking {
         take_results(shared, sides, standings, cx)?;
     }
@@ -152,13 +153,14 @@ pub(super) fn decide(
         && is_inner
         && let Some((came, _)) = standings.ahead.first()
     {
-        // A race around this one has to know of what is left, also of what was looked at in an earlier poll.
+        // A race around this one has to know of the results that are left, including those peeked at in an earlier
+        // poll.
         shared.enter_poll()?.peek(*came, cx.waker());
     }
     winner
 }
 
-/// Lets the sides take their results in the order in which those came, as long as that may change who wins.
+/// Lets the sides take their results in the order in which those came, as long as that may change the winner.
 fn take_results(shared: &Shared, sides: &mut dyn Sides, standings: &mut Standings, cx: &mut Context<'_>) -> Option<()> {
     let mut waiting = Vec::new();
     loop {
@@ -175,7 +177,7 @@ fn take_results(shared: &Shared, sides: &mut dyn Sides, standings: &mut Standing
         let limit = [hidden, next, best.flatten()].into_iter().flatten().min();
         let (is_done, seen) = poll_side(shared, side, cx, false, limit);
         match seen {
-            // One that still only looks at the same result would do so again.
+            // A side that only peeks at the same result again would do so in every pass.
             Some(seen) if !is_done && seen == came => waiting.push((place, came)),
             seen => standings.note(place, side, is_done, seen),
         }
@@ -186,8 +188,8 @@ fn take_results(shared: &Shared, sides: &mut dyn Sides, standings: &mut Standing
     Some(())
 }
 
-/// Polls a side: results are only looked at, or taken as far as the horizon. Gives whether it is done, and the earliest
-/// result it has looked at and left.
+/// Polls a side: results are only peeked at, or taken as far as the horizon. Returns whether it is done, and the
+/// earliest result it has peeked at and not taken.
 fn poll_side(
     shared: &Shared,
     side: &mut dyn Contend,
@@ -202,7 +204,8 @@ fn poll_side(
     (is_done, seen)
 }
 
-/// How results are treated while a side is polled. Put back when it is over, even if the side's code unwinds.
+/// A guard that sets how results are treated while a side is polled. Dropping it restores the state before, even if the
+/// side's code unwinds.
 struct Looking<'s> {
     shared: &'s Shared,
     peeking: bool,
@@ -223,7 +226,7 @@ impl<'s> Looking<'s> {
         Some(Self { shared, peeking, horizon, peeked, consumed })
     }
 
-    /// The earliest result that was looked at, and the latest that was taken.
+    /// Returns the earliest result that was peeked at, and the latest that was taken.
     fn end(self) -> (Option<Ordinal>, Option<Ordinal>) {
         let mut state = self.shared.lock();
         (state.look_mut().peeked, state.consumed)
@@ -237,13 +240,13 @@ impl Drop for Looking<'_> {
         let look = state.look_mut();
         look.depth = look.depth.saturating_sub(1);
         (look.peeking, look.horizon) = (self.peeking, self.horizon);
-        // What an outer race sees of this one is the earliest of all sides.
+        // An outer race sees the earliest result of all sides of this one.
         look.peeked = [self.peeked, look.peeked].into_iter().flatten().min();
     }
 }
 
-/// Wakes what was looked at, within this very step: a join polls only those of its futures that were woken, and has
-/// just used those wakes up for a look.
+/// Wakes the futures whose results were peeked at, within the same step: a join polls only those of its futures that
+/// were woken, and the peek has used up those wakes.
 fn rouse(shared: &Shared) {
     let Some(mut state) = shared.enter_poll() else { return };
     let look = state.look_mut();
@@ -264,15 +267,15 @@ pub struct Race<A: Future, B: Future> {
     first: Contender<A>,
     second: Contender<B>,
     polls: u8,
-    /// Once it was polled often: most races are not, and need no wakers of their own.
+    /// Set once the race was polled `OFTEN` times: most races are not, and need no wakers of their own.
     tracking: Option<Box<Tracking>>,
 }
 
-/// A race that was polled as often as this polls only the sides that were woken from then on.
+/// The number of polls from which on a race polls only the sides that were woken.
 const OFTEN: u8 = 4;
 
 impl<A: Future, B: Future> Race<A, B> {
-    /// The winner, if there is one now.
+    /// Returns the place of the winner, if there is one now.
     fn decide(&mut self, cx: &mut Context<'_>) -> Option<usize> {
         self.polls = self.polls.saturating_add(1);
         if self.polls == OFTEN {

@@ -1,4 +1,4 @@
-//! `run`: a side effect of the workflow itself, executed once and remembered.
+//! `run`: a side effect of the workflow itself, executed once and recorded.
 
 use std::future::Future;
 use std::panic::Location;
@@ -12,8 +12,8 @@ use crate::options::{Retry, Timeouts};
 use crate::{CommandKind, Ctx, Failure, Name, Payload};
 
 impl Ctx {
-    /// Runs a closure outside the workflow and remembers what it came to: the result is recorded by the commit that
-    /// takes it, and replay never runs the closure again. If the process dies before that commit, it may run twice.
+    /// Runs a closure outside the workflow and records its result, with the commit that takes it; replay never runs the
+    /// closure again. If the process dies before that commit, the closure may run twice.
     ///
     /// The closure gets no ctx, and its name, together with its place in the program, is its identity.
     #[track_caller]
@@ -50,19 +50,19 @@ impl RunOnce {
         self
     }
 
-    /// When it is tried again.
+    /// Sets the retry policy.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         self.change(|run| run.retry = Some(retry))
     }
 
-    /// The longest time of one attempt.
+    /// Sets the longest time of one attempt.
     #[track_caller]
     pub fn start_to_close(self, timeout: Duration) -> Self {
         self.change(|run| run.timeouts.start_to_close = Some(timeout))
     }
 
-    /// One line for people.
+    /// Sets a one-line description for people.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         self.change(|run| run.summary = Some(summary.into()))

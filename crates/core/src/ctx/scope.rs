@@ -12,8 +12,8 @@ use crate::lock::Lock;
 use crate::{Ctx, Failure, Payload, Seg, ViolationKind};
 
 impl Ctx {
-    /// Plays a body that may launch units into its scope. The scope ends when the body and all its units have; the
-    /// first failure among them cancels the others and is the scope's own.
+    /// Plays a body that may launch units into its scope. The scope ends when the body and all its units have ended;
+    /// the first failure among them cancels the others and is the scope's result.
     #[track_caller]
     pub fn scope<T, B, P>(&self, body: B) -> ScopePlay<P>
     where
@@ -33,7 +33,7 @@ impl Ctx {
     }
 }
 
-/// The inside of a scope: launch units here.
+/// The handle with which a scope's body launches units.
 #[derive(Clone)]
 pub struct Scope {
     ctx: Ctx,
@@ -66,7 +66,7 @@ impl Scope {
 
     fn fail(&self, failure: Failure) {
         let reason = failure.to_string();
-        // The first failure is the one that counts; those it caused are cancellations.
+        // The first failure is the scope's result; the failures that it causes are cancellations.
         match self.failure.take() {
             Some(first) => self.failure.put(first),
             None => self.failure.put(failure),
@@ -75,7 +75,7 @@ impl Scope {
     }
 }
 
-/// A scope at play: await it for what its body came to.
+/// A scope that is being played: await it for its body's result.
 #[must_use = "dropping a scope gives its units up; await it"]
 pub struct ScopePlay<P: Future> {
     scope: Scope,
@@ -108,7 +108,7 @@ impl<T, P: Future<Output = Result<T, Failure>>> Future for ScopePlay<P> {
 
 impl<P: Future> Drop for ScopePlay<P> {
     fn drop(&mut self) {
-        // Units hold the inside of the scope, and with it the crew: without this the crew would outlive the scope.
+        // Units hold the scope's handle, and with it the crew: without this the crew would outlive the scope.
         self.body = None;
         self.scope.crew.lock().give_up();
     }

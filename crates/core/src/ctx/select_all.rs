@@ -1,4 +1,4 @@
-//! Races of many: only the sides that something happened to are polled.
+//! Races of many futures: only the sides that were woken are polled.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,8 @@ use crate::Ctx;
 use crate::run::Shared;
 
 impl Ctx {
-    /// Races any number of futures of one type: gives the place of the winner, its output, and the race of the others.
+    /// Races any number of futures of one type: returns the place of the winner, its output, and the race of the
+    /// others.
     ///
     /// A future is polled when it is woken, and not because another one was, so taking the winners of a large race one
     /// after the other costs as much as the futures themselves.
@@ -49,7 +50,7 @@ impl<F: Future> Default for Field<F> {
 }
 
 impl<F: Future> Field<F> {
-    /// The winner, if there is one now.
+    /// Returns the place of the winner, if there is one now.
     fn decide(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Option<usize> {
         let Self { contenders, tracking, .. } = self;
         let places = tracking.places(shared, cx, contenders.len(), |place| contenders[place].is_pending())?;
@@ -58,12 +59,12 @@ impl<F: Future> Field<F> {
 }
 
 impl<F: Future> SelectAll<F> {
-    /// How many are left.
+    /// Returns how many futures are left.
     pub fn len(&self) -> usize {
         self.field.left
     }
 
-    /// Whether none is left. Such a race never ends.
+    /// Returns whether no future is left. Such a race never ends.
     pub fn is_empty(&self) -> bool {
         self.field.left == 0
     }
@@ -79,13 +80,14 @@ impl<F: Future> Future for SelectAll<F> {
         let Some(output) = field.contenders[winner].leave() else { return Poll::Pending };
         let place = field.ranks.remove(winner);
         field.left -= 1;
-        // One that was done beside the winner keeps what it came to.
+        // A side that was done besides the winner keeps its output.
         let field = std::mem::take(field);
         Poll::Ready((place, output, Self { shared: race.shared.clone(), field }))
     }
 }
 
-/// Counts how many of the first sides are left: a Fenwick tree, so that neither counting nor removing looks at all of them.
+/// A count of the sides left before each place: a Fenwick tree, so that neither counting nor removing visits all of
+/// them.
 struct Ranks(Vec<usize>);
 
 impl Ranks {
@@ -93,7 +95,7 @@ impl Ranks {
         Self((0..=sides).map(|node| node & node.wrapping_neg()).collect())
     }
 
-    /// Takes a side out. Gives how many before it are left.
+    /// Removes a side, and returns how many before it are left.
     fn remove(&mut self, place: usize) -> usize {
         let mut before = 0;
         let mut node = place;

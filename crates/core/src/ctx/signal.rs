@@ -11,8 +11,8 @@ use crate::run::{Polled, Shared, SlotId, Value};
 use crate::{Cancelled, Ctx, Name, ViolationKind};
 
 impl Ctx {
-    /// Waits for the next signal of this name. Signals are kept until they are taken, first come first served, so one
-    /// that came before the wait is there at once. A name that has a handler cannot be waited for.
+    /// Waits for the next signal of this name. Signals are kept until they are taken, in the order in which they came,
+    /// so one that came before the wait is taken at once. A name that has a handler cannot be waited for.
     #[track_caller]
     pub fn signal(&self, name: impl Into<Name>) -> SignalWait {
         let (name, site) = (name.into(), Location::caller());
@@ -42,7 +42,7 @@ impl Ctx {
     }
 }
 
-/// A wait for a signal. A signal that came for a wait which was dropped goes to whoever waits next.
+/// A wait for a signal. A signal that came for a wait which was dropped goes to the next wait.
 #[must_use = "a wait does nothing unless it is awaited"]
 pub struct SignalWait {
     shared: Arc<Shared>,

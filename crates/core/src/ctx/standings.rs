@@ -1,4 +1,4 @@
-//! What a race knows of its sides from one poll to the next.
+//! The state that a race keeps about its sides from one poll to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use super::woken::Woken;
 use crate::Ordinal;
 use crate::run::{ScopeId, Shared, UnitKey};
 
-/// How far the sides of a race are. Sides that nothing has happened to since they were looked at keep their standing, so
-/// that a race of many costs what happens to them and not how many they are.
+/// The progress of the sides of a race. A side that was not woken since its last poll keeps its standing, so that the
+/// cost of a race of many follows from the number of events and not from the number of sides.
 #[derive(Default)]
 pub(super) struct Standings {
-    /// Sides with a result that was looked at and left, and when it came.
+    /// Sides with a result that was peeked at and not taken, and when it came.
     pub(super) ahead: BTreeSet<(Ordinal, usize)>,
-    /// The same, by place.
+    /// The same results, by place.
     seen: BTreeMap<usize, Ordinal>,
     /// Sides that are done, by the latest result they took.
     done: BTreeMap<Option<Ordinal>, BTreeSet<usize>>,
 }
 
 impl Standings {
-    /// Takes down what a poll of a side came to.
+    /// Records the result of polling a side.
     pub(super) fn note(&mut self, place: usize, side: &dyn Contend, is_done: bool, seen: Option<Ordinal>) {
         self.forget(place);
         if is_done {
@@ -39,12 +39,12 @@ impl Standings {
         }
     }
 
-    /// The latest result of the side that is done and took its last result before the others did.
+    /// Returns the latest result of the side that is done and took its last result before the others did.
     pub(super) fn best(&self) -> Option<Option<Ordinal>> {
         self.done.first_key_value().map(|(latest, _)| *latest)
     }
 
-    /// Picks the winner, if one is done: the policy decides between equals.
+    /// Picks the winner, if a side is done: the policy decides between equals.
     pub(super) fn pick(&mut self, shared: &Shared) -> Option<usize> {
         let (latest, equals) = self.done.iter_mut().next()?;
         let latest = *latest;
@@ -68,13 +68,13 @@ pub(super) struct Tracking {
 }
 
 impl Tracking {
-    /// The waker of the side at this place.
+    /// Returns the waker of the side at this place.
     pub(super) fn waker(&self, shared: &Arc<Shared>, place: usize) -> Waker {
         Waker::from(Arc::new(SideWaker { shared: shared.clone(), woken: self.woken.clone(), place }))
     }
 
-    /// The sides to look at: those that were woken, and all `sides` of them if the race moved to another unit or scope.
-    /// None if the run is being taken apart.
+    /// Returns the sides to poll: those that were woken, or all `sides` of them if the race moved to another unit or
+    /// scope. `None` if the run is being torn down.
     pub(super) fn places(
         &mut self,
         shared: &Shared,
@@ -93,7 +93,7 @@ impl Tracking {
     }
 }
 
-/// Wakes one side of a race.
+/// The waker of one side of a race.
 struct SideWaker {
     shared: Arc<Shared>,
     woken: Arc<Woken>,
@@ -106,7 +106,7 @@ impl Wake for SideWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // A side that was only looked at is woken so that it can be polled to take what it saw. The race knows of it.
+        // A side that was only peeked at is woken so that it can be polled to take that result. The race knows of it.
         if !self.shared.lock().is_rousing() {
             self.woken.push(self.place);
         }

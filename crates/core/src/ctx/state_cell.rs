@@ -9,7 +9,7 @@ use crate::run::{CellId, CurrentTurn, Mode, Shared, TurnGuard};
 use crate::{Ctx, ViolationKind};
 
 impl Ctx {
-    /// A value that units and handlers of this run share. It is rebuilt by replay like everything else in memory.
+    /// Creates a value that units and handlers of this run share. Replay rebuilds it like everything else in memory.
     pub fn state<S: Send + 'static>(&self, value: S) -> StateCell<S> {
         StateCell { shared: self.shared.clone(), id: self.shared.next_cell(), value: Arc::new(Lock::new(value)) }
     }
@@ -39,7 +39,7 @@ impl<S> StateCell<S> {
         change(&mut value)
     }
 
-    /// Looks at the value. Conditions, validators and queries may do this too.
+    /// Reads the value. Conditions, validators and queries may do this too.
     #[track_caller]
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
         let step = !self.is_computed() && self.shared.enter(Location::caller()).is_some();
@@ -49,7 +49,7 @@ impl<S> StateCell<S> {
     }
 
     /// Enters the cell for as long as the guard lives. The guard is not `Send`, so it cannot be held over an await.
-    /// Conditions, validators and queries may enter it too, to look.
+    /// Conditions, validators and queries may enter it too, to read.
     #[track_caller]
     pub fn lock(&self) -> StateGuard<'_, S> {
         let (only_looks, site) = (self.is_computed(), Location::caller());
@@ -59,7 +59,8 @@ impl<S> StateCell<S> {
         StateGuard { cell: self, value: self.enter(), only_looks, is_changed: false, site }
     }
 
-    /// Whether a closure of this run asks, which may look and nothing else. If it is a condition, it depends on this cell.
+    /// Returns whether the caller is a closure of this run, which may only read. If it is a condition, it depends on
+    /// this cell.
     fn is_computed(&self) -> bool {
         let holder = CurrentTurn::of_thread();
         if !matches!(holder.mode, Mode::Closure | Mode::Query) {
@@ -81,7 +82,7 @@ impl<S> StateCell<S> {
     }
 }
 
-/// A state cell that is entered: the value, to look at and to change.
+/// A guard of a state cell that is entered: the value, to read and to change.
 #[must_use = "the cell is left when its guard is dropped"]
 pub struct StateGuard<'c, S> {
     cell: &'c StateCell<S>,

@@ -34,7 +34,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// One line for people.
+    /// Sets a one-line description for people.
     #[track_caller]
     pub fn summary(mut self, summary: impl Into<String>) -> Self {
         self.op.set(Location::caller(), |command| match command {
@@ -44,7 +44,7 @@ impl Timer {
         self
     }
 
-    /// Lets the timer run on without anybody to await it.
+    /// Detaches the timer: it runs on, and its end is ignored.
     pub fn detach(self) {
         self.op.detach();
     }

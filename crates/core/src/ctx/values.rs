@@ -1,4 +1,4 @@
-//! What a ctx answers at once: time, randomness, facts, durable keys, patches, choices.
+//! Calls of the ctx that answer at once: time, randomness, facts, durable keys, patches, choices.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -17,28 +17,28 @@ use crate::{
 /// Facts about the run.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
-    /// All that the run was told when it began.
+    /// The data with which the run started.
     pub start: Arc<Start>,
     /// The turn being played, from 0.
     pub turn: u64,
-    /// How much history there was before this turn.
+    /// The size of the history before this turn.
     pub history: History,
     /// Whether this turn was played before. For logging and metrics only: code must not decide by it.
     pub replaying: bool,
-    /// The memo as it now stands.
+    /// The current memo.
     pub memo: BTreeMap<Name, Payload>,
-    /// The search attributes as they now stand.
+    /// The current search attributes.
     pub search_attributes: BTreeMap<Name, Payload>,
 }
 
 impl Ctx {
-    /// The time of this turn. It stands still while the turn is played, and never goes back.
+    /// Returns the time of this turn. It does not change while the turn is played, and never goes back.
     #[track_caller]
     pub fn now(&self) -> Timestamp {
         self.shared.look(Location::caller()).map_or_else(Timestamp::default, |state| state.now)
     }
 
-    /// Facts about the run.
+    /// Returns facts about the run.
     #[track_caller]
     pub fn info(&self) -> Option<Info> {
         let state = self.shared.look(Location::caller())?;
@@ -52,29 +52,29 @@ impl Ctx {
         })
     }
 
-    /// The unit that is running, if what it does now is done for the first time: none on replay, and none in the second
-    /// instance of a run that is played twice. For logs and metrics only: code must not decide by it.
+    /// Returns the running unit, if it does its work for the first time: `None` on replay, and in the second instance
+    /// of a run that is played twice. For logs and metrics only: code must not decide by it.
     #[track_caller]
     pub fn first_time(&self) -> Option<UnitId> {
         let state = self.shared.look(Location::caller())?;
-        // A question is asked once, however the run came to be what it is.
+        // A query is answered once, whether the run was replayed or stayed in memory.
         let replaying = state.replaying && CurrentTurn::of_thread().mode != Mode::Query;
         (!replaying && !state.second).then(|| state.running_id())
     }
 
-    /// 64 random bits, the same on every replay. Each unit has its own stream.
+    /// Returns 64 random bits, the same on every replay. Each unit has its own stream.
     #[track_caller]
     pub fn random_u64(&self) -> u64 {
         self.shared.enter(Location::caller()).map_or(0, |mut state| state.rng().next_u64())
     }
 
-    /// A random number from 0 up to, but not including, 1; the same on every replay.
+    /// Returns a random number from 0 up to, but not including, 1; the same on every replay.
     #[track_caller]
     pub fn random(&self) -> f64 {
         self.shared.enter(Location::caller()).map_or(0.0, |mut state| state.rng().next_f64())
     }
 
-    /// A random UUID, the same on every replay.
+    /// Returns a random UUID, the same on every replay.
     #[track_caller]
     pub fn uuid(&self) -> OperationId {
         let bits = |mut state: std::sync::MutexGuard<'_, State>| (state.rng().next_u64(), state.rng().next_u64());
@@ -83,15 +83,15 @@ impl Ctx {
     }
 
     /// Picks one of `n` branches, from 0; those not picked never start. The policy decides: the deterministic one takes
-    /// the first, a random one explores, and whatever it picked is recorded and replayed.
+    /// the first, a random one explores, and its pick is recorded and replayed.
     #[track_caller]
     pub fn choose(&self, n: u32) -> u32 {
         let alive = self.shared.enter(Location::caller()).is_some();
         if alive { self.shared.pick_branch(n) } else { 0 }
     }
 
-    /// Whether to take the path that this patch introduced: true for runs that reach it for the first time, and on
-    /// replay for those that took it. The answer to the first question holds for the whole run.
+    /// Returns whether to take the path that this patch introduced: true for runs that reach it for the first time, and
+    /// on replay for those that took it. The answer of the first call holds for the whole run.
     #[track_caller]
     pub fn patched(&self, id: impl Into<Name>) -> bool {
         let site = Location::caller();
@@ -111,8 +111,8 @@ impl Ctx {
         answer
     }
 
-    /// Says that the path before this patch is gone from the code. Once no run that took it is left, the call can go
-    /// too: removing it shifts nothing.
+    /// Declares that the path before this patch is gone from the code. Once no run that took it is left, the call can
+    /// be removed too: that shifts no later command.
     #[track_caller]
     pub fn deprecate_patch(&self, id: impl Into<Name>) {
         let site = Location::caller();
@@ -123,7 +123,7 @@ impl Ctx {
         }
     }
 
-    /// The value of a durable key.
+    /// Returns the value of a durable key.
     #[track_caller]
     pub fn get_state(&self, key: impl Into<Name>) -> Option<Payload> {
         let key = key.into();
@@ -157,7 +157,7 @@ impl Ctx {
         }
     }
 
-    /// Merges search attributes into the run's; none removes one.
+    /// Merges search attributes into the run's; `None` removes one.
     #[track_caller]
     pub fn upsert_search_attributes(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
@@ -166,7 +166,7 @@ impl Ctx {
         state.emit(CommandKind::SearchAttributes(changes), Location::caller());
     }
 
-    /// Merges entries into the run's memo; none removes one.
+    /// Merges entries into the run's memo; `None` removes one.
     #[track_caller]
     pub fn upsert_memo(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
@@ -175,7 +175,7 @@ impl Ctx {
         state.emit(CommandKind::Memo(changes), Location::caller());
     }
 
-    /// Ends this run and goes on as a new one: return the failure this gives, with `Err`.
+    /// Ends this run and continues as a new one: workflow code must return the failure that this gives, with `Err`.
     #[track_caller]
     pub fn continue_as_new(&self, next: ContinueAsNew) -> Failure {
         if let Some(mut state) = self.shared.enter(Location::caller()) {
@@ -190,7 +190,7 @@ impl Ctx {
 }
 
 impl State {
-    /// The running unit's own stream of random numbers.
+    /// Returns the running unit's own stream of random numbers.
     fn rng(&mut self) -> &mut Rng {
         let seed = self.seed;
         let unit = self.running_unit();
@@ -202,7 +202,7 @@ impl State {
     }
 }
 
-/// Keeps user randomness apart from the seeds of ids and policies.
+/// The constant that keeps user randomness apart from the seeds of ids and policies.
 const USER_STREAM: u64 = 0x7573_6572_5f72_6e67;
 
 fn merge(into: &mut BTreeMap<Name, Payload>, changes: &BTreeMap<Name, Option<Payload>>) {

@@ -1,10 +1,10 @@
-//! Which of many futures within one were woken, so that only those are polled.
+//! The futures within one future that were woken, so that only those are polled.
 
 use std::task::Waker;
 
 use crate::lock::Lock;
 
-/// The futures that were woken since they were last taken, by place, and who is to be woken for them.
+/// The futures that were woken since they were last taken, by place, and the waker of the future that polls them.
 #[derive(Default)]
 pub(crate) struct Woken {
     places: Lock<Vec<usize>>,
@@ -12,7 +12,7 @@ pub(crate) struct Woken {
 }
 
 impl Woken {
-    /// Takes the places of those that were woken, in order.
+    /// Takes the places of the futures that were woken, in order.
     pub(crate) fn take(&self) -> Vec<usize> {
         let mut places = std::mem::take(&mut *self.places.lock());
         places.sort();
@@ -20,7 +20,7 @@ impl Woken {
         places
     }
 
-    /// Wakes this waker from now on.
+    /// Sets the waker that is woken from now on.
     pub(crate) fn await_by(&self, waker: &Waker) {
         let mut parent = self.parent.lock();
         if !parent.as_ref().is_some_and(|parent| parent.will_wake(waker)) {
@@ -33,7 +33,7 @@ impl Woken {
         self.places.lock().push(place);
     }
 
-    /// Wakes whoever polls them.
+    /// Wakes the future that polls them.
     pub(crate) fn wake_parent(&self) {
         let parent = self.parent.lock().clone();
         if let Some(parent) = parent {

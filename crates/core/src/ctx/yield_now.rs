@@ -1,4 +1,4 @@
-//! Yielding: the rest of this unit goes in the next round.
+//! Yielding: the unit goes on in the next round.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ impl Ctx {
     }
 }
 
-/// The end of a step.
+/// A future that ends the unit's step.
 #[must_use = "yielding does nothing unless it is awaited"]
 pub struct YieldNow {
     yielded: bool,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::UnitId;
 
-/// Something that may happen next.
+/// One option of a policy: a unit that may go next, or one of several equals.
 ///
 /// Actions are ordered by kind, units before branches, and then by id or index. Nothing in that order depends on
 /// addresses, time or the process, so it is the same wherever a run is played.
@@ -34,12 +34,12 @@ pub enum Action {
 }
 
 impl Action {
-    /// The branch with this number, unless it is zero: branches are numbered from 1.
+    /// Returns the branch with this number, unless it is zero: branches are numbered from 1.
     pub fn branch(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self::XorBranch)
     }
 
-    /// The unit, if the action is one.
+    /// Returns the unit, if the action is one.
     pub fn unit(&self) -> Option<&UnitId> {
         match self {
             Self::Unit(id) => Some(id),
@@ -47,12 +47,12 @@ impl Action {
         }
     }
 
-    /// A number that orders actions as `Ord` does as far as it goes: what has the same key must still be compared. One
-    /// comparison of numbers is several times cheaper than one of paths.
+    /// Returns a number that orders actions as `Ord` does as far as it goes: actions with the same key must still be
+    /// compared. One comparison of numbers is several times cheaper than one of paths.
     pub(crate) fn sort_key(&self) -> u128 {
         match self {
             Self::Unit(id) => {
-                // A segment that is not there comes before any that is.
+                // A missing segment comes before any that is there.
                 let segs = (0..3).map(|depth| id.path().get(depth).map_or(0, |seg| u128::from(seg.index()) + 1));
                 segs.fold(u128::from(id.is_handler()), |key, seg| key << 33 | seg)
             }
@@ -60,7 +60,7 @@ impl Action {
         }
     }
 
-    /// The branch that stands at this place, counted from zero.
+    /// Returns the branch at this place, counted from zero.
     pub(crate) fn branch_at(place: usize) -> Self {
         Self::XorBranch(NonZeroU32::MIN.saturating_add(u32::try_from(place).unwrap_or(u32::MAX)))
     }
@@ -75,8 +75,8 @@ impl fmt::Display for Action {
     }
 }
 
-// The type of the value tells the kind: a unit is an array (its path), a branch a number. A kind that comes later gets
-// a type of its own, which today's code refuses.
+// The type of the value tells the kind: a unit is an array (its path), a branch a number. A kind that is added later
+// gets a type of its own, which this code refuses.
 impl<C> Encode<C> for Action {
     fn encode<W: Write>(&self, e: &mut Encoder<W>, ctx: &mut C) -> Result<(), minicbor::encode::Error<W::Error>> {
         match self {

@@ -14,19 +14,19 @@ use super::remaining::Remaining;
 use super::turn_choices::TurnChoices;
 use crate::{Name, rng};
 
-/// One pick.
+/// One choice of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// Its number; the numbers of a log have no gaps.
+    /// The choice's number; the numbers of a log have no gaps.
     pub step: u64,
-    /// Everything that was enabled, in canonical order.
+    /// All enabled actions, in canonical order.
     pub enabled: Vec<Action>,
-    /// What was picked.
+    /// The action that was picked.
     pub chosen: Action,
 }
 
-/// Who made the picks of a log.
+/// The policy that made the choices of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHeader {
     /// The generator of the random policy, or the name of another policy.
@@ -81,7 +81,7 @@ impl fmt::Display for LogHeader {
 pub struct ChoiceLog {
     pub(super) header: LogHeader,
     pub(super) first_step: u64,
-    /// How many choices the items hold.
+    /// The number of choices that the items hold.
     pub(super) len: u64,
     pub(super) items: Vec<Item>,
 }
@@ -91,8 +91,8 @@ impl ChoiceLog {
         Self { header, first_step, len: 0, items: Vec::new() }
     }
 
-    /// A log of these choices, for instance ones that were exported, looked at and cut short. Their steps may start at
-    /// any number.
+    /// Creates a log of these choices, for instance ones that were exported, inspected and cut short. Their steps may
+    /// start at any number.
     pub fn from_choices(header: LogHeader, choices: impl IntoIterator<Item = Choice>) -> Result<Self, PolicyError> {
         let mut choices = choices.into_iter().peekable();
         let first_step = choices.peek().map_or(0, |choice| choice.step);
@@ -112,7 +112,7 @@ impl ChoiceLog {
         Ok(recorder.into_log())
     }
 
-    /// The log of a whole run from those of its turns, in order.
+    /// Joins the logs of a run's turns, in order, into the log of the whole run.
     pub fn from_turns(turns: impl IntoIterator<Item = TurnChoices>) -> Result<Self, PolicyError> {
         let mut turns = turns.into_iter().map(Self::from);
         let mut whole = turns.next().unwrap_or_else(|| Self::empty(LogHeader::named(Name::from_static("none")), 0));
@@ -132,27 +132,27 @@ impl ChoiceLog {
         Ok(whole)
     }
 
-    /// Who made the picks.
+    /// Returns the policy that made the choices.
     pub fn header(&self) -> &LogHeader {
         &self.header
     }
 
-    /// The step of the first choice.
+    /// Returns the step of the first choice.
     pub fn first_step(&self) -> u64 {
         self.first_step
     }
 
-    /// How many choices there are.
+    /// Returns the number of choices.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether no choice was made.
+    /// Returns whether no choice was made.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All choices in order, each with its full set. A set is built when its choice is reached.
+    /// Returns all choices in order, each with its full set. A set is built when its choice is reached.
     pub fn iter(&self) -> impl Iterator<Item = Choice> {
         let mut cursor = Cursor::default();
         std::iter::from_fn(move || {
@@ -165,7 +165,7 @@ impl ChoiceLog {
         })
     }
 
-    /// A log of items that came from outside.
+    /// Creates a log of items that came from outside, and checks them.
     pub(super) fn checked(header: LogHeader, first_step: u64, items: Vec<Item>) -> Result<Self, PolicyError> {
         header.check()?;
         let log = Self { header, first_step, len: check_items(&items)?, items };
@@ -179,7 +179,7 @@ impl ChoiceLog {
     }
 }
 
-/// The last step that a log from outside may name. A run that goes on after it does not live to count to the end.
+/// The last step that a log from outside may name. It leaves room for more steps than a run can make after it.
 const MAX_STEP: u64 = u64::MAX >> 1;
 
 fn check_set(set: &[Action]) -> Result<(), PolicyError> {
@@ -192,7 +192,7 @@ fn check_set(set: &[Action]) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Plays the items through and counts their choices.
+/// Checks the items in order and counts their choices.
 fn check_items(items: &[Item]) -> Result<u64, PolicyError> {
     let (mut len, mut size, mut rest) = (0u64, 0, Remaining::default());
     for (number, item) in items.iter().enumerate() {

@@ -7,27 +7,28 @@ use super::enabled::Enabled;
 use super::item::Item;
 use super::remaining::Remaining;
 
-/// Where reading stands. The items are handed in with each call: the cursor belongs to whoever owns the log.
+/// The position of a reader in a choice log. The items are passed to each call: the cursor belongs to the owner of the
+/// log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cursor {
     next: usize,
-    /// How many choices of the `Lone` at `next` were read.
+    /// The number of choices of the `Lone` at `next` that were read.
     lone: u64,
     set: Arc<[Action]>,
     rest: Remaining,
     position: u64,
-    /// The open set equals that of the round under way and has lost the same members, so that their rests need no
-    /// comparing. It is what makes following a round of n units cost n and not n².
+    /// Whether the open set equals that of the current round and has lost the same members, so that what is left of
+    /// them need not be compared. This makes following a round of n units cost n and not n².
     in_step: bool,
 }
 
 impl Cursor {
-    /// How many choices were read.
+    /// Returns how many choices were read.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next choice: what it was made from, and the index of the pick in it.
+    /// Returns the next choice: the set it was made from, and the index of the pick in it.
     pub(crate) fn peek<'a>(&'a mut self, items: &'a [Item]) -> Option<(Enabled<'a>, usize)> {
         self.settle(items);
         match items.get(self.next)? {
@@ -38,7 +39,7 @@ impl Cursor {
         }
     }
 
-    /// Goes beyond the next choice, if there is one.
+    /// Advances past the next choice, if there is one.
     pub(crate) fn advance(&mut self, items: &[Item]) {
         self.settle(items);
         match items.get(self.next) {
@@ -55,12 +56,12 @@ impl Cursor {
         self.position += 1;
     }
 
-    /// A round begins of which nothing was compared yet, or goes on in its own way.
+    /// Marks the cursor as out of step: a round begins that was not compared yet, or the round differs from the log.
     pub(crate) fn fall_out_of_step(&mut self) {
         self.in_step = false;
     }
 
-    /// If the log opens exactly this set here, opens it; the whole of it is then in step with the round.
+    /// Opens the next set if it equals this one; the cursor is then in step with the round.
     pub(crate) fn open(&mut self, items: &[Item], set: &[Action]) {
         let same = match items.get(self.next) {
             Some(Item::Set(recorded)) => recorded[..] == *set,
@@ -70,7 +71,7 @@ impl Cursor {
         self.in_step = same && self.pass(items);
     }
 
-    /// What the log says here of the round that it is in step with.
+    /// Returns the log's next item for the round that it is in step with.
     pub(crate) fn in_round(&self, items: &[Item]) -> Option<InRound> {
         match items.get(self.next).filter(|_| self.in_step)? {
             Item::Pick(place) => Some(InRound::Pick(*place as usize)),
@@ -79,7 +80,7 @@ impl Cursor {
         }
     }
 
-    /// Goes beyond what the log says here, and stays in step: the round loses the same member.
+    /// Advances past that item and stays in step: the round loses the same member.
     pub(crate) fn keep_step(&mut self, said: InRound) {
         let place = match said {
             InRound::Pick(place) => {
@@ -99,7 +100,7 @@ impl Cursor {
         }
     }
 
-    /// Passes the one item that stands here, if it is no choice.
+    /// Passes the next item if it is no choice, and returns whether it did.
     fn pass(&mut self, items: &[Item]) -> bool {
         match items.get(self.next) {
             Some(Item::Set(set)) => {
@@ -117,7 +118,7 @@ impl Cursor {
     }
 }
 
-/// What a log says of a round: the unit at this place was picked, or found dropped.
+/// The item of a log for a round: the unit at this place was picked, or found dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InRound {
     Pick(usize),

@@ -4,8 +4,8 @@ use super::Policy;
 use super::enabled::Enabled;
 use super::error::PolicyError;
 
-/// Takes the first action in canonical order: the same set gives the same choice, always. It has no state and writes
-/// no log, because its picks follow from the transcript.
+/// The policy that takes the first action in canonical order: the same set always gives the same choice. It has no
+/// state and writes no log, because its picks follow from the transcript.
 ///
 /// ```
 /// use dacapo_core::{Action, PolicyKind, PolicyOptions, Scheduler, Seg, UnitId};

@@ -25,7 +25,7 @@ impl<'a> Enabled<'a> {
         Self(View::Sorted(actions))
     }
 
-    /// A view of actions that were brought into order by [`canonical`].
+    /// Creates a view of actions that were brought into order by [`canonical`].
     pub(crate) fn picked(actions: &'a [&'a Action]) -> Self {
         Self(View::Picked(actions))
     }
@@ -38,7 +38,7 @@ impl<'a> Enabled<'a> {
         Self(View::Branches(n))
     }
 
-    /// How many actions are enabled. A policy is never asked about none.
+    /// Returns how many actions are enabled. A policy is never given an empty set.
     pub fn len(&self) -> usize {
         match self.0 {
             View::Sorted(actions) => actions.len(),
@@ -48,12 +48,12 @@ impl<'a> Enabled<'a> {
         }
     }
 
-    /// Whether nothing is enabled.
+    /// Returns whether nothing is enabled.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The action at this index, if there are that many.
+    /// Returns the action at this index, if there are that many.
     pub fn get(&self, index: usize) -> Option<Action> {
         match self.0 {
             View::Sorted(actions) => actions.get(index).cloned(),
@@ -63,13 +63,13 @@ impl<'a> Enabled<'a> {
         }
     }
 
-    /// All actions, in canonical order.
+    /// Returns all actions, in canonical order.
     pub fn iter(&self) -> impl Iterator<Item = Action> + use<'a> {
         let branches = if let View::Branches(n) = self.0 { n as usize } else { 0 };
         self.held().cloned().chain((0..branches).map(Action::branch_at))
     }
 
-    /// Whether both views show the same actions in the same order.
+    /// Returns whether both views show the same actions in the same order.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self.0, other.0) {
             (View::Branches(a), View::Branches(b)) => a == b,
@@ -80,7 +80,7 @@ impl<'a> Enabled<'a> {
         }
     }
 
-    /// The number of branches, if these are the branches of one XOR point and nothing else.
+    /// Returns the number of branches, if these are the branches of one XOR point and nothing else.
     pub(crate) fn as_branches(&self) -> Option<u32> {
         match self.0 {
             View::Branches(n) => Some(n),
@@ -92,12 +92,12 @@ impl<'a> Enabled<'a> {
         }
     }
 
-    /// Whether the view shows what remains of this very set in memory.
+    /// Returns whether the view shows what remains of this very set in memory.
     pub(crate) fn is_rest_of(&self, whole: &Arc<[Action]>) -> bool {
         matches!(self.0, View::Rest { set, .. } if Arc::ptr_eq(set, whole))
     }
 
-    /// The shared set, if the view shows all of one.
+    /// Returns the shared set, if the view shows all of one.
     pub(crate) fn as_shared(&self) -> Option<&'a Arc<[Action]>> {
         match self.0 {
             View::Rest { set, rest } if rest.is_whole() => Some(set),
@@ -105,7 +105,7 @@ impl<'a> Enabled<'a> {
         }
     }
 
-    /// The set as one shared slice; a view that shows all of a shared set costs nothing here.
+    /// Returns the set as one shared slice; a view that shows all of a shared set costs nothing here.
     pub(crate) fn to_shared(self) -> Arc<[Action]> {
         match (self.as_shared(), self.0) {
             (Some(set), _) => Arc::clone(set),
@@ -114,7 +114,7 @@ impl<'a> Enabled<'a> {
         }
     }
 
-    /// The actions that exist in memory: all but numbered branches.
+    /// Returns the actions that exist in memory: all but numbered branches.
     fn held(&self) -> impl Iterator<Item = &'a Action> + use<'a> {
         let (sorted, picked, rest) = match self.0 {
             View::Sorted(actions) => (actions, &[][..], None),
@@ -132,14 +132,14 @@ impl fmt::Debug for Enabled<'_> {
     }
 }
 
-/// These actions in canonical order.
+/// Sorts these actions into canonical order.
 pub(crate) fn canonical(actions: &[Action]) -> Vec<&Action> {
     let mut keyed: Vec<_> = actions.iter().map(|action| (action.sort_key(), action)).collect();
     keyed.sort();
     keyed.into_iter().map(|(_, action)| action).collect()
 }
 
-/// Whether a set stands in one of the two orders that a run may have: handlers last, as [`Action`] is ordered, or
+/// Returns whether a set is in one of the two orders that a run may have: handlers last, as [`Action`] is ordered, or
 /// handlers first.
 pub(crate) fn is_canonical(set: &[Action]) -> bool {
     let handlers_first = |a: &Action, b: &Action| match (a.unit(), b.unit()) {

@@ -1,4 +1,4 @@
-//! What can go wrong between a policy, its log and the program.
+//! Errors and warnings of policies and their logs.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::action::Action;
 
-/// Why no action was chosen. Nothing was logged and no unit was taken when one of these is returned.
+/// The reason why no action was chosen. Nothing was logged and no unit was taken when it is returned.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PolicyError {
@@ -40,7 +40,7 @@ pub enum PolicyError {
         "the choice log ends after {position} choices and the program asks for one more; play the log with the code and input that recorded it"
     )]
     LogExhausted {
-        /// How many choices were followed.
+        /// The number of choices that were followed.
         position: u64,
     },
     /// The program asks for fewer choices than were recorded.
@@ -48,15 +48,15 @@ pub enum PolicyError {
         "the turn ended after {position} choices and its recording holds {left} more; play the log with the code and input that recorded it"
     )]
     LogNotExhausted {
-        /// How many choices were followed.
+        /// The number of choices that were followed.
         position: u64,
-        /// How many were not.
+        /// The number of choices that were not.
         left: u64,
     },
     /// These bytes or entries are no choice log.
     #[error("this is no valid choice log: {reason}; restore it from where it was recorded, or record it again")]
     InvalidLog {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The log holds as many choices as it may.
@@ -78,9 +78,9 @@ pub enum PolicyError {
         "a choice among {n} branches was asked for and the most is {limit}; choose in two stages, or draw a random number"
     )]
     TooManyBranches {
-        /// How many were asked for.
+        /// The number of branches asked for.
         n: u32,
-        /// How many there may be.
+        /// The largest number allowed.
         limit: u32,
     },
     /// The units of a round were not handed over in the run's order.
@@ -89,13 +89,13 @@ pub enum PolicyError {
         Shown(units)
     )]
     Unsorted {
-        /// The units, as they came.
+        /// The units, in the order in which they were handed over.
         units: Vec<Action>,
     },
-    /// A policy of the user's own did not want to choose.
+    /// A policy of the user's own refused to choose.
     #[error("the policy refused to choose: {reason}; see the policy's own documentation")]
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -106,7 +106,7 @@ impl PolicyError {
     }
 }
 
-/// A difference that a lenient replay let pass, because the recorded pick was still enabled.
+/// A difference that a lenient replay accepted, because the recorded pick was still enabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyWarning {
     /// The recorded step.

@@ -23,16 +23,16 @@ use super::error::PolicyError;
 use super::item::Item;
 use crate::Name;
 
-/// Raised if the encoded forms ever change; older ones stay readable.
+/// The version of the encoded forms. It is raised if they ever change; older ones stay readable.
 const FORMAT: u32 = 1;
 
 impl ChoiceLog {
-    /// The log in binary.
+    /// Returns the log in binary.
     pub fn to_bytes(&self) -> Vec<u8> {
         minicbor::to_vec(self).expect("writing to memory does not fail")
     }
 
-    /// A log from its binary form.
+    /// Reads a log from its binary form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PolicyError> {
         let mut decoder = Decoder::new(bytes);
         let log = Self::decode(&mut decoder, &mut ()).map_err(PolicyError::invalid)?;
@@ -42,12 +42,12 @@ impl ChoiceLog {
         }
     }
 
-    /// The log in JSON.
+    /// Returns the log in JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a log has no keys that are no strings")
     }
 
-    /// A log from its JSON form.
+    /// Reads a log from its JSON form.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
         serde_json::from_str(text).map_err(PolicyError::invalid)
     }

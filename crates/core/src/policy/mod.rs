@@ -1,8 +1,8 @@
-//! Policies: who picks among enabled actions.
+//! Policies: the choice among enabled actions.
 //!
-//! A policy is consulted at two kinds of point only: which runnable unit of the round goes next, and which of several
+//! A policy is asked at two kinds of point only: which runnable unit of the round goes next, and which of several
 //! equals is taken. The [`Scheduler`] asks it, checks its answer and logs it; the executor asks the scheduler and has
-//! no other way to choose. A policy never sees time, results or state: what it is not shown it cannot depend on.
+//! no other way to choose. A policy never sees time, results or state, so it cannot depend on them.
 //!
 //! Start reading at `scheduler.rs`; `choice_log.rs` says what is recorded and `replay.rs` how it is followed.
 
@@ -39,8 +39,8 @@ pub use scheduler::Scheduler;
 pub use spec::PolicySpec;
 pub use turn_choices::TurnChoices;
 
-/// Picks among enabled actions. A policy of your own is one method; the scheduler logs what it picks, so its runs can
-/// be replayed like any other.
+/// A rule that picks among enabled actions. A policy of your own is one method; the scheduler logs what it picks, so
+/// its runs can be replayed like any other.
 ///
 /// ```
 /// use dacapo_core::{Action, Enabled, Policy, PolicyError, Scheduler};
@@ -60,19 +60,19 @@ pub use turn_choices::TurnChoices;
 /// # Ok::<(), PolicyError>(())
 /// ```
 pub trait Policy: Send {
-    /// The index of the action that happens next. The set is never empty; an index beyond it is refused.
+    /// Returns the index of the action that happens next. The set is never empty; an index beyond it is refused.
     ///
-    /// A unit may be dropped while its round is under way. If the pick falls on one, the unit leaves the set and the
+    /// A unit may be dropped while its round is played. If the pick falls on one, the unit leaves the set and the
     /// policy is asked again.
     fn choose(&mut self, enabled: &Enabled<'_>) -> Result<usize, PolicyError>;
 
-    /// A turn of a run begins. A policy that draws can start a stream of its own for each turn here, so that a run
-    /// rebuilt from its recording draws what it would have drawn.
+    /// Tells the policy that a turn of a run begins. A policy that draws can start a stream of its own for each turn
+    /// here, so that a run rebuilt from its recording draws what it would have drawn.
     fn begin_turn(&mut self, turn: u64) {
         let _ = turn;
     }
 
-    /// A recording made this choice in the policy's place. A policy with a memory keeps up here.
+    /// Tells the policy that a recording made this choice in its place. A policy with state updates it here.
     fn follow(&mut self, enabled: &Enabled<'_>, chosen: usize) {
         let _ = (enabled, chosen);
     }

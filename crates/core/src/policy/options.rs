@@ -1,4 +1,4 @@
-//! Which policy a run has, and how it is set up.
+//! The policy of a run, and its options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use super::choice_log::ChoiceLog;
 use super::error::PolicyError;
 
-/// Who picks among the enabled actions of a run.
+/// The policy that picks among the enabled actions of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PolicyKind {
-    /// The first in stable order. This is what production runs.
+    /// The first action in stable order: the policy for production.
     #[default]
     Deterministic,
     /// A seeded draw, for exploring the orders a program may meet.
     Random,
-    /// What a log says, or a loud failure.
+    /// The choices of a log, or an error where they do not fit.
     Replay(ChoiceLog),
 }
 
@@ -40,13 +40,13 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// How a policy is set up.
+/// The options of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyOptions {
-    /// The seed of the random policy; 0 if there is none. It stands in the header of the log.
+    /// The seed of the random policy; 0 if there is none. The header of the log holds it.
     pub seed: Option<u64>,
-    /// How many choices may be logged in all; without it there is no limit. Beyond it choosing fails: a log that forgot
-    /// its beginning could not be replayed.
+    /// The largest number of choices that may be logged in all; `None` means no limit. Beyond it choosing fails: a log
+    /// without its beginning could not be replayed.
     pub max_entries: Option<u64>,
     /// What a replay does when the enabled set is not the recorded one.
     pub divergence: Divergence,
@@ -55,9 +55,9 @@ pub struct PolicyOptions {
 /// What a replay does when the enabled set is not the recorded one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Divergence {
-    /// It fails.
+    /// The replay fails.
     #[default]
     Strict,
-    /// It goes on with a warning while the recorded pick is still enabled.
+    /// The replay goes on with a warning while the recorded pick is still enabled.
     Lenient,
 }

@@ -1,4 +1,4 @@
-//! Who answers the scheduler: this turn's recording, or else the run's policy.
+//! The source of the scheduler's picks: this turn's recording, or else the run's policy.
 
 use super::Policy;
 use super::deterministic::Deterministic;
@@ -10,8 +10,8 @@ use super::round::{Draw, Round};
 use super::turn_choices::TurnChoices;
 use crate::UnitId;
 
-/// A run's policy. Two of them are known by name: the one that needs neither sets nor log, and the one that can follow
-/// a whole round without comparing set with set.
+/// A run's policy. Two policies have variants of their own: the one that needs neither sets nor log, and the one that
+/// can follow a whole round without comparing set with set.
 enum Live {
     Deterministic(Deterministic),
     Replay(Box<Replay>),
@@ -46,7 +46,7 @@ impl Picker {
         Self { live: Live::Policy(policy), recorded: None }
     }
 
-    /// Whether every answer is the first of the set.
+    /// Returns whether every answer is the first of the set.
     pub(crate) fn is_deterministic(&self) -> bool {
         self.recorded.is_none() && matches!(self.live, Live::Deterministic(_))
     }
@@ -84,7 +84,7 @@ impl Picker {
         }
     }
 
-    /// The index of the action that happens next.
+    /// Returns the index of the action that happens next.
     pub(crate) fn choose(&mut self, enabled: &Enabled<'_>) -> Result<usize, PolicyError> {
         let policy = self.live.policy();
         if let Some(recorded) = &mut self.recorded {
@@ -98,11 +98,11 @@ impl Picker {
         }
     }
 
-    /// Whose go is next in a round of which something is left.
+    /// Picks the next unit of a round that has units left.
     pub(crate) fn draw(&mut self, round: &Round, alive: &mut dyn FnMut(&UnitId) -> bool) -> Result<Draw, PolicyError> {
         if let Some(recorded) = &mut self.recorded {
             let draw = recorded.draw(round, alive)?;
-            // The policy was asked for a pick that fell on a dropped unit too.
+            // When the turn was recorded, the policy was also asked for picks that fell on dropped units.
             let (Draw::Unit(place) | Draw::Dropped(place)) = draw;
             self.live.policy().follow(&round.enabled(), round.rest().rank(place));
             return Ok(draw);
@@ -110,8 +110,8 @@ impl Picker {
         if let Live::Replay(replay) = &mut self.live {
             return replay.draw(round, alive);
         }
-        // A policy is shown units that may have been dropped, because asking after each of them at each step would cost
-        // n² for a round of n. Only a pick that falls on one tells.
+        // A policy is shown units that may have been dropped, because checking each of them at each step would cost n²
+        // for a round of n. A unit is checked only when the pick falls on it.
         let index = self.choose(&round.enabled())?;
         let place = round.rest().nth(index).expect("an index below the length of the set");
         Ok(if round.is_alive(place, alive) { Draw::Unit(place) } else { Draw::Dropped(place) })

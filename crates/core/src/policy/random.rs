@@ -5,9 +5,9 @@ use super::enabled::Enabled;
 use super::error::PolicyError;
 use crate::rng::{self, Rng};
 
-/// Draws among the enabled actions, each as likely as the other. The generator is [`Rng`], which will give the same
-/// numbers for the same seed for ever, so a seed is enough to see an order again; the log, which the scheduler writes,
-/// is enough to see it again even after the program has changed how often it asks.
+/// A policy that draws among the enabled actions, all equally likely. The generator is [`Rng`], which will give the
+/// same numbers for the same seed for ever, so a seed is enough to see an order again; the log, which the scheduler
+/// writes, is enough to see it again even after the program has changed how often it asks.
 ///
 /// In a run each turn draws from a generator of its own, derived from the seed and the turn's number: a run that was
 /// rebuilt from its recording goes on as one that stayed in memory.
@@ -34,7 +34,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A policy that draws from the generator with this seed.
+    /// Creates a policy that draws from the generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, rng: Rng::from_seed(seed) }
     }

@@ -8,7 +8,7 @@ use super::enabled::Enabled;
 use super::item::Item;
 use super::remaining::Remaining;
 
-/// A log and the state of the set that its last items speak of.
+/// A log, and the state of the set that its last items refer to.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     log: ChoiceLog,
@@ -52,20 +52,20 @@ impl Recorder {
         }
     }
 
-    /// Whether what is left of the open set is what is enabled.
+    /// Returns whether the members left of the open set are the enabled actions.
     fn is_open(&self, enabled: &Enabled<'_>) -> bool {
-        // Whatever leaves a round leaves this set too, so of the very same set the very same is left.
+        // A unit that leaves a round leaves this set too, so two views of one shared set have the same members left.
         self.rest.len() == enabled.len() && (enabled.is_rest_of(&self.set) || enabled.same(&self.view()))
     }
 
-    /// Sees to it that what is left of the open set is what is enabled.
+    /// Opens the enabled set, unless the members left of the open set are the enabled actions.
     fn open(&mut self, enabled: &Enabled<'_>) {
         if self.is_open(enabled) {
             return;
         }
         if self.set.len() == enabled.len() && enabled.same(&Enabled::sorted(&self.set)) {
             self.log.items.push(Item::Again);
-            // Of two equal sets the round's own is kept, which the next question then recognises at once.
+            // Of two equal sets the round's own is kept, because the next call recognises it without comparing members.
             if let Some(shared) = enabled.as_shared() {
                 self.set = Arc::clone(shared);
             }
@@ -88,7 +88,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the member at this index of what is left; says its place in the whole set.
+    /// Removes the member at this index of those left, and returns its place in the whole set.
     fn place(&mut self, index: usize) -> u32 {
         let place = self.rest.nth(index).expect("a pick is one of what is left");
         self.rest.remove(place);

@@ -1,4 +1,4 @@
-//! What remains of a set from which members are taken one by one.
+//! The members left of a set from which they are taken one by one.
 //!
 //! A round of many units asks for "the i-th of those left" once per step. A plain vector would move half of itself each
 //! time; here a bit stands for each member, and a Fenwick tree counts the bits of the words, so a step costs O(log n).
@@ -14,14 +14,14 @@ pub(crate) struct Remaining {
 }
 
 impl Remaining {
-    /// Everything is left of a set of this size.
+    /// Creates a set of this size with all members left.
     pub(crate) fn whole(size: usize) -> Self {
         let mut all = Self::default();
         all.reset(size);
         all
     }
 
-    /// Starts again with everything left of a set of this size.
+    /// Starts again with a set of this size and all members left.
     pub(crate) fn reset(&mut self, size: usize) {
         (self.whole, self.left) = (size, size);
         self.words.clear();
@@ -55,7 +55,7 @@ impl Remaining {
         place < self.whole && self.words[place / WORD] >> (place % WORD) & 1 == 1
     }
 
-    /// The place of the `index`-th member left.
+    /// Returns the place of the `index`-th member left.
     pub(crate) fn nth(&self, index: usize) -> Option<usize> {
         if index >= self.left {
             return None;
@@ -78,7 +78,7 @@ impl Remaining {
         Some(word * WORD + bits.trailing_zeros() as usize)
     }
 
-    /// How many members are left before this place.
+    /// Returns how many members are left before this place.
     pub(crate) fn rank(&self, place: usize) -> usize {
         let (mut node, below) = (place / WORD, (1u64 << (place % WORD)) - 1);
         let mut rank = self.words.get(node).map_or(0, |word| (word & below).count_ones());
@@ -89,7 +89,7 @@ impl Remaining {
         rank as usize
     }
 
-    /// Takes the member at this place. Says whether it was still there.
+    /// Removes the member at this place. Returns whether it was still there.
     pub(crate) fn remove(&mut self, place: usize) -> bool {
         if !self.contains(place) {
             return false;
@@ -104,7 +104,7 @@ impl Remaining {
         true
     }
 
-    /// The places of the members left, in order.
+    /// Returns the places of the members left, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(word, &bits)| {
             std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)))

@@ -1,4 +1,4 @@
-//! The replaying policy: what a log says, or a loud failure.
+//! The replaying policy: the choices of a log, or an error where they do not fit.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use super::options::Divergence;
 use super::round::{Draw, Round};
 use crate::UnitId;
 
-/// Follows a log choice by choice. A set that is not the recorded one is a divergence, a question after the last choice
-/// is an error too: it never picks on its own.
+/// A policy that follows a log choice by choice. A set that is not the recorded one is a divergence, a question after
+/// the last choice is an error too: it never picks on its own.
 ///
 /// ```
 /// use dacapo_core::{Action, PolicyError, PolicyKind, PolicyOptions, Scheduler, Seg, UnitId};
@@ -43,22 +43,22 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// A policy that follows this log from its beginning.
+    /// Creates a policy that follows this log from its beginning.
     pub fn new(log: ChoiceLog, divergence: Divergence) -> Self {
         Self { log, cursor: Cursor::default(), divergence, warnings: Vec::new() }
     }
 
-    /// How many choices were followed.
+    /// Returns how many choices were followed.
     pub fn position(&self) -> u64 {
         self.cursor.position()
     }
 
-    /// How many choices are left to follow.
+    /// Returns how many choices are left to follow.
     pub fn left(&self) -> u64 {
         self.log.len() - self.position()
     }
 
-    /// The differences that were let pass.
+    /// Returns the differences that a lenient replay accepted.
     pub fn warnings(&self) -> &[PolicyWarning] {
         &self.warnings
     }
@@ -67,7 +67,7 @@ impl Replay {
         self.cursor.fall_out_of_step();
     }
 
-    /// The log's next word on this round.
+    /// Returns the log's next pick of this round, or the next unit that was found dropped.
     pub(crate) fn draw(&mut self, round: &Round, alive: &mut dyn FnMut(&UnitId) -> bool) -> Result<Draw, PolicyError> {
         if round.rest().is_whole() {
             self.cursor.open(&self.log.items, round.set());
@@ -85,9 +85,9 @@ impl Replay {
         }
     }
 
-    /// The slow way, for a log that does not open this very round here: one that was cut or written by hand, or one
-    /// that a lenient replay bends. It compares set with set, once the dropped units that the log does not know of have
-    /// left.
+    /// Finds the next pick without the shortcut, for a log that does not open exactly this round here: one that was cut
+    /// or written by hand, or one from which a lenient replay deviates. It compares set with set, once the dropped
+    /// units that the log does not hold have left.
     fn search(&mut self, round: &Round, alive: &mut dyn FnMut(&UnitId) -> bool) -> Result<Draw, PolicyError> {
         self.cursor.fall_out_of_step();
         let (enabled, mut left) = (round.enabled(), round.rest().iter());
@@ -106,7 +106,7 @@ impl Replay {
         Ok(Draw::Unit(round.rest().nth(index).expect("an answer is an index of the set")))
     }
 
-    /// The index of the recorded pick in the set that is enabled now.
+    /// Returns the index of the recorded pick in the set that is enabled now.
     fn answer(&mut self, enabled: &Enabled<'_>, alive: &mut dyn FnMut(&Action) -> bool) -> Result<usize, PolicyError> {
         let position = self.cursor.position();
         let (recorded, chosen) = self.cursor.peek(&self.log.items).ok_or(PolicyError::LogExhausted { position })?;
@@ -146,7 +146,8 @@ impl Policy for Replay {
     }
 }
 
-/// Whether two sets are equal whatever their order: a run has one of two, and a log written by hand may have the other.
+/// Returns whether two sets are equal in any order: a run has one of two orders, and a log written by hand may have the
+/// other.
 fn same_members(a: &[Action], b: &[Action]) -> bool {
     let (mut a, mut b): (Vec<_>, Vec<_>) = (a.iter().collect(), b.iter().collect());
     a.sort();

@@ -1,4 +1,4 @@
-//! The round that is under way, as the scheduler sees it.
+//! The current round, as the scheduler sees it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::enabled::Enabled;
 use super::remaining::Remaining;
 use crate::UnitId;
 
-/// The units of a round and those of them whose go is still to come.
+/// The units of a round, and those of them whose step is still to come.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     set: Arc<[Action]>,
@@ -40,13 +40,13 @@ impl Round {
         self.unit(place).is_some_and(alive)
     }
 
-    /// The unit at this place had its go, or was found dropped.
+    /// Removes the unit at this place: it was picked, or found dropped.
     pub(crate) fn take(&mut self, place: usize) {
         self.rest.remove(place);
     }
 }
 
-/// Whose go is next, by its place in the round, or who was found dropped on the way there.
+/// The next unit, by its place in the round, or a unit that was found dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Draw {
     Unit(usize),

@@ -3,7 +3,7 @@
 use super::{PolicyError, Scheduler, TurnChoices};
 use crate::UnitId;
 
-/// Decides what happens next in one run: the first in the run's order, or what its scheduler says.
+/// The choice of what happens next in one run: the first in the run's order, or the pick of its scheduler.
 pub(crate) struct RunScheduler(Option<Box<Scheduler>>);
 
 impl RunScheduler {
@@ -15,7 +15,7 @@ impl RunScheduler {
         Self(Some(Box::new(scheduler)))
     }
 
-    /// Whether every pick is the first in the run's order and nothing is logged.
+    /// Returns whether every pick is the first in the run's order and nothing is logged.
     pub(crate) const fn is_deterministic(&self) -> bool {
         self.0.is_none()
     }

@@ -18,11 +18,11 @@ use super::round::{Draw, Round};
 use super::turn_choices::TurnChoices;
 use crate::{Name, UnitId};
 
-/// Decides what happens next, by a policy, and logs what was decided.
+/// A scheduler: it decides, by a policy, what happens next, and logs its choices.
 ///
 /// On its own it is asked with [`choose`](Self::choose). The executor goes turn by turn: `begin_turn`; for each round
 /// `begin_round` and then `next_unit` until none is left, with `pick_branch` wherever one of several equals is taken;
-/// `end_turn`, which hands out the turn's choices.
+/// `end_turn`, which returns the turn's choices.
 pub struct Scheduler {
     picker: Picker,
     header: LogHeader,
@@ -33,7 +33,8 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler with one of the three policies. A log to be replayed that is longer than `max_entries` is refused.
+    /// Creates a scheduler with one of the three policies. A log to be replayed that is longer than `max_entries` is
+    /// refused.
     pub fn new(kind: PolicyKind, options: PolicyOptions) -> Result<Self, PolicyError> {
         let limit = options.max_entries;
         let (picker, header, first_step) = match kind {
@@ -53,17 +54,17 @@ impl Scheduler {
         Ok(Self { limit, ..Self::build(picker, header, first_step) })
     }
 
-    /// A scheduler with the deterministic policy, which needs no options.
+    /// Creates a scheduler with the deterministic policy, which needs no options.
     pub(crate) fn deterministic() -> Self {
         Self::build(Picker::deterministic(), LogHeader::named(Name::from_static("deterministic")), 0)
     }
 
-    /// A scheduler with a policy of the caller's own. The name stands in the header of the log.
+    /// Creates a scheduler with a policy of the caller's own. The header of the log holds the name.
     pub fn with_policy(name: impl Into<Name>, policy: Box<dyn Policy>) -> Self {
         Self::build(Picker::policy(policy), LogHeader::named(name.into()), 0)
     }
 
-    /// A scheduler that replays this log strictly: `new` with [`PolicyKind::Replay`] and no options.
+    /// Creates a scheduler that replays this log strictly: `new` with [`PolicyKind::Replay`] and no options.
     pub fn from_log(log: ChoiceLog) -> Result<Self, PolicyError> {
         Self::new(PolicyKind::Replay(log), PolicyOptions::default())
     }
@@ -88,29 +89,30 @@ impl Scheduler {
         Ok(sorted[index].clone())
     }
 
-    /// What was chosen since the turn began, or since the scheduler was made if it plays no turns. Nothing, if the
-    /// policy is deterministic.
+    /// Returns the choices since the turn began, or since the scheduler was created if it plays no turns. The log is
+    /// empty if the policy is deterministic.
     pub fn get_log(&self) -> &ChoiceLog {
         self.recorder.log()
     }
 
-    /// How many choices were made and logged in all.
+    /// Returns how many choices were made and logged in all.
     pub fn get_position(&self) -> u64 {
         self.position
     }
 
-    /// The differences that a lenient replay let pass.
+    /// Returns the differences that a lenient replay accepted.
     pub fn warnings(&self) -> &[PolicyWarning] {
         self.picker.warnings()
     }
 
-    /// The units of the round under way whose go is still to come.
+    /// Returns the units of the current round whose step is still to come.
     pub fn enabled(&self) -> Vec<Action> {
         self.round.enabled().iter().collect()
     }
 
-    /// Whether every choice is the first in the run's order and nothing is logged. Asked after `begin_turn`; if it is
-    /// so, the executor takes the units of its rounds in order and calls neither `begin_round` nor `next_unit`.
+    /// Returns whether every choice is the first in the run's order and nothing is logged. The executor asks this after
+    /// `begin_turn`; if it is so, it takes the units of its rounds in order and calls neither `begin_round` nor
+    /// `next_unit`.
     pub fn is_deterministic(&self) -> bool {
         self.picker.is_deterministic()
     }
@@ -129,7 +131,7 @@ impl Scheduler {
         self.picker.begin_turn(turn, recorded);
     }
 
-    /// Begins a round of these units, which stand in the run's order.
+    /// Begins a round of these units, which are in the run's order.
     pub fn begin_round(&mut self, units: Vec<UnitId>) -> Result<(), PolicyError> {
         let set: Arc<[Action]> = units.into_iter().map(Action::Unit).collect();
         if !is_canonical(&set) {
@@ -177,8 +179,8 @@ impl Scheduler {
         }
     }
 
-    /// Ends the turn and hands out its choices; there are none if the policy is deterministic. A recording of which
-    /// something is left is an error.
+    /// Ends the turn and returns its choices; there are none if the policy is deterministic. A recording of which
+    /// choices are left is an error.
     pub fn end_turn(&mut self) -> Result<Option<TurnChoices>, PolicyError> {
         if self.is_deterministic() {
             return Ok(None);
@@ -191,7 +193,7 @@ impl Scheduler {
         Ok(Some(log.into()))
     }
 
-    /// Asks, checks and logs.
+    /// Asks the policy, checks its answer and logs it.
     fn ask(&mut self, enabled: &Enabled<'_>) -> Result<usize, PolicyError> {
         if enabled.is_empty() {
             return Err(PolicyError::NoEnabledActions);
@@ -205,7 +207,8 @@ impl Scheduler {
         Ok(index)
     }
 
-    /// A limit set today does not concern what was recorded before it was set.
+    /// Checks that the log has room for a choice. The limit does not apply to a recorded turn, which may be older than
+    /// the limit.
     fn check_room(&self) -> Result<(), PolicyError> {
         match self.limit.filter(|_| !self.picker.is_recorded()) {
             Some(limit) if self.position >= limit => Err(PolicyError::LogFull { limit }),

@@ -1,4 +1,4 @@
-//! The policy a run keeps for life.
+//! The policy that a run is pinned to.
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{Policy, PolicyError, PolicyKind, PolicyOptions, RunScheduler, Scheduler};
 use crate::Name;
 
-/// Which policy a run is played by. Pinned when it starts, and part of its transcript.
+/// The policy that a run is played by. It is pinned when the run starts, and part of its transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PolicySpec {
-    /// The first in stable order. What production runs.
+    /// The first action in stable order: the policy for production.
     #[default]
     #[n(0)]
     Deterministic,
@@ -21,17 +21,17 @@ pub enum PolicySpec {
         #[n(0)]
         seed: u64,
     },
-    /// A policy of the user's own, which whoever plays the run provides.
+    /// A policy of the user's own, which the process that plays the run provides.
     #[n(2)]
     Own {
-        /// Its name.
+        /// The policy's name.
         #[n(0)]
         name: Name,
     },
 }
 
 impl PolicySpec {
-    /// The scheduler of a run with this policy; `own` makes the user's own.
+    /// Creates the scheduler of a run with this policy; `own` makes the user's own policy.
     pub(crate) fn scheduler(&self, own: Option<&dyn Fn() -> Box<dyn Policy>>) -> Result<RunScheduler, PolicyError> {
         let scheduler = match (self, own) {
             (Self::Deterministic, _) => return Ok(RunScheduler::deterministic()),

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::choice_log::{ChoiceLog, LogHeader};
 use crate::Name;
 
-/// The choice log of one turn. It is part of the turn's record and stands on its own: to play the turn again nothing of
-/// the turns before it is needed.
+/// The choice log of one turn. It is part of the turn's record and complete in itself: playing the turn again needs
+/// nothing of the turns before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TurnChoices(ChoiceLog);
 
 impl TurnChoices {
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &ChoiceLog {
         &self.0
     }

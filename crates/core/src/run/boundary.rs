@@ -1,4 +1,4 @@
-//! Between rounds: the executor brings messages to handlers and looks at conditions.
+//! Between rounds: the executor starts handlers for messages and evaluates conditions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -51,12 +51,12 @@ impl Run {
                     self.shared.lock().start_handler(handler.phase, None, handler.site, message, future);
                 }
                 Dispatch::Update(handler, came, update) => {
-                    let verdict = match &handler.validator {
+                    let validated = match &handler.validator {
                         Some(validate) if !update.accepted => self.compute(|| validate(&update))?,
                         _ => Ok(()),
                     };
                     let mut state = self.shared.lock();
-                    match verdict {
+                    match validated {
                         Err(failure) => state.reject(update.id, failure),
                         Ok(()) => {
                             let (start, input) = (handler.start.clone(), (*update).clone());
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// Runs a closure of the user's for the executor. It may compute, and nothing else.
+    /// Runs a closure of the user for the executor. The closure may only compute.
     pub(super) fn compute<T>(&self, closure: impl FnOnce() -> T) -> Result<T, ActivationError> {
         let result = {
             let _hold = TurnGuard::mode(Mode::Closure);

@@ -1,4 +1,4 @@
-//! Closing: the execution ends first, then what is left of the handlers, then the run.
+//! Closing: the workflow function ends first, then the handlers that are left, then the run.
 
 use super::Run;
 use super::current_turn::{Mode, TurnGuard};
@@ -8,7 +8,7 @@ use super::unit::{OnEnd, Unit, UnitKey};
 use crate::{CommandKind, CompleteUpdate, Failure, FailureKind, Outcome, Payload, UnitId, Warning};
 
 impl Run {
-    /// The workflow function returned: what it launched is dropped without a command, handlers may still finish.
+    /// Ends the workflow function: the units it launched are dropped without a command, handlers may still finish.
     pub(super) fn end_root(&mut self, result: Result<Payload, Failure>) {
         let mut state = self.shared.lock();
         let kind = state.ending_of(result);
@@ -22,7 +22,8 @@ impl Run {
         self.drop_units(&left);
     }
 
-    /// Nothing is runnable: updates nobody takes are refused, and a run whose workflow has returned closes.
+    /// Ends a turn in which no unit is runnable any more: rejects updates that have no handler, and closes the run if
+    /// its workflow has returned.
     pub(super) fn at_quiescence(&mut self) {
         let mut state = self.shared.lock();
         state.reject_unhandled();
@@ -62,7 +63,7 @@ impl Run {
 }
 
 impl State {
-    /// Whether the workflow function has returned to go on as a new run.
+    /// Returns whether the workflow function has returned to continue as a new run.
     pub(crate) fn goes_on_as_new(&self) -> bool {
         self.ending.as_ref().is_some_and(|ending| matches!(ending.kind, CommandKind::ContinueAsNew(_)))
     }
@@ -92,7 +93,7 @@ impl State {
         }
     }
 
-    /// Senders of accepted updates get an answer, even if it is that none will come.
+    /// Answers the senders of accepted updates whose handlers are abandoned: their updates fail.
     fn abandon_handlers(&mut self, left: &[UnitKey]) {
         if left.is_empty() {
             return;

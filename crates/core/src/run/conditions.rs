@@ -1,10 +1,10 @@
 //! Conditions that units wait for, and when each has to be evaluated.
 //!
-//! A condition is a closure of the user's. While it is evaluated, the state cells that it reads are noted, and it is evaluated
-//! again when one of them has changed. A condition that reads no cell may depend on anything, and is evaluated after every
-//! round in which a unit ran. One that reads cells and depends on something else as well is evaluated when the turn comes to
-//! rest, as long as no more than [`FEW`] such conditions are waited for: beyond that, n units with a condition each would
-//! cost n² evaluations.
+//! A condition is a closure of the user. While it is evaluated, the state cells that it reads are recorded, and it is
+//! evaluated again when one of them has changed. A condition that reads no cell may depend on anything, and is
+//! evaluated after every round in which a unit ran. One that reads cells and depends on something else as well is
+//! evaluated when the turn comes to rest, as long as units wait for no more than [`FEW`] such conditions: beyond that,
+//! n units with a condition each would cost n² evaluations.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +17,14 @@ use super::slot::{SlotId, Value};
 use super::state::State;
 use crate::{ActivationError, ViolationKind};
 
-/// A closure that says whether a wait is over. Shared with the future that awaits it; run by the executor.
+/// A closure that returns whether a wait is over. It is shared with the future that awaits it, and the executor runs
+/// it.
 pub(crate) type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// So many conditions that read cells are evaluated whenever a turn comes to rest, whatever has changed.
+/// The largest number of conditions that read cells for which all of them are evaluated whenever a turn comes to rest.
 const FEW: usize = 64;
 
-/// A state cell within its run.
+/// The number of a state cell within its run.
 pub(crate) type CellId = u64;
 
 /// A condition that a unit waits for.
@@ -35,7 +36,7 @@ struct Waiting {
 
 #[derive(Default)]
 pub(crate) struct Conditions {
-    /// In the order in which the waits began.
+    /// All waits, in the order in which they began.
     waiting: BTreeMap<SlotId, Waiting>,
     /// The waits whose condition reads this cell.
     readers: BTreeMap<CellId, BTreeSet<SlotId>>,
@@ -43,7 +44,7 @@ pub(crate) struct Conditions {
     unbound: BTreeSet<SlotId>,
     /// Cells that changed since conditions were last evaluated.
     changed: BTreeSet<CellId>,
-    /// What the condition that is being evaluated has read so far.
+    /// The cells that the condition being evaluated has read so far.
     reads: Option<BTreeSet<CellId>>,
 }
 
@@ -76,7 +77,7 @@ impl Conditions {
         Some(condition)
     }
 
-    /// The condition was evaluated again, and read these cells.
+    /// Records the cells that a condition read when it was evaluated again.
     fn rebind(&mut self, slot: SlotId, cells: BTreeSet<CellId>) {
         if self.waiting.get(&slot).is_some_and(|waiting| waiting.cells != cells)
             && let Some(condition) = self.remove(slot)
@@ -85,7 +86,7 @@ impl Conditions {
         }
     }
 
-    /// The conditions that may hold now and did not before, in the order in which the waits began.
+    /// Returns the conditions that may hold now and did not before, in the order in which the waits began.
     fn take_due(&mut self) -> Vec<(SlotId, Condition)> {
         let mut due = self.unbound.clone();
         for cell in std::mem::take(&mut self.changed) {
@@ -95,18 +96,18 @@ impl Conditions {
         due.into_iter().filter_map(condition).collect()
     }
 
-    /// How many read cells.
+    /// Returns how many conditions read cells.
     fn bound_count(&self) -> usize {
         self.waiting.len() - self.unbound.len()
     }
 
-    /// All that read cells.
+    /// Returns all conditions that read cells.
     fn bound(&self) -> Vec<(SlotId, Condition)> {
         let bound = self.waiting.iter().filter(|(_, waiting)| !waiting.cells.is_empty());
         bound.map(|(slot, waiting)| (*slot, waiting.condition.clone())).collect()
     }
 
-    /// Hands over all closures, to be dropped one by one.
+    /// Moves all closures to `items`, to be dropped one by one.
     pub(super) fn take_all(&mut self, items: &mut Vec<Box<dyn Any + Send>>) {
         let waiting = std::mem::take(&mut self.waiting).into_values();
         items.extend(waiting.map(|waiting| Box::new(waiting.condition) as _));
@@ -114,12 +115,12 @@ impl Conditions {
 }
 
 impl State {
-    /// Whether a unit waits for a condition.
+    /// Returns whether a unit waits for a condition.
     pub(crate) fn has_conditions(&self) -> bool {
         self.conditions.as_ref().is_some_and(|conditions| !conditions.is_empty())
     }
 
-    /// Notes what is read until [`State::take_reads`].
+    /// Records the cells that are read from now on, until [`State::take_reads`].
     pub(crate) fn begin_reads(&mut self) {
         self.conditions.get_or_insert_default().reads = Some(BTreeSet::new());
     }
@@ -128,21 +129,21 @@ impl State {
         self.conditions.as_mut().and_then(|conditions| conditions.reads.take()).unwrap_or_default()
     }
 
-    /// A closure that the executor evaluates reads this cell.
+    /// Records that the closure being evaluated reads this cell.
     pub(crate) fn read_cell(&mut self, cell: CellId) {
         if let Some(reads) = self.conditions.as_mut().and_then(|conditions| conditions.reads.as_mut()) {
             reads.insert(cell);
         }
     }
 
-    /// This cell may have changed.
+    /// Records that this cell may have changed.
     pub(crate) fn change_cell(&mut self, cell: CellId) {
         if let Some(conditions) = self.conditions.as_mut().filter(|conditions| conditions.readers.contains_key(&cell)) {
             conditions.changed.insert(cell);
         }
     }
 
-    /// A wait for this condition begins; it was evaluated, did not hold and read these cells.
+    /// Begins a wait for this condition, which was evaluated, did not hold and read these cells.
     pub(crate) fn await_condition(&mut self, slot: SlotId, condition: Condition, cells: BTreeSet<CellId>) {
         self.conditions.get_or_insert_default().insert(slot, condition, cells);
     }
@@ -174,9 +175,10 @@ impl Run {
         drop(condition);
     }
 
-    /// The turn comes to rest: conditions that read cells may depend on something else as well. Says whether a wait has
-    /// ended. Where there are many they are not evaluated, and where runs are played twice, one that came to hold although no
-    /// cell that it read has changed fails the activation: elsewhere its wait would not end.
+    /// Evaluates the conditions that read cells when the turn comes to rest, because they may depend on something else
+    /// as well. Returns whether a wait has ended. If there are many, they are not evaluated. Where runs are played
+    /// twice, a condition that then holds although no cell that it read has changed fails the activation: elsewhere its
+    /// wait would not end.
     pub(super) fn check_unchanged_conditions(&mut self) -> Result<bool, ActivationError> {
         let (bound, is_played_twice) = {
             let state = self.shared.lock();
@@ -193,7 +195,7 @@ impl Run {
         }
     }
 
-    /// Ends the waits of these whose condition holds. Says whether there was one.
+    /// Ends the waits whose condition holds. Returns whether there was one.
     fn end_those_that_hold(&mut self, conditions: Vec<(SlotId, Condition)>) -> Result<bool, ActivationError> {
         let mut has_ended = false;
         for (slot, condition) in conditions {

@@ -1,20 +1,20 @@
-//! Who holds the turn: a mark on the thread that plays it.
+//! The current turn: a mark on the thread that plays it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the thread is doing for the run it plays.
+/// The work that the thread does for the run it plays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
-    /// A unit has its go: it may call its ctx.
+    /// A unit has its step: it may call its ctx.
     Step,
-    /// The executor itself is at work, between steps.
+    /// The executor itself works, between steps.
     Kernel,
-    /// A closure is being computed for the executor: it may not call its ctx.
+    /// The executor runs a closure: the closure may not call its ctx.
     Closure,
-    /// A query is being answered: nothing may change.
+    /// The executor answers a query: nothing may change.
     Query,
-    /// Futures are being dropped because their run or scope is over: calls do nothing.
+    /// The executor drops futures because their run or scope is over: calls do nothing.
     Teardown,
 }
 
@@ -30,30 +30,31 @@ thread_local! {
 
 static NEXT_TOKEN: AtomicU64 = AtomicU64::new(1);
 
-/// A number for one activation of one instance of a run, never used again in this process. A thread whose mark bears
-/// another number has no say: it belongs to another run, or to a turn that was given up on.
+/// Returns a token for one activation of one instance of a run. The process never uses it again. A thread whose mark
+/// has another token may not touch the run: it plays another run, or a turn that was abandoned.
 pub(crate) fn new_token() -> u64 {
     NEXT_TOKEN.fetch_add(1, Ordering::Relaxed)
 }
 
 impl CurrentTurn {
-    /// What this thread holds now.
+    /// Returns the mark of this thread.
     pub(crate) fn of_thread() -> Self {
         CURRENT_TURN.get()
     }
 
-    /// Whether this thread plays the activation with this token.
+    /// Returns whether this thread plays the activation with this token.
     pub(crate) const fn plays(self, token: u64) -> bool {
         token != 0 && self.token == token
     }
 }
 
-/// Whether this thread plays a turn or answers a query now. For layers above, whose activities must not be run there.
+/// Returns whether this thread plays a turn or answers a query now. Layers above must not run activities on such a
+/// thread.
 pub fn is_playing() -> bool {
     CurrentTurn::of_thread().token != 0
 }
 
-/// Marks the thread for as long as it lives.
+/// A guard that marks the thread for as long as the guard lives.
 pub(crate) struct TurnGuard(CurrentTurn);
 
 impl TurnGuard {
@@ -61,7 +62,7 @@ impl TurnGuard {
         Self(CURRENT_TURN.replace(CurrentTurn { token, mode }))
     }
 
-    /// The same activation in another mode.
+    /// Creates a guard for the same activation in another mode.
     pub(crate) fn mode(mode: Mode) -> Self {
         let holder = CURRENT_TURN.get();
         Self(CURRENT_TURN.replace(CurrentTurn { mode, ..holder }))

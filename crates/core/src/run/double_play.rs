@@ -1,15 +1,15 @@
-//! Double play: two live instances of a run, fed the same activations, must answer the same.
+//! Double play: two instances of a run that get the same activations must give the same completions.
 
 use crate::identity::{Difference, compare};
 use crate::{ActivationError, Command, Completion};
 
-/// Whether somebody wanted a play to stop, and it has.
+/// Returns whether a play was interrupted or abandoned.
 pub(super) fn is_stopped(completion: &Completion) -> bool {
     let Completion::Failed(error) = completion else { return false };
     matches!(**error, ActivationError::Interrupted { .. } | ActivationError::Abandoned)
 }
 
-/// The first answer, if the second is the same.
+/// Compares the completions of both plays. Returns the first if they are the same.
 pub(super) fn judge(first: Completion, second: Completion) -> Completion {
     if first == second {
         return first;
@@ -19,7 +19,7 @@ pub(super) fn judge(first: Completion, second: Completion) -> Completion {
     }
     let difference = match (&first, &second) {
         (Completion::Turn(a), Completion::Turn(b)) if a.commands != b.commands => difference(&a.commands, &b.commands),
-        // An activation that failed in both plays failed for a reason of its own.
+        // If both plays failed, the activation failed for a reason other than a difference between them.
         (Completion::Failed(_), Completion::Failed(_)) => return first,
         (Completion::Failed(error), _) | (_, Completion::Failed(error)) => format!("only one play failed: {error}"),
         _ => format!("{first:?} against {second:?}"),
@@ -27,7 +27,7 @@ pub(super) fn judge(first: Completion, second: Completion) -> Completion {
     Completion::Failed(Box::new(ActivationError::DoublePlay { difference }))
 }
 
-/// The fields in which two commands of one kind differ.
+/// Returns the fields in which two commands of one kind differ.
 fn fields(first: &Command, second: &Command) -> String {
     let line =
         |difference: &Difference| format!("\n{}: {} and {}", difference.field(), difference.recorded, difference.new);

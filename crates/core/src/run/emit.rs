@@ -9,14 +9,15 @@ use crate::command::Operation;
 use crate::options::{CancelType, Retry};
 use crate::{ActivationError, CallSite, Command, CommandKind, Name, Nondeterminism, OperationId, Seq, UnitId, Warning};
 
-/// What is known of a command of this turn beside the command itself. It is open until sealed.
+/// The state of a command of this turn: whether it is sealed, and the recorded command it is bound to. It is open until
+/// sealed.
 #[derive(Clone, Copy)]
 pub(crate) struct Seal {
     pub(crate) sealed: bool,
     bound: Bound,
 }
 
-/// What a future needs to find its operation again.
+/// The data by which a future finds its operation again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) slot: SlotId,
@@ -25,13 +26,13 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// For an operation that was not started.
+    /// The ticket of an operation that was not started.
     pub(crate) const NEVER: Self = Self { slot: SlotId::Never, turn: u64::MAX, position: usize::MAX };
 }
 
 impl State {
-    /// Starts an operation: takes position, seq and id, and opens the slot its result will come to. Its options may be
-    /// set until it is sealed.
+    /// Starts an operation: takes position, seq and id, and opens the slot for its result. Its options may be set until
+    /// it is sealed.
     pub(crate) fn schedule(
         &mut self,
         operation: Operation,
@@ -58,7 +59,7 @@ impl State {
         Ticket { slot, turn: self.turn, position }
     }
 
-    /// Decides a command that starts nothing and has no options to set.
+    /// Emits a command that starts nothing and has no options to set.
     pub(crate) fn emit(&mut self, kind: CommandKind, site: &'static Location<'static>) {
         let position = self.push(kind, site);
         self.seal(position);
@@ -70,7 +71,7 @@ impl State {
         self.append(kind, unit, site)
     }
 
-    /// Decides a command on behalf of a unit that is not running.
+    /// Emits a command on behalf of a unit that is not running.
     pub(crate) fn emit_for(&mut self, unit: UnitId, kind: CommandKind, site: &'static Location<'static>) {
         let position = self.append(kind, unit, site);
         self.seal(position);
@@ -84,8 +85,8 @@ impl State {
         self.commands.len() - 1
     }
 
-    /// Cancels what the running unit dropped since its last command, in seq order: the order in which a container
-    /// happens to drop its futures must not decide anything.
+    /// Cancels the operations that the running unit dropped since its last command, in seq order: the order in which a
+    /// container happens to drop its futures must not decide anything.
     pub(crate) fn flush_cancels(&mut self) {
         let Some(unit) = self.running.and_then(|key| self.units.get_mut(&key)) else { return };
         if unit.cancels.is_empty() {
@@ -99,7 +100,7 @@ impl State {
         }
     }
 
-    /// The command behind a ticket, while its options may still be set.
+    /// Returns the command of a ticket, while its options may still be set.
     pub(crate) fn open_command(&mut self, ticket: Ticket) -> Option<&mut CommandKind> {
         if ticket.turn != self.turn {
             return None;
@@ -114,7 +115,7 @@ impl State {
         }
     }
 
-    /// Seals what is still open: the step is over.
+    /// Seals the commands that are still open, at the end of a step.
     pub(crate) fn seal_all(&mut self) {
         for place in 0..self.open.len() {
             self.seal(self.open[place] as usize);
@@ -149,8 +150,8 @@ impl State {
         self.bind_cancel_type(position);
     }
 
-    /// Commands are sealed as their futures are polled, which need not be their order: people are told of the first
-    /// difference.
+    /// Returns the first difference before this position. Commands are sealed when their futures are polled, which need
+    /// not be in their order, and the report is to name the first difference.
     fn earlier_difference(&mut self, position: usize) -> Option<Box<Nondeterminism>> {
         (0..position).find_map(|earlier| {
             let Seal { sealed: false, bound } = self.seals[earlier] else { return None };
@@ -162,7 +163,7 @@ impl State {
         })
     }
 
-    /// Replayed code disagrees with the record.
+    /// Fails the activation because replayed code disagrees with the record.
     pub(crate) fn fail_replay(&mut self, mut report: Box<Nondeterminism>) {
         report.recorded_nth = report.recorded().and_then(|recorded| {
             let before = self.matcher.as_ref()?.recorded_before(recorded.kind.seq());
@@ -173,7 +174,7 @@ impl State {
         self.fail(ActivationError::Nondeterminism(report));
     }
 
-    /// An operation's number among those of its kind in the run.
+    /// Returns an operation's number among those of its kind in the run.
     fn nth<'a>(&self, kind: &CommandKind, earlier: impl Iterator<Item = &'a CommandKind>) -> Option<u64> {
         kind.seq()?;
         let in_this_turn = earlier.filter(|other| other.word() == kind.word()).count() as u64;
@@ -218,7 +219,7 @@ impl State {
         }
     }
 
-    /// From here on the operation behaves as its sealed command says.
+    /// Gives the operation the cancel type of its sealed command.
     fn bind_cancel_type(&mut self, position: usize) {
         let kind = &self.commands[position].kind;
         let cancel = match kind {

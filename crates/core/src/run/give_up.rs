@@ -1,4 +1,5 @@
-//! Giving up: what is over is dropped outside the lock, and what was open in it is cancelled.
+//! Dropping user code: closures and futures that are over are dropped outside the lock, and open operations of aborted
+//! units are cancelled.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +11,8 @@ use crate::ActivationError;
 use crate::panic_place::{panic_place, words};
 
 impl Run {
-    /// Drops closures that nobody will run. What they hold is the user's, so it is dropped outside the lock.
+    /// Drops items of the user that are not needed any more. Their destructors are user code, so they run outside the
+    /// lock.
     pub(super) fn drop_spent(&mut self) {
         let spent = self.shared.lock().take_spent();
         if spent.is_empty() {
@@ -22,7 +24,7 @@ impl Run {
         }
     }
 
-    /// Wakes them. They may be the user's own, so they may panic.
+    /// Wakes these wakers. They may be the user's own, so they may panic.
     pub(super) fn wake(&self, wakers: impl IntoIterator<Item = Waker>) {
         for waker in wakers {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
@@ -37,7 +39,7 @@ impl Run {
         state.fail(ActivationError::Panic { message, unit, site });
     }
 
-    /// Drops the futures of units that were given up, in the run's order. What they had open is cancelled.
+    /// Drops the futures of aborted units, in the order of their ids. Their open operations are cancelled.
     pub(super) fn drop_aborted(&mut self) -> Result<(), ActivationError> {
         loop {
             let key = {
@@ -70,7 +72,8 @@ impl Run {
     }
 }
 
-/// What a panic said, as far as it said anything in words, and where, if that is known. What it carried is dropped here, and may panic once more.
+/// Returns a panic's message, if it is text, and its place, if that is known. The payload is dropped here, which may
+/// panic once more.
 pub(super) fn last_words(payload: Box<dyn Any + Send>) -> String {
     let text = words(&*payload).unwrap_or_else(|| "a panic without a message".to_owned());
     let place = panic_place(&*payload).map_or_else(String::new, |place| format!(", at {place}"));
@@ -80,7 +83,7 @@ pub(super) fn last_words(payload: Box<dyn Any + Send>) -> String {
     text + &place
 }
 
-/// Drops what may run destructors of user code. Gives what a panicking one said.
+/// Drops a value that may run destructors of user code. Returns the message of a destructor that panicked.
 pub(super) fn drop_quietly<T>(what: T) -> Option<String> {
     catch_unwind(AssertUnwindSafe(|| drop(what))).err().map(last_words)
 }

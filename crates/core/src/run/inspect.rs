@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::Run;
 use super::slot::{Slot, SlotId, What};
 use super::unit::{Go, UnitKey};
 use crate::{CallSite, Name, Operation, Seq, UnitId};
 
 /// A run at rest, as data: what a stack trace would show of a thread.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inspection {
-    /// The turn that comes next.
+    /// The number of the turn that comes next.
     pub turn: u64,
-    /// How many rounds were played in all.
+    /// The number of rounds that were played in all.
     pub round: u64,
-    /// The unit that has its go.
+    /// The unit that is running.
     pub running: Option<UnitId>,
-    /// Units that have a go coming.
+    /// Units that are runnable.
     pub runnable: Vec<UnitId>,
     /// Every unit.
     pub units: Vec<UnitView>,
@@ -27,47 +29,47 @@ pub struct Inspection {
     pub next_seq: Seq,
 }
 
-/// One unit.
-#[derive(Clone, Debug, PartialEq)]
+/// One unit, and what it waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnitView {
-    /// Which.
+    /// The unit's id.
     pub id: UnitId,
     /// The turn it was started in.
     pub since: u64,
-    /// What it waits for; it goes on when one of these comes.
+    /// The unit's waits; it goes on when one of them ends.
     pub waits: Vec<Wait>,
 }
 
 /// One thing a unit waits for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// In words: `activity charge #0`.
+    /// The description: `activity charge #0`.
     pub what: String,
     /// The turn in which the wait began.
     pub since: u64,
-    /// Where.
+    /// The call site.
     pub site: CallSite,
 }
 
 /// One operation that is not resolved.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendingOperation {
-    /// Its seq.
+    /// The operation's sequence number.
     pub seq: Seq,
-    /// Its sort.
+    /// The operation's kind.
     pub operation: Operation,
-    /// Its type or name.
+    /// The operation's type or name.
     pub name: Name,
     /// The unit that awaits it, if one does.
     pub unit: Option<UnitId>,
     /// The turn it was started in.
     pub since: u64,
-    /// Where.
+    /// The call site.
     pub site: CallSite,
 }
 
 impl Run {
-    /// What every unit is doing.
+    /// Returns the state of all units and of all operations that are not resolved.
     pub fn inspect(&self) -> Inspection {
         let state = self.shared.lock();
         let id_of = |key| state.units.get(&key).map(|unit| unit.id.clone());

@@ -9,7 +9,7 @@ use super::state::{Life, State};
 use crate::job::{Resolution, Started};
 use crate::{Job, JobError, Name, Seq};
 
-/// What the jobs checked so far have done to an operation.
+/// The state of an operation after the jobs checked so far.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     started: bool,
@@ -17,7 +17,7 @@ struct Progress {
 }
 
 impl State {
-    /// Whether all jobs fit the run as it stands. Changes nothing.
+    /// Checks that all jobs fit the run in its current state. Changes nothing.
     pub(crate) fn check_jobs(&self, workflow: &Name, jobs: &[Job]) -> Result<(), JobError> {
         let mut progress: BTreeMap<Seq, Progress> = BTreeMap::new();
         let mut updates: BTreeSet<&Name> = BTreeSet::new();
@@ -51,7 +51,7 @@ impl State {
         Ok(())
     }
 
-    /// Checks one resolution, given what earlier jobs of the turn did to the operation; gives what it is then.
+    /// Checks one resolution, given the operation's state after earlier jobs of the turn; returns the state after it.
     fn check_resolution(
         &self,
         seq: Seq,
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Applies one job. Gives the wakers to wake outside the lock.
+    /// Applies one job. Returns the wakers that the caller wakes outside the lock.
     pub(crate) fn apply(&mut self, job: Job) -> Vec<Waker> {
         let came = self.next_ordinal();
         match job {
@@ -108,7 +108,7 @@ impl State {
     fn resolve(&mut self, seq: Seq, came: crate::Ordinal, resolution: Resolution) {
         let slot = SlotId::Operation(seq);
         if !self.slots.contains_key(&slot) {
-            // A late result of what was cancelled: already checked.
+            // A late result of a cancelled operation: already checked.
             let goes_on = matches!(
                 resolution,
                 Resolution::ChildStarted(Started::As(_)) | Resolution::NexusStarted(Started::As(_))

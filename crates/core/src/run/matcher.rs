@@ -1,10 +1,10 @@
-//! Matching: what replayed code decides against what was recorded, by position in one order.
+//! Matching: the commands of replayed code against the recorded ones, by position in one order.
 
 use crate::identity::{Difference, compare};
 use crate::nondeterminism::{Mismatch, Nondeterminism};
 use crate::{Command, CommandKind, Name, PatchMarker, RecordedTurn, Seq};
 
-/// The recorded commands of the turn being played. A live turn has none of this.
+/// The recorded commands of the turn being played. A turn played for the first time has no matcher.
 pub(crate) struct Matcher {
     recorded: Vec<Command>,
     /// The next recorded command that nothing is bound to yet.
@@ -12,18 +12,18 @@ pub(crate) struct Matcher {
     build: Name,
 }
 
-/// What a new command is bound to.
+/// The recorded command that a new command is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// New work.
+    /// None: the command is new work.
     Live,
     /// The recorded command at this index.
     Recorded(u32),
-    /// Nothing was recorded here.
+    /// None: the record has no command here.
     Extra,
 }
 
-/// What comparing a sealed command with its record came to.
+/// The result of comparing a sealed command with its record.
 pub(crate) enum Comparison {
     Same,
     /// The recorded command holds; these tuning fields differ.
@@ -36,7 +36,7 @@ impl Matcher {
         Self { recorded, cursor: 0, build }
     }
 
-    /// The turn with this number, and who recorded it.
+    /// Returns the turn with this number, and the build that recorded it.
     pub(crate) fn recorded_turn(&self, turn: u64) -> RecordedTurn {
         RecordedTurn { turn, build: self.build.clone() }
     }
@@ -79,7 +79,8 @@ impl Matcher {
         Comparison::Tuned(recorded.kind.clone(), fields)
     }
 
-    /// The recorded command that the code did not decide again, if there is one, after the last that it did.
+    /// Returns the first recorded command that the code did not decide again, if there is one, after the last that it
+    /// did.
     pub(crate) fn missing(&mut self, turn: u64, position: usize) -> Option<Box<Nondeterminism>> {
         let recorded = &self.recorded;
         while recorded.get(self.cursor).and_then(deprecated_marker).is_some() {
@@ -89,7 +90,7 @@ impl Matcher {
         Some(self.report(turn, position, Mismatch::Missing { recorded }))
     }
 
-    /// Whether the rest of this turn's record holds the patch's mark.
+    /// Returns whether the rest of this turn's record holds the patch's marker.
     pub(crate) fn holds_patch(&self, id: &Name) -> bool {
         let rest = self.recorded.get(self.cursor..).unwrap_or_default();
         rest.iter().any(|command| matches!(&command.kind, CommandKind::Patch(patch) if patch.id == *id))
@@ -100,7 +101,7 @@ impl Matcher {
         Box::new(Nondeterminism { turn, position, mismatch, build, recorded_nth: None, new_nth: None })
     }
 
-    /// What was recorded in this turn before the operation with this seq.
+    /// Returns the commands recorded in this turn before the operation with this seq.
     pub(crate) fn recorded_before(&self, seq: Option<Seq>) -> impl Iterator<Item = &CommandKind> {
         let recorded = self.recorded.iter().map(|command| &command.kind);
         recorded.take_while(move |kind| kind.seq() != seq)

@@ -1,6 +1,6 @@
 //! The order of messages: a wait for a signal is not ready while an earlier message waits for its handler to start.
 //!
-//! Senders were told that their messages arrived, in this order, so the workflow function must not act on a later one
+//! Backends confirm messages to their senders in this order, so the workflow function must not act on a later one
 //! before the handler of an earlier one has run up to its first wait. How the messages were split into turns then makes
 //! no difference. This holds for runs that play handlers first; runs that play the root first take any signal that is
 //! there.
@@ -13,14 +13,14 @@ use super::unit::{Go, OnEnd, Unit, UnitKey};
 use crate::Ordinal;
 
 impl State {
-    /// Whether a signal that came then has to wait for the handler of an earlier message.
+    /// Returns whether a signal that came then has to wait for the handler of an earlier message.
     pub(crate) fn is_withheld(&self, came: Ordinal) -> bool {
         self.earliest_unstarted().is_some_and(|earlier| earlier < came)
     }
 
-    /// When the earliest message came whose handler is registered, can start in this turn and has not started.
+    /// Returns when the earliest message came whose handler is registered, can start in this turn and has not started.
     fn earliest_unstarted(&self) -> Option<Ordinal> {
-        // A run that goes on as a new one starts no handler any more.
+        // A run that continues as a new one starts no handler any more.
         if !self.handlers_first || self.goes_on_as_new() {
             return None;
         }
@@ -31,14 +31,14 @@ impl State {
         held.chain(queued).chain(started).min()
     }
 
-    /// Whether a handler of this phase (or of the run) starts as soon as its message is brought to it.
+    /// Returns whether a handler of this phase (or of the run) starts as soon as its message is brought to it.
     fn can_start(&self, messages: &Messages, id: Option<u64>) -> bool {
         let phase = messages.phases().find(|phase| Some(phase.id) == id);
         phase.is_none_or(|phase| phase.current.is_none() || self.goes_on(phase))
     }
 
-    /// Whether the handler that others of this phase wait for has a step coming. If it waits itself, those behind it
-    /// may wait for long, and no signal waits for them.
+    /// Returns whether the handler that others of this phase wait for has a step coming. If it waits itself, those
+    /// behind it may wait for long, and no signal waits for them.
     fn goes_on(&self, phase: &Phase) -> bool {
         let current = phase.current.and_then(|key| self.units.get(&key));
         current.is_some_and(|unit| unit.go == Go::Queued)
@@ -48,14 +48,14 @@ impl State {
         self.units.get(phase.held.front()?).and_then(|unit| unit.message_came())
     }
 
-    /// Keeps a unit from running for its next result if that is a signal which has to wait. Says whether it is.
+    /// Keeps a unit from running for its next result if that is a signal which has to wait. Returns whether it is.
     pub(crate) fn withhold(&mut self, key: UnitKey) -> bool {
         let Some(came) = self.next_signal(key).filter(|came| self.is_withheld(*came)) else { return false };
         self.messages().withheld.insert((came, key));
         true
     }
 
-    /// When the signal came that is the next result for this unit, if that is a signal.
+    /// Returns when the signal came that is the next result for this unit, if that is a signal.
     fn next_signal(&mut self, key: UnitKey) -> Option<Ordinal> {
         self.messages.as_ref()?;
         if !self.has_reveals(key) {
@@ -83,14 +83,14 @@ impl State {
         }
     }
 
-    /// A handler that is not held back, or no longer, or its async part: it starts in the next round.
+    /// Records that a handler, or its async part, is not held back: it starts in the next round.
     pub(crate) fn handler_is_due(&mut self, key: UnitKey) {
         if let Some(came) = self.units.get(&key).and_then(|unit| unit.message_came()) {
             self.messages().unstarted.insert(came);
         }
     }
 
-    /// A unit has its step. If it is the first one of a handler, its message is taken for good.
+    /// Begins a unit's step. If it is the first step of a handler, the handler's message is taken for good.
     pub(crate) fn begin_step_of(&mut self, key: UnitKey) {
         let Some(unit) = self.units.get_mut(&key) else { return };
         if let OnEnd::Handler(end) = &mut unit.on_end {
@@ -102,7 +102,7 @@ impl State {
 }
 
 impl Unit {
-    /// When the message came that this unit handles.
+    /// Returns when the message came that this unit handles.
     fn message_came(&self) -> Option<Ordinal> {
         match &self.on_end {
             OnEnd::Handler(end) => Some(end.came),

@@ -1,4 +1,4 @@
-//! Messages: signals and updates on their way to whoever takes them, and the handlers that do.
+//! Messages: signals and updates, and the waits and handlers that take them.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,14 +19,14 @@ pub(crate) type UpdateFn = Arc<dyn Fn(Update) -> UnitFuture + Send + Sync>;
 pub(crate) type ValidatorFn = Arc<dyn Fn(&Update) -> Result<(), Failure> + Send + Sync>;
 pub(crate) type QueryFn = Arc<dyn Fn(&Query) -> Result<Payload, Failure> + Send + Sync>;
 
-/// Takes the signals of one name.
+/// The handler of the signals of one name.
 pub(crate) struct SignalHandler {
     pub(crate) start: SignalFn,
     pub(crate) phase: Option<u64>,
     pub(crate) site: &'static Location<'static>,
 }
 
-/// Takes the updates of one name.
+/// The handler of the updates of one name.
 pub(crate) struct UpdateHandler {
     pub(crate) validator: Option<ValidatorFn>,
     pub(crate) start: UpdateFn,
@@ -34,7 +34,7 @@ pub(crate) struct UpdateHandler {
     pub(crate) site: &'static Location<'static>,
 }
 
-/// The signals of one name: kept in order, taken once, lost never.
+/// The signals of one name. They are kept in order, taken once, and never lost.
 #[derive(Default)]
 struct SignalQueue {
     queue: VecDeque<(Ordinal, Box<Signal>)>,
@@ -54,18 +54,18 @@ pub(crate) struct Messages {
     accepted: BTreeSet<Name>,
     query_handlers: BTreeMap<Name, QueryFn>,
     next_handler: u32,
-    /// When the messages came whose handlers have their first step coming.
+    /// When the messages came whose handlers are yet to have their first step.
     pub(super) unstarted: BTreeSet<Ordinal>,
-    /// Units whose next result is a signal that has to wait, and when that came.
+    /// Units whose next result is a signal that has to wait, and when that signal came.
     pub(super) withheld: BTreeSet<(Ordinal, UnitKey)>,
     pub(crate) phase: Option<Phase>,
-    /// Phases that were dropped while handlers of theirs were not done.
+    /// Phases that were dropped while some of their handlers were not done.
     pub(crate) left_phases: Vec<Phase>,
     pub(crate) next_phase: u64,
 }
 
 impl Messages {
-    /// Hands over all handlers, to be dropped one by one.
+    /// Moves all handlers to `items`, to be dropped one by one.
     pub(crate) fn take_handlers(&mut self, items: &mut Vec<Box<dyn Any + Send>>) {
         let signals = self.signals.values_mut().filter_map(|queue| queue.handler.take());
         items.extend(signals.map(|handler| Box::new(handler) as _));
@@ -75,12 +75,13 @@ impl Messages {
         items.extend(queries.map(|handler| Box::new(handler) as _));
     }
 
-    /// The open phase and those that were dropped before their handlers were done.
+    /// Returns the open phase and those that were dropped before their handlers were done.
     pub(super) fn phases(&self) -> impl Iterator<Item = &Phase> {
         self.phase.iter().chain(&self.left_phases)
     }
 
-    /// When the earliest message came that has a handler and was not brought to it, for phases that take one now.
+    /// Returns when the earliest message came that has a handler and was not brought to it, among the phases that
+    /// `takes` accepts.
     pub(super) fn earliest_queued(&self, takes: impl Fn(Option<u64>) -> bool) -> Option<Ordinal> {
         let signals = self.due.iter().filter_map(|name| {
             let queue = self.signals.get(name)?;
@@ -101,7 +102,7 @@ pub(crate) enum Dispatch {
 }
 
 impl State {
-    /// Made when the first message, wait or handler comes: most runs have none.
+    /// Returns the messages. They are created with the first message, wait or handler: most runs have none.
     pub(crate) fn messages(&mut self) -> &mut Messages {
         self.messages.get_or_insert_default()
     }
@@ -116,7 +117,7 @@ impl State {
         self.settle(&name);
     }
 
-    /// A signal that was handed to a wait which ended without taking it goes back to its place in the queue.
+    /// Puts a signal back into its place in the queue, after a wait or a handler that it was given to did not take it.
     pub(crate) fn give_back(&mut self, came: Ordinal, signal: Box<Signal>) {
         let name = signal.name.clone();
         let queue = &mut self.queue(&name).queue;
@@ -125,7 +126,7 @@ impl State {
         self.settle(&name);
     }
 
-    /// Brings the signals of one name to whoever takes them.
+    /// Brings the signals of one name to its handler, or to the waits for it.
     fn settle(&mut self, name: &Name) {
         let queue = self.queue(name);
         if queue.handler.is_some() {
@@ -148,7 +149,7 @@ impl State {
         }
     }
 
-    /// Takes waits that are over from the head of the line, and the queue away if it holds nothing.
+    /// Removes waits that are over from the front of the waits, and the queue if it holds nothing.
     fn clear_line(&mut self, name: &Name) {
         let Self { messages: Some(messages), slots, .. } = self else { return };
         let Some(queue) = messages.signals.get_mut(name) else { return };
@@ -160,7 +161,7 @@ impl State {
         }
     }
 
-    /// Takes the next signal of this name if one is there, nobody waits for it, and no earlier message goes first.
+    /// Takes the next signal of this name if one is there, no wait takes it, and no earlier message goes first.
     pub(crate) fn take_signal(&mut self, name: &Name) -> Option<(Ordinal, Box<Signal>)> {
         let (came, _) = self.messages.as_ref()?.signals.get(name)?.queue.front()?;
         if self.is_withheld(*came) {
@@ -171,8 +172,8 @@ impl State {
         taken
     }
 
-    /// Takes all signals that nobody took, in the order in which they came. One that a wait was given and did not take is
-    /// among them: its future may outlive the units.
+    /// Takes all signals that no wait and no handler took, in the order in which they came. A signal that a wait was
+    /// given and did not take is among them, because the wait's future may outlive the units.
     pub(crate) fn untaken_signals(&mut self) -> Vec<Signal> {
         let Some(messages) = &mut self.messages else { return Vec::new() };
         let mut left: Vec<(Ordinal, Box<Signal>)> =
@@ -201,14 +202,14 @@ impl State {
 
     pub(crate) fn forget_waiter(&mut self, id: SlotId, what: &What) {
         match what {
-            // Its place in the line is passed over when its turn comes.
+            // The wait is skipped when it comes to the front.
             What::Signal(name) => self.clear_line(name),
             What::Condition => drop(self.forget_condition(id)),
             What::Operation(..) | What::Start(..) | What::Units => {}
         }
     }
 
-    /// Registers a handler. An error says who else takes these signals.
+    /// Registers a handler. The error says whether a handler or a wait already takes these signals.
     pub(crate) fn handle_signals(&mut self, name: &Name, handler: SignalHandler) -> Result<(), String> {
         let queue = self.queue(name);
         if queue.handler.is_some() {
@@ -231,7 +232,7 @@ impl State {
         Ok(())
     }
 
-    /// Registers a handler. Gives back the one whose place it takes, to be dropped outside the lock.
+    /// Registers a handler. Returns the one that it replaces, to be dropped outside the lock.
     pub(crate) fn handle_queries(&mut self, name: &Name, handler: QueryFn) -> Option<QueryFn> {
         self.messages().query_handlers.insert(name.clone(), handler)
     }
@@ -242,7 +243,7 @@ impl State {
         handlers.get(name).cloned().ok_or_else(|| unknown("query", name, handlers))
     }
 
-    /// Takes a phase's handlers away; what they have not taken stays for others.
+    /// Removes a phase's handlers; messages that they have not taken stay for others.
     pub(crate) fn remove_handlers(&mut self, phase: u64) {
         let updates = std::mem::take(&mut self.messages().update_handlers);
         let (gone, kept) = updates.into_iter().partition(|(_, handler)| handler.phase == Some(phase));
@@ -268,8 +269,8 @@ impl State {
         self.messages.as_ref().is_some_and(|messages| messages.accepted.contains(id))
     }
 
-    /// Whether there is nothing to do between two rounds: no message to bring to a handler, no condition to look at, no
-    /// result left behind.
+    /// Returns whether there is nothing to do between two rounds: no message to bring to a handler, no condition to
+    /// evaluate, no result to release.
     pub(crate) fn is_settled(&self) -> bool {
         let no_messages = self.messages.as_ref().is_none_or(|messages| {
             messages.due.is_empty() && messages.updates.is_empty() && messages.withheld.is_empty()
@@ -277,9 +278,9 @@ impl State {
         no_messages && !self.has_conditions() && self.released.is_empty()
     }
 
-    /// The earliest message that a handler can take now.
+    /// Takes the earliest message that a handler can take now.
     pub(crate) fn next_dispatch(&mut self) -> Option<Dispatch> {
-        // What is not begun when the workflow goes on as a new run is that run's.
+        // Messages that no handler has begun when the workflow continues as a new run belong to that run.
         if self.goes_on_as_new() {
             return None;
         }
@@ -348,8 +349,9 @@ impl State {
         self.emit_for(unit, CommandKind::AcceptUpdate { update: id }, handler.site);
     }
 
-    /// The workflow goes on as a new run: handlers that this turn started and that have had no go are taken back, with
-    /// their messages. The new run gets those: here they could only change a state that nobody looks at any more.
+    /// Takes back the handlers that this turn started and that have had no step, with their messages, when the workflow
+    /// continues as a new run. The new run gets the messages: here they could only change a state that no code reads
+    /// any more.
     pub(crate) fn recall_handlers(&mut self) -> Vec<UnitKey> {
         let turn = self.turn;
         let mut recalled = Vec::new();
@@ -377,16 +379,16 @@ impl State {
         recalled
     }
 
-    /// Updates that nobody had begun to handle when the workflow went on as a new run, in order.
+    /// Takes the updates that no handler had begun when the workflow continued as a new run, in order.
     pub(crate) fn untaken_updates(&mut self) -> Vec<Update> {
         let Some(messages) = &mut self.messages else { return Vec::new() };
         let mut left: Vec<_> = std::mem::take(&mut messages.updates).into_values().flatten().collect();
         left.sort_by_key(|(came, _)| *came);
-        // The next run looks at them for itself.
+        // The next run decides itself whether it accepts them.
         left.into_iter().map(|(_, update)| Update { accepted: false, ..*update }).collect()
     }
 
-    /// Nothing is runnable any more, so nobody will register a handler for what is left.
+    /// Rejects the updates that are left. No unit is runnable any more, so none will register a handler for them.
     pub(crate) fn reject_unhandled(&mut self) {
         if self.goes_on_as_new() {
             return;

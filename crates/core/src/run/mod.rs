@@ -59,7 +59,7 @@ use give_up::{drop_quietly, last_words};
 use matcher::Matcher;
 use state::{Life, Notes};
 
-/// One run in memory: live, and able to go on from where it is.
+/// One run in memory, which can go on from its current state.
 ///
 /// It is `Send`, so a worker may play each turn on another thread. Dropping it is an eviction.
 pub struct Run {
@@ -68,32 +68,32 @@ pub struct Run {
     shared: Arc<Shared>,
     /// The round being played, in order.
     round: Vec<UnitKey>,
-    /// A second instance, fed the same activations, that must decide the same.
+    /// A second instance that gets the same activations and must decide the same.
     twin: Option<Box<Twin>>,
     poisoned: Option<Box<str>>,
 }
 
-/// The second instance, and whom its plays are no news to.
+/// The second instance, and the replay silencer for its plays.
 struct Twin {
     run: Run,
-    aside: Option<ReplaySilencer>,
+    silencer: Option<ReplaySilencer>,
 }
 
 impl Run {
-    /// A run of this workflow before its first turn.
+    /// Creates a run of this workflow, before its first turn.
     pub fn new(workflow: Workflow, options: RunOptions) -> Result<Self, ActivationError> {
         if options.pins.semantics == 0 || options.pins.semantics > SEMANTICS {
             return Err(ActivationError::UnknownSemantics { found: options.pins.semantics, known: SEMANTICS });
         }
         let twin = match options.double_play {
             true => {
-                let aside = options.aside.clone();
+                let silencer = options.silencer.clone();
                 let options = RunOptions { double_play: false, reporter: None, ..options.clone() };
                 let run = Self::new(workflow.clone(), options)?;
                 let mut state = run.shared.lock();
                 (state.second, state.is_played_twice) = (true, true);
                 drop(state);
-                Some(Box::new(Twin { run, aside }))
+                Some(Box::new(Twin { run, silencer }))
             }
             false => None,
         };
@@ -122,7 +122,8 @@ impl Run {
     }
 
     fn play(&mut self, activation: Activation) -> Completion {
-        // User code is fenced where it runs; this is the last fence, so that no mistake of ours takes the worker down.
+        // Panics of user code are caught where it runs; this catches all others, so that no bug of the core takes the
+        // worker down.
         catch_unwind(AssertUnwindSafe(|| self.play_fenced(activation))).unwrap_or_else(|payload| {
             let error =
                 ActivationError::Panic { message: last_words(payload), unit: crate::UnitId::root(), site: None };
@@ -155,7 +156,7 @@ impl Run {
         let jobs = turn.jobs.len();
         let done = self.begin(token, turn).and_then(|()| self.drain()).and_then(|steps| self.finish(steps, jobs));
         let mut state = self.shared.lock();
-        // Until here somebody may give up on the turn.
+        // Up to this point a watcher may abandon the turn.
         let done = if state.abandoned { Err(ActivationError::Abandoned) } else { done };
         state.token = 0;
         state.running = None;
@@ -173,7 +174,7 @@ impl Run {
         done
     }
 
-    /// Refuses what cannot be played, and changes nothing then.
+    /// Refuses a turn that cannot be played, and applies no job of it then.
     fn admit(&mut self, turn: &Turn) -> Result<(), ActivationError> {
         let mut state = self.shared.lock();
         match state.life {
@@ -182,7 +183,7 @@ impl Run {
             Life::New | Life::Open => {}
         }
         if let Some(fault) = state.fault.take() {
-            // Somebody used the run while it was at rest.
+            // Code used the run while it was at rest.
             drop(state);
             self.poisoned = Some(fault.to_string().into());
             self.take_apart();
@@ -225,7 +226,7 @@ impl Run {
             wakers.append(&mut state.apply(job));
         }
         if starts {
-            // The workflow function takes its input; what it does not keep need not be kept.
+            // The workflow function takes the input, so that the run does not keep a copy of it.
             let input =
                 Arc::get_mut(&mut state.start).map(|start| std::mem::take(&mut start.input)).unwrap_or_default();
             let root = self.workflow.root(Ctx::new(self.shared.clone()), input);
@@ -276,12 +277,12 @@ impl Run {
         })
     }
 
-    /// Takes the body of a `run`. None once it was taken, or when its result is already known.
+    /// Takes the body of a `run`. `None` once it was taken, or when its result is already known.
     pub fn take_closure(&mut self, seq: Seq) -> Option<RunClosure> {
         self.shared.lock().take_closure(seq)
     }
 
-    /// A handle for whoever watches over the run from another thread.
+    /// Returns a handle that watches over the run from another thread.
     pub fn watch(&self) -> Watch {
         let twin = self.twin.as_ref().map(|twin| twin.run.shared.clone());
         Watch::new(self.shared.clone(), twin)
@@ -310,12 +311,12 @@ impl Run {
 
 impl Twin {
     fn play(&mut self, activation: Activation) -> Completion {
-        let _aside = self.aside.as_ref().map(|aside| aside());
+        let _silencer = self.silencer.as_ref().map(|silencer| silencer());
         self.run.play(activation)
     }
 
     fn evict(&mut self) {
-        let _aside = self.aside.as_ref().map(|aside| aside());
+        let _silencer = self.silencer.as_ref().map(|silencer| silencer());
         self.run.evict();
     }
 }

@@ -1,4 +1,4 @@
-//! Phases: stretches of the root's life in which a set of handlers over one state is open.
+//! Phases: parts of the workflow function's life in which a set of handlers over one state is open.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -12,15 +12,15 @@ use crate::options::CancelType;
 /// The open phase of a run. There is at most one.
 pub(crate) struct Phase {
     pub(crate) id: u64,
-    /// Whether its handlers go one after the other.
+    /// Whether its handlers run one after the other.
     serial: bool,
     /// Handlers that have started and are not done.
     running: usize,
     /// Of a serial phase: the handler that the others wait for.
     pub(crate) current: Option<UnitKey>,
-    /// Started handlers whose go has not come.
+    /// Started handlers that may not have their first step yet.
     pub(crate) held: VecDeque<UnitKey>,
-    /// What the phase waits on once it takes nothing more.
+    /// The slot on which the phase waits for its handlers once it takes no more messages.
     closing: Option<SlotId>,
 }
 
@@ -38,7 +38,7 @@ impl State {
         phase.iter_mut().chain(left_phases).find(|phase| Some(phase.id) == id)
     }
 
-    /// Counts a handler of this phase in. Says whether it has to wait for others.
+    /// Counts a handler that starts in this phase. Returns whether it has to wait for others.
     pub(crate) fn enter_phase(&mut self, id: Option<u64>) -> bool {
         let Some(phase) = self.phase(id) else { return false };
         phase.running += 1;
@@ -51,14 +51,14 @@ impl State {
         }
     }
 
-    /// This handler, or its async part, is the one that the others of its phase wait for.
+    /// Makes this handler, or its async part, the one that the others of its phase wait for.
     pub(crate) fn set_current(&mut self, id: Option<u64>, key: UnitKey) {
         if let Some(phase) = self.phase(id).filter(|phase| phase.serial) {
             phase.current = Some(key);
         }
     }
 
-    /// Counts a handler of this phase out, and lets the next one go.
+    /// Counts a handler of this phase that is done, and lets the next one start.
     pub(crate) fn leave_phase(&mut self, id: Option<u64>) {
         let Some(phase) = self.phase(id) else { return };
         phase.running -= 1;
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// The phase takes nothing more. Gives what to await until its running handlers are done.
+    /// Stops the phase from taking messages. Returns the slot to await until its running handlers are done.
     pub(crate) fn close_phase(&mut self, id: u64, site: &'static Location<'static>) -> SlotId {
         self.remove_handlers(id);
         let slot = self.open_wait(What::Units, site);
@@ -93,7 +93,8 @@ impl State {
         slot
     }
 
-    /// The phase is over, or was dropped. What its handlers have taken is theirs: those that are left go on as before.
+    /// Ends a phase that is over or was dropped. Its handlers keep the messages they have taken: those that are left go
+    /// on as before.
     pub(crate) fn end_phase(&mut self, id: u64) {
         self.remove_handlers(id);
         let messages = self.messages();

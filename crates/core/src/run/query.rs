@@ -40,7 +40,8 @@ impl Run {
         let failed = |message: String| Failure::application(message).typed("QueryFailed").not_retryable();
         let meddled = || failed(format!("query {:?} tried to change the run; a query only reads", query.name));
         match result {
-            // It woke a unit or dropped a future: the run is not what it was, and is built again before its next turn.
+            // The handler woke a unit or dropped a future: the run has changed, and is built again before its next
+            // turn.
             Ok(_) if self.shared.lock().fault.is_some() => Err(meddled()),
             Ok(answer) => answer,
             Err(payload) if payload.is::<Stop>() => Err(meddled()),

@@ -7,7 +7,7 @@ use super::unit::UnitKey;
 use crate::{ActivationError, UnitId};
 
 impl Run {
-    /// Plays rounds until no unit is runnable. Gives how many steps that took.
+    /// Plays rounds until no unit is runnable. Returns how many steps that took.
     pub(super) fn drain(&mut self) -> Result<u64, ActivationError> {
         let mut steps = 0;
         loop {
@@ -23,8 +23,8 @@ impl Run {
         }
     }
 
-    /// Lines up the units of the next round in the run's order, which follows from their ids alone. Says whether there
-    /// are any.
+    /// Collects the units of the next round in the run's order, which follows from their ids alone. Returns whether
+    /// there are any.
     fn next_round(&mut self) -> bool {
         let mut state = self.shared.lock();
         let round = &mut self.round;
@@ -56,7 +56,7 @@ impl Run {
         Ok(steps)
     }
 
-    /// As the policy says: which of the round's units that are left goes next.
+    /// Plays a round in the order in which the policy picks its units.
     fn play_round_by_policy(&mut self, round: &[UnitKey]) -> Result<u64, ActivationError> {
         let ids: Vec<UnitId> = {
             let state = self.shared.lock();

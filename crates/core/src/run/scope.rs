@@ -8,18 +8,18 @@ use crate::small_map::SmallMap;
 
 pub(crate) type ScopeId = u32;
 
-/// The whole run: what a cancel job cancels.
+/// The scope of the whole run, which a cancel job cancels.
 pub(crate) const RUN: ScopeId = 0;
-/// The workflow function and what it launched: cancelled when a launched unit fails.
+/// The scope of the workflow function and the units it launched, which is cancelled when a launched unit fails.
 pub(crate) const EXECUTION: ScopeId = 1;
-/// The handlers, which live on when the execution is over.
+/// The scope of the handlers, which go on when the workflow function has ended.
 pub(crate) const HANDLERS: ScopeId = 2;
 
 pub(crate) struct Scope {
     parent: Option<ScopeId>,
-    /// A shield: cancellations from above stop here.
+    /// Whether this is a shield: cancellations of outer scopes stop here.
     shield: bool,
-    /// Whether scopes or units were ever started within it: only then does anything outlive it.
+    /// Whether scopes or units were ever started within it: only then can any of them outlive it.
     is_inhabited: bool,
     cancelled: Option<Box<(Ordinal, String)>>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Scope {
 pub(crate) struct Scopes(SmallMap<ScopeId, Scope>);
 
 impl Scopes {
-    /// The three scopes every run has.
+    /// Creates the three scopes that every run has.
     pub(crate) fn of_run() -> Self {
         let below = |parent| Scope { parent, shield: false, is_inhabited: true, cancelled: None };
         let mut scopes = SmallMap::with_capacity(3);
@@ -40,7 +40,7 @@ impl Scopes {
 }
 
 impl State {
-    /// A scope within the one the running unit is in now.
+    /// Opens a scope within the one the running unit is in now.
     pub(crate) fn open_scope(&mut self, shield: bool) -> ScopeId {
         let id = self.next_scope;
         self.next_scope += 1;
@@ -50,14 +50,14 @@ impl State {
         id
     }
 
-    /// A unit or a scope is started within this scope.
+    /// Records that a unit or a scope is started within this scope.
     pub(crate) fn inhabit(&mut self, id: ScopeId) {
         if let Some(scope) = self.scopes.0.get_mut(&id) {
             scope.is_inhabited = true;
         }
     }
 
-    /// Closes a scope. What outlives it belongs to the scope around it.
+    /// Closes a scope. Scopes and units that outlive it move to the scope around it.
     pub(crate) fn close_scope(&mut self, id: ScopeId) {
         let Some(closed) = self.scopes.0.remove(&id) else { return };
         let around = closed.parent.unwrap_or(RUN);
@@ -75,11 +75,11 @@ impl State {
         self.units.values_mut().filter(|unit| unit.scope == id).for_each(|unit| unit.scope = around);
     }
 
-    /// Why and since when waits in this scope fail, if they do. Cancellation is a level, not an edge.
+    /// Returns why and since when waits in this scope fail, if they do. Cancellation is a level, not an edge.
     pub(crate) fn cancellation(&self, scope: ScopeId) -> Option<(Ordinal, String)> {
         let mut earliest: Option<&(Ordinal, String)> = None;
         let mut next = Some(scope);
-        // A wait that outlived its scope is still the run's.
+        // A wait that outlived its scope belongs to the run's.
         while let Some(scope) = next.and_then(|id| self.scopes.0.get(&id).or_else(|| self.scopes.0.get(&RUN))) {
             if let Some(cancelled) = &scope.cancelled
                 && earliest.is_none_or(|(at, _)| cancelled.0 < *at)
@@ -111,7 +111,7 @@ impl State {
         reached.into_iter().filter_map(|(_, waker)| waker).collect()
     }
 
-    /// Whether somebody asked the whole run to cancel.
+    /// Returns whether the whole run was asked to cancel.
     pub(crate) fn run_cancelled(&self) -> bool {
         self.scopes.0.get(&RUN).is_some_and(|scope| scope.cancelled.is_some())
     }

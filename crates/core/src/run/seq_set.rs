@@ -1,8 +1,8 @@
-//! A set of seqs: one bit each, for those whose late results are to be ignored.
+//! A set of seqs, one bit each: the operations whose late results are ignored.
 
 use crate::Seq;
 
-/// Grows to one bit per seq of the run, and only once something was cancelled.
+/// A set that grows to one bit per seq of the run, and only once an operation was cancelled or detached.
 #[derive(Default)]
 pub(crate) struct SeqSet(Vec<u64>);
 

@@ -1,4 +1,4 @@
-//! What a run's ctxs, futures and wakers share with its executor, and who may touch it when.
+//! The state that a run's ctxs, futures and wakers share with its executor, and the rules of access to it.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,14 +16,15 @@ use crate::lock::Lock;
 use crate::policy::RunScheduler;
 use crate::{ActivationError, PolicyError, Violation, ViolationKind};
 
-/// Told of violations the moment they happen, because the activation they fail may be far off.
+/// A callback that is called with violations the moment they happen, because the activation they fail may come much
+/// later.
 pub type Reporter = Arc<dyn Fn(&Violation) + Send + Sync>;
 
 /// The payload with which a failed turn unwinds out of user code. Not a panic: no hook runs, nothing is printed.
 pub(crate) struct Stop;
 
-/// One run's state. The lock is never contended by design: only the thread that holds the turn has business here, and
-/// no user code ever runs under it.
+/// One run's state. The lock is never contended by design: only the thread that holds the turn uses the state, and no
+/// user code ever runs under the lock.
 pub(crate) struct Shared {
     state: Lock<State>,
     /// The number of the next state cell.
@@ -36,25 +37,25 @@ impl Shared {
         Self { state: Lock::new(state), next_cell: AtomicU64::new(0), reporter }
     }
 
-    /// A number for a new state cell.
+    /// Returns a number for a new state cell.
     pub(crate) fn next_cell(&self) -> CellId {
         self.next_cell.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// For the executor itself.
+    /// Locks the state for the executor itself.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// For a call of the ctx. None means that the run is being taken apart and the call does nothing; a caller without
-    /// the turn does not return from here.
+    /// Locks the state for a call of the ctx. `None` means that the run is being torn down and the call does nothing; a
+    /// caller without the turn does not return from here.
     pub(crate) fn enter(&self, site: &'static Location<'static>) -> Option<MutexGuard<'_, State>> {
         let mut state = self.admit(Some(site))?;
         state.site = Some(site);
         Some(state)
     }
 
-    /// For a call of the ctx that only reads, which a query may make too; see [`Shared::enter`].
+    /// Locks the state for a call of the ctx that only reads, which a query may make too; see [`Shared::enter`].
     pub(crate) fn look(&self, site: &'static Location<'static>) -> Option<MutexGuard<'_, State>> {
         let holder = CurrentTurn::of_thread();
         let state = self.lock();
@@ -65,7 +66,7 @@ impl Shared {
         self.enter(site)
     }
 
-    /// For a poll of one of the run's futures; see [`Shared::enter`].
+    /// Locks the state for a poll of one of the run's futures; see [`Shared::enter`].
     pub(crate) fn enter_poll(&self) -> Option<MutexGuard<'_, State>> {
         self.admit(None)
     }
@@ -103,20 +104,22 @@ impl Shared {
         Some(state)
     }
 
-    /// A call without the turn: the activation fails, now or when the next one comes, and the caller's thread panics.
+    /// Refuses a call without the turn: the activation fails, now or when the next one comes, and the caller's thread
+    /// panics.
     fn refuse_foreign(&self, mut state: MutexGuard<'_, State>, site: Option<&'static Location<'static>>) -> ! {
         let violation = state.violate(ViolationKind::ForeignCall, site);
         let playing = CurrentTurn::of_thread().mode == Mode::Step;
         drop(state);
         self.report(&violation);
         if playing {
-            // Another run's turn, or one that was given up on: it ends without noise.
+            // The thread plays another run's turn, or one that was abandoned: it unwinds without calling the panic
+            // hook.
             resume_unwind(Box::new(Stop));
         }
         panic!("{violation}");
     }
 
-    /// For a drop of one of the run's futures. Never unwinds.
+    /// Locks the state for a drop of one of the run's futures. Never unwinds.
     pub(crate) fn enter_drop(&self) -> Option<MutexGuard<'_, State>> {
         let holder = CurrentTurn::of_thread();
         let mut state = self.lock();
@@ -141,16 +144,16 @@ impl Shared {
         (may && state.fault.is_none()).then_some(state)
     }
 
-    /// A future that waited here is dropped. Its waker may be the user's, so it is dropped outside the lock.
+    /// Ends the wait of a future that is dropped. Its waker may be the user's, so it is dropped outside the lock.
     pub(crate) fn leave(&self, slot: SlotId) {
         let waker = self.enter_drop().and_then(|mut state| state.leave(slot, String::new()));
         drop(waker);
     }
 
-    /// Fails the turn because of a call that makes no sense, and unwinds out of the user's code.
+    /// Fails the turn because of a call that is not allowed, and unwinds out of the user's code.
     pub(crate) fn misuse(&self, mut state: MutexGuard<'_, State>, kind: ViolationKind) -> ! {
         let site = state.site;
-        // What a query does wrong fails the query alone.
+        // A mistake of a query fails the query alone.
         if CurrentTurn::of_thread().mode != Mode::Query {
             state.violate(kind, site);
         }
@@ -158,8 +161,8 @@ impl Shared {
         resume_unwind(Box::new(Stop));
     }
 
-    /// Fails the turn because this code cannot play what came, and unwinds out of the user's code. In a query it fails
-    /// the query alone.
+    /// Fails the turn because this code cannot read a recorded or delivered value, and unwinds out of the user's code.
+    /// In a query it fails the query alone.
     pub(crate) fn refuse(&self, message: String, site: &'static Location<'static>) -> ! {
         let holder = CurrentTurn::of_thread();
         let state = self.lock();
@@ -212,7 +215,7 @@ impl Shared {
         if state.life == Life::Evicted {
             return;
         }
-        // A query must change nothing, and what the executor computes between steps must not either.
+        // A query must change nothing, and neither must a closure that the executor runs between steps.
         let meddles = match holder.mode {
             Mode::Query => true,
             Mode::Closure => state.running.is_none(),
@@ -227,7 +230,8 @@ impl Shared {
         }
     }
 
-    /// The reporter is the user's, and this may be a destructor: whatever it does stays here.
+    /// Reports a violation. The reporter is user code, and this may be a destructor: a panic of the reporter is caught
+    /// here.
     fn report(&self, violation: &Violation) {
         if let Some(reporter) = &self.reporter
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| reporter(violation)))

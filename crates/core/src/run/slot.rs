@@ -12,7 +12,7 @@ use crate::job::{Signal, Started};
 use crate::options::CancelType;
 use crate::{CancelOperation, Cancelled, Failure, Name, Ordinal, Outcome, Seq, Timestamp};
 
-/// What a future awaits.
+/// The id of a slot: what a future awaits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum SlotId {
     /// The result of an operation.
@@ -21,11 +21,11 @@ pub(crate) enum SlotId {
     Start(Seq),
     /// Something within the run: a signal, a condition, other units.
     Wait(u64),
-    /// Nothing that will ever come.
+    /// A result that never comes.
     Never,
 }
 
-/// What came.
+/// The value that a slot gives its future.
 #[derive(Debug)]
 pub(crate) enum Value {
     Done,
@@ -36,7 +36,7 @@ pub(crate) enum Value {
     Signal(Box<Signal>),
 }
 
-/// What a slot is about, for people.
+/// The subject of a slot.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Operation(Operation, Name),
@@ -57,13 +57,13 @@ pub(crate) struct Slot {
     /// The cancellation scope of the last poll.
     pub(crate) scope: ScopeId,
     pub(crate) arrived: Option<(Ordinal, Value)>,
-    /// Whether the owner may see what arrived.
+    /// Whether the owner may see the value that arrived.
     pub(crate) revealed: bool,
     pub(crate) cancel: CancelType,
     pub(crate) cancel_sent: bool,
-    /// For operations with two resolutions: whether the first came.
+    /// Whether the first of two resolutions came, for operations that have two.
     pub(crate) started: bool,
-    /// How many units must end before this is done.
+    /// The number of units that must end before the slot is done.
     pub(crate) count: usize,
 }
 
@@ -99,8 +99,8 @@ impl State {
         id
     }
 
-    /// Puts a result where its future finds it. A future that was polled before sees it in its unit's turn of results;
-    /// one that was not finds it ready.
+    /// Puts a result into its slot. A future that was polled before sees it when its unit is shown that result; one
+    /// that was not finds it ready.
     pub(crate) fn deliver(&mut self, id: SlotId, ordinal: Ordinal, value: Value) {
         let withheld = matches!(value, Value::Signal(_)) && self.is_withheld(ordinal);
         let Some(slot) = self.slots.get_mut(&id) else { return };
@@ -116,8 +116,8 @@ impl State {
         }
     }
 
-    /// The unit that awaited this is gone, and somebody else may hold the future: whoever that is finds it ready and is
-    /// woken, outside the lock.
+    /// Reveals a result whose unit is gone. Another unit may hold the future: it finds the result ready and is woken,
+    /// outside the lock.
     fn release(&mut self, id: SlotId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.revealed = true;
@@ -125,12 +125,12 @@ impl State {
         }
     }
 
-    /// A unit ended without having seen all that came for it.
+    /// Releases the results that a unit had not seen when it ended.
     pub(crate) fn release_all(&mut self, reveals: impl IntoIterator<Item = SlotId>) {
         reveals.into_iter().for_each(|id| self.release(id));
     }
 
-    /// Shows a unit its next result. The waker that asked for it is woken by the caller, outside the lock.
+    /// Shows a unit its next result. The caller wakes the waker that asked for it, outside the lock.
     pub(crate) fn reveal(&mut self, key: UnitKey) -> Option<Waker> {
         if !self.has_reveals(key) || self.withhold(key) {
             return None;
@@ -142,8 +142,8 @@ impl State {
         slot.waker.take()
     }
 
-    /// Whether a result is still to be shown to a unit. Passes over those that were taken back or moved elsewhere: it is
-    /// cheaper to meet them here than to look for them there.
+    /// Returns whether a result is still to be shown to a unit. Removes those that were taken back or moved elsewhere
+    /// from the unit's queue: that is cheaper here than when they are taken back or moved.
     pub(crate) fn has_reveals(&mut self, key: UnitKey) -> bool {
         let Self { units, slots, .. } = self;
         let Some(unit) = units.get_mut(&key) else { return false };
@@ -162,7 +162,7 @@ impl State {
         let cancelled = self.cancellation(scope);
         let Some(slot) = self.slots.get_mut(&id) else { return (Polled::Pending, None) };
         if let Some((came, _)) = slot.arrived {
-            // A wait that a cancellation does not end takes what comes after it.
+            // A wait that a cancellation does not end takes results that come after it.
             let ends = slot.owner.is_some() && !slot.cancel.waits();
             let lost = cancelled.as_ref().is_some_and(|(at, _)| ends && *at < came);
             if slot.revealed && !lost {
@@ -196,7 +196,8 @@ impl State {
         (Polled::Pending, self.own(id, waker))
     }
 
-    /// The running unit waits here now. Gives back the waker that was replaced, to be dropped outside the lock.
+    /// Makes the running unit the owner of this wait. Returns the waker that was replaced, to be dropped outside the
+    /// lock.
     fn own(&mut self, id: SlotId, waker: &Waker) -> Option<Waker> {
         let (running, scope) = (self.running, self.scope);
         let slot = self.slots.get_mut(&id)?;
@@ -214,7 +215,7 @@ impl State {
         }
     }
 
-    /// A future whose result has come, but was not seen, is now awaited by another unit.
+    /// Moves a result that has come, but was not seen, to the unit that awaits its future now.
     fn move_reveal(&mut self, id: SlotId, running: Option<UnitKey>) {
         let came = |state: &Self, id: &SlotId| state.slots.get(id).and_then(|slot| slot.arrived.as_ref().map(|a| a.0));
         let Some(key) = running else { return };
@@ -235,8 +236,8 @@ impl State {
         }
     }
 
-    /// The future is gone, or gave up: its operation is cancelled and later results are ignored. Gives back the waker,
-    /// to be dropped outside the lock.
+    /// Closes the slot of a future that was dropped or cancelled: its operation is cancelled and later results are
+    /// ignored. Returns the waker, to be dropped outside the lock.
     pub(crate) fn leave(&mut self, id: SlotId, reason: String) -> Option<Waker> {
         self.ask_to_cancel(id, reason);
         let mut slot = self.slots.remove(&id)?;
@@ -260,7 +261,7 @@ impl State {
         let SlotId::Operation(seq) = id else { return };
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let What::Operation(operation, _) = slot.what else { return };
-        // When the run closes nobody is running: what is open then ends with the run, without a command.
+        // When the run closes no unit is running: open operations then end with the run, without a command.
         let Some(unit) = self.running.and_then(|key| self.units.get_mut(&key)) else { return };
         let can_be_cancelled = operation != Operation::CancelExternal && slot.cancel.asks();
         if can_be_cancelled && slot.arrived.is_none() && !slot.cancel_sent {
@@ -270,8 +271,8 @@ impl State {
         }
     }
 
-    /// A race sees that something is there, and leaves it. Whoever polled is woken again, because it may poll only what
-    /// was woken.
+    /// Records that a race saw a result and did not take it. The waker of the poll is woken again, because its future
+    /// may poll only what was woken.
     pub(crate) fn peek(&mut self, came: Ordinal, waker: &Waker) -> Polled {
         let look = self.look_mut();
         look.wakers.push(waker.clone());
@@ -279,7 +280,7 @@ impl State {
         Polled::Pending
     }
 
-    /// When the earliest result came that the running unit has yet to be shown.
+    /// Returns when the earliest result came that the running unit has yet to be shown.
     pub(crate) fn earliest_hidden(&mut self) -> Option<Ordinal> {
         let key = self.running?;
         self.has_reveals(key);
@@ -288,7 +289,7 @@ impl State {
         slot.arrived.as_ref().map(|(came, _)| *came)
     }
 
-    /// The future was detached: its operation goes on, and nobody takes the result.
+    /// Closes the slot of a detached future: its operation goes on, and its result is ignored.
     pub(crate) fn forget(&mut self, id: SlotId) {
         if let (SlotId::Operation(seq), Some(slot)) = (id, self.slots.get(&id)) {
             if slot.arrived.is_none() {
@@ -319,7 +320,7 @@ impl State {
         self.consumed = self.consumed.max(Some(came));
     }
 
-    /// Operations that are not resolved, and whose futures somebody still holds.
+    /// Returns the operations that are not resolved, and whose futures are still held.
     pub(crate) fn open_operations(&self) -> impl Iterator<Item = Seq> {
         self.slots.iter().filter_map(|(id, slot)| match (id, &slot.arrived) {
             (SlotId::Operation(seq), None) => Some(*seq),
@@ -327,7 +328,7 @@ impl State {
         })
     }
 
-    /// One of the units that this slot counts has ended.
+    /// Records that one of the units that this slot counts has ended.
     pub(crate) fn count_down(&mut self, id: SlotId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.count = slot.count.saturating_sub(1);

@@ -24,7 +24,7 @@ use crate::{
     Timestamp, UnitId, Violation, ViolationKind, Warning,
 };
 
-/// The body of a `run`: taken by the worker, by its seq.
+/// The body of a `run`, which the worker takes by its seq.
 pub type RunClosure = Box<dyn FnOnce() -> UnitFuture + Send>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,22 +37,22 @@ pub(crate) enum Life {
     Evicted,
 }
 
-/// How a run will end once its handlers allow it.
+/// The end of a run whose workflow function has returned. It takes effect once the handlers allow it.
 pub(crate) struct Ending {
     pub(crate) kind: CommandKind,
     pub(crate) site: &'static Location<'static>,
-    /// Operations that were given up without a command since the workflow function returned, and are not resolved.
+    /// Operations that were dropped without a command since the workflow function returned, and are not resolved.
     pub(crate) dropped: Vec<Seq>,
 }
 
 pub(crate) struct State {
-    /// The activation being played; 0 at rest.
+    /// The token of the activation being played; 0 at rest.
     pub(crate) token: u64,
     pub(crate) life: Life,
-    /// The first trouble of this activation. Whatever happens after it is void.
+    /// The first error of this activation. Everything after it is void.
     pub(crate) fault: Option<Box<ActivationError>>,
     pub(crate) interrupt: Option<Box<str>>,
-    /// Whether the activation was given up on while it ran.
+    /// Whether the activation was abandoned while it ran.
     pub(crate) abandoned: bool,
 
     pub(crate) start: Arc<Start>,
@@ -71,14 +71,14 @@ pub(crate) struct State {
 
     pub(crate) units: SmallMap<UnitKey, Box<Unit>>,
     pub(crate) next_unit: UnitKey,
-    /// Units that were given up and whose futures are still to be dropped, in the order in which they will be.
+    /// Units that were aborted and whose futures are still to be dropped, in the order in which they will be.
     pub(crate) aborted: BTreeMap<UnitId, UnitKey>,
     pub(crate) next_round: Vec<UnitKey>,
     pub(crate) round: u64,
     pub(crate) running: Option<UnitKey>,
     /// The cancellation scope the running unit is in.
     pub(crate) scope: ScopeId,
-    /// The last call of the ctx.
+    /// The call site of the last call of the ctx.
     pub(crate) site: Option<&'static Location<'static>>,
     /// The latest result consumed since a race last asked.
     pub(crate) consumed: Option<Ordinal>,
@@ -101,7 +101,7 @@ pub(crate) struct State {
     /// Positions of commands whose options may still be set.
     pub(crate) open: Vec<u32>,
     pub(crate) matcher: Option<Box<Matcher>>,
-    /// How many operations of each kind the replayed turns before this one started.
+    /// The number of operations of each kind that the replayed turns before this one started.
     pub(crate) counts: Vec<(&'static str, u64)>,
     pub(crate) messages: Option<Box<Messages>>,
     notes: Option<Box<Notes>>,
@@ -116,15 +116,15 @@ pub(crate) struct State {
     pub(crate) published: Option<Box<Payload>>,
 }
 
-/// What the run holds of the user's closures, beside its units and handlers. Most hold none.
+/// The user's closures that a run holds, besides its units and handlers. Most runs hold none.
 #[derive(Default)]
 pub(crate) struct Closures {
     pub(crate) closures: BTreeMap<Seq, RunClosure>,
-    /// Those that are not needed any more, to be dropped outside the lock.
+    /// Items that are not needed any more, to be dropped outside the lock.
     pub(crate) spent: Vec<Box<dyn Any + Send>>,
 }
 
-/// What a turn has to say beside its commands. Most have nothing.
+/// The results of a turn besides its commands. Most turns have none.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) rejected: Vec<Rejected>,
@@ -134,12 +134,12 @@ pub(crate) struct Notes {
     pub(crate) dropped: Vec<Seq>,
 }
 
-/// What a run has learnt or remembers by name. Most remember nothing.
+/// The named facts of a run: patches, durable keys, memo and search attributes. Most runs have none.
 #[derive(Clone, Default)]
 pub(crate) struct Facts {
     /// The answers of `patched`.
     pub(crate) patches: BTreeMap<Name, bool>,
-    /// Patches whose mark a later part of the history holds.
+    /// Patches whose marker a later part of the history holds.
     pub(crate) notified: BTreeSet<Name>,
     /// Durable keys.
     pub(crate) store: BTreeMap<Name, Payload>,
@@ -147,20 +147,20 @@ pub(crate) struct Facts {
     pub(crate) search_attributes: BTreeMap<Name, Payload>,
 }
 
-/// What the races of the running unit are finding out. Most runs have none.
+/// The state of the running unit's races. Most runs have no race.
 #[derive(Default)]
 pub(crate) struct Look {
-    /// How many races are polling a side now, one within the other.
+    /// The number of races that poll a side now, one within the other.
     pub(crate) depth: u32,
-    /// Results are looked at and not taken.
+    /// Whether results are peeked at and not taken.
     pub(crate) peeking: bool,
-    /// The earliest result that was looked at.
+    /// The earliest result that was peeked at.
     pub(crate) peeked: Option<Ordinal>,
-    /// The wakers of futures whose results were looked at and not taken.
+    /// The wakers of futures whose results were peeked at and not taken.
     pub(crate) wakers: Vec<Waker>,
-    /// Whether those are being woken: the running unit needs no further go for that.
+    /// Whether those wakers are being woken: the running unit needs no further step for that.
     pub(crate) rousing: bool,
-    /// Results that came after this one are not taken: it is still to be shown.
+    /// The limit for taking results: a result that came after this one is not taken yet.
     pub(crate) horizon: Option<Ordinal>,
 }
 
@@ -235,12 +235,12 @@ impl State {
         }
     }
 
-    /// Places of events count from the start of each turn.
+    /// Resets the places of events, which count from the start of each turn.
     pub(crate) fn begin_places(&mut self) {
         self.next_place = 0;
     }
 
-    /// The body of this `run` is not needed any more.
+    /// Drops the body of this `run`, which is not needed any more.
     pub(crate) fn drop_closure(&mut self, seq: Seq) {
         if let Some(body) = self.take_closure(seq) {
             self.closures_mut().spent.push(Box::new(body));
@@ -251,7 +251,7 @@ impl State {
         self.closures.as_mut()?.closures.remove(&seq)
     }
 
-    /// Everything that may run the user's destructors, piece by piece.
+    /// Takes everything that may run the user's destructors, piece by piece.
     pub(crate) fn take_user_code(&mut self) -> Vec<Box<dyn Any + Send>> {
         let mut items: Vec<Box<dyn Any + Send>> = Vec::new();
         items.extend(self.units.take_values().into_iter().map(|unit| unit as _));
@@ -272,7 +272,7 @@ impl State {
         items
     }
 
-    /// Something of the user's is not needed any more: it is dropped outside the lock.
+    /// Keeps an item of the user that is not needed any more, to be dropped outside the lock.
     pub(crate) fn spend(&mut self, item: impl Any + Send) {
         self.closures_mut().spent.push(Box::new(item));
     }
@@ -305,7 +305,7 @@ impl State {
         self.look.get_or_insert_default()
     }
 
-    /// Whether a result that came then is only looked at now.
+    /// Returns whether a result that came then is only peeked at now.
     pub(crate) fn only_looks(&self, came: Ordinal) -> bool {
         self.look.as_ref().is_some_and(|look| look.peeking || look.horizon.is_some_and(|horizon| horizon < came))
     }
@@ -314,7 +314,7 @@ impl State {
         self.look.as_ref().is_some_and(|look| look.peeking)
     }
 
-    /// Whether a race polls one of its sides now.
+    /// Returns whether a race polls one of its sides now.
     pub(crate) fn is_within_race(&self) -> bool {
         self.look.as_ref().is_some_and(|look| look.depth > 0)
     }
@@ -331,7 +331,7 @@ impl State {
         self.notes.get_or_insert_default().rejected.push(Rejected { update, failure });
     }
 
-    /// Says what is left of a run that closes.
+    /// Records what is left of a run that closes.
     pub(crate) fn leave_behind(&mut self, leftover: Vec<Signal>, left_updates: Vec<Update>, dropped: Vec<Seq>) {
         if !leftover.is_empty() || !left_updates.is_empty() || !dropped.is_empty() {
             let notes = self.notes.get_or_insert_default();
@@ -343,7 +343,7 @@ impl State {
         self.notes.take().map_or_else(Notes::default, |notes| *notes)
     }
 
-    /// What the run remembers, to be changed. Memo and search attributes begin as the start says.
+    /// Returns the run's facts, to be changed. Memo and search attributes begin as the start gives them.
     pub(crate) fn facts_mut(&mut self) -> &mut Facts {
         self.facts.get_or_insert_with(|| Box::new(Facts::of(&self.start)))
     }
@@ -356,7 +356,7 @@ impl State {
         self.site.map(CallSite::from)
     }
 
-    /// Remembers the first trouble; the activation fails with it.
+    /// Records the first error; the activation fails with it.
     pub(crate) fn fail(&mut self, error: ActivationError) {
         self.fault.get_or_insert_with(|| Box::new(error));
     }

@@ -1,4 +1,4 @@
-//! Steps: one unit's go within a round, and what its end means.
+//! Steps: a unit runs once within a round, and what follows from the step's end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::shared::{Stop, UnitWaker};
 use super::unit::{Go, HandlerEnd, OnEnd, UnitFuture, UnitKey};
 use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, ViolationKind, Warning};
 
-/// How a step ended.
+/// The end of a step.
 enum StepEnd {
-    /// It waits, or yielded.
+    /// The unit waits, or yielded.
     Paused(UnitFuture, Waker),
     /// The unit is done.
     Done(Result<Payload, Failure>),
     /// The activation failed within it.
     Stopped,
-    /// User code panicked, and said this.
+    /// User code panicked, with this message.
     Panicked(String),
 }
 
 impl Run {
-    /// One unit's go: it runs until it pauses, ends, fails or yields. Says whether it had one.
+    /// Plays one step of a unit: it runs until it pauses, ends, fails or yields. Returns whether it had a step.
     pub(super) fn step(&mut self, key: UnitKey) -> Result<bool, ActivationError> {
         let mut state = self.shared.lock();
         let Some(unit) = state.units.get_mut(&key).filter(|unit| !unit.dying) else { return Ok(false) };
@@ -33,7 +33,7 @@ impl Run {
         let waker = unit.waker.take();
         let waker = waker.unwrap_or_else(|| Arc::new(UnitWaker { shared: self.shared.clone(), unit: key }).into());
         state.running = Some(key);
-        // The unit is still queued here, so that being woken by its own result gives it no second go.
+        // The unit is still queued here, so that being woken by its own result gives it no second step.
         if let Some(asked) = state.reveal(key).filter(|asked| !asked.will_wake(&waker)) {
             drop(state);
             self.wake([asked]);
@@ -85,7 +85,7 @@ impl Run {
                 None
             }
             StepEnd::Stopped => {
-                // Without a fault of this run's own, it was stopped for meddling with another.
+                // If this run has no fault of its own, the step was stopped because it used another run.
                 if state.fault.is_none() {
                     state.violate(ViolationKind::ForeignCall, None);
                 }
@@ -107,7 +107,7 @@ impl Run {
         let again = unit.go == Go::RunningAgain || more;
         unit.go = Go::Idle;
         if !state.aborted.is_empty() {
-            // What the unit gave up in this step is cancelled before its own end is seen.
+            // The operations of units that this unit aborted in this step are cancelled before its own end is handled.
             drop(state);
             self.drop_aborted()?;
             state = self.shared.lock();

@@ -1,4 +1,4 @@
-//! Units as the executor keeps them: where they stand, when they are runnable, what becomes of their end.
+//! Units as the executor keeps them: their state, when they are runnable, and what follows from their end.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,16 +12,16 @@ use super::state::State;
 use crate::job::{Signal, Update};
 use crate::{CancelOperation, Failure, Name, Ordinal, Payload, Rng, Seg, UnitId};
 
-/// A unit within its run, for as long as the run is in memory. Never part of an order.
+/// The key of a unit within its run, for as long as the run is in memory. It never decides an order.
 pub(crate) type UnitKey = u32;
 
-/// What a unit plays, and what the body of a `run` gives.
+/// The future that a unit plays, and that the body of a `run` returns.
 pub type UnitFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
 
-/// Whether a unit has a go coming.
+/// The scheduling state of a unit.
 ///
 /// ```text
-/// Idle ──woken──▶ Queued ──its go──▶ Running ──paused──▶ Idle
+/// Idle ──woken──▶ Queued ──a step──▶ Running ──paused──▶ Idle
 ///                   ▲                   │
 ///                   └── woken meanwhile ┘
 /// ```
@@ -30,38 +30,38 @@ pub(crate) enum Go {
     Idle,
     Queued,
     Running,
-    /// Woken while it was running: it goes again in the next round.
+    /// Woken while it was running: it runs again in the next round.
     RunningAgain,
 }
 
-/// What a unit's end means to others.
+/// The effect of a unit's end.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OnEnd {
     /// The run ends.
     Root,
-    /// One less for whoever waits on this slot; a failure is in the value that was handed over.
+    /// The slot waits for one unit less; a failure is in the value that was handed over.
     Joined(SlotId),
     /// As above, but a failure fails the run.
     Launched(SlotId),
     /// A handler of this phase (or of the run) is done, and its update answered.
     Handler(Box<HandlerEnd>),
-    /// Its async part ends it.
+    /// None: the effect has moved to the unit's async part.
     HandedOver,
 }
 
-/// What the end of a handler answers and lets go on.
+/// The effect of a handler's end: the update that it answers, and the phase that goes on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HandlerEnd {
     pub(crate) update: Option<Name>,
     pub(crate) phase: Option<u64>,
     pub(crate) site: &'static Location<'static>,
-    /// When its message came.
+    /// When the handler's message came.
     pub(crate) came: Ordinal,
-    /// What it was started for, until it has had its first go.
+    /// The message that it was started for, until its first step.
     pub(crate) message: Option<Message>,
 }
 
-/// What a handler is started for.
+/// The message that a handler is started for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     Signal(Box<Signal>),
@@ -72,23 +72,23 @@ pub(crate) struct Unit {
     pub(crate) id: UnitId,
     pub(crate) go: Go,
     pub(crate) on_end: OnEnd,
-    /// How many children it ever started: the index of the next.
+    /// The number of children it ever started: the index of the next.
     pub(crate) children: u32,
     /// Results that came for it and that it has not seen yet, earliest first. One is shown per step.
     pub(crate) reveals: VecDeque<SlotId>,
-    /// The cancellation scope its waits belong to, unless they stand in an inner one.
+    /// The cancellation scope its waits belong to, unless they are in an inner one.
     pub(crate) scope: ScopeId,
     /// Operations it dropped or was cancelled out of, to be cancelled before its next command.
     pub(crate) cancels: Vec<(CancelOperation, &'static Location<'static>)>,
     /// Its own stream of random numbers, once it has drawn one.
     pub(crate) rng: Option<Box<Rng>>,
-    /// Whether it was dropped by whoever started it and only its destructors are left.
+    /// Whether it was aborted and only its destructors are left to run.
     pub(crate) dying: bool,
     /// The turn it was started in.
     pub(crate) since: u64,
-    /// What it plays; away while it has its go.
+    /// The future that it plays; taken out while the unit runs.
     pub(crate) future: Option<UnitFuture>,
-    /// What it is polled with, from its first step on.
+    /// The waker that it is polled with, from its first step on.
     pub(crate) waker: Option<Waker>,
 }
 
@@ -126,7 +126,7 @@ impl State {
         key
     }
 
-    /// The id of the running unit's next child.
+    /// Returns the id of the running unit's next child.
     pub(crate) fn next_child(&mut self, seg: fn(u32) -> Seg) -> UnitId {
         let unit = self.running_unit();
         let index = unit.children;
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// Gives a unit up: it gets no further go, and its future is dropped before anything else happens.
+    /// Aborts a unit: it gets no further step, and its future is dropped before anything else happens.
     pub(crate) fn abort(&mut self, key: UnitKey) {
         let Some(unit) = self.units.get_mut(&key) else { return };
         if !unit.dying {
@@ -155,7 +155,7 @@ impl State {
         }
     }
 
-    /// The running unit is done, and this future goes on in its stead, as a child of it.
+    /// Replaces the running unit, which is done, by this future, as a child of it.
     pub(crate) fn hand_over(&mut self, future: UnitFuture) {
         let id = self.next_child(Seg::A);
         let unit = self.running_unit();
@@ -169,7 +169,8 @@ impl State {
         self.handler_is_due(key);
     }
 
-    /// The scope of what the running unit launches: beside the workflow function, or beside the handlers.
+    /// Returns the scope of the units that the running unit launches: that of the workflow function, or that of the
+    /// handlers.
     pub(crate) fn launch_scope(&self) -> ScopeId {
         if self.running_id().is_handler() { HANDLERS } else { EXECUTION }
     }

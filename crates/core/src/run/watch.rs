@@ -6,11 +6,11 @@ use super::current_turn::new_token;
 use super::shared::Shared;
 use crate::{CallSite, UnitId};
 
-/// A handle on a run for whoever looks after it: what it is doing now, and how to stop it. Cheap to clone.
+/// A handle that shows what a run is doing now, and that can stop it. Cheap to clone.
 #[derive(Clone)]
 pub struct Watch {
     first: Arc<Shared>,
-    /// The second instance of a run that is played twice: it is stuck in its own right.
+    /// The second instance of a run that is played twice: it may hang although the first did not.
     twin: Option<Arc<Shared>>,
 }
 
@@ -19,28 +19,28 @@ impl Watch {
         Self { first, twin }
     }
 
-    /// The instance that is being played, or the first.
+    /// Returns the instance that is being played, or the first.
     fn current(&self) -> &Shared {
         self.twin.as_ref().filter(|twin| twin.lock().token != 0).unwrap_or(&self.first)
     }
 
-    /// The turn that is being played, or that comes next.
+    /// Returns the number of the turn that is being played, or that comes next.
     pub fn turn(&self) -> u64 {
         self.current().lock().turn
     }
 
-    /// Whether an activation is being played.
+    /// Returns whether an activation is being played.
     pub fn is_playing(&self) -> bool {
         self.current().lock().token != 0
     }
 
-    /// The unit that has its go.
+    /// Returns the unit that is running.
     pub fn running(&self) -> Option<UnitId> {
         let state = self.current().lock();
         state.running.is_some().then(|| state.running_id())
     }
 
-    /// The last call that workflow code made.
+    /// Returns the call site of the last call that workflow code made.
     pub fn site(&self) -> Option<CallSite> {
         self.current().lock().site()
     }
@@ -54,9 +54,9 @@ impl Watch {
         }
     }
 
-    /// Gives up on the turn that is being played: whatever its thread still does is void, and whatever it returns is a
-    /// failed activation. The run may at once be built again from its transcript and played elsewhere. False if nothing is
-    /// being played.
+    /// Abandons the turn that is being played: what its thread still does is void, and its completion is a failed
+    /// activation. The run may at once be built again from its transcript and played elsewhere. Returns false if
+    /// nothing is being played.
     pub fn abandon(&self) -> bool {
         let mut state = self.current().lock();
         let plays = state.token != 0;

@@ -34,7 +34,7 @@ struct Definition {
 }
 
 impl Workflow {
-    /// A workflow of this name, played by this function.
+    /// Creates a workflow of this name, played by this function.
     #[track_caller]
     pub fn new<F, P>(name: impl Into<Name>, start: F) -> Self
     where
@@ -49,14 +49,14 @@ impl Workflow {
         }))
     }
 
-    /// What happens to handlers that still wait when the function returns.
+    /// Sets what happens to handlers that still wait when the function returns.
     #[must_use]
     pub fn unfinished_handlers(mut self, policy: UnfinishedHandlers) -> Self {
         Arc::make_mut(&mut self.0).unfinished_handlers = policy;
         self
     }
 
-    /// Its name.
+    /// Returns the workflow's name.
     pub fn name(&self) -> &Name {
         &self.0.name
     }
@@ -69,7 +69,7 @@ impl Workflow {
         self.0.site
     }
 
-    /// The root's future. The function itself is called in the root's first step, not before.
+    /// Returns the root's future. The function itself is called in the root's first step, not before.
     pub(crate) fn root(&self, ctx: Ctx, input: Vec<Payload>) -> UnitFuture {
         let start = self.0.start.clone();
         Box::pin(async move { start(ctx, input).await })
@@ -82,7 +82,7 @@ impl fmt::Debug for Workflow {
     }
 }
 
-/// In which order the units of a round go. Pinned per run.
+/// The order of the units in a round. Pinned per run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
@@ -106,18 +106,18 @@ impl Order {
     }
 }
 
-/// What a run keeps for life, whatever later builds prefer.
+/// The settings that a run keeps for its whole life, whatever later builds prefer.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pins {
-    /// The rules of play.
+    /// The version of the rules of play.
     #[n(0)]
     pub semantics: u32,
     /// The order of units within a round.
     #[n(1)]
     #[serde(default)]
     pub order: Order,
-    /// Who picks among equals.
+    /// The policy that picks among equals.
     #[n(2)]
     #[serde(default)]
     pub policy: PolicySpec,
@@ -129,26 +129,27 @@ impl Default for Pins {
     }
 }
 
-/// Makes a policy of the user's own, one for each run.
+/// A factory of a policy of the user's own, called once for each run.
 pub type OwnPolicy = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
-/// Called before the second play of an activation; what it gives is dropped when that play is over. What the second play
-/// does is no news, so whoever writes down what code says does not listen meanwhile.
+/// A callback that silences logging during the second play of an activation. It is called before that play, and the
+/// value it returns is dropped when the play is over. The second play repeats the first, so its logs would be
+/// duplicates.
 pub type ReplaySilencer = Arc<dyn Fn() -> Box<dyn Any> + Send + Sync>;
 
-/// How a run is played in this process.
+/// The options with which a run is played in this process.
 #[derive(Clone)]
 pub struct RunOptions {
-    /// What the run keeps for life.
+    /// The settings that the run keeps for its whole life.
     pub pins: Pins,
-    /// Whether a second instance is fed the same activations and must decide the same. On in debug and test builds.
+    /// Whether a second instance gets the same activations and must decide the same. On in debug and test builds.
     pub double_play: bool,
-    /// Told of violations the moment they happen.
+    /// The callback for violations, called the moment they happen.
     pub reporter: Option<Reporter>,
-    /// The policy of runs that are pinned to one of the user's own.
+    /// The user's own policy, for runs that are pinned to one.
     pub own_policy: Option<OwnPolicy>,
-    /// Told of every second play.
-    pub aside: Option<ReplaySilencer>,
+    /// The replay silencer, called before every second play.
+    pub silencer: Option<ReplaySilencer>,
 }
 
 impl Default for RunOptions {
@@ -158,7 +159,7 @@ impl Default for RunOptions {
             double_play: cfg!(debug_assertions),
             reporter: None,
             own_policy: None,
-            aside: None,
+            silencer: None,
         }
     }
 }

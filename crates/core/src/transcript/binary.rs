@@ -1,5 +1,5 @@
-//! The compact form of transcripts and turns, for stores. It carries a version, so that later builds can tell, and a
-//! checksum, so that a damaged record is an error and never another program.
+//! The compact form of transcripts and turns, for stores. It carries a version, so that later builds can recognise it,
+//! and a checksum, so that a damaged record is an error and is never read as another record.
 
 use minicbor::decode::Decoder;
 use minicbor::{Decode, Encode};
@@ -13,7 +13,7 @@ const VERSION: u8 = 1;
 const TRANSCRIPT: &[u8; 4] = b"dcpt";
 const CHECKSUM: usize = 4;
 
-/// Bytes or text that are no transcript.
+/// The error of bytes or text that cannot be read as a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TranscriptError {
@@ -31,21 +31,21 @@ pub enum TranscriptError {
     /// The checksum does not match.
     #[error("the record is damaged: its checksum does not match. Restore it from a backup")]
     Damaged,
-    /// The bytes have the right checksum and make no sense.
+    /// The checksum matches, but the bytes cannot be decoded.
     #[error("the record cannot be read: {0}")]
     Malformed(String),
     /// A line of a text transcript cannot be read.
     #[error("line {line} of the transcript cannot be read: {problem}")]
     BadLine {
-        /// Which, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// Why.
+        /// The problem.
         problem: String,
     },
 }
 
 impl TurnRecord {
-    /// The compact form, for stores.
+    /// Returns the compact form, for stores.
     pub fn to_bytes(&self) -> Vec<u8> {
         // Most turns fit: growing from nothing would copy them several times.
         let mut bytes = Vec::with_capacity(512);
@@ -67,7 +67,7 @@ impl TurnRecord {
 }
 
 impl Transcript {
-    /// The compact form of the whole transcript.
+    /// Returns the compact form of the whole transcript.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = TRANSCRIPT.to_vec();
         bytes.push(VERSION);

@@ -5,10 +5,10 @@ use std::fmt;
 use super::{Transcript, TurnRecord};
 use crate::{Command, Job};
 
-/// Where two transcripts part, and what each says there.
+/// The first place where two transcripts differ, and what each of them holds there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptDifference {
-    /// The turn.
+    /// The turn's number.
     pub turn: usize,
     /// What differs: `command 3`, `job 0`, `the time`.
     pub what: String,
@@ -27,7 +27,7 @@ impl fmt::Display for TranscriptDifference {
 }
 
 impl Transcript {
-    /// The first difference, if there is one.
+    /// Returns the first difference, if there is one.
     pub fn diff(&self, other: &Self) -> Option<TranscriptDifference> {
         let difference = |turn, what: &str, first: String, second: String| {
             Some(TranscriptDifference { turn, what: what.to_owned(), first, second })

@@ -19,37 +19,37 @@ use crate::{
     ActivationError, Command, Completion, Job, Name, Pins, Run, RunOptions, Timestamp, TurnDone, Update, Workflow,
 };
 
-/// All turns of a run, and what it keeps for life.
+/// All turns of a run, and the settings that it keeps for its whole life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transcript {
     /// The workflow's name.
     pub workflow: Name,
-    /// What the run keeps for life.
+    /// The settings that the run keeps for its whole life.
     pub pins: Pins,
     /// The turns, in order.
     pub turns: Vec<TurnRecord>,
 }
 
-/// One turn as it was played: what came, and what was decided. The unit a store keeps.
+/// One turn as it was played: its jobs and its commands. A store keeps one record for each turn.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnRecord {
-    /// Its number in the run, from 0.
+    /// The turn's number in the run, from 0.
     #[n(0)]
     pub number: u64,
-    /// Its time.
+    /// The turn's time.
     #[n(1)]
     pub now: Timestamp,
-    /// How much history there was before it.
+    /// The size of the history before it.
     #[n(2)]
     pub history: History,
-    /// What came, in order. Rejected updates are not part of it; accepted ones say so.
+    /// The jobs, in order. Rejected updates are not among them; accepted ones are marked as such.
     #[n(3)]
     pub jobs: Vec<Job>,
-    /// What was decided, in order.
+    /// The commands, in order.
     #[n(4)]
     pub commands: Vec<Command>,
-    /// What the policy picked; none under the deterministic policy.
+    /// The policy's choices; none under the deterministic policy.
     #[n(5)]
     pub choices: Option<TurnChoices>,
     /// The build that played it.
@@ -58,7 +58,7 @@ pub struct TurnRecord {
 }
 
 impl TurnRecord {
-    /// The record of a turn that was played, or none if it leaves no trace.
+    /// Creates the record of a turn that was played, or none if it leaves no trace.
     pub fn of(turn: &Turn, done: &TurnDone, build: &Name) -> Option<Self> {
         let number = done.number?;
         let rejected: BTreeSet<&Name> = done.rejected.iter().map(|rejected| &rejected.update).collect();
@@ -79,7 +79,7 @@ impl TurnRecord {
         })
     }
 
-    /// The turn to play again.
+    /// Converts the record into a turn to play again.
     pub fn into_turn(self) -> Turn {
         let Self { number, commands, choices, build, .. } = self;
         let recorded = Recorded { number: Some(number), commands, choices, build };
@@ -97,14 +97,14 @@ impl TurnRecord {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("turn {turn} does not replay: {error}")]
 pub struct ReplayFailed {
-    /// Which.
+    /// The turn's number.
     pub turn: u64,
-    /// Why.
+    /// The error.
     pub error: Box<ActivationError>,
 }
 
 impl Transcript {
-    /// A transcript without turns.
+    /// Creates a transcript without turns.
     pub fn new(workflow: impl Into<Name>, pins: Pins) -> Self {
         Self { workflow: workflow.into(), pins, turns: Vec::new() }
     }
@@ -114,8 +114,8 @@ impl Transcript {
         self.turns.extend(TurnRecord::of(turn, done, build));
     }
 
-    /// Plays all turns again and gives the run, ready to go on. `options` says how to play; what the run keeps for life
-    /// comes from the transcript.
+    /// Plays all turns again and returns the run, ready to go on. `options` says how to play; the settings that the run
+    /// keeps for its whole life come from the transcript.
     pub fn replay(&self, workflow: &Workflow, options: RunOptions) -> Result<Run, ReplayFailed> {
         let failed = |turn: usize, error| ReplayFailed { turn: turn as u64, error };
         let options = RunOptions { pins: self.pins.clone(), ..options };

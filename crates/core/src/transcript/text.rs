@@ -14,7 +14,7 @@ use crate::{CallSite, Command, CommandKind, Job, Name, Pins, Timestamp, UnitId};
 const TITLE: &str = "dacapo transcript ";
 const VERSION: u64 = 1;
 
-/// What stands on the line of a turn, beside its number.
+/// The data on the line of a turn, besides its number.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TurnLine {
@@ -30,7 +30,7 @@ fn no_history(history: &History) -> bool {
 }
 
 impl Transcript {
-    /// The form for people.
+    /// Returns the form for people.
     pub fn to_text(&self) -> String {
         let mut text = format!("{TITLE}{VERSION}\nworkflow {} {}\n", json(&self.workflow), json(&self.pins));
         for turn in &self.turns {
@@ -104,7 +104,7 @@ impl TurnRecord {
             writeln!(text, "  job {}", json(job))?;
         }
         for Command { kind, unit, site } in &self.commands {
-            // What is absent from these maps is removed from the run's, so nothing may be left out.
+            // A null value in these maps removes an entry of the run's, so nothing may be left out.
             let kind = match kind {
                 CommandKind::SearchAttributes(_) | CommandKind::Memo(_) => {
                     serde_json::to_string(kind).unwrap_or_default()
@@ -125,7 +125,7 @@ fn is_comment(line: &str) -> bool {
     line.is_empty() || line.starts_with("//")
 }
 
-/// One value on one line, without what is absent or empty anyway.
+/// Writes one value on one line, without fields that are null and without empty lists.
 fn json(value: &impl Serialize) -> String {
     let mut value = serde_json::to_value(value).expect("the types of a transcript are all writable");
     prune(&mut value);

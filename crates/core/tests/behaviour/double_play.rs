@@ -185,7 +185,7 @@ fn the_second_play_is_aside() {
         ASIDE.set(true);
         Box::new(Back) as Box<dyn std::any::Any>
     });
-    let options = RunOptions { double_play: true, aside: Some(aside), ..RunOptions::default() };
+    let options = RunOptions { double_play: true, silencer: Some(aside), ..RunOptions::default() };
     let mut run = Run::new(workflow, options).unwrap();
     let start = Job::Start(Box::new(Start { workflow: "says".into(), ..Start::default() }));
     let go = Job::Signal(Box::new(Signal { name: "go".into(), ..Signal::default() }));

@@ -2,109 +2,65 @@
 
 use std::future::poll_fn;
 use std::io::{BufRead, Seek};
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use dacapo_core::{Cancelled, Failure, Name};
-use dacapo_engine::{Engine, RunId, ShutdownReport, Threads, Unplayable, force_exit_after};
+use dacapo_core::Name;
+use dacapo_engine::{Engine, ShutdownReport, Threads, Unplayable, blocking, force_exit_after};
 use dacapo_worker::{Effective, Health};
-use serde::Serialize;
-use serde_json::Value;
 
-use crate::client::blocking::blocking;
+use crate::client::link::Link;
 use crate::client::serving::Serving;
 use crate::client::stop_signals::StopSignals;
-use crate::client::{Error, Handle, Imported, IntoName, Runs, StartCall, archive};
-use crate::{WorkflowFn, WorkflowType, encode};
+use crate::client::{Connection, Error, Imported, archive};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
 /// shut down or the last clone is gone. What was committed stays, and the next process goes on from there.
 ///
 /// Dropping the last clone blocks until the store is closed; on an async runtime await [`App::stop`] or [`App::shutdown`], which
 /// close it on another thread.
+///
+/// It is a [`Connection`] as well, by which runs are started and found.
 #[derive(Clone)]
 pub struct App {
+    connection: Connection,
     serving: Arc<Serving>,
 }
 
+impl Deref for App {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
 impl App {
-    pub(crate) fn new(engine: Engine, host: Arc<Threads>, runs: Runs, settings: Effective) -> Self {
-        Self { serving: Arc::new(Serving { engine, host: Some(host), runs, settings: Some(settings) }) }
+    pub(crate) fn new(engine: Engine, host: Arc<Threads>, settings: Effective) -> Self {
+        Self::of(Serving { engine, host: Some(host), settings: Some(settings) })
     }
 
-    /// An app over an engine that somebody else drives, as the test kit does.
+    /// An app over an engine that the caller drives, as the test kit does.
+    #[doc(hidden)]
     pub fn over_engine(engine: Engine) -> Self {
-        let runs = Runs::new(engine.reader().clone());
-        Self { serving: Arc::new(Serving { engine, host: None, runs, settings: None }) }
+        Self::of(Serving { engine, host: None, settings: None })
     }
 
-    /// The engine behind it.
-    pub fn engine(&self) -> &Engine {
+    fn of(serving: Serving) -> Self {
+        let serving = Arc::new(serving);
+        let engine = &serving.engine;
+        let connection =
+            Connection(Link::over_store(Arc::new(engine.clone()), engine.reader().clone(), Some(serving.clone())));
+        Self { connection, serving }
+    }
+
+    fn engine(&self) -> &Engine {
         &self.serving.engine
     }
 
-    /// Starts a workflow: set options, then await it for a handle on the run. The start is durable when it answers.
-    pub fn start<F, P>(
-        &self,
-        workflow: F,
-        input: <F::Workflow as WorkflowType>::Input,
-    ) -> StartCall<<F::Workflow as WorkflowType>::Output>
-    where
-        F: WorkflowFn<P>,
-    {
-        let _ = workflow;
-        StartCall::new(self.serving.clone(), Name::from_static(F::Workflow::NAME), F::Workflow::encode(input))
-    }
-
-    /// Starts a workflow that is known by its name only. Several arguments are several values.
-    pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
-        StartCall::new(
-            self.serving.clone(),
-            workflow.into_name(),
-            input.into_iter().map(|value| encode(&value)).collect(),
-        )
-    }
-
-    /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
-    pub fn handle<F, P>(&self, workflow: F, workflow_id: impl IntoName) -> Handle<<F::Workflow as WorkflowType>::Output>
-    where
-        F: WorkflowFn<P>,
-    {
-        let _ = workflow;
-        Handle::new(self.serving.clone(), RunId::of(workflow_id.into_name()))
-    }
-
-    /// A handle on the open run of this workflow id, or the last, whatever its workflow.
-    pub fn handle_raw(&self, workflow_id: impl IntoName) -> Handle<Value> {
-        Handle::new(self.serving.clone(), RunId::of(workflow_id.into_name()))
-    }
-
-    /// A handle on the open run of this workflow id, or the last, which is known to come to an `O`.
-    pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
-        Handle::new(self.serving.clone(), RunId::of(workflow_id.into_name()))
-    }
-
-    /// Completes the attempt of this [token](crate::ActivityCtx::completion_token) with a result. It is durable when this
-    /// answers. A token whose attempt was followed by another is refused.
-    pub async fn complete<T: Serialize + ?Sized>(&self, token: &str, result: &T) -> crate::Result<()> {
-        let result = encode(result).map_err(Error::value)?;
-        Ok(self.engine().complete(token, Ok(result)).await?)
-    }
-
-    /// Lets the attempt of this token fail: its activity is tried again by its retry policy, or fails as well.
-    pub async fn fail(&self, token: &str, failure: impl Into<Failure>) -> crate::Result<()> {
-        Ok(self.engine().complete(token, Err(failure.into())).await?)
-    }
-
-    /// Reports that somebody is at work on the attempt of this token, and how far they are: its heartbeat timeout begins
-    /// anew, and the next attempt would be handed the report. Says why the attempt is no longer wanted, if it is not.
-    pub async fn heartbeat<T: Serialize + ?Sized>(&self, token: &str, details: &T) -> crate::Result<Option<Cancelled>> {
-        let details = encode(details).map_err(Error::value)?;
-        Ok(self.engine().heartbeat(token, details).await?)
-    }
-
-    /// Takes the closed runs of a file that [`Runs::export`] wrote. They can be listed, described and asked from then on.
+    /// Takes the closed runs of a file that [`Runs::export`](crate::Runs::export) wrote. They can be listed, described and asked from then on.
     /// Runs that are here already are left as they are. The file is read twice: one that is damaged or was cut changes
     /// nothing. An error of the store on the way leaves those that were taken; taken again, they are known.
     pub async fn import(&self, from: impl BufRead + Seek + Send + 'static) -> crate::Result<Imported> {
@@ -119,11 +75,6 @@ impl App {
         }
     }
 
-    /// The runs, to look at.
-    pub fn runs(&self) -> &Runs {
-        &self.serving.runs
-    }
-
     /// Plays every open run of the served queues again, without changing anything, and gives those that cannot be played.
     /// Runs at rest are played when something wakes them, so this is how to see at once what a deploy has done to them.
     /// `progress` is told now and then how many were played.
@@ -135,7 +86,7 @@ impl App {
         Ok(blocking(move || engine.check_open_runs(&mut progress)).await??)
     }
 
-    /// The settings that hold, and who said so. None if somebody else set the engine up, as the test kit does.
+    /// The effective settings, and where each comes from. None if the caller set the engine up, as the test kit does.
     pub fn settings(&self) -> Option<&Effective> {
         self.serving.settings.as_ref()
     }
@@ -160,8 +111,8 @@ impl App {
         self.engine().evict_idle();
     }
 
-    /// Shuts down with manners: begins nothing new, lets attempts end for as long as the grace period, asks the rest to
-    /// stop and waits for that as long as the force timeout. Says what was cut off; the next process tries it again at once.
+    /// Shuts down gracefully: begins nothing new, lets attempts end for as long as the grace period, asks the rest to stop and
+    /// waits for that as long as the force timeout. Reports what was cut off; the next process tries it again at once.
     pub async fn shutdown(self) -> ShutdownReport {
         let report = self.engine().shut_down().await;
         self.stop().await;
@@ -170,7 +121,8 @@ impl App {
 
     /// Stops serving at once. Attempts that run are given up and tried again by the next process; those who wait are told.
     pub async fn stop(self) {
-        let serving = self.serving;
+        let Self { connection, serving } = self;
+        drop(connection);
         // The last commit may be on its way to the disk.
         let _ = blocking(move || serving.stop()).await;
     }
@@ -185,14 +137,14 @@ impl App {
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
         let mut requests = StopSignals::new().map_err(system)?;
-        let mut dying = pin!(self.engine().shuts_down_by_itself());
-        let dying = poll_fn(|cx| match dying.as_mut().poll(cx) {
+        let mut ending = pin!(self.engine().shuts_down_by_itself());
+        let ending = poll_fn(|cx| match ending.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),
             Poll::Pending => requests.poll(cx).map(|()| None),
         });
-        let dying = dying.await;
+        let ending = ending.await;
         requests.end_at_the_next();
-        match dying {
+        match ending {
             Some(why) => {
                 self.shutdown().await;
                 Err(Error::Zombies(why.to_string()))

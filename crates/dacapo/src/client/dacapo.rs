@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_client::{Capabilities, Feature};
 use dacapo_core::OwnPolicy;
-use dacapo_engine::{Cache, CrashLimits, Engine, Options, Reader, Threads, Unplayable};
+use dacapo_engine::{Cache, CrashLimits, Engine, Options, Reader, StoreClient, Threads, Unplayable, blocking};
 use dacapo_store::{MemoryStore, Store};
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
-use crate::client::blocking::blocking;
+use crate::client::link::Link;
 use crate::client::url::Place;
-use crate::client::{App, Error, IntoName, IntoQueue, Result, Runs};
+use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
@@ -24,7 +25,10 @@ pub struct Dacapo {
     settings: AppSettings,
     /// Instead of that of the process.
     environment: Option<Vec<(OsString, OsString)>>,
-    runs: Runs,
+    /// What errors call the kind of store.
+    backend: &'static str,
+    /// Reads the store as far as the settings are known.
+    connection: Connection,
 }
 
 impl Dacapo {
@@ -32,24 +36,42 @@ impl Dacapo {
     /// serves.
     pub async fn open(url: &str) -> Result<Self> {
         let place = Place::parse(url)?;
-        let (store, read_only) = blocking(move || open(place)).await??;
-        Ok(Self::over(store, read_only))
+        let (backend, read_only) = (place.backend(), place.is_read_only());
+        let store = blocking(move || open(place)).await??;
+        Ok(Self::over(store, backend, read_only))
+    }
+
+    /// Connects to a backend and serves nothing: looks at the runs of a store that another process serves. A file is opened
+    /// for reading only.
+    ///
+    /// ```no_run
+    /// # async fn show() -> dacapo::Result<()> {
+    /// let orders = dacapo::Dacapo::connect("sqlite:orders.db").await?;
+    /// println!("{} open", orders.runs().count(&dacapo::Filter::open()).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(url: &str) -> Result<Connection> {
+        let place = Place::parse(url)?.read_only(url)?;
+        let backend = place.backend();
+        let store = blocking(move || open(place)).await??;
+        Ok(reading(store, backend, CrashLimits::default()))
     }
 
     /// Over a store of your own.
     pub fn over_store(store: Arc<dyn Store>) -> Self {
-        Self::over(store, false)
+        Self::over(store, "embedded", false)
     }
 
-    fn over(store: Arc<dyn Store>, read_only: bool) -> Self {
-        let runs = Runs::new(Reader::new(store.clone()));
+    fn over(store: Arc<dyn Store>, backend: &'static str, read_only: bool) -> Self {
+        let connection = reading(store.clone(), backend, CrashLimits::default());
         let (options, settings) = (Options::default(), AppSettings::new());
-        Self { store, read_only, options, settings, environment: None, runs }.read_by_settings()
+        Self { store, read_only, options, settings, environment: None, backend, connection }.read_by_settings()
     }
 
     /// The runs in it, to look at.
-    pub fn runs(&self) -> &Runs {
-        &self.runs
+    pub fn runs(&self) -> Runs {
+        self.connection.runs()
     }
 
     /// Serves this queue instead of `default`; called again, one more. A queue is a name, or [`QueueSettings`]. Starts that
@@ -97,8 +119,7 @@ impl Dacapo {
     /// Has runs described by the settings as far as they were given. Wrong settings are an error of whatever needs them.
     fn read_by_settings(mut self) -> Self {
         if let Ok(effective) = self.effective() {
-            let reader = Reader::new(self.store.clone()).with_crash_limits(crash_limits(&effective.app));
-            self.runs = Runs::new(reader);
+            self.connection = reading(self.store.clone(), self.backend, crash_limits(&effective.app));
         }
         self
     }
@@ -199,7 +220,7 @@ impl Dacapo {
         let (store, options, for_engine) = (self.store, self.options, host.clone());
         let engine = blocking(move || Engine::open(store, for_engine, options)).await??;
         host.watch(&engine).map_err(system)?;
-        Ok(App::new(engine, host, self.runs, effective))
+        Ok(App::new(engine, host, effective))
     }
 
     /// Plays every open run of the served queues again with these workflows, without serving them and without changing
@@ -230,6 +251,7 @@ impl Dacapo {
             completions_per_turn,
             crash_limits: crash_limits(&effective.app),
             retention: (!retention.is_zero()).then_some(retention),
+            capabilities: Capabilities::new(self.backend, Feature::ALL),
             ..std::mem::take(&mut self.options)
         };
         Ok(effective)
@@ -245,14 +267,21 @@ fn crash_limits(values: &AppValues) -> CrashLimits {
     }
 }
 
-fn open(place: Place) -> Result<(Arc<dyn Store>, bool)> {
+/// A connection that reads a store.
+fn reading(store: Arc<dyn Store>, backend: &str, crash_limits: CrashLimits) -> Connection {
+    let reader = Reader::new(store).with_crash_limits(crash_limits);
+    let client = Arc::new(StoreClient::new(reader.clone(), backend));
+    Connection(Link::over_store(client, reader, None))
+}
+
+fn open(place: Place) -> Result<Arc<dyn Store>> {
     match place {
-        Place::Memory => Ok((Arc::new(MemoryStore::new()), false)),
+        Place::Memory => Ok(Arc::new(MemoryStore::new())),
         #[cfg(feature = "sqlite")]
         Place::Sqlite { path, read_only } => {
             use dacapo_sqlite::SqliteStore;
             let store = if read_only { SqliteStore::open_read_only(&path) } else { SqliteStore::open(&path) };
-            Ok((Arc::new(store.map_err(dacapo_engine::EngineError::from)?), read_only))
+            Ok(Arc::new(store.map_err(dacapo_engine::EngineError::from)?))
         }
         #[cfg(not(feature = "sqlite"))]
         Place::Sqlite { .. } => {

@@ -1,66 +1,72 @@
-//! What a program can get instead of what it asked for.
+//! Errors of the typed interface.
 
 use std::fmt;
 
+use dacapo_client::Status;
 use dacapo_core::{Failure, Name};
 use dacapo_engine::EngineError;
-use dacapo_store::Status;
 use dacapo_worker::{RegistryError, SettingErrors};
 use thiserror::Error;
 
-/// What a program gets instead of what it asked for. Workflow code never sees one of these: it sees a
-/// [`Failure`](crate::Failure).
+/// Why a call failed. Workflow code never sees one of these: it sees a [`Failure`](crate::Failure).
 #[derive(Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL says nothing that can be opened.
+    /// The URL names nothing that can be opened.
     #[error("{0}")]
     Url(String),
-    /// What is to be served cannot be.
+    /// Workflows or activities cannot be registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// Settings that cannot be.
+    /// Settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingErrors),
-    /// Too much code that was asked to stop runs on, so the program has shut down.
+    /// The program has shut down because too much code ignores its cancellation.
     #[error("{0}")]
     Zombies(String),
-    /// The run is closed, and not with a result.
+    /// The run is closed without a result.
     #[error("run {workflow_id:?} is {status}: {failure}")]
     Run {
-        /// Which.
+        /// The workflow id.
         workflow_id: Name,
-        /// How it ended.
+        /// The run's status.
         status: Status,
-        /// Why.
+        /// Why it ended so.
         failure: Box<Failure>,
     },
     /// An update was accepted, and then failed.
     #[error("the update failed: {0}")]
     Update(Box<Failure>),
-    /// A value cannot be encoded, or what came is of another type than asked for.
+    /// A value cannot be encoded, or cannot be decoded as the type asked for.
     #[error("{0}")]
     Value(Box<Failure>),
-    /// The engine refused, or is in trouble.
+    /// The backend refused the call, or failed.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Client(#[from] dacapo_client::Error),
     /// The operating system refused.
     #[error("{0}")]
     System(String),
 }
 
-/// The words, because this is what `main` prints.
+/// Prints the text of the error, because this is what `main` prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// What a program gets.
+/// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn value(failure: Failure) -> Self {
         Self::Value(Box::new(failure))
+    }
+}
+
+#[doc(hidden)]
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        Self::Client(error.into())
     }
 }

@@ -1,13 +1,13 @@
 //! Which runs to list.
 
+use dacapo_client::Status;
 use dacapo_core::Timestamp;
-use dacapo_store::{RunFilter, Status};
 
 use crate::client::IntoName;
 
 /// Which runs. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter(pub(crate) RunFilter);
+pub struct Filter(pub(crate) dacapo_client::Filter);
 
 impl Filter {
     /// All runs.
@@ -22,7 +22,7 @@ impl Filter {
 
     /// Runs that are open and cannot go on.
     pub fn stuck() -> Self {
-        Self(RunFilter { stuck: true, ..RunFilter::default() })
+        Self(dacapo_client::Filter::stuck())
     }
 
     /// Only runs that stand so.

@@ -2,33 +2,34 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
+use dacapo_client::{
+    Client, CompleteActivity, Description, HistoryEvent, QueryRun, RawHistory, ResolvePromise, RunRef, RunResult,
+    SendSignal,
+};
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
-use dacapo_engine::{Description, RunId};
-use dacapo_store::{RunNo, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::blocking::blocking;
-use crate::client::serving::Serving;
+use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result, UpdateCall};
 use crate::{Promise, Query, Signal, Update, decode, encode};
 
-/// A hold on a run that comes to an `O`. It names the run and nothing more, so it can be made, cloned and dropped at will.
+/// The format of a history of our own.
+const TRANSCRIPT: &str = "dacapo-transcript";
+
+/// A handle on a run whose result is an `O`. It names the run and nothing more, so it can be made, cloned and dropped at will.
 pub struct Handle<O> {
-    serving: Arc<Serving>,
-    run: RunId,
-    /// The number of that run, if this handle comes from its start.
-    number: Option<RunNo>,
+    link: Link,
+    run: RunRef,
     is_new: bool,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O> Clone for Handle<O> {
     fn clone(&self) -> Self {
-        Self { number: self.number, is_new: self.is_new, ..Self::new(self.serving.clone(), self.run.clone()) }
+        Self { is_new: self.is_new, ..Self::new(self.link.clone(), self.run.clone()) }
     }
 }
 
@@ -39,12 +40,16 @@ impl<O> fmt::Debug for Handle<O> {
 }
 
 impl<O> Handle<O> {
-    pub(crate) fn new(serving: Arc<Serving>, run: RunId) -> Self {
-        Self { serving, run, number: None, is_new: false, output: PhantomData }
+    pub(crate) fn new(link: Link, run: RunRef) -> Self {
+        Self { link, run, is_new: false, output: PhantomData }
     }
 
-    pub(crate) fn started(serving: Arc<Serving>, run: RunId, number: RunNo, is_new: bool) -> Self {
-        Self { is_new, number: Some(number), ..Self::new(serving, run) }
+    pub(crate) fn started(link: Link, run: RunRef, is_new: bool) -> Self {
+        Self { is_new, ..Self::new(link, run) }
+    }
+
+    fn client(&self) -> &dyn Client {
+        &**self.link.client()
     }
 
     /// Whether the start that gave this handle started the run, and did not find it started before.
@@ -65,8 +70,7 @@ impl<O> Handle<O> {
     /// The same handle, on this run of the workflow id.
     #[must_use]
     pub fn with_run_id(mut self, run_id: impl IntoName) -> Self {
-        self.number = None;
-        self.run.run_id = Some(run_id.into_name());
+        self.run = RunRef::exact(self.run.workflow_id, run_id.into_name());
         self
     }
 
@@ -77,25 +81,19 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let engine = &self.serving.engine;
-        let (status, result) = match self.number {
-            Some(number) => engine.result_of(&self.run, number).await?,
-            None => engine.result(&self.run).await?,
-        };
-        self.decoded(status, result)
+        self.decoded(self.client().result(self.run.clone()).await?)
     }
 
     /// The same for those who would rather know: it also ends when the run is stuck, or is already, with
-    /// [`EngineError::Stuck`](crate::EngineError::Stuck), which says why. The run stays open.
+    /// [`ClientError::Stuck`](crate::ClientError::Stuck), which says why. The run stays open.
     pub async fn result_or_stuck(&self) -> Result<O>
     where
         O: DeserializeOwned,
     {
-        let (status, result) = self.serving.engine.result_or_stuck(&self.run).await?;
-        self.decoded(status, result)
+        self.decoded(self.client().result_or_stuck(self.run.clone()).await?)
     }
 
-    fn decoded(&self, status: Status, result: std::result::Result<Payload, Failure>) -> Result<O>
+    fn decoded(&self, RunResult { status, result }: RunResult) -> Result<O>
     where
         O: DeserializeOwned,
     {
@@ -129,8 +127,8 @@ impl<O> Handle<O> {
         request: Option<Name>,
     ) -> Result<()> {
         let input = vec![input.map_err(Error::value)?];
-        let signal = dacapo_core::Signal { name, input, ..Default::default() };
-        Ok(self.serving.engine.signal(&self.run, signal, request).await?)
+        let signal = SendSignal { name, input, request_id: request, ..SendSignal::default() };
+        Ok(self.client().signal(self.run.clone(), signal).await?)
     }
 
     /// Asks the run a question. The answer takes into account all that was acknowledged before. A closed run can be asked
@@ -148,98 +146,110 @@ impl<O> Handle<O> {
 
     async fn ask(&self, name: Name, input: std::result::Result<Payload, Failure>) -> Result<Payload> {
         let input = vec![input.map_err(Error::value)?];
-        Ok(self.serving.engine.query(&self.run, name, input, Default::default()).await?)
+        let query = QueryRun { name, input, ..QueryRun::default() };
+        Ok(self.client().query(self.run.clone(), query).await?)
     }
 
     /// Sends an update: await it for the answer, or first wait until it is [accepted](UpdateCall::accepted).
     pub fn update<I: Serialize, A>(&self, update: Update<I, A>, input: I) -> UpdateCall<A> {
-        UpdateCall::new(self.serving.clone(), self.run.clone(), update.name().into(), encode(&input))
+        UpdateCall::new(self.link.clone(), self.run.clone(), update.name().into(), encode(&input))
     }
 
     /// Sends an update by name and JSON.
     pub fn update_raw(&self, name: impl IntoName, input: Value) -> UpdateCall<Value> {
-        UpdateCall::new(self.serving.clone(), self.run.clone(), name.into_name(), encode(&input))
+        UpdateCall::new(self.link.clone(), self.run.clone(), name.into_name(), encode(&input))
     }
 
     /// Keeps a promise of the run. The first resolution holds.
     pub async fn resolve<T: Serialize>(&self, promise: Promise<T>, value: T) -> Result<()> {
         let value = encode(&value).map_err(Error::value)?;
-        Ok(self.serving.engine.resolve_promise(&self.run, promise.name().into(), Ok(value)).await?)
+        self.settle_promise(promise.name().into(), Ok(value)).await
     }
 
     /// Breaks a promise of the run.
     pub async fn reject<T>(&self, promise: Promise<T>, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.serving.engine.resolve_promise(&self.run, promise.name().into(), Err(failure.into())).await?)
+        self.settle_promise(promise.name().into(), Err(failure.into())).await
     }
 
     /// Keeps a promise of the run by its name or its id, with JSON.
     pub async fn resolve_raw(&self, promise: impl IntoName, value: Value) -> Result<()> {
         let value = encode(&value).map_err(Error::value)?;
-        Ok(self.serving.engine.resolve_promise(&self.run, promise.into_name(), Ok(value)).await?)
+        self.settle_promise(promise.into_name(), Ok(value)).await
     }
 
     /// Breaks a promise of the run by its name or its id.
     pub async fn reject_raw(&self, promise: impl IntoName, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.serving.engine.resolve_promise(&self.run, promise.into_name(), Err(failure.into())).await?)
+        self.settle_promise(promise.into_name(), Err(failure.into())).await
+    }
+
+    async fn settle_promise(&self, promise: Name, result: std::result::Result<Payload, Failure>) -> Result<()> {
+        Ok(self.client().resolve_promise(self.run.clone(), ResolvePromise { promise, result }).await?)
+    }
+
+    async fn end_activity(&self, activity_id: Name, result: std::result::Result<Payload, Failure>) -> Result<()> {
+        let completion = CompleteActivity { activity_id, result };
+        Ok(self.client().complete_activity(self.run.clone(), completion).await?)
     }
 
     /// Gives a pending activity its result from outside, by the id that [`Handle::describe`] shows and
     /// [`ActivityInfo`](crate::ActivityInfo) holds. An attempt that runs is given up; the first result holds.
     pub async fn complete_activity<T: Serialize>(&self, activity_id: impl IntoName, result: &T) -> Result<()> {
         let result = encode(result).map_err(Error::value)?;
-        Ok(self.serving.engine.complete_activity(&self.run, activity_id.into_name(), Ok(result)).await?)
+        self.end_activity(activity_id.into_name(), Ok(result)).await
     }
 
     /// Lets a pending activity fail from outside, for good.
     pub async fn fail_activity(&self, activity_id: impl IntoName, failure: impl Into<Failure>) -> Result<()> {
-        Ok(self.serving.engine.complete_activity(&self.run, activity_id.into_name(), Err(failure.into())).await?)
+        self.end_activity(activity_id.into_name(), Err(failure.into())).await
     }
 
     /// Has the run played again, if it is quarantined, and its quarantined activities tried again: what was not played or tried
     /// any more because the process died too often meanwhile. [`Handle::describe`] shows it. Durable when this answers.
     pub async fn release(&self) -> Result<()> {
-        Ok(self.serving.engine.release(&self.run).await?)
+        Ok(self.client().release(self.run.clone()).await?)
     }
 
     /// Asks the run to cancel: its waits fail, and its code may clean up.
     pub async fn cancel(&self, reason: &str) -> Result<()> {
-        Ok(self.serving.engine.cancel(&self.run, reason).await?)
+        Ok(self.client().cancel(self.run.clone(), reason.to_owned()).await?)
     }
 
     /// Ends the run at once. Its code is not asked.
     pub async fn terminate(&self, reason: &str) -> Result<()> {
-        Ok(self.serving.engine.terminate(&self.run, reason).await?)
+        Ok(self.client().terminate(self.run.clone(), reason.to_owned()).await?)
     }
 
     /// Deletes the run, which must be closed: it cannot be found any more, and its history is gone for good.
     pub async fn delete(&self) -> Result<()> {
-        Ok(self.serving.engine.delete(&self.run).await?)
+        Ok(self.client().delete(self.run.clone()).await?)
     }
 
     /// Begins the run again from an earlier turn, as a new run: turns before it are kept, what came later is played anew.
     /// An open run is terminated. Signals it was sent since, and results of what the kept turns began, come to the new run
     /// again; what later turns began is begun anew, under other idempotency keys.
     pub async fn reset(&self, turn: u64, reason: &str) -> Result<Self> {
-        let started = self.serving.engine.reset(&self.run, turn, reason).await?;
-        let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
-        Ok(Self::new(self.serving.clone(), run))
+        let started = self.client().reset(self.run.clone(), turn, reason.to_owned()).await?;
+        Ok(Self::new(self.link.clone(), started.run))
     }
 
     /// How the run stands: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
     pub async fn describe(&self) -> Result<Description> {
-        let (engine, run) = (self.serving.engine.clone(), self.run.clone());
-        Ok(blocking(move || engine.describe(&run)).await??)
+        Ok(self.client().describe(self.run.clone()).await?)
     }
 
     /// What every unit of the run waits for, and where. The run may have to be played again for that.
     pub async fn inspect(&self) -> Result<Inspection> {
-        Ok(self.serving.engine.inspect(&self.run).await?)
+        Ok(self.client().inspect(self.run.clone()).await?)
     }
 
-    /// All turns of the run.
-    pub async fn history(&self) -> Result<Transcript> {
-        let (reader, run) = (self.serving.engine.reader().clone(), self.run.clone());
-        Ok(blocking(move || reader.history(&run)).await??)
+    /// What has happened in the run, in order, in terms that all backends share.
+    pub async fn history(&self) -> Result<Vec<HistoryEvent>> {
+        Ok(self.client().history(self.run.clone()).await?)
+    }
+
+    /// All turns of the run, as a replay needs them. Backends that keep other histories have none.
+    pub async fn transcript(&self) -> Result<Transcript> {
+        transcript(self.client().raw_history(self.run.clone()).await?)
     }
 
     /// The snapshot that the run published last, without disturbing it.
@@ -247,4 +257,16 @@ impl<O> Handle<O> {
         let published = self.describe().await?.published;
         published.map(|snapshot| decode(&snapshot).map_err(Error::value)).transpose()
     }
+}
+
+/// Reads the transcript of a run.
+pub(crate) fn transcript(raw: RawHistory) -> Result<Transcript> {
+    if raw.format != TRANSCRIPT {
+        return Err(Error::Value(Box::new(Failure::application(format!(
+            "a transcript was asked for, and the backend has a history of format {:?}",
+            raw.format
+        )))));
+    }
+    let unreadable = |error| Failure::application(format!("the transcript cannot be read: {error}"));
+    Transcript::from_text(&raw.text).map_err(|error| Error::value(unreadable(error)))
 }

@@ -2,12 +2,13 @@
 
 mod app;
 mod archive;
-mod blocking;
+mod connection;
 mod dacapo;
 mod error;
 mod filter;
 mod handle;
 mod into_name;
+mod link;
 mod runs;
 mod serving;
 mod start;
@@ -17,11 +18,12 @@ mod url;
 
 pub use app::App;
 pub use archive::Imported;
+pub use connection::Connection;
 pub use dacapo::Dacapo;
 pub use error::{Error, Result};
 pub use filter::Filter;
 pub use handle::Handle;
 pub use into_name::{IntoName, IntoQueue};
-pub use runs::{Page, Runs};
+pub use runs::Runs;
 pub use start::StartCall;
 pub use update::{UpdateCall, UpdateHandle};

@@ -3,108 +3,80 @@
 use std::io::Write;
 use std::path::Path;
 
+use dacapo_client::{Cursor, Description, Feature, Page, Problem, RunRef, StuckRuns};
 use dacapo_core::Transcript;
-use dacapo_engine::{Description, EngineError, Problem, Reader, RunId, StuckCause};
-use dacapo_store::RunNo;
+use dacapo_engine::blocking;
 
-use crate::client::blocking::blocking;
+use crate::client::handle::transcript;
+use crate::client::link::Link;
 use crate::client::{Filter, IntoName, Result, archive};
 
-/// The runs of a store, to look at. Works beside the process that serves them.
+/// The runs of a backend, to look at. Over a store it works beside the process that serves it.
 #[derive(Clone)]
 pub struct Runs {
-    reader: Reader,
-}
-
-/// Some runs, newest first.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Page {
-    /// The runs.
-    pub runs: Vec<Description>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<RunNo>,
+    link: Link,
 }
 
 impl Runs {
-    pub(crate) fn new(reader: Reader) -> Self {
-        Self { reader }
+    pub(crate) fn new(link: Link) -> Self {
+        Self { link }
     }
 
-    /// The first page of the runs that match, newest first.
+    /// Lists the runs that match, newest first: the first page.
     pub async fn list(&self, filter: &Filter, limit: usize) -> Result<Page> {
-        self.page(filter, None, limit).await
+        Ok(self.link.client().list(filter.0.clone(), None, limit).await?)
     }
 
-    /// The page after one that said where the next begins.
-    pub async fn list_from(&self, filter: &Filter, next: RunNo, limit: usize) -> Result<Page> {
-        self.page(filter, Some(next), limit).await
+    /// Lists the page after the one that ended at this cursor.
+    pub async fn list_from(&self, filter: &Filter, after: Cursor, limit: usize) -> Result<Page> {
+        Ok(self.link.client().list(filter.0.clone(), Some(after), limit).await?)
     }
 
-    async fn page(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Page> {
-        if limit == 0 {
-            return Err(EngineError::BadInput("a page of 0 runs never ends: ask for 1 or more".to_owned()).into());
-        }
-        let filter = filter.0.clone();
-        let runs = self.read(move |reader| reader.list(&filter, before, limit)).await?;
-        let next = runs.last().filter(|_| runs.len() == limit).map(|last| last.run);
-        Ok(Page { runs, next })
+    /// Counts the runs that match.
+    pub async fn count(&self, filter: &Filter) -> Result<u64> {
+        Ok(self.link.client().count(filter.0.clone()).await?)
     }
 
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> std::result::Result<T, EngineError> + Send + 'static,
-    ) -> Result<T> {
-        let reader = self.reader.clone();
-        Ok(blocking(move || read(&reader)).await??)
+    /// Describes the open run of this workflow id, or the last.
+    pub async fn describe(&self, workflow_id: impl IntoName) -> Result<Description> {
+        Ok(self.link.client().describe(RunRef::latest(workflow_id.into_name())).await?)
     }
 
-    /// Writes the histories of all runs that match, as a file that [`App::import`](crate::App::import) takes, into any
-    /// store. Gives their number, and the writer, flushed. Runs that are deleted meanwhile are left out. A file should be
+    /// All turns of the open run of this workflow id, or of the last, as a replay needs them.
+    pub async fn transcript(&self, workflow_id: impl IntoName) -> Result<Transcript> {
+        let run = RunRef::latest(workflow_id.into_name());
+        transcript(self.link.client().raw_history(run).await?)
+    }
+
+    /// Groups stuck runs by their cause, the largest group first: a bad deploy that makes a thousand runs stuck is one group.
+    pub async fn stuck_runs(&self) -> Result<Vec<StuckRuns>> {
+        Ok(self.link.client().stuck_runs().await?)
+    }
+
+    /// Checks all stored data: whether the store is sound, and whether each run has the turns it claims to have, all of them
+    /// readable, and the result that its last turn decided. `progress` receives how many runs were checked so far.
+    pub async fn verify(&self, progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Problem>> {
+        Ok(self.link.client().verify(Box::new(progress)).await?)
+    }
+
+    /// Copies everything, as of one moment, into a file that is not there yet. The store is served meanwhile.
+    pub async fn back_up(&self, to: impl AsRef<Path>) -> Result<()> {
+        Ok(self.link.client().back_up(to.as_ref().to_owned()).await?)
+    }
+
+    /// Writes the histories of all runs that match, as a file that [`App::import`](crate::App::import) reads, into any
+    /// store. Returns their number, and the writer, flushed. Runs that are deleted meanwhile are left out. A file should be
     /// written through a [`BufWriter`](std::io::BufWriter).
     pub async fn export<W: Write + Send + 'static>(&self, filter: &Filter, mut to: W) -> Result<(u64, W)> {
-        let (reader, filter) = (self.reader.clone(), filter.0.clone());
+        let (reader, filter) = (self.link.reader(Feature::Archive)?, filter.0.clone());
         blocking(move || Ok((archive::export(&reader, &filter, &mut to)?, to))).await?
     }
 
-    /// The same into a file that is not there yet and that only its owner may read (mode 0600 on Unix). Gives the number of runs
-    /// once the file is flushed. If that fails, there is no file.
+    /// Does the same into a file that is not there yet and that only its owner may read (mode 0600 on Unix). Returns the number
+    /// of runs once the file is flushed. If that fails, there is no file.
     pub async fn export_to_file(&self, filter: &Filter, to: impl AsRef<Path>) -> Result<u64> {
-        let (reader, filter, to) = (self.reader.clone(), filter.0.clone(), to.as_ref().to_owned());
-        blocking(move || archive::export_to_file(&reader, &filter, &to)).await?
-    }
-
-    /// Copies everything, as it stands at one moment, into a file that is not there yet. The store is served meanwhile.
-    pub async fn back_up(&self, to: impl AsRef<Path>) -> Result<()> {
+        let (reader, filter) = (self.link.reader(Feature::Archive)?, filter.0.clone());
         let to = to.as_ref().to_owned();
-        self.read(move |reader| reader.back_up(&to)).await
-    }
-
-    /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
-    /// readable, and the result that its last turn decided. `progress` is told now and then how many runs were looked at.
-    pub async fn verify(&self, mut progress: impl FnMut(u64) + Send + 'static) -> Result<Vec<Problem>> {
-        self.read(move |reader| reader.verify(&mut progress)).await
-    }
-
-    /// The causes for which runs are stuck, those of most runs first: a bad deploy that leaves a thousand runs stuck is one.
-    pub async fn stuck_causes(&self) -> Result<Vec<StuckCause>> {
-        self.read(Reader::stuck_causes).await
-    }
-
-    /// How many runs match.
-    pub async fn count(&self, filter: &Filter) -> Result<u64> {
-        let filter = filter.0.clone();
-        self.read(move |reader| reader.count(&filter)).await
-    }
-
-    /// How the open run of this workflow id stands, or the last.
-    pub async fn describe(&self, workflow_id: impl IntoName) -> Result<Description> {
-        let run = RunId::of(workflow_id.into_name());
-        self.read(move |reader| reader.describe(&run)).await
-    }
-
-    /// All turns of the open run of this workflow id, or of the last.
-    pub async fn history(&self, workflow_id: impl IntoName) -> Result<Transcript> {
-        let run = RunId::of(workflow_id.into_name());
-        self.read(move |reader| reader.history(&run)).await
+        blocking(move || archive::export_to_file(&reader, &filter, &to)).await?
     }
 }

@@ -1,17 +1,14 @@
-//! What serves a program: shared by the app and by all handles, which keep it alive.
+//! What serves in this process: shared by the app and by all handles, which keep it alive.
 
 use std::sync::Arc;
 
 use dacapo_engine::{Engine, Threads};
 use dacapo_worker::Effective;
 
-use crate::client::Runs;
-
 pub(crate) struct Serving {
     pub(crate) engine: Engine,
     /// None if the caller drives the engine, as the test kit does.
     pub(crate) host: Option<Arc<Threads>>,
-    pub(crate) runs: Runs,
     /// None if the caller set the engine up.
     pub(crate) settings: Option<Effective>,
 }

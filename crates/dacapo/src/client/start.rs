@@ -3,41 +3,35 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_client::{IdConflict, StartRun};
 use dacapo_core::{Failure, IdReuse, Name, Payload, Pins, Retry};
-use dacapo_engine::{NewStart, RunId};
-use dacapo_store::Conflict;
 use serde::Serialize;
 
-use crate::client::serving::Serving;
+use crate::client::link::Link;
 use crate::client::{Error, Handle, IntoName, Result};
 use crate::{Attr, encode};
 
 /// A run that is about to be started: set options, then await it.
 #[must_use = "a start does nothing unless it is awaited"]
 pub struct StartCall<O> {
-    serving: Arc<Serving>,
-    new: NewStart,
+    link: Link,
+    new: StartRun,
     /// What could not be encoded.
     failure: Option<Failure>,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O> StartCall<O> {
-    pub(crate) fn new(
-        serving: Arc<Serving>,
-        workflow: Name,
-        input: std::result::Result<Vec<Payload>, Failure>,
-    ) -> Self {
+    pub(crate) fn new(link: Link, workflow: Name, input: std::result::Result<Vec<Payload>, Failure>) -> Self {
         let (input, failure) = match input {
             Ok(input) => (input, None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let workflow_id = uuid::Uuid::now_v7().to_string().into();
-        let new = NewStart { workflow, workflow_id, input, ..NewStart::default() };
-        Self { serving, new, failure, output: PhantomData }
+        let new = StartRun { workflow, workflow_id, input, ..StartRun::default() };
+        Self { link, new, failure, output: PhantomData }
     }
 
     /// The workflow id: the program's own name for the run, unique among open runs. A random one by default.
@@ -54,19 +48,19 @@ impl<O> StartCall<O> {
 
     /// Whether the workflow id may have been used before.
     pub fn id_reuse(mut self, reuse: IdReuse) -> Self {
-        self.new.reuse = reuse;
+        self.new.id_reuse = reuse;
         self
     }
 
     /// What to do when the workflow id is in use now.
-    pub fn id_conflict(mut self, conflict: Conflict) -> Self {
-        self.new.conflict = conflict;
+    pub fn id_conflict(mut self, conflict: IdConflict) -> Self {
+        self.new.id_conflict = conflict;
         self
     }
 
     /// The program's key for this request: the same key again is the same start, however often it is sent.
     pub fn request(mut self, request: impl IntoName) -> Self {
-        self.new.request = Some(request.into_name());
+        self.new.request_id = Some(request.into_name());
         self
     }
 
@@ -106,7 +100,7 @@ impl<O> StartCall<O> {
     /// Sets a search attribute.
     pub fn attr<T: Serialize>(mut self, attribute: Attr<T>, value: T) -> Self {
         match encode(&value) {
-            Ok(value) => drop(self.new.search_attributes.insert(attribute.into(), value)),
+            Ok(value) => drop(self.new.attributes.insert(attribute.into(), value)),
             Err(failure) => drop(self.failure.get_or_insert(failure)),
         }
         self
@@ -130,14 +124,13 @@ impl<O: 'static> IntoFuture for StartCall<O> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { serving, new, failure, .. } = self;
+        let Self { link, new, failure, .. } = self;
         Box::pin(async move {
             if let Some(failure) = failure {
                 return Err(Error::value(failure));
             }
-            let started = serving.engine.start(new).await?;
-            let run = RunId { workflow_id: started.workflow_id, run_id: Some(started.run_id) };
-            Ok(Handle::started(serving, run, started.run, started.fresh))
+            let started = link.client().start(new).await?;
+            Ok(Handle::started(link, started.run, started.is_new))
         })
     }
 }

@@ -3,22 +3,21 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
 
+use dacapo_client::{RunRef, SendUpdate, UpdateState, UpdateWait};
 use dacapo_core::{Failure, Name, Payload};
-use dacapo_engine::{RunId, UpdateStage, WaitFor};
 use serde::de::DeserializeOwned;
 
-use crate::client::serving::Serving;
+use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
 use crate::decode;
 
 /// An update that is about to be sent: await it for its answer.
 #[must_use = "an update does nothing unless it is awaited"]
 pub struct UpdateCall<A> {
-    serving: Arc<Serving>,
-    run: RunId,
-    update: dacapo_core::Update,
+    link: Link,
+    run: RunRef,
+    update: SendUpdate,
     failure: Option<Failure>,
     answer: PhantomData<fn() -> A>,
 }
@@ -27,19 +26,14 @@ pub struct UpdateCall<A> {
 pub struct UpdateHandle<A>(UpdateCall<A>);
 
 impl<A> UpdateCall<A> {
-    pub(crate) fn new(
-        serving: Arc<Serving>,
-        run: RunId,
-        name: Name,
-        input: std::result::Result<Payload, Failure>,
-    ) -> Self {
+    pub(crate) fn new(link: Link, run: RunRef, name: Name, input: std::result::Result<Payload, Failure>) -> Self {
         let (input, failure) = match input {
             Ok(input) => (vec![input], None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let id = uuid::Uuid::now_v7().to_string().into();
-        let update = dacapo_core::Update { id, name, input, ..Default::default() };
-        Self { serving, run, update, failure, answer: PhantomData }
+        let update = SendUpdate { id, name, input, ..SendUpdate::default() };
+        Self { link, run, update, failure, answer: PhantomData }
     }
 
     /// The program's own id for it: the same id again is the same update, however often it is sent.
@@ -48,16 +42,17 @@ impl<A> UpdateCall<A> {
         self
     }
 
-    async fn send(&self, wait: WaitFor) -> Result<UpdateStage> {
+    async fn send(&self, wait: UpdateWait) -> Result<UpdateState> {
         if let Some(failure) = &self.failure {
             return Err(Error::value(failure.clone()));
         }
-        Ok(self.serving.engine.update(&self.run, self.update.clone(), wait).await?)
+        let update = SendUpdate { wait, ..self.update.clone() };
+        Ok(self.link.client().update(self.run.clone(), update).await?)
     }
 
     /// Sends it, and waits until the workflow accepts it.
     pub async fn accepted(self) -> Result<UpdateHandle<A>> {
-        self.send(WaitFor::Accepted).await?;
+        self.send(UpdateWait::Accepted).await?;
         Ok(UpdateHandle(self))
     }
 
@@ -65,10 +60,10 @@ impl<A> UpdateCall<A> {
     where
         A: DeserializeOwned,
     {
-        match self.send(WaitFor::Completed).await? {
-            UpdateStage::Completed(Ok(answer)) => decode(&answer).map_err(Error::value),
-            UpdateStage::Completed(Err(failure)) => Err(Error::Update(Box::new(failure))),
-            UpdateStage::Accepted => unreachable!("the answer was waited for"),
+        match self.send(UpdateWait::Completed).await? {
+            UpdateState::Completed(Ok(answer)) => decode(&answer).map_err(Error::value),
+            UpdateState::Completed(Err(failure)) => Err(Error::Update(Box::new(failure))),
+            UpdateState::Accepted => unreachable!("the answer was waited for"),
         }
     }
 }

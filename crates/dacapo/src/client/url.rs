@@ -18,7 +18,7 @@ impl Place {
         for setting in query.split('&').filter(|setting| !setting.is_empty()) {
             match setting {
                 "mode=ro" => read_only = true,
-                other => return bad(format!("it has a setting {other:?} that nobody knows")),
+                other => return bad(format!("it has an unknown setting {other:?}")),
             }
         }
         match scheme {
@@ -33,6 +33,31 @@ impl Place {
             },
             "postgres" | "postgresql" | "temporal" => bad(format!("{scheme} is not part of this build")),
             other => bad(format!("{other:?} is no kind of store")),
+        }
+    }
+}
+
+impl Place {
+    /// What errors call the kind of store.
+    pub(crate) fn backend(&self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite { .. } => "sqlite",
+        }
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, Self::Sqlite { read_only: true, .. })
+    }
+
+    /// The same place, to look at.
+    pub(crate) fn read_only(self, url: &str) -> Result<Self> {
+        match self {
+            Self::Sqlite { path, .. } => Ok(Self::Sqlite { path, read_only: true }),
+            Self::Memory => Err(Error::Url(format!(
+                "{url:?} cannot be connected to: a store in memory belongs to the process that opened it. Connect to a file, as \
+                 in `sqlite:orders.db`, or open this one with `Dacapo::open`"
+            ))),
         }
     }
 }

@@ -62,7 +62,7 @@ impl<S> Ctx<S> {
     /// # async fn wait(ctx: Ctx) -> Result<u64, Failure> {
     /// match ctx.race(ctx.signal(GO), ctx.sleep(mins(5))).await? {
     ///     First(n) => Ok(n),
-    ///     Second(()) => Err("nobody said go".into()),
+    ///     Second(()) => Err("no approval within a day".into()),
     /// }
     /// # }
     /// ```

@@ -111,7 +111,7 @@ impl<O> Call<O> {
         Self { pending: self.pending.summary(summary), ..self }
     }
 
-    /// Lets the activity run on without anybody to await it.
+    /// Detaches the activity: it runs on, and the workflow does not await its result.
     pub fn detach(self) {
         self.pending.detach();
     }

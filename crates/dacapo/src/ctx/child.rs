@@ -144,7 +144,7 @@ impl<O> Child<O> {
         ChildStart { pending: self.pending.started(), handle: Some(handle) }
     }
 
-    /// Lets the child run on without anybody to await it.
+    /// Detaches the child: it runs on, and the workflow does not await its result.
     pub fn detach(self) {
         self.pending.detach();
     }
@@ -202,7 +202,7 @@ impl<O> StartedChild<O> {
         self.ctx.signal_external(Target::Child { workflow_id: self.id.clone() }, signal, value)
     }
 
-    /// Lets the child run on without anybody to await it.
+    /// Detaches the child: it runs on, and the workflow does not await its result.
     pub fn detach(self) {
         self.pending.detach();
     }

@@ -84,7 +84,7 @@ impl<S> Ctx<S> {
         F: Fn(I) -> P + Send + Sync + 'static,
         P: Future<Output = Result<O, Failure>> + Send + 'static,
     {
-        // It passed the validator, so it was of this type then: one that is not any more is a record nobody can read.
+        // It passed the validator, so it was of this type then: one that is not any more is an unreadable record.
         let accepted = Arc::new(Recorded::<I>::new(&self.raw, "accepted update", name.clone(), Location::caller()));
         let handler = Arc::new(handler);
         self.raw.on_update(

@@ -99,7 +99,7 @@ impl<O> LocalCall<O> {
         Self { pending: self.pending.summary(summary), ..self }
     }
 
-    /// Lets the activity run on without anybody to await it. A long pause between two attempts ends it: nobody is left to
+    /// Detaches the activity: it runs on, and the workflow does not await its result. A long pause between two attempts ends it: no turn is left to
     /// schedule the next.
     pub fn detach(self) {
         self.pending.detach();

@@ -47,7 +47,7 @@ impl<O> NexusCall<O> {
         self.pending.started()
     }
 
-    /// Lets the operation run on without anybody to await it.
+    /// Detaches the operation: it runs on, and the workflow does not await its result.
     pub fn detach(self) {
         self.pending.detach();
     }

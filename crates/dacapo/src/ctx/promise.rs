@@ -1,4 +1,4 @@
-//! Promises: results that somebody outside the run provides.
+//! Promises: results that a caller outside the run provides.
 
 use std::future::Future;
 use std::panic::Location;
@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 use crate::{Ctx, Promise};
 
 impl<S> Ctx<S> {
-    /// Opens a promise that somebody outside resolves, by its name or its id.
+    /// Opens a promise that a caller outside the run resolves, by its name or its id.
     #[track_caller]
     pub fn promise<T: DeserializeOwned>(&self, promise: Promise<T>) -> OpenPromise<T> {
         self.open_promise(promise.into())
@@ -40,7 +40,7 @@ pub struct OpenPromise<T> {
 }
 
 impl<T> OpenPromise<T> {
-    /// The id to hand to whoever resolves it.
+    /// The id by which a caller resolves it.
     pub fn id(&self) -> OperationId {
         self.pending.id()
     }

@@ -41,7 +41,7 @@ impl<S> Ctx<S> {
     }
 }
 
-/// A wait for a signal. A signal that came for a wait which was dropped goes to whoever waits next.
+/// A wait for a signal. A signal that came for a wait which was dropped goes to the next wait.
 #[must_use = "a wait does nothing unless it is awaited"]
 pub struct SignalWait<T> {
     pending: dacapo_core::SignalWait,

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use dacapo::prelude::*;
-use dacapo::{AppSettings, Conflict, Dacapo, Filter, Handle, QueueSettings};
+use dacapo::{AppSettings, Dacapo, Filter, Handle, IdConflict, QueueSettings};
 use serde_json::{Value, json};
 
 use crate::setup::{CONSENT, LEVEL, NUDGE, RAISE, Setup, dying, large, long, sample, token, words};
@@ -33,11 +33,13 @@ fn odd_map() -> HashMap<Vec<u8>, u8> {
 
 fn opening() -> Vec<Row> {
     vec![
+        row!("Dacapo::connect", "a store in memory", "belongs to the process", _s => Dacapo::connect("memory:").await.map(drop)),
+        row!("Dacapo::connect", "a file that is not there", "", _s => Dacapo::connect("sqlite:/nowhere/x.db").await.map(drop)),
         row!("Dacapo::open", "no URL", "names no kind of store", _s => Dacapo::open("").await),
         row!("Dacapo::open", "another database", "no kind of store", _s => Dacapo::open("mysql:x").await),
         row!("Dacapo::open", "what this build lacks", "not part of this build", _s => Dacapo::open("postgres://x").await),
         row!("Dacapo::open", "no file", "names no file", _s => Dacapo::open("sqlite:").await),
-        row!("Dacapo::open", "an unknown setting", "nobody knows", _s => Dacapo::open("sqlite:x?mode=rw").await),
+        row!("Dacapo::open", "an unknown setting", "unknown setting", _s => Dacapo::open("sqlite:x?mode=rw").await),
         row!("Dacapo::open", "a folder that is not there", "out of reach", _s => Dacapo::open("sqlite:/no/where/x.db").await),
         row!("Dacapo::open", "a file that is none", "no Dacapo store", _s => {
             let file = tempfile::NamedTempFile::new().unwrap();
@@ -86,7 +88,7 @@ fn opening() -> Vec<Row> {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
             app.start(sample, 1).await.unwrap().delete().await
         }),
-        row!("Handle::delete", "a run that nobody knows", "there is no run", _s => {
+        row!("Handle::delete", "an unknown run", "there is no run", _s => {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
             app.handle(sample, "nobody").delete().await
         }),
@@ -94,13 +96,13 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().queue("").serve(sample).await),
         row!("Dacapo::queue", "twice", "\"a\"", _s =>
             Dacapo::open("memory:").await.unwrap().queue("a").queue("a").serve(sample).await),
-        row!("Dacapo::every_queue", "a setting that nobody knows", "max_zombies", _s =>
+        row!("Dacapo::every_queue", "an unknown setting", "max_zombies", _s =>
             Dacapo::open("memory:").await.unwrap().every_queue(QueueSettings::default().set("max_zombies", "1")).serve(sample).await),
-        row!("Dacapo::settings", "a setting that nobody knows", "cash_size", _s =>
+        row!("Dacapo::settings", "an unknown setting", "cash_size", _s =>
             Dacapo::open("memory:").await.unwrap().settings(AppSettings::new().set("cash_size", "1")).serve(sample).await),
-        row!("Dacapo::environment", "a setting that nobody knows", "DACAPO_CASH_SIZE", _s =>
+        row!("Dacapo::environment", "an unknown setting", "DACAPO_CASH_SIZE", _s =>
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).serve(sample).await),
-        row!("Dacapo::effective", "a setting that nobody knows", "did you mean", _s =>
+        row!("Dacapo::effective", "an unknown setting", "did you mean", _s =>
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).effective()),
         row!("Dacapo::payload_limit", "less than an input", "the limit is 1", _s =>
             Dacapo::open("memory:").await.unwrap().payload_limit(1).serve(sample).await.unwrap().start(sample, 12).await),
@@ -111,10 +113,10 @@ fn opening() -> Vec<Row> {
 
 fn starting() -> Vec<Row> {
     vec![
-        row!("App::start_raw", "an unknown workflow", "registered are: dying, sample", s => s.app.start_raw("other", []).await),
-        row!("App::start_raw", "no name", "a workflow type is empty", s => s.app.start_raw("", []).await),
-        row!("App::start_raw", "a large input", "the limit is 10000", s => s.app.start_raw("sample", [large()]).await),
-        row!("App::start", "an id in use", "in use by run", s => s.app.start(sample, 1).id("open").await),
+        row!("Connection::start_raw", "an unknown workflow", "registered are: dying, sample", s => s.app.start_raw("other", []).await),
+        row!("Connection::start_raw", "no name", "a workflow type is empty", s => s.app.start_raw("", []).await),
+        row!("Connection::start_raw", "a large input", "the limit is 10000", s => s.app.start_raw("sample", [large()]).await),
+        row!("Connection::start", "an id in use", "in use by run", s => s.app.start(sample, 1).id("open").await),
         row!("StartCall::id", "no id", "a workflow id is empty", s => s.app.start(sample, 1).id("").await),
         row!("StartCall::id", "an endless id", "has 1001 bytes", s => s.app.start(sample, 1).id(long()).await),
         row!("StartCall::id", "control characters", "control characters", s => s.app.start(sample, 1).id("a\nb").await),
@@ -122,7 +124,7 @@ fn starting() -> Vec<Row> {
         row!("StartCall::id_reuse", "an id that may not be used again", "does not allow it again", s =>
             s.app.start(sample, 1).id("closed").id_reuse(IdReuse::RejectDuplicate).await),
         row!("StartCall::id_conflict", "an id in use", "in use by run", s =>
-            s.app.start(sample, 1).id("open").id_conflict(Conflict::Fail).await),
+            s.app.start(sample, 1).id("open").id_conflict(IdConflict::Fail).await),
         row!("StartCall::request", "no key", "a request id is empty", s => s.app.start(sample, 1).request("").await),
         row!("StartCall::request", "the key of another request", "was made before", s =>
             s.app.start(sample, 6).id("open").request("asked").await),
@@ -136,7 +138,7 @@ fn starting() -> Vec<Row> {
         row!("StartCall::memo", "no name", "an entry of the memo is empty", s => s.app.start(sample, 1).memo("", &1).await),
         row!("StartCall::attr", "a value that is no JSON", "cannot be encoded", s =>
             s.app.start(sample, 1).attr(Attr::new("map"), odd_map()).await),
-        row!("StartCall::pins", "rules of play that nobody knows", "semantics version 99", s => {
+        row!("StartCall::pins", "unknown rules of play", "semantics version 99", s => {
             let pins = dacapo::Pins { semantics: 99, ..Default::default() };
             s.app.start(sample, 1).pins(pins).await
         }),
@@ -172,17 +174,17 @@ fn talking() -> Vec<Row> {
             s.open.complete_activity("x", &large()).await),
         row!("Handle::fail_activity", "no id", "an activity id is empty", s =>
             s.open.fail_activity("", Failure::application("no")).await),
-        row!("App::complete", "a text that is no token", "no completion token", s => s.app.complete("x", &1).await),
-        row!("App::complete", "a damaged token", "damaged", s => s.app.complete("dcpt100", &1).await),
-        row!("App::complete", "a token of nobody", "no run of", s => s.app.complete(&token("nobody"), &1).await),
-        row!("App::complete", "a token of an activity that is over", "has no activity", s =>
+        row!("Connection::complete", "a text that is no token", "no completion token", s => s.app.complete("x", &1).await),
+        row!("Connection::complete", "a damaged token", "damaged", s => s.app.complete("dcpt100", &1).await),
+        row!("Connection::complete", "a token of nobody", "no run of", s => s.app.complete(&token("nobody"), &1).await),
+        row!("Connection::complete", "a token of an activity that is over", "has no activity", s =>
             s.app.complete(&s.token().await, &1).await),
-        row!("App::complete", "a large result", "the limit is 10000", s =>
+        row!("Connection::complete", "a large result", "the limit is 10000", s =>
             s.app.complete(&s.token().await, &large()).await),
-        row!("App::fail", "a text that is no token", "no completion token", s =>
+        row!("Connection::fail", "a text that is no token", "no completion token", s =>
             s.app.fail("", Failure::application("no")).await),
-        row!("App::heartbeat", "a token of nobody", "no run of", s => s.app.heartbeat(&token("nobody"), &1).await),
-        row!("App::heartbeat", "a large report", "the limit is 10000", s =>
+        row!("Connection::heartbeat", "a token of nobody", "no run of", s => s.app.heartbeat(&token("nobody"), &1).await),
+        row!("Connection::heartbeat", "a large report", "the limit is 10000", s =>
             s.app.heartbeat(&s.token().await, &large()).await),
         row!("Handle::release", "nobody", "no run of", s => s.nobody.release().await),
         row!("Handle::release", "a run without anything in quarantine", "quarantined", s => s.open.release().await),
@@ -200,10 +202,11 @@ fn talking() -> Vec<Row> {
         row!("Handle::describe", "nobody", "no run of", s => s.nobody.describe().await),
         row!("Handle::inspect", "nobody", "no run of", s => s.nobody.inspect().await),
         row!("Handle::history", "nobody", "no run of", s => s.nobody.history().await),
+        row!("Handle::transcript", "nobody", "no run of", s => s.nobody.transcript().await),
         row!("Handle::published", "nobody", "no run of", s => s.nobody.published::<u8>().await),
-        row!("App::handle", "nobody", "no run of", s => s.app.handle(sample, "nobody").describe().await),
-        row!("App::handle_raw", "nobody", "no run of", s => s.app.handle_raw("nobody").describe().await),
-        row!("App::handle_of", "nobody", "no run of", s => s.app.handle_of::<Value>("nobody").describe().await),
+        row!("Connection::handle", "nobody", "no run of", s => s.app.handle(sample, "nobody").describe().await),
+        row!("Connection::handle_raw", "nobody", "no run of", s => s.app.handle_raw("nobody").describe().await),
+        row!("Connection::handle_of", "nobody", "no run of", s => s.app.handle_of::<Value>("nobody").describe().await),
     ]
 }
 
@@ -211,9 +214,11 @@ fn looking() -> Vec<Row> {
     vec![
         row!("Runs::list", "an endless page", "never ends", s => s.app.runs().list(&Filter::all(), 0).await),
         row!("Runs::list_from", "an endless page", "never ends", s =>
-            s.app.runs().list_from(&Filter::all(), dacapo::RunNo(1), 0).await),
+            s.app.runs().list_from(&Filter::all(), dacapo::Cursor("1".into()), 0).await),
+        row!("Runs::list_from", "a cursor of another backend", "is no cursor of this backend", s =>
+            s.app.runs().list_from(&Filter::all(), dacapo::Cursor("elsewhere".into()), 1).await),
         row!("Runs::describe", "nobody", "no run of", s => s.app.runs().describe("nobody").await),
-        row!("Runs::history", "nobody", "no run of", s => s.app.runs().history("nobody").await),
+        row!("Runs::transcript", "nobody", "no run of", s => s.app.runs().transcript("nobody").await),
     ]
 }
 
@@ -225,8 +230,11 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Dacapo::build", "any name is as good as another"),
     ("Dacapo::own_policy", "what a policy does wrong fails the activation, shown by the tests of the core"),
     ("App::over_engine", "an engine is an engine"),
-    ("App::engine", "takes nothing"),
-    ("App::runs", "takes nothing"),
+    ("Connection::over", "a client is a client"),
+    ("Runs::stuck_runs", "takes nothing"),
+    ("Connection::capabilities", "takes nothing"),
+    ("Connection::client", "takes nothing"),
+    ("Connection::runs", "takes nothing"),
     ("App::runs_in_memory", "takes nothing"),
     ("App::turn_threads", "takes nothing"),
     ("Runs::verify", "whoever is told of the progress cannot be wrong"),

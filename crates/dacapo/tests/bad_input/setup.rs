@@ -71,7 +71,7 @@ impl Setup {
         let page = self.app.runs().list(&Filter::all(), 1_000).await.unwrap();
         let mut all = Vec::new();
         for run in page.runs {
-            let history = self.app.runs().history(run.workflow_id.clone()).await.unwrap();
+            let history = self.app.runs().transcript(run.workflow_id.clone()).await.unwrap();
             all.push((run, history));
         }
         all

@@ -122,7 +122,7 @@ async fn turns_that_do_not_return_are_given_up_on_and_nobody_else_notices() {
     assert_eq!(at_once.result().await.unwrap(), "through the door");
     assert_eq!(spinning.result().await.unwrap(), "out of breath");
     wait_until("the end of threads that are not needed", async || app.turn_threads() == (threads, 0)).await;
-    assert_eq!(blocked.history().await.unwrap().turns.len(), 2, "each turn is recorded once");
+    assert_eq!(blocked.transcript().await.unwrap().turns.len(), 2, "each turn is recorded once");
 }
 
 static GATE: Door = Door::new();

@@ -101,7 +101,7 @@ async fn runs_that_are_hammered_from_all_sides_take_everything_once_and_in_turns
     for run in &runs {
         assert_eq!(run.result().await.unwrap(), expected);
         assert_eq!(run.query(TOTAL, ()).await.unwrap(), expected, "a closed run answers");
-        let history = run.history().await.unwrap();
+        let history = run.transcript().await.unwrap();
         check_history(&history);
     }
     assert_eq!(rejected.load(Ordering::Relaxed), RUNS * 3);

@@ -22,7 +22,7 @@ async fn a_served_file_can_be_looked_at_and_not_served_twice() {
     let page = looking.runs().list(&Filter::open(), 10).await.unwrap();
     assert_eq!(page.runs.iter().map(|run| run.workflow_id.as_str()).collect::<Vec<_>>(), ["s"]);
     assert_eq!(looking.runs().describe("s").await.unwrap().status, Status::Open);
-    assert_eq!(looking.runs().history("s").await.unwrap().turns.len(), 1);
+    assert_eq!(looking.runs().transcript("s").await.unwrap().turns.len(), 1);
 
     app.handle(sleeper, "s").terminate("enough").await.unwrap();
     assert_eq!(looking.runs().describe("s").await.unwrap().status, Status::Terminated);

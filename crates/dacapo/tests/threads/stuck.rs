@@ -1,7 +1,7 @@
 //! Waiting for a run that cannot go on.
 
 use dacapo::prelude::*;
-use dacapo::{Dacapo, EngineError, Error};
+use dacapo::{ClientError, Dacapo, Error};
 
 const GO: Signal<()> = Signal::new("go");
 
@@ -28,7 +28,7 @@ async fn is_well(_ctx: Ctx) -> Result<u8, Failure> {
 
 fn reason<T>(ended: dacapo::Result<T>) -> String {
     match ended {
-        Err(Error::Engine(EngineError::Stuck(reason))) => reason,
+        Err(Error::Client(ClientError::Stuck(reason))) => reason,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it cannot have ended"),
     }

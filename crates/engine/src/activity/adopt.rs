@@ -47,8 +47,8 @@ fn is_stuck(shared: &Shared, run: RunNo) -> Result<bool, StoreError> {
     Ok(shared.store().run(run)?.is_none_or(|row| row.stuck.is_some()))
 }
 
-/// Arms the timeouts of an attempt that the holder of its token completes. It began in an earlier process; its silence
-/// begins now, because no process could hear of it.
+/// Arms the timeouts of an external attempt. The attempt began in an earlier process. Its heartbeat timeout counts from
+/// now, because the engine could not receive heartbeats in between.
 fn arm_outside(shared: &Shared, task: &Task, attempting: &mut Attempting, (run, now): (RunNo, Timestamp)) {
     let (seq, attempt, timeouts) = (task.command.seq, task.attempt, &task.command.timeouts);
     let ran = now.since(attempting.started);
@@ -61,7 +61,7 @@ fn arm_outside(shared: &Shared, task: &Task, attempting: &mut Attempting, (run, 
     attempting.alarms = limits.into_iter().filter_map(alarm).collect();
 }
 
-/// Reads what a stored task is from the turn that scheduled it.
+/// Builds the task of a stored row from the turn that scheduled it. None if its run or its command cannot be read.
 pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -> Result<Option<Task>, StoreError> {
     let Some(info) = origins.info(shared.store(), row.run)? else { return Ok(None) };
     let record = origins.record.get(shared.store(), row.run, row.turn)?;
@@ -97,7 +97,7 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
     }))
 }
 
-/// Where tasks come from, as they are read one after the other: those of a run mostly follow each other.
+/// The run and the record that were read last: tasks of one run are mostly read one after the other.
 #[derive(Default)]
 pub(crate) struct Origins {
     info: Option<(RunNo, Arc<RunInfo>)>,

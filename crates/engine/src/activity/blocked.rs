@@ -1,5 +1,5 @@
 //! Activities that wait for an operator: their type or queue is not served, their input is gone, or they are quarantined.
-//! Their run says so.
+//! The engine marks their run as stuck, with the reason.
 
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ use crate::run::open_operations::{Open, OpenOperations};
 use crate::shared::Shared;
 use crate::writes::submit;
 
-/// The type of an activity is not served here. Its run says so; it is not its fault.
+/// Logs that no worker here serves the type of an activity, and marks its run as stuck. The run's own code has not failed.
 pub(crate) fn report_unserved(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let reason = unserved(shared, task);
     shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
     mark_stuck(shared, run, task.info.epoch, reason, None);
 }
 
-/// A run, or one of its activities, waits in a task queue that no worker here serves. Logged once for each queue.
+/// Logs, once for each queue, that a run or one of its activities waits in a task queue that no worker here serves, and
+/// marks the run as stuck.
 pub(crate) fn report_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: &Name) {
     shared.queue_log.report(queue, &shared.options.served_queues());
     mark_unserved_queue(shared, run, epoch, queue);
@@ -39,7 +40,7 @@ pub(crate) fn unserved_queue(shared: &Shared, open: &OpenOperations) -> Option<N
     })
 }
 
-/// The input of an activity cannot be read.
+/// Logs that the input of an activity cannot be read, and marks its run as stuck.
 pub(crate) fn report_no_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let reason = format!(
         "what activity {:?} ({}) is given cannot be read: the store is damaged. Restore it from a backup, or complete the \
@@ -50,7 +51,8 @@ pub(crate) fn report_no_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     mark_stuck(shared, run, task.info.epoch, reason, None);
 }
 
-/// An activity is quarantined or delayed because of its crash count. Logged once: a run that says so already is not logged.
+/// Marks a run as stuck because an activity is quarantined or delayed for its crash count. Logs that unless `is_known`,
+/// which means that the run is marked as stuck already.
 pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, until: Option<Timestamp>, is_known: bool) {
     let reason = match until {
         Some(until) => delayed(task, until),
@@ -62,7 +64,8 @@ pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, unti
     mark_stuck(shared, run, task.info.epoch, reason, until);
 }
 
-/// Marks a run as stuck if one of its activities waits for an operator or is delayed: a turn says that the run goes on.
+/// Marks a run as stuck if one of its activities waits for an operator or is delayed. Called after a write that cleared
+/// the mark.
 pub(crate) fn mark_blocked(shared: &Arc<Shared>, run: RunNo) {
     if let Some(task) = shared.tasks.blocked(run) {
         let (reason, until) = match task.state {
@@ -74,12 +77,12 @@ pub(crate) fn mark_blocked(shared: &Arc<Shared>, run: RunNo) {
     }
 }
 
-/// The delay of an activity is over: its run no longer says that it waits for that.
+/// Clears the mark of a run as stuck when the delay of its activity is over.
 pub(crate) fn unmark_delayed(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let TaskState::Waiting { until } = task.state else { return };
     let (reason, epoch) = (delayed(task, until), task.info.epoch);
     shared.later(WorkKind::Write, Some(run), move |shared| {
-        // The run may say something else by now.
+        // The run may be stuck for another reason by now.
         let row = shared.store().run(run).ok().flatten();
         if row.and_then(|row| row.stuck).is_some_and(|stuck| stuck.reason == reason) {
             submit(shared, Write::SetStuck { run, epoch, stuck: None }, move |shared, _| mark_blocked(shared, run));

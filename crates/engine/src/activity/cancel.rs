@@ -1,4 +1,4 @@
-//! Activities that are no longer wanted.
+//! Cancelling activities.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::shared::Shared;
 
 pub(crate) const UNWANTED: &str = "the workflow no longer wants it";
 
-/// The workflow no longer wants an activity; `waits` says whether it wants its outcome.
+/// Cancels an activity that the workflow no longer wants. `waits` says whether the workflow waits for its outcome.
 pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: bool) {
     match shared.tasks.cancel(run, seq, waits, UNWANTED) {
         CancelledTask::Asked(handle) => {
@@ -33,7 +33,7 @@ pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: boo
     }
 }
 
-/// Takes these tasks out, and stops their attempts.
+/// Removes the tasks of a run for which `is_over` holds, and stops their attempts.
 pub(crate) fn give_up_tasks(shared: &Arc<Shared>, run: RunNo, is_over: impl Fn(TaskNo) -> bool) {
     for task in shared.tasks.remove_of_run(run, is_over) {
         if let Some(handle) = task.handle() {
@@ -42,8 +42,8 @@ pub(crate) fn give_up_tasks(shared: &Arc<Shared>, run: RunNo, is_over: impl Fn(T
     }
 }
 
-/// Takes those of these tasks out that another thread has ended in the store before they were in memory. Called on a thread that
-/// may block, after they were added: what ends later finds them.
+/// Removes those of the `added` tasks that another thread ended in the store before they were in memory. Called on a thread
+/// that may block, after the tasks were added: a thread that ends one later finds it in memory.
 pub(crate) fn give_up_ended_tasks(shared: &Arc<Shared>, run: RunNo, added: &[TaskNo]) -> Result<(), StoreError> {
     let stored = shared.store().tasks_of(run)?;
     give_up_tasks(shared, run, |task| added.contains(&task) && stored.iter().all(|row| row.no != task));

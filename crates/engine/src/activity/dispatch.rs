@@ -47,7 +47,7 @@ fn start_attempt(shared: &Arc<Shared>, run: RunNo, task: Task) {
             return;
         }
         if this.shutdown.has_begun() {
-            // It has not begun: the next process makes the attempt.
+            // The attempt has not begun: the next process makes it.
             drop(this.tasks.remove(run, task.command.seq));
             return shutdown::check(&this);
         }
@@ -106,7 +106,7 @@ fn start_with_input(shared: &Arc<Shared>, run: RunNo, task: &Task, activity: &Ac
             note_attempt(shared, Doing::Attempt(task.no), &handle);
             shared.host.attempt(attempt);
         }
-        // The task was taken out before this attempt was known.
+        // The task was removed before the queue had the handle of this attempt.
         None => shared.timers.disarm(&alarms),
     }
 }
@@ -123,7 +123,8 @@ fn read_input(shared: &Shared, run: RunNo, task: &Task) -> Result<Option<Vec<Pay
     })
 }
 
-/// A task cannot run because its input is gone: with its run, or the store is damaged.
+/// Handles a task whose input is gone: removes it if its run is closed; otherwise the store is damaged, and the run is
+/// marked as stuck.
 fn without_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     let seq = task.command.seq;
     let is_open = shared.store().run(run).is_ok_and(|row| row.is_some_and(|row| row.status.is_open()));
@@ -134,7 +135,7 @@ fn without_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
         }
         false => drop(shared.tasks.remove(run, seq)),
     }
-    // Its place is free.
+    // The task's place is free.
     dispatch(shared);
     shutdown::check(shared);
 }

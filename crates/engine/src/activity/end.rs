@@ -16,7 +16,7 @@ use crate::timer::wheel::Due;
 use crate::turn::validate::within_limit;
 use crate::writes::submit;
 
-/// An attempt ended with this. One that comes after its timeout was due counts as timed out.
+/// Ends an attempt with this result. An attempt that ends after one of its timeouts was due counts as timed out.
 pub(crate) fn end_attempt(
     shared: &Arc<Shared>,
     (run, seq, attempt): (RunNo, Seq, u32),
@@ -24,7 +24,8 @@ pub(crate) fn end_attempt(
 ) {
     let result = within_limit(result, shared.options.payload_limit);
     let is_stopping = |queue: &_| shared.shutdown.is_stopping(queue);
-    // Between the two it is neither running nor in an inbox, and a shutdown must not end.
+    // Between the end of the attempt and the delivery, the result is neither with a running attempt nor in an inbox: a
+    // shutdown must not end in between.
     shared.shutdown.begin_write();
     let ended = shared.tasks.end_attempt((run, seq, attempt), result, shared.clock(), is_stopping);
     if let Some(EndedAttempt { alarms, then }) = ended {
@@ -46,7 +47,7 @@ fn go_on(shared: &Arc<Shared>, (run, seq): (RunNo, Seq), then: AfterAttempt) {
     }
 }
 
-/// The outcome of an activity goes to its run.
+/// Delivers the outcome of an activity to its run.
 pub(crate) fn resolve(
     shared: &Arc<Shared>,
     run: RunNo,
@@ -58,7 +59,7 @@ pub(crate) fn resolve(
     deliver(shared, run, Message::Result { task: task.no, seq: task.command.seq, outcome });
 }
 
-/// Stores that an attempt failed, and arms the next. `told` is told when that is durable.
+/// Stores that an attempt failed, and arms the next one. `told` is called with the result of the write.
 pub(crate) fn retry_at(
     shared: &Arc<Shared>,
     (run, seq): (RunNo, Seq),
@@ -74,7 +75,7 @@ pub(crate) fn retry_at(
             match &result {
                 // The activity is over, or its run is.
                 Err(StoreError::Refused(_)) => drop(shared.tasks.remove(run, seq)),
-                // A write that failed costs the count of an attempt, and not the attempt.
+                // A failed write loses the count of an attempt, not the attempt.
                 Ok(_) | Err(_) => {
                     shared.arm_in(at.since(shared.now()), Due::Task { run, seq, attempt });
                 }
@@ -84,8 +85,8 @@ pub(crate) fn retry_at(
     );
 }
 
-/// The code of an attempt has ended, and the holder of its token says how the attempt ends. It gives up its place when that
-/// is stored: a process that shuts down waits for it, so that the next one does not make the attempt again.
+/// Leaves an attempt whose code has ended to the holder of its token. The attempt keeps its place until that is stored: a
+/// process that shuts down waits for it, so that the next process does not make the attempt again.
 pub(crate) fn leave_to_external(
     shared: &Arc<Shared>,
     (run, seq, attempt): (RunNo, Seq, u32),
@@ -96,13 +97,13 @@ pub(crate) fn leave_to_external(
         return;
     }
     shared.later(WorkKind::Write, Some(run), move |shared| {
-        // Its time may be over, or the workflow may not want it any more.
+        // The attempt may have timed out, or the workflow may no longer want it.
         let Some(write) = shared.tasks.write_of((run, seq, attempt), now) else { return };
         submit(shared, Write::Attempt(Box::new(write)), move |shared, result| {
             match result {
-                // It is over, or its run is.
+                // The activity is over, or its run is.
                 Err(StoreError::Refused(_)) => drop(shared.tasks.remove(run, seq)),
-                // A write that failed costs another attempt, and that only after a restart.
+                // A failed write costs another attempt, and only after a restart.
                 Ok(_) | Err(_) => shared.tasks.leave_to_external((run, seq, attempt)),
             }
             dispatch(shared);

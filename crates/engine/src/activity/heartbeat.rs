@@ -10,7 +10,7 @@ use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
 
-/// An attempt reports its progress.
+/// Notes the progress that an attempt reports, and stores it now or after a pause.
 pub(crate) fn heartbeat(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), details: Payload) {
     let pauses = |queue: &Name| {
         let values = shared.workers.of(queue).values();
@@ -26,7 +26,7 @@ pub(crate) fn heartbeat(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, 
     }
 }
 
-/// The pause after the last report that was stored is over.
+/// Stores the latest report of an attempt, after the pause since the last report that was stored.
 pub(crate) fn report_due(shared: &Arc<Shared>, attempt: (RunNo, Seq, u32)) {
     if let Some(write) = shared.tasks.report_due(attempt, shared.clock()) {
         store_report(shared, attempt, write);
@@ -36,7 +36,7 @@ pub(crate) fn report_due(shared: &Arc<Shared>, attempt: (RunNo, Seq, u32)) {
 fn store_report(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), write: AttemptWrite) {
     let now = write.ready;
     let write = move |shared: &Arc<Shared>| {
-        // As it stands by then: the attempt may have been left to the holder of its token, or another may be next.
+        // Read the task again: by now the attempt may be left to the holder of its token, or another attempt may be next.
         let task = shared.tasks.get(run, seq);
         let write = match &task {
             Some(task) if task.attempt == attempt => task.write(now),

@@ -1,5 +1,5 @@
-//! The inputs of pending activities. There may be any number of them, so they are kept in memory up to a bound; an input
-//! beyond it is read again from the turn that scheduled the activity, when it is tried.
+//! The inputs of pending activities. There may be any number of them, so the engine keeps them in memory up to a bound. It
+//! reads an input beyond the bound again from the turn that scheduled the activity, when an attempt starts.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use dacapo_core::ScheduleActivity;
 
 use crate::activity::task::Task;
 
-/// So many bytes of inputs are kept.
+/// The maximum number of bytes of inputs in memory.
 const MOST: usize = 32 << 20;
 
-/// How much is kept.
+/// The number of bytes of inputs in memory.
 #[derive(Default)]
 pub(crate) struct InputCache {
     bytes: usize,
 }
 
 impl InputCache {
-    /// Keeps the input of a task, or takes it from it.
+    /// Keeps the input of a task in memory, or drops it from the task if there is no room.
     pub(crate) fn add(&mut self, task: &mut Task) {
         let bytes = size(&task.command);
         match self.bytes + bytes <= MOST {
             true => self.bytes += bytes,
             false => {
-                // Of the payloads themselves a clone makes no copy.
+                // Cloning the command does not copy the bytes of its payloads.
                 task.command = Arc::new(ScheduleActivity { input: Vec::new(), ..(*task.command).clone() });
                 task.has_input = false;
             }
         }
     }
 
-    /// A task is gone.
+    /// Frees the room of a task that is removed.
     pub(crate) fn remove(&mut self, task: &Task) {
         if task.has_input {
             self.bytes -= size(&task.command);
@@ -108,7 +108,7 @@ mod tests {
         let mut small = task(100, 1);
         inputs.add(&mut small);
         assert!(!small.has_input, "there is no room at all");
-        // One that has none takes no room, and makes none when it goes.
+        // A task without its input takes no room, and its removal frees none.
         inputs.remove(&kept[99]);
         inputs.add(&mut small);
         assert!(!small.has_input);

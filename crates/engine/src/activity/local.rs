@@ -30,7 +30,7 @@ use crate::turn::validate::within_limit;
 /// Pauses longer than this become timers of the run, unless the command says otherwise.
 const RETRY_HERE: Duration = Duration::from_secs(60);
 
-/// What both kinds of local work have.
+/// One attempt of local work: of a local activity or of a `run` closure.
 struct Work {
     seq: Seq,
     attempt: u32,
@@ -40,7 +40,7 @@ struct Work {
     timeouts: Timeouts,
     /// When the first attempt was scheduled.
     scheduled: Timestamp,
-    /// When this attempt must have ended, and when all together, by the clock that is never set.
+    /// When this attempt must have ended, and (`over`) when all attempts together must have ended; both in steady time.
     deadline: Option<Steady>,
     over: Option<Steady>,
     is_closure: bool,
@@ -48,7 +48,7 @@ struct Work {
 }
 
 impl Work {
-    /// Its timeouts, from this moment on; `over` is when all attempts must have ended, where earlier ones were made here.
+    /// Sets the deadlines, counted from now. `over` is when all attempts must have ended, if earlier ones were made here.
     fn timed(self, (now, steady): (Timestamp, Steady), over: Option<Steady>) -> Self {
         let rest = self.timeouts.schedule_to_close.map(|timeout| self.scheduled.after(timeout).since(now));
         Self {
@@ -58,7 +58,7 @@ impl Work {
         }
     }
 
-    /// The timeout that was due before now, if one was: what the attempt comes to is too late.
+    /// The timeout that is due by now, if one is: the attempt's result is too late.
     fn overdue(&self, steady: Steady) -> Option<TimeoutKind> {
         let is_due = |at: Option<Steady>| at.is_some_and(|at| at <= steady);
         match () {
@@ -105,7 +105,7 @@ impl Work {
         self.retry.as_ref().is_none_or(|retry| retry.attempts > 0 && self.attempt >= retry.attempts)
     }
 
-    /// What follows a failed attempt.
+    /// Decides what follows a failed attempt.
     fn after(&self, failure: &Failure, steady: Steady) -> After {
         let pause = self.retry.as_ref().and_then(|retry| pause_after(retry, self.attempt, failure));
         match pause.filter(|pause| self.over.is_none_or(|over| steady.after(*pause) < over)) {
@@ -132,17 +132,17 @@ impl Work {
     }
 }
 
-/// What follows a failed attempt of local work.
+/// The step after a failed attempt of local work.
 enum After {
-    /// Another, after this pause, in this process.
+    /// Another attempt, after this pause, in this process.
     RetryHere(Duration),
-    /// Another, after a pause so long that a timer of the run stands for it.
+    /// Another attempt, after a pause so long that a timer of the run stands for it.
     RetryByTimer(Duration),
     End(RetryState),
 }
 
-/// Starts all local work of a run that was loaded, except what ended while it was not in memory, and asks activities to stop
-/// that were asked before.
+/// Starts the local work of a loaded run, except work that ended while the run was not in memory, and asks those activities
+/// to stop that were asked before.
 pub(crate) fn resume(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Playable) {
     start_all(shared, cached, playable);
     let is_activity = |seq: &&Seq| matches!(playable.open.operations.get(seq), Some(Open::Activity { .. }));
@@ -151,8 +151,8 @@ pub(crate) fn resume(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Pl
     }
 }
 
-/// Starts all local work of a run that is open, does not run, and has not ended: its result may be in the inbox. Nothing is
-/// started if another thread has closed the run.
+/// Starts each open local operation of a run that does not run and has no result in the inbox. Gives the work up again if
+/// another thread has closed the run.
 pub(crate) fn start_all(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Playable) {
     if shared.shutdown.has_begun() {
         return;
@@ -161,7 +161,7 @@ pub(crate) fn start_all(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut
         |seq: &&Seq| matches!(playable.open.operations.get(seq), Some(Open::Local { .. } | Open::Run { .. }));
     let open: Vec<Seq> = playable.open.without_row.iter().filter(is_local).copied().collect();
     for seq in open {
-        // In this order: the result of work that ends is delivered first, and then the work is no longer known.
+        // Look in this order: when work ends, its result is delivered first, and only then is the work no longer known.
         let is_known = shared.local.is_known(cached.no, seq);
         if !is_known && !cached.lock().has_local(seq) {
             let first = match playable.open.operations.get(&seq) {
@@ -174,7 +174,7 @@ pub(crate) fn start_all(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut
     give_up_if_gone(shared, cached);
 }
 
-/// Tries local work again.
+/// Starts these attempts of local work, each of which follows a failed one.
 pub(crate) fn retry(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Playable, retries: Vec<(Seq, u32)>) {
     if shared.shutdown.has_begun() {
         return;
@@ -185,7 +185,8 @@ pub(crate) fn retry(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut Pla
     give_up_if_gone(shared, cached);
 }
 
-/// Called after work was started: a thread that closes the run first marks it as gone, and then gives its local work up.
+/// Gives up the local work of a run that is gone. Called after work was started: a thread that closes the run first marks
+/// it as gone, and then gives up its local work.
 fn give_up_if_gone(shared: &Arc<Shared>, cached: &CachedRun) {
     if cached.lock().is_gone {
         give_up_all(shared, cached.no, "the run is closed");
@@ -247,7 +248,7 @@ fn arm(shared: &Shared, run: RunNo, work: &Work, steady: Steady) {
     shared.timers.disarm(&shared.local.set_alarms(run, seq, attempt, alarms));
 }
 
-/// Local work has taken too long.
+/// Ends an attempt of local work that has taken too long.
 pub(crate) fn timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), kind: TimeoutKind) {
     if let Some(handle) = shared.local.take_timed_out(run, seq, attempt) {
         handle.finish(Err(took_too_long(kind)));
@@ -258,7 +259,7 @@ pub(crate) fn timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, 
 fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Result<Payload, Failure>) {
     shared.timers.disarm(&shared.local.take_alarms(run, work.seq));
     if result.is_err() && shared.shutdown.is_stopping(&info.name.queue) {
-        // It stopped because the worker shuts down: the next process tries it again, as if this attempt had not been.
+        // The attempt stopped because the worker shuts down: the next process makes it again, as if this one had not been.
         shared.local.end(run, work.seq, work.attempt);
         return shutdown::check(shared);
     }
@@ -278,14 +279,14 @@ fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Re
             After::End(why) => work.failed(failure, why),
         },
     };
-    // Delivered first, then forgotten: what is found neither running nor in the inbox is started again.
+    // Deliver first, then forget: work that is neither known nor has a result in the inbox is started again.
     deliver(shared, run, Message::Local { seq: work.seq, resolution });
     shared.local.end(run, work.seq, work.attempt);
     shutdown::check(shared);
 }
 
 fn retry_in(shared: &Arc<Shared>, run: RunNo, work: &Work, pause: Duration) {
-    // Otherwise it was given up meanwhile.
+    // None: the work was given up meanwhile.
     if let Some(attempt) = shared.local.wait_for_next(run, work.seq, work.attempt) {
         shared.arm_in(pause, Due::Local { run, seq: work.seq, attempt });
     }
@@ -293,21 +294,21 @@ fn retry_in(shared: &Arc<Shared>, run: RunNo, work: &Work, pause: Duration) {
     shutdown::check(shared);
 }
 
-/// The pause before another attempt is over.
+/// Asks the run to start the next attempt of local work, after the pause before it.
 pub(crate) fn retry_due(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32)) {
     if shared.local.is_current(run, seq, attempt) {
         with_run(shared, run, |state| state.retries.push((seq, attempt)));
     }
 }
 
-/// The outcome of a run's local work is void.
+/// Gives up all local work of a run: its outcome is void.
 pub(crate) fn give_up_all(shared: &Arc<Shared>, run: RunNo, reason: &str) {
     for handle in shared.local.take_run(run) {
         give_up(shared, &handle, reason);
     }
 }
 
-/// The workflow no longer wants local work; `waits` says whether it wants its outcome.
+/// Cancels local work that the workflow no longer wants. `waits` says whether the workflow waits for its outcome.
 pub(crate) fn cancel(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: bool) {
     match shared.local.cancel(run, seq, waits) {
         CancelledLocal::Ask(handle) => handle.cancel(UNWANTED),
@@ -320,9 +321,9 @@ fn took_too_long(kind: TimeoutKind) -> Failure {
     Failure::new(FailureKind::Timeout(kind), format!("it took too long ({kind:?})"))
 }
 
-/// Local work is in no row that the holder of a token could complete.
+/// The failure of local work that leaves itself to the holder of a token: there is no row that the holder could complete.
 fn not_external() -> Failure {
-    let words = "a local activity cannot be completed by somebody outside: call it with `ctx.call`";
+    let words = "a local activity cannot be completed by its token: call it with `ctx.call`";
     Failure::application(words).typed("NotOutside").not_retryable()
 }
 

@@ -13,24 +13,25 @@ use crate::timer::wheel::AlarmNo;
 
 type Key = (RunNo, Seq);
 
-/// Local work of all runs.
+/// The local work of all runs.
 pub(crate) struct LocalWork(Mutex<BTreeMap<Key, Running>>);
 
 struct Running {
     attempt: u32,
     /// None between two attempts.
     handle: Option<AttemptHandle>,
-    /// Its timeouts: a replay counts attempts from 1 again, and must not meet old ones.
+    /// The alarms of its timeouts. A replay counts attempts from 1 again, so an old alarm must not find a new attempt.
     alarms: Vec<AlarmNo>,
-    /// When all attempts together must have ended. Kept over all of them, so that a step of the clock moves nothing.
+    /// When all attempts together must have ended. Kept from the first attempt to the last, so that a step of the clock
+    /// moves nothing.
     over: Option<Steady>,
 }
 
-/// What becomes of local work that the workflow no longer wants.
+/// The result of cancelling local work.
 pub(crate) enum CancelledLocal {
-    /// It is asked to stop, and its outcome is waited for.
+    /// The attempt is asked to stop, and the workflow waits for its outcome.
     Ask(AttemptHandle),
-    /// Its outcome is not waited for.
+    /// The attempt is given up: the workflow does not wait for its outcome.
     GiveUp(AttemptHandle),
     Nothing,
 }
@@ -40,7 +41,7 @@ impl LocalWork {
         Self(Mutex::new(ranks::LOCAL_WORK, BTreeMap::new()))
     }
 
-    /// An attempt begins. Gives the timeouts of the one before, which are not needed any more.
+    /// Notes an attempt that begins. Returns the alarms of the attempt before it, which are not needed any more.
     pub(crate) fn begin(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
@@ -51,7 +52,8 @@ impl LocalWork {
         self.0.lock().insert((run, seq), running).map(|before| before.alarms).unwrap_or_default()
     }
 
-    /// The timeouts of an attempt that has begun. Gives them back if it has ended meanwhile.
+    /// Notes the alarms of an attempt that has begun. Returns those that are not needed: all, if it has ended
+    /// meanwhile.
     pub(crate) fn set_alarms(&self, run: RunNo, seq: Seq, attempt: u32, alarms: Vec<AlarmNo>) -> Vec<AlarmNo> {
         match self.0.lock().get_mut(&(run, seq)).filter(|running| running.attempt == attempt) {
             Some(running) => std::mem::replace(&mut running.alarms, alarms),
@@ -59,33 +61,34 @@ impl LocalWork {
         }
     }
 
-    /// Whether work is known here, in an attempt or between two.
+    /// Whether the work is known here, in an attempt or between two.
     pub(crate) fn is_known(&self, run: RunNo, seq: Seq) -> bool {
         self.0.lock().contains_key(&(run, seq))
     }
 
-    /// Whether this very attempt is the one that runs.
+    /// Whether this attempt is the current one, which runs or comes next.
     pub(crate) fn is_current(&self, run: RunNo, seq: Seq, attempt: u32) -> bool {
         self.0.lock().get(&(run, seq)).is_some_and(|running| running.attempt == attempt)
     }
 
-    /// Takes the timeouts of work whose attempt is over.
+    /// Takes the alarms of work whose attempt has ended.
     pub(crate) fn take_alarms(&self, run: RunNo, seq: Seq) -> Vec<AlarmNo> {
         self.0.lock().get_mut(&(run, seq)).map(|running| std::mem::take(&mut running.alarms)).unwrap_or_default()
     }
 
-    /// Takes the handle of an attempt whose time is over.
+    /// Takes the handle of an attempt that has timed out.
     pub(crate) fn take_timed_out(&self, run: RunNo, seq: Seq, attempt: u32) -> Option<AttemptHandle> {
         let mut all = self.0.lock();
         all.get_mut(&(run, seq)).filter(|running| running.attempt == attempt)?.handle.take()
     }
 
-    /// An attempt that cannot begin.
+    /// Notes an attempt that cannot begin, so that it ends like any other.
     pub(crate) fn expect(&self, (run, seq, attempt): (RunNo, Seq, u32), over: Option<Steady>) {
         self.0.lock().insert((run, seq), Running { attempt, handle: None, alarms: Vec::new(), over });
     }
 
-    /// This attempt is over, and another follows after a pause. Gives its number; none if the work is not wanted any more.
+    /// Ends this attempt; another follows after a pause. Returns the next attempt's number, none if the work was given
+    /// up.
     pub(crate) fn wait_for_next(&self, run: RunNo, seq: Seq, attempt: u32) -> Option<u32> {
         let mut all = self.0.lock();
         let running = all.get_mut(&(run, seq)).filter(|running| running.attempt == attempt)?;
@@ -98,7 +101,7 @@ impl LocalWork {
         self.0.lock().get(&(run, seq)).and_then(|running| running.over)
     }
 
-    /// This attempt was the last.
+    /// Removes the work, of which this attempt was the last.
     pub(crate) fn end(&self, run: RunNo, seq: Seq, attempt: u32) {
         let mut all = self.0.lock();
         if all.get(&(run, seq)).is_some_and(|running| running.attempt == attempt) {
@@ -106,7 +109,7 @@ impl LocalWork {
         }
     }
 
-    /// The workflow no longer wants this work.
+    /// Cancels work that the workflow no longer wants, and removes it unless the workflow waits for its outcome.
     pub(crate) fn cancel(&self, run: RunNo, seq: Seq, waits: bool) -> CancelledLocal {
         let mut all = self.0.lock();
         let handle = match waits {
@@ -120,14 +123,14 @@ impl LocalWork {
         }
     }
 
-    /// Takes all work of a run.
+    /// Removes all work of a run, and returns the handles of its attempts.
     pub(crate) fn take_run(&self, run: RunNo) -> Vec<AttemptHandle> {
         let mut all = self.0.lock();
         let keys: Vec<Key> = all.range(of_run(run)).map(|(key, _)| *key).collect();
         keys.iter().filter_map(|key| all.remove(key)?.handle).collect()
     }
 
-    /// Takes what runs for a queue.
+    /// Removes the work that runs for a queue, and returns the handles of its attempts.
     pub(crate) fn take_queue(&self, queue: &Name) -> Vec<AttemptHandle> {
         let mut all = self.0.lock();
         let is_of_queue =
@@ -136,7 +139,7 @@ impl LocalWork {
         keys.iter().filter_map(|key| all.remove(key)?.handle).collect()
     }
 
-    /// Takes everything.
+    /// Removes all work, and returns the handles of its attempts.
     pub(crate) fn take_all(&self) -> Vec<AttemptHandle> {
         std::mem::take(&mut *self.0.lock()).into_values().filter_map(|running| running.handle).collect()
     }
@@ -151,7 +154,7 @@ impl LocalWork {
         self.0.lock().values().all(|running| running.handle.is_none())
     }
 
-    /// Whether an attempt for this run is wanted and runs.
+    /// Whether an attempt of this run runs and is not given up.
     pub(crate) fn is_running(&self, run: RunNo) -> bool {
         let is_wanted = |handle: &AttemptHandle| !handle.is_given_up();
         self.0.lock().range(of_run(run)).any(|(_, running)| running.handle.as_ref().is_some_and(is_wanted))
@@ -169,7 +172,7 @@ mod tests {
     const RUN: RunNo = RunNo(1);
     const SEQ: Seq = Seq(0);
 
-    /// An attempt that failed while its run was closed came back, and was made again for ever.
+    /// An attempt that failed while its run was closed used to be made again, for ever.
     #[test]
     fn another_attempt_follows_only_if_the_work_is_still_wanted() {
         let local = LocalWork::new();

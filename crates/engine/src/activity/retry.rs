@@ -1,10 +1,10 @@
-//! Whether something is tried again, and after which pause.
+//! Retry policies: whether another attempt follows, and after which pause.
 
 use std::time::Duration;
 
 use dacapo_core::{Failure, Retry};
 
-/// How long to wait after a failed attempt; none if it was the last.
+/// Returns the pause after a failed attempt; none if no other attempt follows.
 pub(crate) fn pause_after(retry: &Retry, attempt: u32, failure: &Failure) -> Option<Duration> {
     let last = retry.attempts > 0 && attempt >= retry.attempts;
     let pointless = failure.non_retryable
@@ -14,6 +14,6 @@ pub(crate) fn pause_after(retry: &Retry, attempt: u32, failure: &Failure) -> Opt
         return None;
     }
     let seconds = retry.initial.as_secs_f64() * retry.factor.powi(attempt.saturating_sub(1).min(1 << 20) as i32);
-    // What no duration can hold is longer than the longest.
+    // A pause that no `Duration` can hold is longer than the longest.
     Some(Duration::try_from_secs_f64(seconds).unwrap_or(retry.longest).min(retry.longest))
 }

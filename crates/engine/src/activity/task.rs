@@ -1,4 +1,4 @@
-//! One pending activity: its command, where it stands, and how its attempts end.
+//! One pending activity: its command, its state, and how its attempts end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub(crate) struct Task {
     pub(crate) no: TaskNo,
     pub(crate) info: Arc<RunInfo>,
     pub(crate) command: Arc<ScheduleActivity>,
-    /// Whether the command still has its input; otherwise it is where it came from.
+    /// Whether the command still has its input; otherwise the input is read again from `origin`.
     pub(crate) has_input: bool,
-    /// The turn that scheduled it, and the place in it.
+    /// The turn that scheduled it, and the command's position in that turn.
     pub(crate) origin: (u64, u32),
     pub(crate) scheduled: Timestamp,
-    /// When all its attempts together must have ended, by the clock that is never set.
+    /// When all its attempts together must have ended, in steady time.
     pub(crate) over: Option<Steady>,
     pub(crate) priority: i32,
     /// The attempt that runs, or that comes next, from 1.
@@ -34,7 +34,7 @@ pub(crate) struct Task {
     pub(crate) failure: Option<Failure>,
     pub(crate) details: Option<Payload>,
     pub(crate) state: TaskState,
-    /// Why it was asked to stop, if it was and its outcome is waited for.
+    /// Why it was asked to stop, if the workflow cancelled it and waits for its outcome.
     pub(crate) cancelled: Option<String>,
     /// How often its process died while an attempt ran, since an attempt last ended or made progress.
     pub(crate) crash_count: u32,
@@ -42,42 +42,42 @@ pub(crate) struct Task {
 
 #[derive(Clone)]
 pub(crate) enum TaskState {
-    /// Until it may be tried again.
+    /// It waits for its next attempt, or until its delay because of crashes is over.
     Waiting {
         until: Timestamp,
     },
     Ready,
     Running(Attempting),
-    /// Its code has ended, and the holder of its token says how the attempt ends. It takes no place.
+    /// Its code has ended, and the holder of its token completes the attempt. It takes no place.
     External(Attempting),
     /// Its queue is served here, its type is not.
     Unserved,
-    /// Its process died too often while it ran: it waits until it is released.
+    /// Its process died too often while it ran: it waits until an operator releases it.
     Quarantined,
 }
 
-/// An attempt that runs, here or external.
+/// An attempt that runs here or is external.
 #[derive(Clone)]
 pub(crate) struct Attempting {
     pub(crate) handle: Option<AttemptHandle>,
     pub(crate) started: Timestamp,
     pub(crate) last_heartbeat: Timestamp,
-    /// When it was last heard of, by the clock that is never set.
+    /// When the attempt began or last reported, in steady time.
     pub(crate) heard: Steady,
-    /// When it must have ended, by the same clock.
+    /// When it must have ended, in steady time.
     pub(crate) deadline: Option<Steady>,
     /// When reported progress was last stored; none before the first report.
     pub(crate) stored: Option<Steady>,
-    /// Whether something was reported since, which is stored when the pause between two reports is over.
+    /// Whether a report came in since; it is stored when the pause between two reports is over.
     pub(crate) unstored: bool,
-    /// Its timeouts.
+    /// The alarms of its timeouts.
     pub(crate) alarms: Vec<AlarmNo>,
-    /// Whether its code has left it to be completed external, and that is about to be stored.
+    /// Whether its code has left it to external completion, and the engine is about to store that.
     pub(crate) leaves: bool,
 }
 
 impl Attempting {
-    /// An attempt that begins now.
+    /// Creates an attempt that begins now.
     pub(crate) fn new(started: Timestamp, steady: Steady) -> Self {
         Self {
             handle: None,
@@ -93,17 +93,17 @@ impl Attempting {
     }
 }
 
-/// What follows a failed attempt.
+/// The step after a failed attempt.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
-    /// Another attempt, not before this.
+    /// Another attempt, not before this time.
     Retry(Timestamp),
-    /// None.
+    /// No other attempt.
     End(RetryState),
 }
 
 impl Task {
-    /// The attempt that runs, here or external.
+    /// The attempt that runs here or is external.
     pub(crate) fn attempting(&self) -> Option<&Attempting> {
         match &self.state {
             TaskState::Running(attempting) | TaskState::External(attempting) => Some(attempting),
@@ -111,7 +111,7 @@ impl Task {
         }
     }
 
-    /// The same, to be changed.
+    /// The attempt that runs here or is external, mutable.
     pub(crate) fn attempting_mut(&mut self) -> Option<&mut Attempting> {
         match &mut self.state {
             TaskState::Running(attempting) | TaskState::External(attempting) => Some(attempting),
@@ -119,7 +119,7 @@ impl Task {
         }
     }
 
-    /// Whether it waits because of its crash count: what waits for its next attempt has none.
+    /// Whether it waits because of its crash count. A task that waits for its next attempt after a failure has none.
     pub(crate) fn is_delayed(&self) -> bool {
         matches!(self.state, TaskState::Waiting { .. }) && self.crash_count > 0
     }
@@ -147,7 +147,7 @@ impl Task {
         self.command.queue.as_ref().unwrap_or(&self.info.name.queue)
     }
 
-    /// The timeout that was due before now, if one was: what the attempt comes to is too late.
+    /// The timeout that is due by now, if one is: the attempt's result is too late.
     pub(crate) fn overdue(&self, steady: Steady) -> Option<TimeoutKind> {
         let attempting = self.attempting()?;
         let silent = self.command.timeouts.heartbeat.map(|timeout| attempting.heard.after(timeout));
@@ -160,7 +160,7 @@ impl Task {
         }
     }
 
-    /// Whether a failed attempt is followed by another.
+    /// Decides whether another attempt follows a failed one.
     pub(crate) fn next_after(&self, failure: &Failure, (now, steady): (Timestamp, Steady)) -> Next {
         if self.cancelled.is_some() {
             return Next::End(RetryState::CancelRequested);
@@ -180,7 +180,7 @@ impl Task {
         }
     }
 
-    /// What the workflow is told.
+    /// Converts the last attempt's result into the outcome that the workflow gets.
     pub(crate) fn outcome(&self, result: Result<Payload, Failure>, retry: RetryState) -> Outcome {
         match result {
             Ok(result) => Outcome::Completed(result),
@@ -195,7 +195,7 @@ impl Task {
         }
     }
 
-    /// What is stored of it between two attempts, or of an attempt's progress.
+    /// Makes the write that stores the task between two attempts, or an attempt's progress.
     pub(crate) fn write(&self, ready: Timestamp) -> AttemptWrite {
         let is_external = |attempting: &&Attempting| attempting.leaves || matches!(self.state, TaskState::External(_));
         AttemptWrite {
@@ -210,7 +210,7 @@ impl Task {
         }
     }
 
-    /// What its next attempt is told of itself.
+    /// The information that its next attempt gets.
     pub(crate) fn attempt_info(&self, now: Timestamp) -> ActivityInfo {
         let Self { info, command, .. } = self;
         ActivityInfo {
@@ -228,14 +228,14 @@ impl Task {
         }
     }
 
-    /// How long after a stored report the next is stored: well before the attempt would count as silent.
+    /// The pause between two stored reports: shorter than the heartbeat timeout, if there is one.
     pub(crate) fn pause_between_reports(&self, default: Duration, longest: Duration) -> Duration {
         let pause = self.command.timeouts.heartbeat.map_or(default, |timeout| timeout.mul_f64(0.8));
         pause.min(longest)
     }
 }
 
-/// When all attempts of an activity that was scheduled then must have ended.
+/// Computes when all attempts of an activity must have ended, in steady time.
 pub(crate) fn over(
     command: &ScheduleActivity,
     scheduled: Timestamp,

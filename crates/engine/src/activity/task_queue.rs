@@ -19,12 +19,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use dacapo_client::PendingActivity;
 use dacapo_core::{Failure, Name, Payload, RetryState, Seq, TimeoutKind, Timestamp};
 use dacapo_store::{AttemptWrite, RunNo, TaskNo};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::AttemptHandle;
 
-use crate::activity::pending::PendingActivity;
+use crate::activity::pending::pending_activity;
 use crate::activity::task::{Attempting, Next, Task, TaskState, timeout};
 use crate::activity::task_table::{Key, Lane, TaskTable, lane};
 use crate::host::Steady;
@@ -35,63 +36,63 @@ pub(crate) struct TaskQueue(Mutex<TaskTable>);
 
 /// The end of an attempt.
 pub(crate) struct EndedAttempt {
-    /// Its timeouts, which are not needed any more.
+    /// The alarms of its timeouts, which are not needed any more.
     pub(crate) alarms: Vec<AlarmNo>,
     pub(crate) then: AfterAttempt,
 }
 
-/// What follows from the end of an attempt.
+/// The step after the end of an attempt.
 pub(crate) enum AfterAttempt {
-    /// The activity has ended with this.
+    /// The activity has ended with this result.
     End { task: Box<Task>, result: Result<Payload, Failure>, retry: RetryState },
-    /// Another attempt follows, not before this.
+    /// Another attempt follows, not before this time.
     Retry { at: Timestamp, write: AttemptWrite },
-    /// It stopped because the worker shuts down: the next process makes the attempt again. What it reported last and was
-    /// not stored.
+    /// The attempt stopped because the worker shuts down: the next process makes it again. Holds the write of its last
+    /// report, if that is not stored yet.
     LeftToNextProcess(Option<AttemptWrite>),
 }
 
-/// What a report of progress leads to.
+/// The result of a report of progress.
 pub(crate) enum Report {
-    /// It is stored now.
+    /// The report is stored now.
     Store(AttemptWrite),
-    /// It is stored after this pause.
+    /// The report is stored after this pause.
     StoreLater(Duration),
-    /// An earlier one will take it along.
+    /// The write that is due for an earlier report stores this one too.
     Kept,
 }
 
-/// What the timeout of an attempt leads to.
+/// The result of a timeout of an attempt.
 pub(crate) enum AttemptTimeout {
-    /// It was heard of meanwhile, and has so long from now.
+    /// The attempt reported meanwhile, and has so long from now.
     Extended(Duration),
-    /// Its time is over.
+    /// The attempt has timed out.
     Over(Option<AttemptHandle>),
 }
 
-/// What the timeout of a whole activity leads to.
+/// The result of a timeout of a whole activity.
 pub(crate) enum TaskTimeout {
-    /// It is not pending here.
+    /// The activity is not pending here.
     NotHere,
-    /// It began in time.
+    /// The activity began in time.
     Began,
-    /// The machine's clock was set forward: it has so long from now.
+    /// The machine's clock was set forward: the activity has so long from now.
     Early(Duration),
     Over(Box<Task>),
 }
 
-/// What becomes of a task that the workflow no longer wants.
+/// The result of cancelling a task.
 pub(crate) enum CancelledTask {
-    /// Its attempt is asked to stop, and its outcome is waited for.
+    /// Its attempt is asked to stop, and the workflow waits for its outcome.
     Asked(Option<AttemptHandle>),
-    /// It is gone.
+    /// The task was removed.
     Removed(Box<Task>),
-    /// It was gone before.
+    /// The task was removed before.
     Gone,
 }
 
 impl TaskQueue {
-    /// A task queue for these queues, of each of which so many tasks run at a time.
+    /// Creates the task queue for these queues, each with the number of tasks that run at a time.
     pub(crate) fn new(queues: impl IntoIterator<Item = (Name, usize)>) -> Self {
         let lanes = queues.into_iter().map(|(queue, places)| Lane::new(queue, places)).collect();
         Self(Mutex::new(ranks::TASK_QUEUE, TaskTable { lanes, ..TaskTable::default() }))
@@ -117,7 +118,7 @@ impl TaskQueue {
         state.tasks.insert(key, task);
     }
 
-    /// A task as it stands.
+    /// A copy of a task in its current state.
     pub(crate) fn get(&self, run: RunNo, seq: Seq) -> Option<Task> {
         self.0.lock().tasks.get(&(run, seq)).cloned()
     }
@@ -138,15 +139,15 @@ impl TaskQueue {
     pub(crate) fn pending(&self, run: RunNo) -> Vec<PendingActivity> {
         let state = self.0.lock();
         let seqs = state.of_run.get(&run).into_iter().flatten();
-        seqs.filter_map(|seq| state.tasks.get(&(run, *seq))).map(PendingActivity::of).collect()
+        seqs.filter_map(|seq| state.tasks.get(&(run, *seq))).map(pending_activity).collect()
     }
 
-    /// Takes a task out.
+    /// Removes a task.
     pub(crate) fn remove(&self, run: RunNo, seq: Seq) -> Option<Task> {
         self.0.lock().remove((run, seq))
     }
 
-    /// Takes the tasks of a run out for which this holds.
+    /// Removes the tasks of a run for which `is_over` holds.
     pub(crate) fn remove_of_run(&self, run: RunNo, is_over: impl Fn(TaskNo) -> bool) -> Vec<Task> {
         let state = &mut *self.0.lock();
         let seqs: Vec<Seq> = state.of_run.get(&run).into_iter().flatten().copied().collect();
@@ -155,7 +156,7 @@ impl TaskQueue {
         seqs.into_iter().filter_map(|seq| state.remove((run, seq))).collect()
     }
 
-    /// The next task to run, if a place is free. It counts as running from now on.
+    /// Takes the next task to run, if a place is free. It counts as running from now on.
     pub(crate) fn next(&self, now: Timestamp, steady: Steady) -> Option<(RunNo, Task)> {
         let state = &mut *self.0.lock();
         let key = state.next_with_crash_count().or_else(|| state.next_ready())?;
@@ -164,7 +165,7 @@ impl TaskQueue {
         Some((key.0, task.clone()))
     }
 
-    /// Notes the handle and the timeouts of an attempt that is about to start. None if the task was taken out meanwhile;
+    /// Notes the handle and the alarms of an attempt that is about to start. None if the task was removed meanwhile;
     /// otherwise the reason for which it was asked to stop, if it was.
     pub(crate) fn begin(
         &self,
@@ -178,14 +179,14 @@ impl TaskQueue {
         let deadline = task.command.timeouts.start_to_close.map(|limit| steady.after(limit));
         let attempting = task.attempting_mut()?;
         attempting.handle = Some(handle.clone());
-        // It may have waited for its input since it was taken.
+        // The task may have waited for its input since it was taken.
         (attempting.started, attempting.last_heartbeat, attempting.heard) = (now, now, steady);
         attempting.deadline = deadline;
         attempting.alarms.extend_from_slice(alarms);
         Some(task.cancelled.clone())
     }
 
-    /// Adds a timeout to an attempt that runs.
+    /// Adds an alarm to an attempt that runs.
     pub(crate) fn add_alarm(&self, (run, seq, attempt): (RunNo, Seq, u32), alarm: AlarmNo) {
         let mut state = self.0.lock();
         if let Some(attempting) = state.attempting(run, seq, attempt).and_then(Task::attempting_mut) {
@@ -193,7 +194,7 @@ impl TaskQueue {
         }
     }
 
-    /// An attempt ended with this result. One that comes after its timeout was due counts as timed out.
+    /// Ends an attempt with this result. An attempt that ends after one of its timeouts was due counts as timed out.
     pub(crate) fn end_attempt(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
@@ -233,8 +234,8 @@ impl TaskQueue {
         Some(EndedAttempt { alarms: attempting.alarms, then })
     }
 
-    /// The holder of a token says that an attempt failed, and another follows. Gives its timeouts, its handle, and what is
-    /// stored of it; none if another attempt is about to begin anyway.
+    /// Ends an attempt that failed according to the holder of its token; another follows. Returns the attempt's alarms,
+    /// its handle and the write for the store; none if another attempt is about to begin anyway.
     pub(crate) fn fail_outside(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
@@ -248,7 +249,8 @@ impl TaskQueue {
         Some((attempting.alarms, attempting.handle, state.wait((run, seq), at)?))
     }
 
-    /// The code of an attempt has ended and leaves it to the holder of its token. Says whether it is still wanted.
+    /// Notes that the code of an attempt has ended and leaves it to the holder of its token. Returns whether the
+    /// attempt is still wanted.
     pub(crate) fn begin_to_leave(&self, (run, seq, attempt): (RunNo, Seq, u32)) -> bool {
         let mut state = self.0.lock();
         let Some(task) = state.attempting(run, seq, attempt) else { return false };
@@ -260,7 +262,8 @@ impl TaskQueue {
         true
     }
 
-    /// That an attempt is left to the holder of its token is stored: its place is free.
+    /// Makes an attempt external and frees its place. Called when it is stored that the holder of its token completes
+    /// it.
     pub(crate) fn leave_to_external(&self, (run, seq, attempt): (RunNo, Seq, u32)) {
         let state = &mut *self.0.lock();
         let Some(task) = state.attempting(run, seq, attempt).filter(|task| task.is_running()) else { return };
@@ -272,13 +275,14 @@ impl TaskQueue {
         state.clear((run, seq));
     }
 
-    /// What is stored of an attempt that runs, as it stands now.
+    /// Makes the write that stores the current state of an attempt.
     pub(crate) fn write_of(&self, (run, seq, attempt): (RunNo, Seq, u32), ready: Timestamp) -> Option<AttemptWrite> {
         self.0.lock().attempting(run, seq, attempt).map(|task| task.write(ready))
     }
 
-    /// An attempt reports its progress. The first report is stored at once, later ones at most once in a while; of those
-    /// that come in between the last one counts. `pauses` gives a queue's default and longest pause between two.
+    /// Notes the progress that an attempt reports. The first report is stored at once, later ones at most once in each
+    /// pause; of the reports in between the last one counts. `pauses` gives a queue's default and longest pause between
+    /// two.
     pub(crate) fn report(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
@@ -301,13 +305,13 @@ impl TaskQueue {
             Some(due) => Report::StoreLater(due.since(steady)),
         };
         if has_progressed {
-            // It makes progress, so it is not what kills the process.
+            // The attempt makes progress, so it is not what kills the process.
             state.clear((run, seq));
         }
         Some(report)
     }
 
-    /// The pause after the last report that was stored is over.
+    /// Makes the write of the latest report, after the pause since the last report that was stored.
     pub(crate) fn report_due(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
@@ -316,7 +320,7 @@ impl TaskQueue {
         self.0.lock().attempting(run, seq, attempt)?.stored_now(now, steady)
     }
 
-    /// The time of an attempt may be over.
+    /// Decides whether an attempt has timed out, or has more time because it reported meanwhile.
     pub(crate) fn attempt_timed_out(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
@@ -336,7 +340,8 @@ impl TaskQueue {
         })
     }
 
-    /// An activity has used up the time that was set for all its attempts, or for the wait before the first.
+    /// Removes an activity that has used up the time for all its attempts or for the wait before the first, unless it
+    /// began in time or has time left.
     pub(crate) fn task_timed_out(&self, run: RunNo, seq: Seq, kind: TimeoutKind, steady: Steady) -> TaskTimeout {
         let state = &mut *self.0.lock();
         let Some(task) = state.tasks.get(&(run, seq)) else { return TaskTimeout::NotHere };
@@ -355,7 +360,7 @@ impl TaskQueue {
         state.remove((run, seq)).map_or(TaskTimeout::NotHere, |task| TaskTimeout::Over(Box::new(task)))
     }
 
-    /// The workflow no longer wants an activity; `waits` says whether it wants its outcome.
+    /// Cancels an activity that the workflow no longer wants. `waits` says whether the workflow waits for its outcome.
     pub(crate) fn cancel(&self, run: RunNo, seq: Seq, waits: bool, reason: &str) -> CancelledTask {
         let state = &mut *self.0.lock();
         if waits && let Some(task) = state.tasks.get_mut(&(run, seq)).filter(|task| task.attempting().is_some()) {
@@ -365,7 +370,7 @@ impl TaskQueue {
         state.remove((run, seq)).map_or(CancelledTask::Gone, |task| CancelledTask::Removed(Box::new(task)))
     }
 
-    /// A task that waited may be tried again. Gives it as it waited if that was because of its crash count.
+    /// Makes a waiting task ready. Returns it as it waited if that was because of its crash count.
     pub(crate) fn make_ready(&self, (run, seq, attempt): (RunNo, Seq, u32)) -> Option<Task> {
         let state = &mut *self.0.lock();
         let mut delayed = None;
@@ -384,7 +389,7 @@ impl TaskQueue {
         delayed
     }
 
-    /// The type of a task that was taken to run is not served here.
+    /// Marks a task that was taken to run as unserved, and frees its place.
     pub(crate) fn set_unserved(&self, run: RunNo, seq: Seq) {
         let state = &mut *self.0.lock();
         state.probation.take_if(|(key, _)| *key == (run, seq));
@@ -399,7 +404,7 @@ impl TaskQueue {
         }
     }
 
-    /// This attempt keeps no others waiting any more. Its crash count stays until it ends.
+    /// Ends an attempt's probation: other tasks no longer wait for it. Its crash count stays until it ends.
     pub(crate) fn end_probation(&self, (run, seq, attempt): (RunNo, Seq, u32)) {
         self.0.lock().probation.take_if(|probation| *probation == ((run, seq), attempt));
     }
@@ -411,7 +416,7 @@ impl TaskQueue {
         tasks.filter(|task| task.is_held_back()).map(|task| task.no).collect()
     }
 
-    /// The tasks of a run that were held back are released, and that is durable: they can run again.
+    /// Makes the tasks of a run ready that were held back. Called when their release is durable.
     pub(crate) fn release(&self, run: RunNo) {
         let state = &mut *self.0.lock();
         let seqs: Vec<Seq> = state.of_run.get(&run).into_iter().flatten().copied().collect();
@@ -433,7 +438,7 @@ impl TaskQueue {
         let state = self.0.lock();
         let waits = |task: &Task| matches!(task.state, TaskState::Unserved | TaskState::Quarantined);
         let is_blocked = |task: &&Task| waits(task) || task.is_delayed();
-        // Looked at with every turn of every run, and hardly ever is there one.
+        // Called with every turn of every run, and there is hardly ever such a task.
         let any = state.quarantined + state.delayed > 0 || state.lanes.iter().any(|lane| lane.unserved > 0);
         let seqs = state.of_run.get(&run).filter(|_| any)?;
         seqs.iter().filter_map(|seq| state.tasks.get(&(run, *seq))).find(is_blocked).cloned()
@@ -444,7 +449,7 @@ impl TaskQueue {
         !self.0.lock().tasks.values().any(Task::is_running)
     }
 
-    /// Takes every task of this queue out that runs here.
+    /// Removes every task of this queue that runs here.
     pub(crate) fn take_running(&self, queue: &Name) -> Vec<Task> {
         let state = &mut *self.0.lock();
         let running = |(key, task): (&Key, &Task)| (task.is_running() && task.queue() == queue).then_some(*key);
@@ -467,7 +472,7 @@ pub(crate) fn failure_after(failure: Failure, task: &Task) -> Failure {
 }
 
 impl Task {
-    /// Its progress is stored now.
+    /// Makes the write of the latest report, and notes that it is stored now.
     fn stored_now(&mut self, now: Timestamp, steady: Steady) -> Option<AttemptWrite> {
         let attempting = self.attempting_mut()?;
         (attempting.stored, attempting.unstored) = (Some(steady), false);

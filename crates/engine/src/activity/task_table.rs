@@ -1,4 +1,5 @@
-//! The tables behind the task queue: tasks, who is ready, who runs. Pure data; [`TaskQueue`] holds the lock.
+//! The tables behind the task queue: all tasks, those that are ready, those that run. Pure data; [`TaskQueue`] holds the
+//! lock.
 //!
 //! [`TaskQueue`]: crate::activity::task_queue::TaskQueue
 
@@ -11,38 +12,38 @@ use dacapo_worker::{Level, meter};
 use crate::activity::input_cache::InputCache;
 use crate::activity::task::{Task, TaskState};
 
-/// Which task: its run and its seq.
+/// The key of a task: its run and its sequence number.
 pub(crate) type Key = (RunNo, Seq);
 
 #[derive(Default)]
 pub(crate) struct TaskTable {
     pub(crate) tasks: HashMap<Key, Task>,
-    /// Tasks of each run.
+    /// The tasks of each run.
     pub(crate) of_run: HashMap<RunNo, BTreeSet<Seq>>,
-    /// Which task an activity id means.
+    /// The task of each activity id.
     pub(crate) ids: HashMap<(RunNo, OperationId), Seq>,
     pub(crate) inputs: InputCache,
     pub(crate) lanes: Vec<Lane>,
     /// Tasks that are ready and on probation, by their crash count.
     pub(crate) with_crash_count: BTreeMap<(u32, TaskNo), Key>,
-    /// The one of them that runs now, and which attempt that is.
+    /// The task of these that runs now, and the number of its attempt.
     pub(crate) probation: Option<(Key, u32)>,
-    /// How many are delayed because of their crash count.
+    /// The number of tasks that are delayed because of their crash count.
     pub(crate) delayed: usize,
-    /// How many are quarantined.
+    /// The number of quarantined tasks.
     pub(crate) quarantined: usize,
 }
 
 /// The ready and running tasks of one queue.
 pub(crate) struct Lane {
     pub(crate) queue: Name,
-    /// How many run at a time.
+    /// The number of tasks that may run at a time.
     pub(crate) places: usize,
     pub(crate) running: usize,
-    /// How many are of a type that is not served.
+    /// The number of tasks whose type is not served.
     pub(crate) unserved: usize,
     pub(crate) ready: BTreeMap<(i32, TaskNo), Key>,
-    /// How many wait, run and are not served, for the metrics.
+    /// The meters of tasks that wait, run and are not served.
     shown: [Level; 3],
 }
 
@@ -64,12 +65,12 @@ impl Lane {
 }
 
 impl TaskTable {
-    /// The task that runs this very attempt.
+    /// The task, if this is its attempt that runs here or is external.
     pub(crate) fn attempting(&mut self, run: RunNo, seq: Seq, attempt: u32) -> Option<&mut Task> {
         self.tasks.get_mut(&(run, seq)).filter(|task| task.attempt == attempt && task.attempting().is_some())
     }
 
-    /// A task can run.
+    /// Adds a task to those that can run.
     pub(crate) fn enlist(&mut self, key: Key, task: &Task) {
         let Some(lane) = lane(&mut self.lanes, task.queue()) else { return };
         let before = match task.crash_count {
@@ -79,7 +80,7 @@ impl TaskTable {
         assert_eq!(before, None, "a task waits in one place");
     }
 
-    /// An attempt ended, or made progress: it did not kill the process.
+    /// Resets the crash count of a task whose attempt ended or made progress: it did not kill the process.
     pub(crate) fn clear(&mut self, key: Key) {
         self.probation.take_if(|(on_probation, _)| *on_probation == key);
         if let Some(task) = self.tasks.get_mut(&key) {
@@ -97,7 +98,7 @@ impl TaskTable {
         self.lanes.iter().any(|lane| lane.queue == *queue && lane.running < lane.places)
     }
 
-    /// An attempt is over and the task is not: it waits for the next. Gives what is stored of it.
+    /// Makes a task wait for its next attempt, after one that ended. Returns the write for the store.
     pub(crate) fn wait(&mut self, key: Key, until: Timestamp) -> Option<AttemptWrite> {
         let task = self.tasks.get_mut(&key)?;
         let freed = task.is_running().then(|| task.queue().clone());

@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::timer::end::end_timer;
 use crate::timer::wheel::Due;
 
-/// An attempt has taken too long, or was silent for too long.
+/// Ends an attempt that has taken too long, or was silent for too long.
 pub(crate) fn attempt_timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), kind: TimeoutKind) {
     let steady = shared.host.steady_now();
     match shared.tasks.attempt_timed_out((run, seq, attempt), kind, steady) {
@@ -30,13 +30,13 @@ pub(crate) fn attempt_timed_out(shared: &Arc<Shared>, (run, seq, attempt): (RunN
             handle.finish(Err(failure));
             give_up(shared, &handle, &words);
         }
-        // Its time was over before it began, or it is left to the holder of its token.
+        // The attempt timed out before it began, or it is left to the holder of its token.
         Some(AttemptTimeout::Over(None)) => end_attempt(shared, (run, seq, attempt), Err(timeout(kind))),
         None => {}
     }
 }
 
-/// A stored timeout of a whole activity is due.
+/// Handles a stored timeout of a whole activity that is due.
 pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind: TimeoutKind) {
     match shared.tasks.task_timed_out(row.run, seq, kind, shared.host.steady_now()) {
         TaskTimeout::Began => {}
@@ -47,7 +47,8 @@ pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind
         TaskTimeout::NotHere => shared.later(WorkKind::Read, Some(row.run), move |shared| {
             match task_elsewhere_timed_out(shared, row.run, seq, kind) {
                 Ok(true) => {}
-                // Its outcome is on its way to the run, which ends the timer; or the run is closed, and this does.
+                // The activity's outcome is on its way to the run, which ends the timer; or the run is closed, and this
+                // call ends it.
                 Ok(false) => end_timer(shared, row),
                 Err(error) => halt(shared, error.into()),
             }
@@ -55,7 +56,8 @@ pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind
     }
 }
 
-/// The same for an activity in a queue that is not served here: no worker has taken it in time.
+/// Handles the timeout of an activity in a queue that is not served here: no worker has taken it in time. Returns
+/// whether there is such an activity.
 fn task_elsewhere_timed_out(shared: &Arc<Shared>, run: RunNo, seq: Seq, kind: TimeoutKind) -> Result<bool, StoreError> {
     let rows = shared.store().tasks_of(run)?;
     let is_elsewhere = |row: &&dacapo_store::TaskRow| row.seq == seq && !shared.workers.serve(&row.queue);

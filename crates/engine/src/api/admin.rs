@@ -1,4 +1,4 @@
-//! What operators do: terminate, reset, release, delete, import, shut down.
+//! Calls for operators: terminate, reset, release, delete, import, shut down.
 
 use dacapo_core::{Failure, FailureKind, Name};
 use dacapo_store::{CrashCount, ImportWrite, Status, Write, Written};
@@ -23,11 +23,11 @@ use crate::run::message::ResetRequest;
 use crate::run::started::StartedAs;
 use crate::turn::stuck;
 
-/// How many attempts are named when a shutdown says what it waits for.
+/// The number of attempts that a shutdown names when it logs what it waits for.
 const SHOWN: usize = 5;
 
 impl Engine {
-    /// Ends a run at once. Its code is not asked.
+    /// Ends a run at once, without asking its code.
     pub async fn terminate(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
         let (of, failure) = (run.clone(), Box::new(Failure::new(FailureKind::Terminated, reason)));
         let (workflow_id, answered) = self
@@ -44,9 +44,10 @@ impl Engine {
         }
     }
 
-    /// Begins a run again from an earlier turn: turns before it are kept, what came later is played anew. An open run is
-    /// terminated. Signals it was sent since, and results of what the kept turns began, come to the new run again, so that
-    /// nothing is done twice; activities that the kept turns began and that have no result are tried again.
+    /// Begins a run again from an earlier turn: turns before it are kept, and the workflow plays on from there. An open
+    /// run is terminated. The new run gets the signals that were sent since, and the results of operations that the
+    /// kept turns began, so that nothing is done twice. Activities that the kept turns began and that have no result
+    /// are tried again.
     pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
         let (of, reason) = (of.clone(), reason.to_owned());
         let (answer, answered) = oneshot::channel();
@@ -72,8 +73,8 @@ impl Engine {
         answered.await.unwrap_or(Err(EngineError::ShutDown))
     }
 
-    /// Has a run that is quarantined or delayed because of its crash count played again, and its activities tried again, as if
-    /// they had never killed a process. It is durable when this answers.
+    /// Releases a run that is quarantined or delayed because of its crash count: the run is played again, and its
+    /// activities are tried again, as if they had never killed a process. Returns when the release is durable.
     pub async fn release(&self, of: &RunId) -> Result<(), EngineError> {
         let of = of.clone();
         let answered = self
@@ -90,7 +91,7 @@ impl Engine {
                         format!("nothing of the run of workflow id {:?} is quarantined or delayed", row.workflow_id);
                     return Err(EngineError::BadInput(words));
                 }
-                // All of it is durable before any of it begins.
+                // All counts are durable before any of the code begins.
                 let crash_count = if was_held_back { 0 } else { row.crash_count };
                 let mut released: Vec<_> =
                     tasks.into_iter().map(|task| CrashCount::Task { task, crash_count: 0 }).collect();
@@ -111,7 +112,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes a closed run: it cannot be found from now on, and what it left is removed soon. An open run is refused.
+    /// Deletes a closed run: callers cannot find it from now on, and the engine removes its rows soon. An open run is
+    /// refused.
     pub async fn delete(&self, of: &RunId) -> Result<(), EngineError> {
         let of = of.clone();
         let answered = self
@@ -127,7 +129,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a closed run that another store kept. It can be listed, described and asked, and is never played on.
+    /// Adds a closed run that another store kept. It can be listed, described and queried, and is never played on.
     pub async fn import(&self, import: ImportWrite) -> Result<(), EngineError> {
         check_import(&import)?;
         let import = Write::Import(Box::new(import));
@@ -171,12 +173,12 @@ impl Engine {
         self.shared.shutdown.has_begun() || self.shared.halted.is_halted()
     }
 
-    /// How each queue is: what was asked to stop and has not ended.
+    /// The health of each queue: the code that was asked to stop and has not ended.
     pub fn health(&self) -> Vec<(Name, Health)> {
         self.shared.workers.all().map(|worker| (worker.queue().clone(), worker.health())).collect()
     }
 
-    /// Waits until the engine shuts down by itself, because too much code that was asked to stop runs on; gives the reason.
+    /// Waits until the engine shuts itself down because too many zombies run on; returns the reason.
     pub fn shuts_down_by_itself(&self) -> impl Future<Output = std::sync::Arc<str>> + Send + use<> {
         self.shared.zombie_alarms.shut_down_reason()
     }

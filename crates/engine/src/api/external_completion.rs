@@ -1,4 +1,4 @@
-//! External completion: attempts whose code has ended and left them, so that the holder of their token says how they end.
+//! External completion: the code of an attempt has ended, and the holder of the attempt's token completes it.
 //!
 //! Such an attempt takes no place and survives restarts without being made again; in all else it is an attempt like any
 //! other: its timeouts count from its beginning, and its failures are judged by the retry policy.
@@ -32,9 +32,9 @@ struct Pending {
 }
 
 impl Engine {
-    /// Gives the attempt of a completion token its result. It is durable when this answers. A result completes the activity;
-    /// a failure is judged by the retry policy, like that of an attempt that ran here. A result that comes after a timeout
-    /// of the attempt was due is refused.
+    /// Completes the attempt of a completion token. Returns when the result is durable. A result completes the
+    /// activity; the retry policy decides about a failure, like about that of an attempt that ran here. A result that
+    /// comes after a timeout of the attempt was due is refused.
     pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), EngineError> {
         let token: CompletionToken = token.parse()?;
         check_result(&self.shared, "the result of an activity", &result)?;
@@ -56,8 +56,8 @@ impl Engine {
         }
     }
 
-    /// Reports the progress of the attempt of a completion token, which keeps its heartbeat timeout away. Gives the reason
-    /// why the attempt is no longer wanted, if it is not.
+    /// Reports the progress of the attempt of a completion token, which extends its heartbeat timeout. Returns the
+    /// reason why the attempt is no longer wanted, if it is not.
     pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, EngineError> {
         let token: CompletionToken = token.parse()?;
         check_size(&self.shared, "what an attempt reports", &details)?;
@@ -69,8 +69,8 @@ impl Engine {
         .await
     }
 
-    /// Gives a pending activity its result from outside. It is durable when this answers, an attempt that runs is given up,
-    /// and there is no further one. The first result holds.
+    /// Completes a pending activity from outside. Returns when the result is durable. An attempt that runs is given up,
+    /// and no other follows. The first result holds.
     pub async fn complete_activity(
         &self,
         of: &RunId,
@@ -93,7 +93,7 @@ fn no_such_activity(row: &RunRow, activity_id: &Name) -> EngineError {
     EngineError::NoSuchActivity { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() }
 }
 
-/// The task whose attempt a token names, if that is still the last one and its time is not over.
+/// Finds the task whose attempt a token names, if that is still the last attempt and has not timed out.
 fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, EngineError> {
     let CompletionToken { workflow_id, run_id, activity_id, attempt } = token;
     let row = open_row(shared, &RunId { workflow_id: workflow_id.clone(), run_id: Some(run_id.clone()) })?;
@@ -110,7 +110,7 @@ fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, EngineE
 
 /// The end of an attempt, on its way to the store.
 enum Ending {
-    /// The activity ends with it.
+    /// The activity ends with the attempt.
     Ended(Box<Ended>),
     /// Another attempt follows.
     Retried(oneshot::Receiver<Result<(), StoreError>>),
@@ -138,13 +138,13 @@ fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, 
             retry_at(shared, (run, seq), at, write, move |result| drop(tell.send(result)));
             dispatch(shared);
         }
-        // It is about to be tried again as it is.
+        // The attempt is over already, and the next one is about to begin.
         None => drop(tell.send(Ok(()))),
     }
     Ending::Retried(told)
 }
 
-/// The result of an activity from outside, on its way to the store.
+/// The result that completes an activity from outside, on its way to the store.
 struct Ended {
     row: RunRow,
     task: Task,

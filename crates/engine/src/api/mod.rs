@@ -1,5 +1,5 @@
-//! What callers ask of an engine. Callers are on threads of an async runtime: whatever reads or writes the store is done on
-//! a thread that may block, and the caller awaits its answer.
+//! The calls of an engine. Callers are on threads of an async runtime: a thread that may block reads and writes the
+//! store, and the caller awaits its answer.
 
 pub(crate) mod admin;
 pub(crate) mod external_completion;
@@ -26,7 +26,7 @@ use crate::writes::submit;
 use crate::{EngineError, read};
 
 impl Engine {
-    /// Has this done on a thread that may block, and awaits its answer.
+    /// Runs work on a thread that may block, and awaits its answer.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         kind: WorkKind,
@@ -66,17 +66,17 @@ pub(crate) fn check_input(shared: &Shared, what: &str, input: &[Payload]) -> Res
     input.iter().try_for_each(|payload| check_size(shared, what, payload))
 }
 
-/// The row of a run.
+/// Reads the row of a run.
 pub(crate) fn row(shared: &Shared, of: &RunId) -> Result<RunRow, EngineError> {
     read::describe::row(shared.store(), of)
 }
 
-/// The row of a run that must be open.
+/// Reads the row of a run that must be open.
 pub(crate) fn open_row(shared: &Shared, of: &RunId) -> Result<RunRow, EngineError> {
     open(row(shared, of)?)
 }
 
-/// A run that must be open.
+/// Returns the row if its run is open, otherwise an error.
 pub(crate) fn open(row: RunRow) -> Result<RunRow, EngineError> {
     match row.status.is_open() {
         true => Ok(row),
@@ -84,12 +84,13 @@ pub(crate) fn open(row: RunRow) -> Result<RunRow, EngineError> {
     }
 }
 
-/// Writes something on this thread, and answers when its effects are applied.
+/// Submits a write on this thread. The receiver gets the answer when the effects of the write are applied.
 pub(crate) fn write(shared: &Arc<Shared>, write: Write) -> oneshot::Receiver<Result<Written, StoreError>> {
     write_then(shared, write, |_| {})
 }
 
-/// The same, and changes memory once it is written, whether or not the caller still waits. `then` is part of a commit callback.
+/// Submits a write like `write`, and calls `then` once it is written, whether or not the caller still waits. `then` is
+/// part of a commit callback.
 pub(crate) fn write_then(
     shared: &Arc<Shared>,
     write: Write,
@@ -110,12 +111,12 @@ pub(crate) fn write_then(
     answered
 }
 
-/// What a write came to.
+/// Awaits the result of a write.
 pub(crate) async fn written(answered: oneshot::Receiver<Result<Written, StoreError>>) -> Result<Written, StoreError> {
     answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the engine has stopped".to_owned())))
 }
 
-/// The same error with the name of the run.
+/// Converts an error of the store, and adds the workflow id of the run.
 pub(crate) fn named(error: StoreError, workflow_id: &Name) -> EngineError {
     match error {
         StoreError::Refused(Refused::Closed(status)) => {

@@ -18,7 +18,8 @@ use crate::run::message::Request;
 use crate::shared::Shared;
 
 impl Engine {
-    /// Signals a run. It is durable when this answers. With a request id, the same request again changes nothing.
+    /// Sends a signal to a run. Returns when the signal is durable. With a request id, the same request again changes
+    /// nothing.
     pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
         check_name("a signal", &signal.name)?;
         check_input(&self.shared, "the input of a signal", &signal.input)?;
@@ -32,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// Asks a run to cancel. What it does about it is its own decision.
+    /// Asks a run to cancel. The workflow decides what it does about it.
     pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), EngineError> {
         self.post(to, "cancel".into(), false, Job::Cancel { reason: reason.to_owned() }).await
     }
@@ -62,8 +63,9 @@ impl Engine {
         if post.end().await?.fresh { Ok(()) } else { Err(EngineError::AlreadyResolved(promise)) }
     }
 
-    /// Posts to whichever run is meant, also if that one continues as new meanwhile. A sender that has a key of its own
-    /// sends again when it has not heard the answer: the closed runs of the chain are asked whether they took the message.
+    /// Posts a message to the run that is meant, also if that run continues as new meanwhile. A sender with a request
+    /// id sends again when it has received no answer: the closed runs of the chain are asked whether they took the
+    /// message.
     async fn post(&self, to: &RunId, key: Name, is_request: bool, job: Job) -> Result<(), EngineError> {
         loop {
             let (to, key, job) = (to.clone(), key.clone(), job.clone());
@@ -101,7 +103,7 @@ impl Post {
         Ok(Self { workflow_id: row.workflow_id.clone(), answered })
     }
 
-    /// Awaits that it is durable.
+    /// Waits until the message is durable.
     pub(crate) async fn end(self) -> Result<Posted, EngineError> {
         match written(self.answered).await {
             Ok(Written::Posted(posted)) => Ok(posted),
@@ -111,13 +113,13 @@ impl Post {
     }
 }
 
-/// The closed run of this run's chain that took the message of this key. An open run knows its own messages when they are
-/// posted again, so that a chain of one open run costs nothing.
+/// Finds the closed run of this run's chain that took the message with this key. An open run recognizes its own
+/// messages when they are posted again, so that a chain of one open run costs nothing.
 pub(crate) fn sent_before(shared: &Shared, row: &RunRow, key: &Name) -> Result<Option<RunRow>, EngineError> {
     if row.status.is_open() && row.run_id == row.first_run_id {
         return Ok(None);
     }
-    // The last first: an update that was handed on is answered there.
+    // The last run first: it answers an update that was handed on.
     for run in shared.store().asked(&row.first_run_id, key)?.into_iter().rev() {
         if let Some(run) = shared.store().run(run)?.filter(|run| !run.status.is_open()) {
             return Ok(Some(run));

@@ -1,4 +1,4 @@
-//! Asking a run something: queries, and what its units wait for.
+//! Queries, and inspection of what a run's units wait for.
 
 use dacapo_core::{Headers, Inspection, Name, Payload, Query};
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use crate::run::deliver::ask;
 use crate::run::message::{Answer, Request};
 
 impl Engine {
-    /// Queries a run. It sees all that was acknowledged before.
+    /// Queries a run. The query sees all that was acknowledged before.
     pub async fn query(
         &self,
         of: &RunId,
@@ -27,7 +27,7 @@ impl Engine {
         self.ask(of, |answer| Request::Query(query, answer)).await
     }
 
-    /// What every unit of a run waits for, and where. May play the run again from the beginning.
+    /// Reports what every unit of a run waits for, and where. May play the run again from the beginning.
     pub async fn inspect(&self, of: &RunId) -> Result<Inspection, EngineError> {
         self.ask(of, Request::Inspect).await
     }

@@ -16,21 +16,23 @@ use crate::read::outcome::{next_run, outcome_of};
 use crate::run::waiters::RunEnd;
 use crate::shared::Shared;
 
-/// A long chain is not walked in one go: after so many runs other work has a turn, and the caller can give up.
+/// The number of runs of a chain that are walked at a time: after them other work can use the thread, and the caller
+/// can give up.
 const AT_A_STRETCH: usize = 1_000;
 
 impl Engine {
-    /// Waits until a run is closed, and gives its result. A run that continues as new is followed.
+    /// Waits until a run is closed, and returns its result. A run that continues as new is followed.
     pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
         self.wait(of, None, false).await
     }
 
-    /// The same for a run whose number is known, which costs no read of the store while the run is in memory.
+    /// Waits like `result` for a run whose number is known, which costs no read of the store while the run is in
+    /// memory.
     pub async fn result_of(&self, of: &RunId, run: RunNo) -> Result<(Status, Result<Payload, Failure>), EngineError> {
         self.wait(of, Some(run), false).await
     }
 
-    /// The same, but it also ends, with [`EngineError::Stuck`], when the run cannot be played.
+    /// Waits like `result`, but also ends, with [`EngineError::Stuck`], when the run is stuck.
     pub async fn result_or_stuck(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
         self.wait(of, None, true).await
     }
@@ -70,10 +72,11 @@ impl Engine {
 }
 
 impl Engine {
-    /// Begins to wait for the end of a run that is open and in memory. None if it is not: then only the store knows.
+    /// Begins to wait for the end of a run that is open and in memory. None if it is not: then the store has to be
+    /// read.
     fn wait_in_memory(&self, run: RunNo) -> Option<oneshot::Receiver<RunEnd>> {
         let waiting = self.shared.waiters.for_result(run, false);
-        // In this order: a run that closes leaves memory before its waiters are told.
+        // Register first, then look: a run that closes leaves memory before its waiters are woken.
         let is_open = self.shared.runs.get(run).is_some_and(|cached| {
             let state = cached.lock();
             state.is_open && !state.is_gone
@@ -87,7 +90,7 @@ impl Engine {
     }
 }
 
-/// How far a chain was walked.
+/// The progress of a walk along a chain of runs.
 struct Walk {
     seen: BTreeSet<RunNo>,
     at: At,
@@ -96,11 +99,11 @@ struct Walk {
 enum At {
     /// The chain has ended.
     End(Status, Outcome),
-    /// Its last run is stuck, and the caller wants to know.
+    /// Its last run is stuck, and the caller does not wait for a stuck run.
     Stuck(String),
     /// Its last run is open.
     Open(dacapo_core::Name, oneshot::Receiver<RunEnd>),
-    /// There is more of it.
+    /// The chain goes on with this run.
     Further(RunId),
 }
 
@@ -127,7 +130,7 @@ fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck
 /// Begins to wait for the end of a run that was open when it was looked at.
 fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, EngineError> {
     let waiting = shared.waiters.for_result(run.no, or_stuck);
-    // It may have closed, or got stuck, before its end was waited for.
+    // The run may have closed, or got stuck, before the waiter was registered.
     let found = match shared.store().run(run.no) {
         Ok(Some(row)) if !row.status.is_open() => Ok(At::End(row.status, outcome_of(row.result.as_deref()))),
         Ok(Some(RunRow { stuck: Some(stuck), .. })) if or_stuck => Ok(At::Stuck(stuck.reason)),

@@ -9,8 +9,8 @@ use dacapo_core::{
     Turn,
 };
 use dacapo_store::{
-    Conflict, CrashCount, Doing, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf, TurnWritten,
-    Write, Written,
+    CrashCount, Doing, IdConflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf,
+    TurnWritten, Write, Written,
 };
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
@@ -45,7 +45,7 @@ use crate::writes::submit;
 pub struct NewStart {
     /// The workflow's type.
     pub workflow: Name,
-    /// The caller's name for it.
+    /// The workflow id, which the caller chooses.
     pub workflow_id: Name,
     /// The arguments.
     pub input: Vec<Payload>,
@@ -54,29 +54,29 @@ pub struct NewStart {
     /// Whether its workflow id may have been used before.
     pub reuse: IdReuse,
     /// What to do when its workflow id is in use now.
-    pub conflict: Conflict,
+    pub conflict: IdConflict,
     /// The caller's key for this request: the same key again is the same start.
     pub request: Option<Name>,
-    /// From the start of the first run to the end of the last.
+    /// The timeout from the start of the first run to the end of the last.
     pub execution_timeout: Option<Duration>,
-    /// From the start of one run to its end.
+    /// The timeout from the start of one run to its end.
     pub run_timeout: Option<Duration>,
-    /// How long it waits before it begins.
+    /// The delay before the run begins.
     pub delay: Option<Duration>,
-    /// When the workflow is run again after a failure; never by default.
+    /// The retry policy for a workflow that fails; by default it is not run again.
     pub retry: Option<Retry>,
-    /// Notes for people.
+    /// The memo: notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes.
     pub search_attributes: BTreeMap<Name, Payload>,
-    /// What travels beside the arguments.
+    /// The headers, which travel beside the arguments.
     pub headers: Headers,
-    /// What the run keeps for life; what the engine was set up with for this workflow by default.
+    /// The pins that the run keeps for life; by default those that the engine is set up with for this workflow.
     pub pins: Option<dacapo_core::Pins>,
 }
 
 impl Engine {
-    /// Starts a run. Its start is durable when this answers.
+    /// Starts a run. The start is durable when the future completes.
     pub fn start(&self, new: NewStart) -> impl Future<Output = Result<StartedAs, EngineError>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
         match self.prepare(new) {
@@ -146,7 +146,7 @@ impl Engine {
         Ok((run, start))
     }
 
-    /// Checks what a caller gives with a start.
+    /// Checks the arguments of a start.
     fn check_start(&self, new: &NewStart) -> Result<(), EngineError> {
         check_name("a workflow type", &new.workflow)?;
         check_name("a workflow id", &new.workflow_id)?;
@@ -178,7 +178,7 @@ impl Engine {
     }
 }
 
-/// The caller that waits for a start, until it is answered: by the first turn, or by the watch that gives up on it.
+/// The caller that waits for a start. The first turn answers it, or the deadlock watch that gives up on that turn.
 type StartAnswer = Arc<Mutex<Option<Answer<StartedAs>>>>;
 
 fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: Answer<StartedAs>) {
@@ -197,7 +197,7 @@ fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: Answer<Sta
     let Some(answer) = answer.lock().take() else { return };
     match turn {
         Ok((playable, plan)) => start_with_turn(shared, new, playable, plan, answer),
-        // It is started all the same: it is open, and says why it is stuck.
+        // The run is started all the same: it is open, and stuck with this reason.
         Err(reason) => start_alone(shared, new, Alone::Stuck(reason, StuckPlay::default()), answer),
     }
 }
@@ -224,7 +224,7 @@ fn first_turn(
         Made::Planned(plan, _) => Ok((Box::new(Playable::new(info, run, open, 0)), *plan)),
         Made::Void(_) => Err("the first turn left nothing to record".to_owned()),
         Made::Stuck(reason) => Err(reason),
-        // The watch has answered.
+        // The deadlock watch has answered the caller.
         Made::TakenOver => Err("the first turn did not return in time".to_owned()),
     }
 }
@@ -245,7 +245,7 @@ fn info_of(new: &NewRun) -> Result<RunInfo, String> {
     })
 }
 
-/// What happens when the first turn does not return in time: the run is started without it.
+/// Makes the callback for a first turn that does not return in time: it starts the run without that turn.
 fn hand_over(shared: &Arc<Shared>, new: &NewRun, answer: &StartAnswer) -> HandOver {
     let (shared, new, answer) = (Arc::downgrade(shared), new.clone(), answer.clone());
     Box::new(move |deadlock: Deadlock, stuck_play| {
@@ -269,8 +269,8 @@ fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, p
             begin(shared, playable, committing, *written, move || drop(answer.send(Ok(started))));
         }
         Ok(other) => unreachable!("a turn was answered with {other:?}"),
-        // The same start was made before, or is to be: the store says which run stands for it.
-        Err(StoreError::Refused(Refused::InUse { conflict: Conflict::UseExisting, .. })) => {
+        // The same start was made before, or the caller wants the run that exists: the store says which run that is.
+        Err(StoreError::Refused(Refused::InUse { conflict: IdConflict::UseExisting, .. })) => {
             shared.drop_later(playable);
             shared.later(WorkKind::Write, None, move |shared| start_alone(shared, fallback, Alone::Later, answer));
         }
@@ -281,8 +281,8 @@ fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, p
     });
 }
 
-/// The run has its number, and other threads may have found it in the store already. Its caller is told when the effects of
-/// the first turn are applied.
+/// Puts a run into memory that has its number now; other threads may have found it in the store already. `tell` answers
+/// the caller when the effects of the first turn are applied.
 fn begin(
     shared: &Arc<Shared>,
     playable: Box<Playable>,
@@ -301,7 +301,7 @@ fn begin(
             committed_beside(shared, written.run, playable, committing, written);
             tell();
         }),
-        // Others may have ended it, or have played it on and put it away again: then this copy is of the past.
+        // Other threads may have ended the run, or have played it on and evicted it: then this copy is outdated.
         (true, false) => shared.later(WorkKind::Read, Some(written.run), move |shared| {
             let is_open = committing.effects.closed.is_none();
             let is_same = |row: RunRow| row.turns == 1 && row.status.is_open() == is_open;
@@ -317,7 +317,7 @@ fn begin(
     }
 }
 
-/// The entry of a run, whether no other thread has it, and whether none can have had it.
+/// Claims the entry of a run. Returns it, whether no other thread has it, and whether no other thread can have had it.
 fn claim(shared: &Shared, run: RunNo) -> (Arc<CachedRun>, bool, bool) {
     shared.runs.claim(run, |state| {
         let is_ours = state.stage == Stage::Idle && state.playable.is_none();
@@ -328,14 +328,14 @@ fn claim(shared: &Shared, run: RunNo) -> (Arc<CachedRun>, bool, bool) {
     })
 }
 
-/// Why a run is started without its first turn.
+/// The reason why a run is started without its first turn.
 enum Alone {
-    /// That comes later, or is played by a worker of another process.
+    /// The first turn is played later, or by a worker of another process.
     Later,
-    /// It may kill the process: its first turn was played when the last one died, before any store knew of the run. Now the
-    /// run is stored first, with its crash count, and then played as any other; or it is there already.
+    /// The first turn may kill the process: it was played when the last process died, before any store knew of the run.
+    /// Now the run is stored first, with its crash count, and then played like any other; or it is stored already.
     WithCrashCount,
-    /// It could not be played: why, and whether its code still runs.
+    /// The first turn could not be played: the reason, and whether its code still runs.
     Stuck(String, StuckPlay),
 }
 

@@ -40,7 +40,8 @@ impl Engine {
                 Err(error) => {
                     forget(answered);
                     match error {
-                        // It closed meanwhile: by this very update, sent before, or to continue as another run.
+                        // The run closed meanwhile: because of this update, which was sent before, or to continue as
+                        // another run.
                         EngineError::Closed { .. } => continue,
                         error => return Err(error),
                     }
@@ -66,7 +67,7 @@ impl Engine {
 
 /// An update that was sent.
 enum Sent {
-    /// It had been sent before, and this is its answer.
+    /// It was sent before, and this is its answer.
     Known(UpdateAnswer),
     /// It is on its way to this run.
     Posted(Post, oneshot::Receiver<UpdateAnswer>, Box<RunRow>),
@@ -82,7 +83,7 @@ fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Resu
         return Ok(Sent::Known(known_answer(shared, before.no, &id, wait)?.unwrap_or(Err(closed))));
     }
     let row = open(row)?;
-    // Before it is posted: the answer may come at once.
+    // Register before the update is posted: the answer may come at once.
     let answered = shared.waiters.for_update((row.no, &row.first_run_id), id.clone(), wait);
     match Post::begin(shared, &row, update_key(&id), Job::Update(Box::new(update))) {
         Ok(post) => Ok(Sent::Posted(post, answered, Box::new(row))),
@@ -100,7 +101,7 @@ fn is_handed_on(shared: &Shared, before: &RunRow, id: &Name) -> Result<bool, Eng
     Ok(before.status == Status::ContinuedAsNew && message.is_some_and(|message| message.outcome.is_none()))
 }
 
-/// The answer to an update that was sent before, if it is far enough.
+/// The answer to an update that was sent before, if the update has reached the stage that the caller waits for.
 fn known_answer(shared: &Shared, run: RunNo, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
     let Some(message) = shared.store().message(run, &update_key(id))? else { return Ok(None) };
     let outcome = message.outcome.as_deref().map(minicbor::decode::<UpdateOutcome>);

@@ -1,4 +1,5 @@
-//! Crash counts: what ran when the process before this one died, counted before anything else runs.
+//! Crash counts: the death of the process before this one is counted for the code that it ran, before anything else
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
@@ -12,7 +13,7 @@ use crate::run::new_run::start_no;
 use crate::shared::Shared;
 use crate::writes::submit;
 
-/// What a quarantined run says.
+/// The reason with which a quarantined run is stuck.
 pub(crate) fn quarantine_words(row: &RunRow) -> String {
     let or_else = if row.status.is_open() { "; or reset it, or terminate it" } else { "" };
     format!(
@@ -23,7 +24,7 @@ pub(crate) fn quarantine_words(row: &RunRow) -> String {
     )
 }
 
-/// What a delayed run says.
+/// The reason with which a delayed run is stuck.
 pub(crate) fn delayed_words(row: &RunRow, until: Timestamp) -> String {
     format!(
         "the run of workflow {:?} is delayed until {until}: the process died {} times while its code was played (a turn, an \
@@ -32,9 +33,9 @@ pub(crate) fn delayed_words(row: &RunRow, until: Timestamp) -> String {
     )
 }
 
-/// Counts the death of the process before this one for whatever ran when it died. That is durable when this returns, and
-/// nothing ran yet; only then is the note forgotten, so that a process that dies meanwhile leaves it to the next. False if
-/// the store does not answer any more.
+/// Counts the death of the process before this one for all code that it was running. The counts are durable when this
+/// returns, and no code has run yet. Only then are the notes forgotten, so that a process that dies meanwhile leaves
+/// them to the next. False if the store does not answer any more.
 pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     let left: BTreeSet<Doing> = shared.store().left().into_iter().collect();
     let (mut counts, mut quarantined, mut starts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -79,7 +80,7 @@ fn count_run(shared: &Shared, row: &RunRow) -> CrashCount {
     CrashCount::Run { run: row.no, crash_count: row.crash_count, stuck }
 }
 
-/// Runs with a crash count are played one at a time from now on, some of them later.
+/// Puts the runs with a crash count on probation, so that they are played one at a time; some of them are delayed.
 fn expect_probation(
     shared: &Shared,
     mut starts: BTreeSet<u64>,
@@ -88,7 +89,8 @@ fn expect_probation(
     let (now, limits) = (shared.now(), &shared.options.crash_limits);
     let mut with_crash_count: BTreeSet<_> = shared.store().runs_with_crash_count()?.into_iter().collect();
     for (_, run) in &with_crash_count {
-        // Whoever starts it again, with the same request, must not have its first turn played beside it.
+        // A caller that starts the run again, with the same request, must not have its first turn played beside the
+        // run.
         starts.extend(shared.store().run(*run)?.map(|row| start_no(&row.workflow_id)));
     }
     with_crash_count.retain(|(count, _)| !limits.quarantines(*count));
@@ -99,7 +101,7 @@ fn expect_probation(
     Ok(())
 }
 
-/// Writes this, and waits for it. False if the store does not answer.
+/// Submits a write, and waits for it. False if the store does not answer.
 fn write_now(shared: &Arc<Shared>, write: Write) -> Result<bool, StoreError> {
     let (tell, told) = mpsc::channel();
     submit(shared, write, move |_, result| drop(tell.send(result)));

@@ -1,13 +1,14 @@
 //! The crash guard: code that kills its process (an abort, a stack overflow, no memory left) must not do so for ever.
 //!
-//! Which code runs is noted beside the store, without a commit ([`dacapo_store::Running`]): attempts of activities, and code
-//! of runs, which is turns, answers and local work. The next process finds what ran when its predecessor died, and counts
-//! that death for each of those tasks and runs, before it does anything else (`count.rs`). What has a crash count runs one at
-//! a time (`Probation`, `TaskQueue`); what has a higher one is delayed ([`CrashLimits`]); what has too high a one is
-//! quarantined until it is released.
+//! The engine notes beside the store which code runs, without a commit ([`dacapo_store::Running`]): attempts of
+//! activities, and code of runs, which is turns, answers and local work. The next process reads these notes and counts
+//! the death of its predecessor for each of those tasks and runs, before it does anything else (`count.rs`). Tasks and
+//! runs with a crash count run one at a time (`Probation`, `TaskQueue`); those with a higher count are delayed
+//! ([`CrashLimits`]); those with too high a count are quarantined until an operator releases them.
 //!
-//! The rest of the engine knows three hooks: [`note`] before code runs ([`note_attempt`] for attempts), [`admit`] before a run is
-//! played, and [`ended`] when code of it has come to an end. [`count_after_turn`] says what a turn writes of a run's count.
+//! The rest of the engine knows three hooks: [`note`] before code runs ([`note_attempt`] for attempts), [`admit`]
+//! before a run is played, and [`ended`] when code of it has ended. [`count_after_turn`] computes the count that a turn
+//! of a run writes.
 //!
 //! [`CrashLimits`]: crate::CrashLimits
 
@@ -24,8 +25,8 @@ use crate::run::deliver::poke;
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
 
-/// Code that has run for so long did not kill the process, and need not keep others waiting. Notes of what runs go by the
-/// same time.
+/// The time after which code that still runs counts as not killing the process, and keeps no others waiting. Notes of
+/// what runs use the same time.
 pub(crate) const CLEARED_AFTER: Duration = Duration::from_secs(60);
 
 /// A note that code runs, until this is dropped.
@@ -40,23 +41,23 @@ impl Drop for Note {
     }
 }
 
-/// Notes that this code runs.
+/// Notes that this code runs, until the note is dropped.
 pub(crate) fn note(shared: &Arc<Shared>, code: Doing) -> Option<Note> {
     let slot = shared.notes().began(code)?;
     Some(Note { shared: shared.clone(), slot })
 }
 
-/// Notes that an attempt runs, until nothing of its code does.
+/// Notes that an attempt runs, until all of its code has ended.
 pub(crate) fn note_attempt(shared: &Arc<Shared>, code: Doing, handle: &AttemptHandle) {
     if let Some(note) = note(shared, code) {
         handle.on_end(move || drop(note));
     }
 }
 
-/// Whether a run with this crash count can be played now. If not, it is at rest from here on: one that waits for another is
-/// played when its turn has come.
+/// Decides whether a run with this crash count can be played now. A run that waits for another is at rest from here on,
+/// and is played when it is next.
 pub(crate) fn admit(shared: &Shared, cached: &CachedRun, crash_count: u32) -> Admission {
-    // Under the lock of the run: whoever pokes it finds it at rest.
+    // Under the lock of the run, so that a thread that pokes the run finds it at rest.
     let mut state = cached.lock();
     let admission = shared.probation.admit(cached.no, crash_count, shared.now());
     match admission {
@@ -73,7 +74,7 @@ pub(crate) fn admit(shared: &Shared, cached: &CachedRun, crash_count: u32) -> Ad
     admission
 }
 
-/// What has come to an end without killing the process.
+/// Code that has ended without killing the process.
 #[derive(Clone, Copy)]
 pub(crate) enum Ended<'a> {
     /// A thread is done with a run.
@@ -86,7 +87,7 @@ pub(crate) enum Ended<'a> {
     LocalAttempt(RunNo),
 }
 
-/// Code of a run has ended: it may leave probation, and the next run on probation may be played.
+/// Handles the end of a run's code: the run may leave probation, and the next run on probation may be played.
 pub(crate) fn ended(shared: &Arc<Shared>, what: Ended<'_>) {
     match what {
         Ended::Play(cached) | Ended::Turn(cached, 0) => end_play(shared, cached.no, Some(cached)),
@@ -98,7 +99,7 @@ pub(crate) fn ended(shared: &Arc<Shared>, what: Ended<'_>) {
     }
 }
 
-/// A thread is done with a run, or its crash count is reset: the next run on probation is played.
+/// Ends the probation of a run when a thread is done with it or its crash count is reset, and has the next run played.
 fn end_play(shared: &Arc<Shared>, run: RunNo, cached: Option<&CachedRun>) {
     if let Some(cached) = cached {
         cached.lock().is_pinned = false;
@@ -110,31 +111,33 @@ fn end_play(shared: &Arc<Shared>, run: RunNo, cached: Option<&CachedRun>) {
     }
 }
 
-/// The crash count that a turn of this run leaves: local work that runs, or the next answer, may still kill the process.
+/// Computes the crash count that a turn of this run writes: local work that runs, or the next answer, may still kill
+/// the process.
 pub(crate) fn count_after_turn(shared: &Shared, run: RunNo) -> u32 {
     let may_kill = || shared.local.is_running(run) || shared.probation.is_answering(run);
     shared.probation.count_of(run).filter(|_| may_kill()).unwrap_or(0)
 }
 
-/// A run has given an answer, or gone on. It may have another to give that killed the process: it is cleared if the process
-/// lives on for a while.
+/// Arms the alarm that clears a run, after the run has given an answer or gone on. The run may have another answer to
+/// give that killed the process, so it is cleared only if the process lives on for a while.
 fn clear_later(shared: &Shared, run: RunNo) {
     if shared.probation.has_answered(run) {
         shared.arm_in(CLEARED_AFTER, Due::ClearRun(run));
     }
 }
 
-/// An attempt of local work has failed and is made again later: it has not killed the process.
+/// Resets the crash count of a run whose attempt of local work failed and is made again later: it has not killed the
+/// process.
 fn local_attempt_ended(shared: &Arc<Shared>, run: RunNo) {
     let Some(cached) = shared.runs.get(run) else { return };
-    // A thread that plays it sees to it.
+    // Otherwise the thread that plays the run does this.
     let is_idle = cached.lock().stage == Stage::Idle;
     if is_idle && shared.probation.count_of(run).is_some() && !shared.local.is_running(run) {
         clear(shared, run);
     }
 }
 
-/// Resets the crash count of a run on probation, though no turn of it does.
+/// Resets the crash count of a run on probation without a turn.
 pub(crate) fn clear(shared: &Arc<Shared>, run: RunNo) {
     let was_answering = shared.probation.clear_answering(run);
     let is_on_probation = shared.probation.current() == Some(run);
@@ -142,7 +145,7 @@ pub(crate) fn clear(shared: &Arc<Shared>, run: RunNo) {
         return;
     }
     if is_on_probation {
-        // It may have left memory: then another thread closed it.
+        // The run may have left memory: then another thread closed it.
         end_play(shared, run, shared.runs.get(run).as_deref());
     }
     let write = move |shared: &Arc<Shared>| {

@@ -1,19 +1,19 @@
-//! What a process that dies again and again leads to.
+//! The limits of crash counts.
 
 use std::time::Duration;
 
 use dacapo_core::Timestamp;
 
-/// When an activity or a run whose process died while its code ran is delayed, and when it is not tried any more.
+/// The crash counts from which on an activity or a run is delayed or quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashLimits {
-    /// From so many deaths on it is delayed; 0 for never.
+    /// The crash count from which on it is delayed; 0 for never.
     pub delay_after: u32,
     /// The first delay. It doubles with every further death.
     pub first_delay: Duration,
     /// The longest delay.
     pub longest_delay: Duration,
-    /// After so many deaths it is quarantined until it is released; 0 for never.
+    /// The crash count from which on it is quarantined until it is released; 0 for never.
     pub quarantine_after: u32,
 }
 
@@ -29,12 +29,12 @@ impl Default for CrashLimits {
 }
 
 impl CrashLimits {
-    /// Whether so many deaths are too many.
+    /// Whether this crash count leads to quarantine.
     pub(crate) const fn quarantines(&self, crash_count: u32) -> bool {
         self.quarantine_after > 0 && crash_count >= self.quarantine_after
     }
 
-    /// How long it is delayed after so many deaths; none if it is not.
+    /// The delay for this crash count; none if it is not delayed.
     pub(crate) fn delay(&self, crash_count: u32) -> Option<Duration> {
         if self.delay_after == 0 || crash_count < self.delay_after {
             return None;
@@ -43,7 +43,7 @@ impl CrashLimits {
         Some(self.first_delay.saturating_mul(1 << doublings).min(self.longest_delay))
     }
 
-    /// Until when it is delayed in a process that opened the store then.
+    /// The end of the delay in a process that opened the store at `opened`.
     pub(crate) fn delayed_until(&self, crash_count: u32, opened: Timestamp) -> Option<Timestamp> {
         self.delay(crash_count).map(|delay| opened.after(delay))
     }

@@ -23,19 +23,19 @@ pub(crate) struct Probation(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Those that wait, by their crash counts.
+    /// The runs that wait, by their crash counts.
     waiting: BTreeSet<(u32, RunNo)>,
-    /// The one that is played now, or next, and its crash count once it is known.
+    /// The run that is played now, or next, and its crash count once it is known.
     current: Option<(RunNo, u32)>,
-    /// When its probation ends at the latest.
+    /// The alarm that ends its probation at the latest.
     alarm: Option<AlarmNo>,
     /// Until when runs are delayed.
     delayed: BTreeMap<RunNo, Timestamp>,
-    /// Starts whose first turn may kill the process: it was played when the last one died and no store knows of the run, or
-    /// the run that has the id has a crash count.
+    /// Starts whose first turn may kill the process: it was played when the last process died and no store knows of the
+    /// run, or the run that has the id has a crash count.
     starts: BTreeSet<u64>,
-    /// Runs that were giving an answer when the process died, and whether they have given one, or gone on, since: a while
-    /// after that they are cleared. Their turns alone say nothing of it.
+    /// Runs that were giving an answer when the process died, and whether they have given one, or gone on, since. They
+    /// are cleared a while after that. A turn alone does not show that the answer is harmless.
     answering: BTreeMap<RunNo, bool>,
 }
 
@@ -44,11 +44,11 @@ struct State {
 pub(crate) enum Admission {
     /// It has no crash count.
     Free,
-    /// It is on probation. Whether the alarm that ends it has to be armed.
+    /// It is on probation. `needs_alarm` says whether the alarm that ends it has to be armed.
     Probation { needs_alarm: bool },
-    /// Another is on probation.
+    /// It waits: another run is on probation.
     Waits,
-    /// Not before this.
+    /// It is not played before this time.
     Delayed(Timestamp),
 }
 
@@ -57,7 +57,7 @@ impl Probation {
         Self(Mutex::new(ranks::PROBATION, State::default()))
     }
 
-    /// What was found when the store was opened.
+    /// Sets what the crash guard found when the store was opened.
     pub(crate) fn expect(
         &self,
         runs: BTreeSet<(u32, RunNo)>,
@@ -76,7 +76,7 @@ impl Probation {
         self.0.lock().current.map(|(run, _)| run)
     }
 
-    /// Whether this run is on probation now, and its crash count.
+    /// The crash count of this run, if it is on probation now.
     pub(crate) fn count_of(&self, run: RunNo) -> Option<u32> {
         self.0.lock().current.filter(|(current, count)| *current == run && *count > 0).map(|(_, count)| count)
     }
@@ -86,12 +86,12 @@ impl Probation {
         self.0.lock().starts.contains(&start)
     }
 
-    /// Such a start has become a run, which has the crash count from now on.
+    /// Forgets such a start when it has become a run, which has the crash count from now on.
     pub(crate) fn start_is_stored(&self, start: u64) {
         self.0.lock().starts.remove(&start);
     }
 
-    /// Whether a run with this crash count may be played now.
+    /// Decides whether a run with this crash count may be played now.
     pub(crate) fn admit(&self, run: RunNo, crash_count: u32, now: Timestamp) -> Admission {
         let mut state = self.0.lock();
         match state.delayed.get(&run) {
@@ -112,7 +112,7 @@ impl Probation {
         Admission::Probation { needs_alarm: state.alarm.is_none() }
     }
 
-    /// The alarm that ends the probation of this run.
+    /// Sets the alarm that ends the probation of this run.
     pub(crate) fn set_alarm(&self, run: RunNo, alarm: AlarmNo) {
         let mut state = self.0.lock();
         if state.current.is_some_and(|(current, _)| current == run) {
@@ -120,7 +120,8 @@ impl Probation {
         }
     }
 
-    /// The probation of a run is over. Gives the run that is next, and the alarm that is not needed; none if there was none.
+    /// Ends the probation of a run. Returns the run that is next, and the alarm that is not needed; none if the run was
+    /// not on probation.
     pub(crate) fn end(&self, run: RunNo) -> Option<(Option<RunNo>, Option<AlarmNo>)> {
         let mut state = self.0.lock();
         state.current.take_if(|(current, _)| *current == run)?;
@@ -133,18 +134,18 @@ impl Probation {
         self.0.lock().answering.contains_key(&run)
     }
 
-    /// A run has given an answer or gone on. Says whether it was giving an answer when the process died, and this is the
-    /// first since.
+    /// Notes that a run has given an answer or gone on. Returns whether it was giving an answer when the process died,
+    /// and this is the first since.
     pub(crate) fn has_answered(&self, run: RunNo) -> bool {
         self.0.lock().answering.get_mut(&run).is_some_and(|seen| !std::mem::replace(seen, true))
     }
 
-    /// A run is cleared. Says whether it was giving an answer when the process died.
+    /// Clears a run. Returns whether it was giving an answer when the process died.
     pub(crate) fn clear_answering(&self, run: RunNo) -> bool {
         self.0.lock().answering.remove(&run).is_some()
     }
 
-    /// A run was released, and is not delayed any more.
+    /// Ends the delay of a run that was released.
     pub(crate) fn release(&self, run: RunNo) {
         self.0.lock().delayed.remove(&run);
     }

@@ -23,7 +23,7 @@ pub(crate) struct Clocks {
     wall: WallClock,
     began: Instant,
     began_at: Timestamp,
-    /// By how many nanoseconds engine time was moved forward since.
+    /// The nanoseconds by which engine time was moved forward since.
     ahead: AtomicU64,
 }
 
@@ -42,7 +42,7 @@ impl Clocks {
         self.steady_now().0.after(Duration::from_nanos(ahead))
     }
 
-    /// Compares engine time with the machine's clock, and moves it forward if that was. Says whether it was moved.
+    /// Moves engine time forward if the machine's clock was set forward. Returns whether it was moved.
     pub(crate) fn follow(&self) -> bool {
         let wall = timestamp((self.wall)()).since(self.steady_now().0);
         let wall = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);

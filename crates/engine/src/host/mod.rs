@@ -1,6 +1,7 @@
 //! The host: what an engine needs of the process it lives in. One host has threads and clocks; the one of the test kit has
 //! neither, so that tests are exact.
 
+pub(crate) mod blocking;
 pub(crate) mod clock;
 pub(crate) mod step_watch;
 pub(crate) mod threads;
@@ -18,23 +19,23 @@ use dacapo_worker::{Attempt, GiveUp, WatchedTurn};
 pub struct Steady(pub Timestamp);
 
 impl Steady {
-    /// This long after it.
+    /// The moment this long after it.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.after(time))
     }
 
-    /// How long it is after an earlier moment; zero if that is later.
+    /// The time since an earlier moment; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         self.0.since(earlier.0)
     }
 }
 
-/// What a piece of work is.
+/// The kind of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkKind {
-    /// A turn of a run, with what leads up to it.
+    /// A turn of a run, with the work that leads up to it.
     Turn,
     /// The first turn of a new run.
     Start,
@@ -63,22 +64,22 @@ impl fmt::Display for WorkKind {
 
 /// Work for a thread that may block and run workflow code.
 pub struct Work {
-    /// What it is.
+    /// The kind of work.
     pub kind: WorkKind,
     /// The run that it is for, if it is for one.
     pub run: Option<RunNo>,
-    /// The task queue in whose places it is done; at once if it is of none.
+    /// The task queue in whose places it is done; none if it is done at once.
     pub queue: Option<Name>,
     task: Box<dyn FnOnce() + Send>,
 }
 
 impl Work {
-    /// A piece of work.
+    /// Creates a piece of work.
     pub fn new(kind: WorkKind, run: Option<RunNo>, queue: Option<Name>, task: impl FnOnce() + Send + 'static) -> Self {
         Self { kind, run, queue, task: Box::new(task) }
     }
 
-    /// Does it.
+    /// Performs the work.
     pub fn perform(self) {
         (self.task)();
     }
@@ -90,23 +91,24 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Where an engine lives.
+/// The process that an engine lives in: its threads and clocks.
 pub trait Host: Send + Sync {
     /// The engine's time: monotonic time plus an offset, so that it never goes back. Stored timers count it.
     fn now(&self) -> Timestamp;
-    /// The clock that is never set. Timeouts of attempts, heartbeats, zombies and shutdown count it.
+    /// Steady time, by a clock that is never set. Timeouts of attempts, heartbeats, zombies and shutdown count it.
     fn steady_now(&self) -> Steady;
-    /// Has this done, soon, on a thread without an async runtime.
+    /// Performs work, soon, on a thread without an async runtime.
     fn perform(&self, work: Work);
     /// Runs an attempt.
     fn attempt(&self, attempt: Attempt);
-    /// Calls [`crate::Engine::tick`] at this time, or a little later. Of several calls the earliest time holds. It is also
-    /// called when the engine's time was moved forward.
+    /// Calls [`crate::Engine::tick`] at this time, or a little later. Of several calls the earliest time holds. The
+    /// host also calls it when the engine's time was moved forward.
     fn wake_at(&self, at: Steady);
-    /// Watches over a turn that is about to be played on this thread and may take so long, until what it gives is dropped.
+    /// Watches a turn that is about to be played on this thread, until the returned value is dropped. Calls `give_up`
+    /// if the turn takes longer than `limit`.
     fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn>;
-    /// The engine shuts down by itself, because of this: sees to it that the process ends, even if user code does not.
+    /// Makes sure that the process ends, even if user code does not: the engine shuts itself down for this reason.
     fn end_process(&self, why: &str);
-    /// A new run id. Ids that rise with time keep the index on them short.
+    /// Creates a run id. Ids that rise with time keep the index on them short.
     fn run_id(&self) -> Name;
 }

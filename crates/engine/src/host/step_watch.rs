@@ -1,5 +1,5 @@
-//! Notices that the machine's clock was set, on Linux: a timer of the kernel's is cancelled when it is, and also when the
-//! machine resumes from suspend. A process that waits for that uses no processor time.
+//! Notices that the machine's clock was set, on Linux: the kernel then cancels a timer, and also when the machine
+//! resumes from suspend. A thread that waits for that uses no processor time.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::StepWatch;
@@ -32,7 +32,7 @@ mod linux {
             Ok(this)
         }
 
-        /// A moment that never comes: the timer is there to be cancelled.
+        /// Arms the timer for a moment that never comes: it is there to be cancelled.
         fn arm(&self) -> io::Result<()> {
             let never = Timespec { tv_sec: i64::MAX / 4, tv_nsec: 0 };
             let value = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: never };
@@ -44,7 +44,7 @@ mod linux {
             }
         }
 
-        /// Waits until the clock was set. False once it is stopped, or if the system does not tell.
+        /// Waits until the clock was set. False once the watch is stopped, or if the system reports an error.
         pub(crate) fn wait(&self) -> bool {
             loop {
                 let mut fds = [PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
@@ -89,7 +89,7 @@ mod linux {
 mod other {
     use std::io;
 
-    /// Other systems do not tell.
+    /// Other systems do not report that the clock was set.
     pub(crate) enum StepWatch {}
 
     impl StepWatch {

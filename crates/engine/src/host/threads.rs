@@ -15,7 +15,8 @@ use crate::host::step_watch::StepWatch;
 use crate::host::{Host, Steady, Work, WorkKind};
 use crate::options::Options;
 
-/// Where the system does not tell that its clock was set, it is looked at so often while something is due later.
+/// The time between two reads of the machine's clock, while something is due later and the system does not report that
+/// the clock was set.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 
 /// Threads, a runtime and clocks.
@@ -41,7 +42,7 @@ struct AlarmState {
 }
 
 impl Alarm {
-    /// Waits until the moment that was last asked for has come, or the clock was set forward. False once it is stopped.
+    /// Waits until the time of the alarm has come, or the clock was set forward. False once the alarm is stopped.
     fn wait(&self, clocks: &Clocks, looks_at_clock: bool) -> bool {
         let mut state = self.state.lock();
         loop {
@@ -67,21 +68,21 @@ impl Alarm {
 }
 
 impl Threads {
-    /// A host for an engine with these options: with so many threads for turns, whose attempts run on this runtime, and
-    /// which ends the process so long after the engine began to shut down by itself.
+    /// Creates a host for an engine with these options: with so many threads for turns, whose attempts run on this
+    /// runtime, and which ends the process so long after the engine began to shut itself down.
     pub fn new(
         options: &Options,
         turn_threads: usize,
         force_exit: Duration,
         runtime: Handle,
     ) -> std::io::Result<Arc<Self>> {
-        // Where the kernel offers no such timer, the clock is looked at once a second.
+        // Where the kernel offers no such timer, the clock is read once a second.
         let steps = StepWatch::new().ok().map(Arc::new);
         Self::with(options, turn_threads, force_exit, runtime, Arc::new(SystemTime::now), steps)
     }
 
-    /// The same with another clock in place of the machine's, which is looked at once a second while timers wait: for
-    /// tests that set it.
+    /// Creates a host like `new`, with another clock in place of the machine's, which is read once a second while
+    /// timers wait: for tests that set it.
     pub fn with_clock(
         options: &Options,
         turn_threads: usize,
@@ -113,7 +114,7 @@ impl Threads {
         }))
     }
 
-    /// Calls the engine when its time has come, until it is stopped or gone.
+    /// Starts the threads that call the engine when its time has come, until it is stopped or gone.
     pub fn watch(&self, engine: &Engine) -> std::io::Result<()> {
         let (alarm, clocks, weak) = (self.alarm.clone(), self.clocks.clone(), engine.downgrade());
         let looks_at_clock = self.steps.is_none();
@@ -136,7 +137,7 @@ impl Threads {
         self.deadlocks.stop();
     }
 
-    /// How many threads play turns, and how many were abandoned and have not come back.
+    /// The number of threads that play turns, and of threads that were abandoned and have not returned.
     pub fn turn_threads(&self) -> (usize, usize) {
         self.pool.threads()
     }
@@ -201,8 +202,8 @@ impl Drop for Threads {
     }
 }
 
-/// Ends the process with exit code 1 after this time, whatever it is doing then. A process that ends by itself before
-/// does not notice.
+/// Ends the process with exit code 1 after this time, whatever it is doing then. Has no effect on a process that ends
+/// before.
 pub fn force_exit_after(time: Duration, why: &str) {
     let why = why.to_owned();
     let exit = thread("dacapo-exit", move || {

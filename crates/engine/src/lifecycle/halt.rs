@@ -1,11 +1,10 @@
-//! The end of an engine: from here on nothing is played or written. What the store holds is the truth, and the next engine
-//! goes on from there.
+//! The end of an engine: from here on nothing is played or written. The next engine goes on from what the store holds.
 
 use crate::EngineError;
 use crate::report::log;
 use crate::shared::Shared;
 
-/// Stops the engine for this reason. Attempts are given up, and callers that wait are told.
+/// Stops the engine for this reason. Gives up attempts, and answers callers that wait with the error.
 pub(crate) fn halt(shared: &Shared, error: EngineError) {
     if !shared.halted.halt(error.clone()) {
         return;
@@ -17,7 +16,7 @@ pub(crate) fn halt(shared: &Shared, error: EngineError) {
     }
     shared.shutdown.break_off(shared.host.steady_now());
     shared.waiters.stop();
-    // Collected first: giving up drops user code, which must find no lock held.
+    // Collect the handles first: giving up drops user code, which must run while no lock is held.
     let mut handles = shared.tasks.handles();
     handles.extend(shared.local.take_all());
     for handle in handles {
@@ -26,7 +25,7 @@ pub(crate) fn halt(shared: &Shared, error: EngineError) {
     refuse_callers(shared, &error);
 }
 
-/// Tells callers that wait for an answer of a run, or for a reset, and drops the runs' code.
+/// Answers callers that wait for a run's answer, or for a reset, with the error, and drops the runs' code.
 fn refuse_callers(shared: &Shared, error: &EngineError) {
     for run in shared.runs.all() {
         let mut state = run.lock();
@@ -43,7 +42,7 @@ fn refuse_callers(shared: &Shared, error: &EngineError) {
     }
 }
 
-/// Stops the engine because a caller asked for it, and closes the store. Gives what is wrong with the store, if anything is.
+/// Stops the engine because a caller asked for it, and closes the store. Returns the store's error, if there is one.
 pub(crate) fn halt_and_close(shared: &Shared) -> Option<EngineError> {
     halt(shared, EngineError::ShutDown);
     let error = shared.store().close().err()?;

@@ -7,9 +7,9 @@ use dacapo_worker::{Level, meter};
 
 use crate::EngineError;
 
-/// Why the engine has stopped, once it has.
+/// The reason why the engine has stopped, once it has.
 pub(crate) struct Halted {
-    /// Looked at with every piece of work.
+    /// Read with every piece of work.
     is_halted: AtomicBool,
     reason: Mutex<(Option<EngineError>, Level)>,
 }

@@ -1,4 +1,4 @@
-//! From opening to shutdown.
+//! The life of an engine, from opening to shutdown.
 
 pub(crate) mod halt;
 pub(crate) mod halted;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dacapo_store::{RunFilter, StoreError};
+use dacapo_store::{Filter, StoreError};
 
 use crate::EngineError;
 use crate::activity::adopt::{Origins, adopt};
@@ -20,7 +20,7 @@ const PAGE: usize = 1_000;
 /// Takes over what earlier processes left.
 pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     if !count_crash(shared)? {
-        // The process dies this very moment, and nothing follows any more.
+        // The process is dying at this moment, and nothing follows any more.
         halt(shared, EngineError::ShutDown);
         return Ok(());
     }
@@ -34,7 +34,7 @@ pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
         poke(shared, run);
     }
     begin_retention(shared)?;
-    // What is due is due at once.
+    // Wake at once for what is due already.
     shared.host.wake_at(Steady::default());
     Ok(())
 }
@@ -53,7 +53,7 @@ fn adopt_tasks(shared: &Arc<Shared>) -> Result<(), StoreError> {
 }
 
 fn poke_stuck(shared: &Arc<Shared>) -> Result<(), StoreError> {
-    let stuck = RunFilter { stuck: true, ..RunFilter::default() };
+    let stuck = Filter { stuck: true, ..Filter::default() };
     let mut before = None;
     loop {
         let rows = shared.store().list(&stuck, before, PAGE)?;

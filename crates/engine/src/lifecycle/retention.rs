@@ -1,7 +1,7 @@
-//! How long closed runs are kept. Those whose time is over are deleted, and what they leave is removed in small steps beside
-//! all other work. A step is one write: it shares a commit with whatever else is written, so that a commit never waits for
+//! Retention of closed runs. The engine deletes runs that closed too long ago, and removes their rows in small steps
+//! beside all other work. A step is one write: it shares a commit with other writes, so that a commit never waits for
 //! more than one, and there is one of each kind at a time. While runs become too old faster than they are deleted, step
-//! follows step; otherwise each is followed by a pause as long as it took.
+//! follows step; otherwise each step is followed by a pause as long as it took.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::writes::submit;
 const STEP: usize = 2_000;
 /// The most runs that are deleted by one write.
 const PAGE: usize = 200;
-/// The longest time between two looks at what has become too old.
+/// The longest pause between two searches for runs that are too old.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The shortest.
+/// The shortest pause between two such searches.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Begins to look after runs that are too old, and goes on with what an earlier process left of those it deleted.
+/// Begins to delete runs that are too old, and goes on removing the rows of runs that an earlier process deleted.
 pub(crate) fn begin_retention(shared: &Arc<Shared>) -> Result<(), StoreError> {
     if shared.store().has_remains()? {
         want_sweep(shared);
@@ -35,7 +35,7 @@ pub(crate) fn begin_retention(shared: &Arc<Shared>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Deletes runs that closed too long ago, as far as they are found in one look.
+/// Deletes runs that closed too long ago, as many as one search finds.
 pub(crate) fn expire(shared: &Arc<Shared>) {
     let Some(retention) = shared.options.retention else { return };
     shared.later(WorkKind::Write, None, move |shared| {
@@ -75,14 +75,14 @@ fn delete_all(shared: &Arc<Shared>, runs: Vec<RunNo>, before: Timestamp, retenti
     });
 }
 
-/// Runs were deleted: what they left is removed.
+/// Begins to remove the rows of runs that were deleted, unless a sweep runs already.
 pub(crate) fn want_sweep(shared: &Shared) {
     if shared.sweeping.want() {
         shared.arm_in(Duration::ZERO, Due::Sweep);
     }
 }
 
-/// Removes a little of what deleted runs left.
+/// Removes some of the rows that deleted runs left.
 pub(crate) fn sweep(shared: &Arc<Shared>) {
     shared.later(WorkKind::Write, None, |shared| {
         let began = shared.host.steady_now();

@@ -1,4 +1,4 @@
-//! Graceful shutdown: no attempt begins, what runs may end, then it is asked to stop, then it is left behind.
+//! Graceful shutdown: no attempt begins; attempts that run may end, then they are asked to stop, then they are cut off.
 //!
 //! ```text
 //!   shut_down ──▶ draining ──(grace period is over)──▶ stopping ──(force timeout is over)──▶ cut off
@@ -6,7 +6,7 @@
 //!                    └────────── nothing runs ────────────┴─────────────────────────────────────┴──▶ stopped
 //! ```
 //!
-//! What is cut off is in the store as it was: the next process tries it again at once.
+//! An activity that is cut off is in the store as it was: the next process tries it again at once.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use dacapo_store::{StoreError, Write, Written};
 use dacapo_worker::{DrainStep, StoppingCode};
 use tokio::sync::oneshot;
 
-use crate::activity::pending::PendingActivity;
+use crate::activity::pending::pending_activity;
 use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
 use crate::lifecycle::halt::halt_and_close;
@@ -34,7 +34,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<Shutdow
     let began = shared.host.steady_now();
     let Some(drain) = shared.shutdown.begin(began, waiter) else { return };
     if shared.halted.is_halted() {
-        // It stopped this very moment, and found no shutdown to break off.
+        // The engine stopped this very moment, and found no shutdown to break off.
         return shared.shutdown.break_off(began);
     }
     flush_held(shared);
@@ -46,7 +46,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<Shutdow
     check(shared);
 }
 
-/// Ends a shutdown if nothing runs any more that it waits for. Called whenever something ended.
+/// Ends a shutdown if nothing that it waits for runs any more. Called whenever such work has ended.
 pub(crate) fn check(shared: &Arc<Shared>) {
     let Some(drain) = shared.shutdown.waiting() else { return };
     // In the order in which a result passes: from its attempt, by a write, to its run.
@@ -65,7 +65,7 @@ fn is_playing(shared: &Shared) -> bool {
     })
 }
 
-/// Commits turns that were held back for local work: what woke them must not be done again.
+/// Commits turns that were held back for local work: the work whose results they took must not be done again.
 fn flush_held(shared: &Arc<Shared>) {
     for cached in shared.runs.all() {
         let mut state = cached.lock();
@@ -76,7 +76,7 @@ fn flush_held(shared: &Arc<Shared>) {
     }
 }
 
-/// Takes a step whose time has come.
+/// Takes a step of the shutdown that is due.
 pub(crate) fn step(shared: &Arc<Shared>, step: &DrainStep) {
     match step {
         DrainStep::AskToStop(queue) => ask_to_stop(shared, queue),
@@ -101,13 +101,13 @@ fn cut_off(shared: &Arc<Shared>, queue: &Name) {
     store_reports(shared, &tasks);
     let mut handles: Vec<_> = tasks.iter().filter_map(Task::handle).collect();
     handles.extend(shared.local.take_queue(queue));
-    shared.shutdown.cut_off(queue, tasks.iter().map(PendingActivity::of));
+    shared.shutdown.cut_off(queue, tasks.iter().map(pending_activity));
     for handle in handles {
         handle.give_up("the worker has shut down");
     }
 }
 
-/// Stores what attempts that are left behind have reported and was not stored.
+/// Stores the last reports of attempts that are cut off, where they are not stored yet.
 fn store_reports(shared: &Arc<Shared>, tasks: &[Task]) {
     let now = shared.now();
     let is_unstored = |task: &&Task| matches!(&task.state, TaskState::Running(attempting) if attempting.unstored);
@@ -125,7 +125,8 @@ fn end(shared: &Shared) {
     shared.shutdown.report(shared.host.steady_now(), left, store);
 }
 
-/// Writes something from any thread, as it stands by then. A shutdown waits for it. `done` is a commit callback.
+/// Makes a write and submits it, on a thread that may block. Can be called on any thread. A shutdown waits for the
+/// write. `done` is a commit callback.
 pub(crate) fn write_before_shutdown(
     shared: &Arc<Shared>,
     write: impl FnOnce(&Arc<Shared>) -> Option<Write> + Send + 'static,

@@ -3,36 +3,36 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use dacapo_client::PendingActivity;
 use dacapo_core::Name;
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Drain, StoppingCode};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
-use crate::activity::pending::PendingActivity;
 use crate::host::Steady;
 
-/// How a shutdown went.
+/// The report of a shutdown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShutdownReport {
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
-    /// Attempts that were asked to stop because the grace period was over.
+    /// The number of attempts that were asked to stop because the grace period was over.
     pub asked_to_stop: usize,
     /// Activities whose attempts did not end. The next process tries them again at once.
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
     pub left: Vec<StoppingCode>,
-    /// What is wrong with the store, if anything is: what was acknowledged may not be where it should.
-    pub store: Option<EngineError>,
+    /// The store's error, if there is one: acknowledged work may not be where it should be.
+    pub store: Option<dacapo_client::Error>,
 }
 
-/// Whether the engine shuts down, and how far it is.
+/// The state of a shutdown: whether it has begun, and how far it is.
 pub(crate) struct ShutdownState {
-    /// Looked at with every turn and every attempt.
+    /// Read with every turn and every attempt.
     has_begun: AtomicBool,
     state: Mutex<Option<Shutdown>>,
-    /// Writes that a shutdown waits for.
+    /// The number of writes that a shutdown waits for.
     unwritten: AtomicUsize,
 }
 
@@ -40,7 +40,7 @@ struct Shutdown {
     drain: Drain,
     asked_to_stop: usize,
     cut_off: Vec<PendingActivity>,
-    /// Whether it is over, and only the last commit is waited for.
+    /// Whether the shutdown is over, and waits only for the last commit.
     is_over: bool,
     waiters: Vec<oneshot::Sender<ShutdownReport>>,
 }
@@ -54,7 +54,7 @@ impl ShutdownState {
         }
     }
 
-    /// Begins, unless it has begun. Gives the times to go by if this call began it.
+    /// Begins a shutdown, unless one has begun. Returns its times if this call began it.
     pub(crate) fn begin(&self, now: Steady, waiter: Option<oneshot::Sender<ShutdownReport>>) -> Option<Drain> {
         let mut state = self.state.lock();
         if let Some(shutdown) = &mut *state {
@@ -73,17 +73,18 @@ impl ShutdownState {
         Some(drain)
     }
 
-    /// Whether it has begun. It never ends but with the engine.
+    /// Whether a shutdown has begun. It never ends but with the engine.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Whether attempts of this queue have been asked to stop because of a shutdown: how they fail then is not their fault.
+    /// Whether attempts of this queue have been asked to stop because of a shutdown: a failure then does not count
+    /// against them.
     pub(crate) fn is_stopping(&self, queue: &Name) -> bool {
         self.has_begun() && self.state.lock().as_ref().is_some_and(|shutdown| shutdown.drain.is_stopping(queue))
     }
 
-    /// So many attempts of a queue are asked to stop.
+    /// Notes that so many attempts of a queue are asked to stop.
     pub(crate) fn ask_to_stop(&self, queue: &Name, attempts: usize) {
         if let Some(shutdown) = &mut *self.state.lock() {
             shutdown.drain.ask_to_stop(queue);
@@ -91,7 +92,7 @@ impl ShutdownState {
         }
     }
 
-    /// The attempts of a queue are left behind.
+    /// Notes that the attempts of a queue are cut off.
     pub(crate) fn cut_off(&self, queue: &Name, activities: impl Iterator<Item = PendingActivity>) {
         if let Some(shutdown) = &mut *self.state.lock() {
             shutdown.cut_off.extend(activities);
@@ -99,7 +100,7 @@ impl ShutdownState {
         }
     }
 
-    /// The shutdown that goes on, if one does.
+    /// The shutdown that has begun and is not over, if there is one.
     pub(crate) fn waiting(&self) -> Option<Drain> {
         if !self.has_begun() {
             return None;
@@ -107,17 +108,18 @@ impl ShutdownState {
         self.state.lock().as_ref().filter(|shutdown| !shutdown.is_over).map(|shutdown| shutdown.drain.clone())
     }
 
-    /// Whether a write is on its way that it waits for.
+    /// Whether a write that a shutdown waits for has not ended.
     pub(crate) fn is_writing(&self) -> bool {
         self.unwritten.load(Ordering::Acquire) > 0
     }
 
-    /// Ends it, once. It stays until the engine has stopped: nothing may begin in between.
+    /// Ends the shutdown; false if it was over before. Its state stays until the engine has stopped: nothing may begin
+    /// in between.
     pub(crate) fn end(&self) -> bool {
         self.state.lock().as_mut().is_some_and(|shutdown| !std::mem::replace(&mut shutdown.is_over, true))
     }
 
-    /// The engine has stopped for another reason: callers that wait for the end of a shutdown are told.
+    /// Answers callers that wait for the end of a shutdown, because the engine has stopped for another reason.
     pub(crate) fn break_off(&self, now: Steady) {
         let goes_on = self.state.lock().as_ref().is_some_and(|shutdown| !shutdown.is_over);
         if goes_on {
@@ -125,21 +127,27 @@ impl ShutdownState {
         }
     }
 
-    /// Tells callers that wait for the end how it went.
+    /// Answers callers that wait for the end of a shutdown with its report.
     pub(crate) fn report(&self, now: Steady, left: Vec<StoppingCode>, store: Option<EngineError>) {
         let Some(Shutdown { drain, asked_to_stop, cut_off, waiters, .. }) = self.state.lock().take() else { return };
-        let report = ShutdownReport { took: now.0.since(drain.began()), asked_to_stop, cut_off, left, store };
+        let report = ShutdownReport {
+            took: now.0.since(drain.began()),
+            asked_to_stop,
+            cut_off,
+            left,
+            store: store.map(Into::into),
+        };
         for waiter in waiters {
             let _ = waiter.send(report.clone());
         }
     }
 
-    /// A write begins that a shutdown waits for.
+    /// Notes that a write begins that a shutdown waits for.
     pub(crate) fn begin_write(&self) {
         self.unwritten.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Such a write has ended.
+    /// Notes that such a write has ended.
     pub(crate) fn end_write(&self) {
         self.unwritten.fetch_sub(1, Ordering::AcqRel);
     }

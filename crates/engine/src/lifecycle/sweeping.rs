@@ -1,31 +1,31 @@
-//! The removal of what deleted runs leave: whether it goes on, and whether there is more.
+//! The removal of rows that deleted runs leave: whether it goes on, and whether there is more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How the removal of what deleted runs leave stands.
+/// The state of the removal of rows that deleted runs leave.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeping {
-    /// A sweep goes on: one at a time, however many runs were deleted.
+    /// Whether a sweep goes on: one at a time, however many runs were deleted.
     is_on: AtomicBool,
-    /// Runs were deleted since the last step began, which it may not have seen.
+    /// Whether runs were deleted since the last step began, which that step may not have seen.
     is_wanted: AtomicBool,
-    /// More runs are too old than one write deletes.
+    /// Whether more runs are too old than one write deletes.
     is_behind: AtomicBool,
 }
 
 impl Sweeping {
-    /// Runs were deleted. Says whether a sweep has to begin.
+    /// Notes that runs were deleted. Returns whether a sweep has to begin.
     pub(crate) fn want(&self) -> bool {
         self.is_wanted.store(true, Ordering::SeqCst);
         !self.is_on.swap(true, Ordering::SeqCst)
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub(crate) fn begin_step(&self) {
         self.is_wanted.store(false, Ordering::SeqCst);
     }
 
-    /// A step found nothing more. Says whether runs were deleted since it began, of which it saw nothing.
+    /// Ends a sweep whose last step found nothing more. Returns whether runs were deleted since that step began.
     pub(crate) fn end(&self) -> bool {
         self.is_on.store(false, Ordering::SeqCst);
         self.is_wanted.load(Ordering::SeqCst)

@@ -1,5 +1,5 @@
 //! Code that was asked to stop: attempts whose outcome is void, and turns that did not return. The worker of its queue
-//! looks after it until it has ended.
+//! tracks it until it has ended.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::timer::wheel::Due;
 pub(crate) fn give_up(shared: &Arc<Shared>, handle: &AttemptHandle, reason: &str) {
     let info = handle.ctx().info();
     let worker = shared.workers.of(&info.queue).clone();
-    // Two may give up on it at once, and it is one zombie at most.
+    // Two threads may give up on it at once, and it is one zombie at most.
     if !handle.let_go() {
         return;
     }
@@ -32,7 +32,7 @@ pub(crate) fn give_up(shared: &Arc<Shared>, handle: &AttemptHandle, reason: &str
     arm(shared, &worker);
 }
 
-/// The list of code that a worker has asked to stop has changed.
+/// Arms the alarm and checks the shutdown, after the list of code that a worker has asked to stop has changed.
 fn changed(shared: &Arc<Shared>, worker: &Worker) {
     arm(shared, worker);
     shutdown::check(shared);
@@ -57,7 +57,7 @@ fn arm(shared: &Shared, worker: &Worker) {
     }
 }
 
-/// Looks at the zombies of a queue. Too many of them shut the engine down.
+/// Checks the zombies of a queue. Too many of them shut the engine down.
 pub(crate) fn look(shared: &Arc<Shared>, queue: &Name) {
     shared.zombie_alarms.lock().remove(queue);
     let worker = shared.workers.of(queue).clone();
@@ -77,7 +77,7 @@ pub(crate) fn look(shared: &Arc<Shared>, queue: &Name) {
     }
 }
 
-/// What the driver of turns hears and tells.
+/// The engine as the host of the turn driver.
 pub(crate) struct DriverHost(pub(crate) Weak<Shared>);
 
 impl TurnHost for DriverHost {

@@ -1,10 +1,10 @@
-//! Histories on their way from one store to another.
+//! Export and import of histories.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use dacapo_core::{CommandKind, Name, Outcome, Payload, Pins, TurnRecord};
-use dacapo_store::{Belongings, ImportWrite, RunFilter, RunNo, RunRow, Status, StoreError};
+use dacapo_store::{Belongings, Filter, ImportWrite, RunNo, RunRow, Status, StoreError};
 
 use crate::EngineError;
 use crate::names::check_name;
@@ -13,19 +13,19 @@ use crate::read::outcome::next_run;
 use crate::read::records::each_row;
 
 impl Reader {
-    /// Runs that match as the store keeps them, oldest first, after this number.
-    pub fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, EngineError> {
+    /// Lists rows of runs that match, oldest first, after this number.
+    pub fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, EngineError> {
         Ok(self.store().oldest(filter, after, limit)?)
     }
 
-    /// All that a store keeps of a run beside its turns, as it is now; none if it was deleted.
+    /// Reads all that a store keeps of a run beside its turns; none if the run was deleted.
     pub fn archive(&self, run: RunNo) -> Result<Option<(RunRow, Belongings)>, EngineError> {
         let Some(row) = self.store().run(run)? else { return Ok(None) };
         Ok(Some((row, self.store().belongings(run)?)))
     }
 
-    /// Shows the turns of a run that this row knows of, one after the other, until told to stop. No lock is held meanwhile.
-    /// Says whether they were all there: they are not if the run is deleted meanwhile.
+    /// Shows the turns of a run that this row knows of, one after the other, until `show` breaks. Holds no lock
+    /// meanwhile. Returns whether they were all there: they are not if the run is deleted meanwhile.
     pub fn archive_turns(
         &self,
         row: &RunRow,
@@ -48,7 +48,7 @@ impl Reader {
     }
 }
 
-/// Whether a run can be what it says.
+/// Checks that the parts of an imported run agree with each other.
 ///
 /// # Errors
 /// [`EngineError::BadInput`], if it cannot.
@@ -97,8 +97,8 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     }
 }
 
-/// Compares how a run closed, and with what result, with what its last turn decided. A run that was ended from outside has no such
-/// turn.
+/// Compares the status and the result of a closed run with the decision of its last turn. A run that was ended from
+/// outside has no such turn.
 pub(crate) fn check_result(run: &RunRow, last: Option<&TurnRecord>) -> Result<(), String> {
     let Some(result) = &run.result else { return Ok(()) };
     let outcome = minicbor::decode::<Outcome>(result).map_err(|error| format!("its result cannot be read: {error}"))?;
@@ -108,7 +108,7 @@ pub(crate) fn check_result(run: &RunRow, last: Option<&TurnRecord>) -> Result<()
         (Status::Completed, Some(CommandKind::Complete { result }), Outcome::Completed(found)) => result == found,
         (Status::Failed, Some(CommandKind::Fail { failure }), Outcome::Failed(found)) => failure == found,
         (Status::Cancelled, Some(CommandKind::CancelRun { failure }), Outcome::Failed(found)) => failure == found,
-        // The id of the next run is not in the turn. A run that failed may go on as another try.
+        // The id of the next run is not in the turn. A run that failed may continue as another try.
         (
             Status::ContinuedAsNew,
             Some(CommandKind::ContinueAsNew(_) | CommandKind::Fail { .. }),

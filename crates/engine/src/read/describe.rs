@@ -1,13 +1,13 @@
-//! Describing runs: what the store says of them, without a worker and without their code.
+//! Describing runs from the store, without a worker and without their code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use dacapo_client::{ActivityState, PendingActivity};
 use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord};
-use dacapo_store::{RunFilter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
+use dacapo_store::{Filter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::EngineError;
-use crate::activity::pending::{ActivityState, PendingActivity};
 use crate::crash_guard::limits::CrashLimits;
 use crate::engine::Engine;
 use crate::read::outcome::outcome_of;
@@ -15,15 +15,15 @@ use crate::read::records::{LastRecord, each_record};
 use crate::read::{Reader, RunId};
 use crate::report::deduplication::cause_of;
 
-/// How many runs are read at a time.
+/// The number of runs that are read at a time.
 const PAGE: usize = 500;
 
-/// All that can be said of a run without its history.
+/// The description of a run, without its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// Its number in the store.
     pub run: RunNo,
-    /// The caller's name for it.
+    /// Its workflow id, which the caller chose.
     pub workflow_id: Name,
     /// Its run id.
     pub run_id: Name,
@@ -33,21 +33,23 @@ pub struct Description {
     pub workflow: Name,
     /// The queue it is served on.
     pub queue: Name,
-    /// How it stands.
+    /// The run's status.
     pub status: Status,
     /// When it was started.
     pub started: Timestamp,
     /// When it closed.
     pub closed: Option<Timestamp>,
-    /// How many turns are recorded.
+    /// The number of turns recorded.
     pub turns: u64,
-    /// Why it does not go on, though it is open: what happened, where, and what to do.
+    /// Why it is stuck, though it is open: what happened, where, and what to do.
     pub stuck: Option<Stuck>,
-    /// Notes for people.
+    /// The memo: notes for people.
     pub memo: BTreeMap<Name, Payload>,
+    /// Search attributes. Lists leave this empty: describe a run to see them.
+    pub attributes: BTreeMap<Name, Payload>,
     /// The snapshot it published last.
     pub published: Option<Payload>,
-    /// What it came to.
+    /// Its result, if it is closed.
     pub result: Option<Result<Payload, Failure>>,
     /// Activities that are pending. Lists leave this empty: describe a run to see them.
     pub pending: Vec<PendingActivity>,
@@ -56,13 +58,13 @@ pub struct Description {
 /// Runs that are stuck for one cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StuckCause {
-    /// How many.
+    /// The number of runs.
     pub runs: u64,
     /// The newest of them, with its reason.
     pub example: Description,
 }
 
-/// The row of a run.
+/// Finds the row of a run.
 pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, EngineError> {
     let found = store.find(&of.workflow_id, of.run_id.as_deref())?;
     found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
@@ -72,6 +74,11 @@ impl Reader {
     /// Describes a run. Its pending activities are described as the store knows them.
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
         let mut description = describe(row(self.store(), of)?)?;
+        for (name, value) in self.store().attributes(description.run)? {
+            let unreadable = |error| StoreError::Corrupt(format!("search attribute {name:?} cannot be read: {error}"));
+            let value = minicbor::decode(&value).map_err(unreadable)?;
+            description.attributes.insert(name, value);
+        }
         if description.status.is_open() {
             let mut records = LastRecord::default();
             for task in self.store().tasks_of(description.run)? {
@@ -82,19 +89,14 @@ impl Reader {
         Ok(description)
     }
 
-    /// Runs that match, newest first, before this number: the number of the last is where the next page begins.
-    pub fn list(
-        &self,
-        filter: &RunFilter,
-        before: Option<RunNo>,
-        limit: usize,
-    ) -> Result<Vec<Description>, EngineError> {
+    /// Lists runs that match, newest first, before this number: the number of the last is where the next page begins.
+    pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<Description>, EngineError> {
         self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
     }
 
-    /// The causes for which runs are stuck, those of most runs first.
+    /// Lists the causes for which runs are stuck, those of most runs first.
     pub fn stuck_causes(&self) -> Result<Vec<StuckCause>, EngineError> {
-        let stuck = RunFilter { stuck: true, ..RunFilter::default() };
+        let stuck = Filter { stuck: true, ..Filter::default() };
         let (mut before, mut causes) = (None, BTreeMap::<String, StuckCause>::new());
         loop {
             let runs = self.list(&stuck, before, PAGE)?;
@@ -111,12 +113,12 @@ impl Reader {
         }
     }
 
-    /// How many runs match.
-    pub fn count(&self, filter: &RunFilter) -> Result<u64, EngineError> {
+    /// Counts the runs that match.
+    pub fn count(&self, filter: &Filter) -> Result<u64, EngineError> {
         Ok(self.store().count(filter)?)
     }
 
-    /// The history of a run: all its turns.
+    /// Reads the history of a run: all its turns.
     pub fn history(&self, of: &RunId) -> Result<Transcript, EngineError> {
         let row = row(self.store(), of)?;
         let mut transcript = Transcript::new(row.workflow.clone(), pins(&row)?);
@@ -134,8 +136,8 @@ impl Engine {
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
         self.shared.check()?;
         let mut description = self.reader().describe(of)?;
-        // Memory knows more of those that are pending here. The store alone knows those in queues that are not served, and those
-        // of a turn that was committed this very moment.
+        // Memory knows more of activities that are pending here. The store alone knows those in queues that are not
+        // served, and those of a turn that was committed this very moment.
         let mut pending = self.shared.tasks.pending(description.run);
         let here: BTreeSet<Seq> = pending.iter().map(|activity| activity.seq).collect();
         pending.extend(description.pending.into_iter().filter(|activity| !here.contains(&activity.seq)));
@@ -168,12 +170,13 @@ fn describe(row: RunRow) -> Result<Description, EngineError> {
         turns: row.turns,
         stuck: row.stuck,
         memo,
+        attributes: BTreeMap::new(),
         result: result.map(|outcome: Outcome| outcome.into()),
         pending: Vec::new(),
     })
 }
 
-/// A pending activity, as the turn that scheduled it and its task tell it.
+/// Builds a pending activity from its task and the turn that scheduled it.
 fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<PendingActivity> {
     let command = record.commands.get(task.position as usize).map(|command| &command.kind);
     let Some(dacapo_core::CommandKind::Activity(command)) = command else { return None };

@@ -1,4 +1,4 @@
-//! Reading what a store keeps: descriptions, lists, histories, archives, checks.
+//! Reading a store: descriptions, lists, histories, archives, checks.
 
 pub(crate) mod archive;
 pub(crate) mod describe;
@@ -17,25 +17,25 @@ use crate::EngineError;
 use crate::crash_guard::limits::CrashLimits;
 use crate::store_guard::assert_may_use_store;
 
-/// Which run.
+/// The name of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunId {
-    /// The caller's name for it.
+    /// Its workflow id, which the caller chose.
     pub workflow_id: Name,
-    /// Which of its runs; the open one, or the last, by default.
+    /// Its run id; by default the open run of the workflow id is meant, or the last.
     pub run_id: Option<Name>,
 }
 
 impl RunId {
-    /// The open run of this workflow id, or the last.
+    /// Names the open run of this workflow id, or the last.
     pub fn of(workflow_id: impl Into<Name>) -> Self {
         Self { workflow_id: workflow_id.into(), run_id: None }
     }
 }
 
-/// Reads a store: lists, describes, tells histories. Every call blocks while the store is read. Builds with debug assertions
-/// panic if it is called on a thread of an async runtime: call it by `spawn_blocking`, within
-/// [`allow_blocking`](dacapo_sync::allow_blocking).
+/// A reader of a store: lists and describes runs, and reads histories. Every call blocks while the store is read.
+/// Builds with debug assertions panic if it is called on a thread of an async runtime: call it by `spawn_blocking`,
+/// within [`allow_blocking`](dacapo_sync::allow_blocking).
 #[derive(Clone)]
 pub struct Reader {
     store: Arc<dyn Store>,
@@ -43,25 +43,25 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of this store.
+    /// Creates a reader of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, crash_limits: CrashLimits::default() }
     }
 
-    /// The same reader, which tells quarantined activities by the limits of the process that serves the store.
+    /// Sets the limits by which quarantined activities are recognized: those of the process that serves the store.
     #[must_use]
     pub fn with_crash_limits(self, crash_limits: CrashLimits) -> Self {
         Self { crash_limits, ..self }
     }
 
-    /// The store, for a thread that may block. Test builds panic if this thread must not.
+    /// The store, for a thread that may block. Builds with debug assertions panic if this thread must not.
     #[track_caller]
     pub(crate) fn store(&self) -> &dyn Store {
         assert_may_use_store();
         &*self.store
     }
 
-    /// Copies everything, as it stands at one moment, into a file that is not there yet, while others read and write.
+    /// Copies everything, as it is at one moment, into a file that does not exist yet, while others read and write.
     pub fn back_up(&self, to: &Path) -> Result<(), EngineError> {
         Ok(self.store().back_up(to)?)
     }

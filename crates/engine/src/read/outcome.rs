@@ -1,9 +1,9 @@
-//! How runs end, as the store keeps it.
+//! The end of runs, as the store keeps it.
 
 use dacapo_core::{Failure, Name, Outcome};
 use dacapo_store::{ClosedRun, RunRow, Status};
 
-/// The result of a run.
+/// Decodes the result of a run.
 pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
     let unreadable = |why: String| {
         let failure = Failure::application(format!("the result of the run cannot be read: {why}"));
@@ -16,7 +16,7 @@ pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
     }
 }
 
-/// A closed run, as a write that closes one gives it.
+/// Makes the closed run of a row, as a write that closes a run returns it.
 pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
     ClosedRun {
         run: row.no,
@@ -26,12 +26,12 @@ pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
     }
 }
 
-/// The run that this one goes on as, by its result; none if it does not.
+/// The run that this one continues as, by its result; none if it does not.
 pub fn next_of(run: &RunRow) -> Option<Name> {
     next_run(run.status, &minicbor::decode(run.result.as_deref()?).ok()?)
 }
 
-/// The run that one with this end goes on as.
+/// The run that a run with this status and outcome continues as.
 pub(crate) fn next_run(status: Status, outcome: &Outcome) -> Option<Name> {
     match (status, outcome) {
         (Status::ContinuedAsNew, Outcome::Completed(next)) => {

@@ -1,4 +1,4 @@
-//! The records of a run, read in chunks ahead of whoever plays them.
+//! The records of a run, read in chunks ahead of the thread that plays them.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, SyncSender};
@@ -7,20 +7,20 @@ use std::thread;
 use dacapo_core::TurnRecord;
 use dacapo_store::{RunNo, StoreError, Turns};
 
-/// So many records are read at a time, or fewer where they are large: others may read in between, and of a long history
-/// only three chunks are ever in memory.
+/// The number of records that are read at a time; fewer where they are large. Others may read in between, and of a long
+/// history only three chunks are ever in memory.
 const CHUNK: usize = 256;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Records that cannot be had.
+/// Records that cannot be read.
 pub(crate) enum Unreadable {
     Store(StoreError),
-    /// There is one, and it makes no sense.
+    /// A record is there and cannot be decoded.
     Record(String),
 }
 
 impl Unreadable {
-    /// For somebody who cannot do without them.
+    /// Converts it into an error of the store, for a caller that needs all records.
     pub(crate) fn of(self, run_id: &str) -> StoreError {
         match self {
             Self::Store(error) => error,
@@ -29,7 +29,7 @@ impl Unreadable {
     }
 }
 
-/// Shows all records of a run with their lengths in bytes, in order, until told to stop.
+/// Shows all records of a run with their lengths in bytes, in order, until `show` breaks.
 pub(crate) fn each_record<S>(
     store: &(impl Turns + Sync + ?Sized),
     run: RunNo,
@@ -45,7 +45,7 @@ pub(crate) fn each_record<S>(
         }
         ControlFlow::Break(())
     });
-    // A damaged record is one run's trouble, and not the store's.
+    // A damaged record concerns one run, and not the whole store.
     read.map_err(|error| match error {
         StoreError::Corrupt(reason) => Unreadable::Record(reason),
         error => Unreadable::Store(error),
@@ -61,8 +61,8 @@ fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, String> {
     }
 }
 
-/// The record that was read last. The tasks of a turn are looked at one after the other, and there may be thousands of
-/// them in one record.
+/// The record that was read last. The tasks of a turn are read one after the other, and there may be thousands of them
+/// in one record.
 #[derive(Default)]
 pub(crate) struct LastRecord {
     of: Option<(RunNo, u64)>,
@@ -70,7 +70,7 @@ pub(crate) struct LastRecord {
 }
 
 impl LastRecord {
-    /// The record of this turn, if it is there and makes sense.
+    /// The record of this turn, if it is there and can be decoded.
     pub(crate) fn get(
         &mut self,
         store: &(impl Turns + ?Sized),
@@ -94,8 +94,9 @@ fn record(store: &(impl Turns + ?Sized), run: RunNo, turn: u64) -> Result<Option
     Ok(found)
 }
 
-/// Shows all records of a run as they are stored, in order, until told to stop. While one chunk is looked at, a thread
-/// reads the next. (It does not decode them: what one thread allocates and another frees costs more than is won.)
+/// Shows all records of a run as they are stored, in order, until `show` breaks. While one chunk is shown, a thread
+/// reads the next. (That thread does not decode them: memory that one thread allocates and another frees costs more
+/// than that gains.)
 pub(crate) fn each_row(
     store: &(impl Turns + Sync + ?Sized),
     run: RunNo,
@@ -110,7 +111,7 @@ pub(crate) fn each_row(
         let (ahead, chunks) = mpsc::sync_channel(1);
         let reader = thread::Builder::new().name("dacapo-records".to_owned());
         let from = first.next;
-        // Where no thread can be had, the chunks are read here, one by one.
+        // Where no thread can be started, this thread reads the chunks, one by one.
         let _ = reader.spawn_scoped(scope, move || read_ahead(store, run, from, &ahead));
         let mut chunk = first;
         loop {
@@ -124,7 +125,7 @@ pub(crate) fn each_row(
     })
 }
 
-/// Reads to the end, or until nobody wants more.
+/// Reads to the end, or until the receiver is dropped.
 fn read_ahead(
     store: &(impl Turns + ?Sized),
     run: RunNo,
@@ -142,7 +143,7 @@ fn read_ahead(
 
 /// Some records as they are stored.
 struct Chunk {
-    /// All of them, one after the other.
+    /// The bytes of all of them, one after the other.
     bytes: Vec<u8>,
     /// The number of each, and where it ends.
     ends: Vec<(u64, usize)>,
@@ -183,9 +184,9 @@ mod tests {
     #[derive(Default)]
     struct History {
         records: Vec<Vec<u8>>,
-        /// The most that were shown at a time.
+        /// The largest number of records that were shown at a time.
         most: AtomicUsize,
-        /// How many were shown.
+        /// The number of records that were shown.
         shown: AtomicUsize,
         fails_at: Option<u64>,
     }

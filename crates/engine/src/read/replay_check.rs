@@ -1,12 +1,12 @@
-//! The replay check: open runs are played again with the code at hand, before anything wakes them. Nothing is changed or
-//! logged; the caller is told which runs the code cannot play.
+//! The replay check: open runs are played again with the code at hand, before anything wakes them. Nothing is changed
+//! or logged; the caller gets the runs that the code cannot play.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use dacapo_core::{Name, Timestamp, Watch};
-use dacapo_store::{Doing, RunFilter, RunNo, RunRow, Status, StoreError};
+use dacapo_store::{Doing, Filter, RunNo, RunRow, Status, StoreError};
 use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, Playing, StuckPlay, TurnHost, WatchedTurn, Worker};
 
 use crate::EngineError;
@@ -21,7 +21,7 @@ use crate::workers::Workers;
 /// A run that the code at hand cannot play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unplayable {
-    /// The caller's name for it.
+    /// Its workflow id, which the caller chose.
     pub workflow_id: Name,
     /// Its run id.
     pub run_id: Name,
@@ -37,19 +37,19 @@ impl fmt::Display for Unplayable {
     }
 }
 
-/// How many runs are played between two reports of progress.
+/// The number of runs that are played between two reports of progress.
 const PAGE: usize = 100;
 
 impl Engine {
-    /// Plays every open run of the served queues again, and gives those that the code at hand cannot play.
+    /// Plays every open run of the served queues again, and returns those that the code at hand cannot play.
     pub fn check_open_runs(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Unplayable>, EngineError> {
         self.reader().check_open_runs(&self.shared.options, progress)
     }
 }
 
 impl Reader {
-    /// Plays every open run of the queues in these options again, with the code in them, and gives those that it cannot
-    /// play. `progress` is told how many were played. Blocks until it is done.
+    /// Plays every open run of the queues in these options again, with the code in them, and returns those that it
+    /// cannot play. `progress` is called with the number of runs that were played. Blocks until it is done.
     pub fn check_open_runs(
         &self,
         options: &Options,
@@ -65,7 +65,7 @@ impl Reader {
             host: Arc::new(host),
         });
         let mut thread = CheckThread::new(&check).map_err(system)?;
-        let open = RunFilter { status: Some(Status::Open), ..RunFilter::default() };
+        let open = Filter { status: Some(Status::Open), ..Filter::default() };
         let (mut before, mut played, mut found) = (None, 0, Vec::new());
         loop {
             let rows = self.store().list(&open, before, PAGE)?;
@@ -76,7 +76,7 @@ impl Reader {
                 let reason = match thread.check(row) {
                     Checked::Played(result) => result?,
                     Checked::Deadlock(reason) => {
-                        // Its thread may never come back.
+                        // The thread that plays the run may never return.
                         thread = CheckThread::new(&check).map_err(system)?;
                         Some(reason)
                     }
@@ -93,7 +93,7 @@ impl Reader {
     }
 }
 
-/// What is played, and by what.
+/// The data that the threads of a replay check share.
 struct Check {
     reader: Reader,
     options: Options,
@@ -102,13 +102,13 @@ struct Check {
 }
 
 enum Checked {
-    /// It was played to the end of its record, or could not be and says why.
+    /// The run was played to the end of its record, or could not be, for this reason.
     Played(Result<Option<String>, StoreError>),
-    /// It did not return.
+    /// The run did not return in time.
     Deadlock(String),
 }
 
-/// A thread of its own, without an async runtime, as turns are played on.
+/// A thread without an async runtime, like those on which turns are played.
 struct CheckThread {
     runs: mpsc::Sender<RunRow>,
     checked: mpsc::Receiver<(RunNo, Checked)>,
@@ -132,9 +132,9 @@ impl CheckThread {
 
     fn check(&self, row: RunRow) -> Checked {
         let no = row.no;
-        // If the thread is gone, the receiver sees it.
+        // If the thread is gone, the receiver notices.
         let _ = self.runs.send(row);
-        // The watch may have given up on the run before in the moment in which it returned.
+        // The watch may have given up on the previous run in the moment in which it returned.
         let of_this = self.checked.iter().find(|(of, _)| *of == no);
         of_this
             .map_or_else(|| Checked::Deadlock("the thread that played it has ended".to_owned()), |(_, checked)| checked)
@@ -151,7 +151,7 @@ impl Drop for Note<'_> {
 }
 
 impl Check {
-    /// Why the run cannot be played, if it cannot.
+    /// Plays a run again. Returns the reason if it cannot be played.
     fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Checked)>) -> Result<Option<String>, StoreError> {
         if self.options.crash_limits.quarantines(row.crash_count) {
             return Ok(Some(quarantine_words(row)));
@@ -175,7 +175,7 @@ impl Check {
     }
 }
 
-/// What the driver of turns needs of a process that only checks.
+/// The host of the turn driver in a process that only checks.
 struct CheckHost {
     watch: DeadlockWatch,
     began: Instant,

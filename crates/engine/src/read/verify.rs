@@ -1,41 +1,23 @@
-//! A look at everything a store keeps: what is wrong with it.
+//! Verification of a store: finds what is wrong with it.
 
 use std::ops::ControlFlow;
 
+use dacapo_client::{Problem, RunRef};
 use dacapo_core::TurnRecord;
 use dacapo_store::{RunNo, StoreError};
 
 use crate::EngineError;
+use crate::read::Reader;
 use crate::read::archive::check_result;
 use crate::read::records::each_row;
-use crate::read::{Reader, RunId};
 
-/// Whatever is wrong in a store: with the store itself, or with what it says of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The run, unless it is the store itself.
-    pub run: Option<RunId>,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.run {
-            Some(RunId { workflow_id, run_id }) => {
-                write!(f, "run {workflow_id:?} ({}): {}", run_id.as_deref().unwrap_or("?"), self.what)
-            }
-            None => write!(f, "the store: {}", self.what),
-        }
-    }
-}
-
-/// How many runs are looked at between two words on progress.
+/// The number of runs that are checked between two reports of progress.
 const PAGE: usize = 500;
 
 impl Reader {
-    /// Looks at everything: whether the store is sound, and whether each run has the turns it says it has, all of them
-    /// readable, and the result that its last turn decided. `progress` is told how many runs were looked at.
+    /// Verifies everything: whether the store is sound, and whether each run has the turns it says it has, all of them
+    /// readable, and the result that its last turn decided. `progress` is called with the number of runs that were
+    /// checked.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Problem>, EngineError> {
         let mut problems: Vec<Problem> =
             self.store().problems()?.into_iter().map(|what| Problem { run: None, what }).collect();
@@ -54,7 +36,7 @@ impl Reader {
         }
     }
 
-    /// What is wrong with one run, or that its row is damaged.
+    /// Finds the problems of one run. A damaged row is a problem, too.
     fn problems_of(&self, run: RunNo) -> Result<Vec<Problem>, StoreError> {
         match self.try_problems_of(run) {
             Err(StoreError::Corrupt(what)) => Ok(vec![Problem { run: None, what }]),
@@ -62,8 +44,8 @@ impl Reader {
         }
     }
 
-    /// It may play on, close or be deleted while its turns are read, so its row is read again after them: what lies between
-    /// the two is sound.
+    /// Finds the problems of one run. The run may play on, close or be deleted while its turns are read, so its row is
+    /// read again after them: a number of turns between the two is sound.
     fn try_problems_of(&self, run: RunNo) -> Result<Vec<Problem>, StoreError> {
         let Some(before) = self.store().run(run)? else { return Ok(Vec::new()) };
         let mut wrong = Vec::new();
@@ -96,7 +78,7 @@ impl Reader {
         if wrong.is_empty() && row.turns == next {
             wrong.extend(check_result(&row, last.as_ref()).err());
         }
-        let run = RunId { workflow_id: row.workflow_id.clone(), run_id: Some(row.run_id.clone()) };
+        let run = RunRef::exact(row.workflow_id.clone(), row.run_id.clone());
         Ok(wrong.into_iter().map(|what| Problem { run: Some(run.clone()), what }).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! What reports of stuck runs have in common: a bad deploy stops many runs for one cause, and one line says as much as a
+//! Deduplication of reports on stuck runs: a bad deploy stops many runs for one cause, and one line says as much as a
 //! thousand.
 
 use std::collections::HashMap;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use dacapo_core::Timestamp;
 
-/// A reason without what differs from run to run: numbers, ids and values go, places in the code stay.
+/// Reduces a reason to what does not differ from run to run: numbers, ids and values go, places in the code stay.
 pub(crate) fn cause_of(reason: &str) -> String {
     let mut lines = reason.lines();
-    // What a thread was doing when it was looked at is chance.
+    // What a thread was doing when the watch looked at it is chance.
     let headline = lines.next().unwrap_or_default().split("; its thread: ").next().unwrap_or_default();
     let mut cause = without_numbers(headline);
     for line in lines {
@@ -22,7 +22,7 @@ pub(crate) fn cause_of(reason: &str) -> String {
     cause
 }
 
-/// Words with digits become `#`, except after a colon, as in `main.rs:26:46`.
+/// Replaces words with digits by `#`, except after a colon, as in `main.rs:26:46`.
 fn without_numbers(text: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
     let mut out = String::with_capacity(text.len());
@@ -42,25 +42,25 @@ fn without_numbers(text: &str) -> String {
 
 /// How long a cause is remembered after it was logged in full.
 const MEMORY: Duration = Duration::from_secs(600);
-/// The most causes that are remembered.
+/// The maximum number of causes that are remembered.
 const MOST: usize = 1_000;
 
-/// The causes that were logged lately, and of how many runs each.
+/// The causes that were logged lately, and the number of runs of each.
 #[derive(Default)]
 pub(crate) struct Causes(HashMap<String, (Timestamp, u64)>);
 
 /// How one more run of a cause is logged.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// All of it.
+    /// In full.
     First,
-    /// That there are so many more since.
+    /// Only the number of further runs since.
     Count(u64),
     Quiet,
 }
 
 impl Causes {
-    /// One more run has this cause.
+    /// Counts one more run of this cause, and decides how it is logged.
     pub(crate) fn again(&mut self, cause: String, now: Timestamp) -> Repeat {
         if self.0.len() >= MOST {
             self.0.retain(|_, (since, _)| now.since(*since) < MEMORY);

@@ -15,7 +15,7 @@ pub(crate) fn warn_of_run(run: &RunName, words: &dyn Display) {
     }
 }
 
-/// Reports trouble of the engine itself.
+/// Logs an error of the engine itself.
 pub(crate) fn engine_error(words: &dyn Display) {
     if has_subscriber() {
         tracing::error!("{words}");
@@ -24,7 +24,7 @@ pub(crate) fn engine_error(words: &dyn Display) {
     }
 }
 
-/// Warns of something that concerns no single run.
+/// Warns of a problem that concerns no single run.
 pub(crate) fn engine_warning(words: &dyn Display) {
     if has_subscriber() {
         tracing::warn!("{words}");
@@ -33,7 +33,7 @@ pub(crate) fn engine_warning(words: &dyn Display) {
     }
 }
 
-/// Tells an operator who watches what the engine does.
+/// Logs for operators what the engine does.
 pub(crate) fn engine_info(words: &dyn Display) {
     if has_subscriber() {
         tracing::info!("{words}");

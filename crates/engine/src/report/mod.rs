@@ -1,4 +1,4 @@
-//! What is logged for operators.
+//! Logging for operators.
 
 pub(crate) mod deduplication;
 pub(crate) mod log;

@@ -8,7 +8,7 @@ use dacapo_worker::{Level, meter};
 
 use crate::report::log;
 
-/// Queues that were named and are not served here, each with its part in the metrics.
+/// Queues that were named and are not served here, each with its level in the metrics.
 pub(crate) struct QueueLog(Mutex<BTreeMap<Name, Level>>);
 
 impl QueueLog {
@@ -21,7 +21,7 @@ impl QueueLog {
         self.0.lock().is_empty()
     }
 
-    /// A run or an activity waits in a queue that is not served here.
+    /// Logs, once for each queue, that a run or an activity waits in a queue that is not served here.
     pub(crate) fn report(&self, queue: &Name, served: &str) {
         let mut queues = self.0.lock();
         let is_first = !queues.contains_key(queue);
@@ -33,7 +33,7 @@ impl QueueLog {
     }
 }
 
-/// What a run says that waits for such a queue.
+/// The reason with which a run is stuck that waits for such a queue.
 pub(crate) fn words(queue: &str) -> String {
     format!(
         "no worker of this program serves task queue {queue:?}: what is started or called there waits until a program does. \

@@ -7,7 +7,7 @@ use dacapo_worker::RunName;
 use crate::report::deduplication::{Causes, Repeat, cause_of};
 use crate::report::log;
 
-/// What was logged of stuck runs lately.
+/// The causes of stuck runs that were logged lately.
 pub(crate) struct StuckLog(Mutex<Causes>);
 
 impl StuckLog {

@@ -11,7 +11,7 @@ use crate::options::Cache;
 use crate::run::cached_run::{CachedRun, Playable, RunState};
 use crate::run::message::{Request, ResetRequest};
 
-/// How many of the least recently used runs are looked at when one must leave; those that are busy stay.
+/// The number of least recently used runs that are considered when one must leave; busy runs stay.
 const LOOKED_AT: usize = 16;
 
 /// The runs in memory.
@@ -21,23 +21,23 @@ struct Runs {
     map: HashMap<RunNo, (Arc<CachedRun>, u64)>,
     by_age: BTreeMap<u64, RunNo>,
     next_stamp: u64,
-    /// The highest number of a run that was found elsewhere, in the store, and not claimed when it was committed. Groups that are
+    /// The highest number of a run that was found in the store, and not claimed when it was committed. Groups that are
     /// committed one after the other are claimed in any order, and must not look as if they had been found.
     newest_found: RunNo,
     cache: Cache,
     dice: u64,
-    /// How many there are, for the metrics.
+    /// The meter of runs in memory.
     shown: Level,
 }
 
-/// What a run leaves behind that is taken out of memory while it is used.
+/// The parts of a run that was removed from memory while it was used.
 pub(crate) struct Removed {
     pub(crate) run: Arc<CachedRun>,
-    /// To be dropped on a thread that runs user code.
+    /// Its code, to be dropped on a thread that runs user code.
     pub(crate) playable: Option<Box<Playable>>,
-    /// To be asked again, of the closed run.
+    /// Requests, to be asked again of the closed run.
     pub(crate) requests: Vec<Request>,
-    /// To be carried out on the closed run.
+    /// Resets, to be carried out on the closed run.
     pub(crate) resets: VecDeque<ResetRequest>,
 }
 
@@ -61,32 +61,32 @@ impl RunCache {
         self.0.lock().map.get(&no).map(|(run, _)| run.clone())
     }
 
-    /// Changes the state of a run, whose entry is made if there is none. The run counts as used now.
+    /// Changes the state of a run. Makes an entry if there is none. The run counts as used now.
     pub(crate) fn with<R>(&self, no: RunNo, change: impl FnOnce(&Arc<CachedRun>, &mut RunState) -> R) -> R {
         loop {
             let run = self.0.lock().get_or_create(no);
             let mut state = run.lock();
-            // It may have left between the two.
+            // The run may have left between the two locks.
             if !state.is_gone {
                 return change(&run, &mut state);
             }
         }
     }
 
-    /// Takes a run that is just being committed for the first time: its entry, if no other thread has it. Says also whether
-    /// no other thread can have had it.
+    /// Claims a run that is being committed for the first time. Returns its entry, whether no other thread has it, and
+    /// whether no other thread can have had it.
     pub(crate) fn claim(&self, no: RunNo, claim: impl FnOnce(&mut RunState) -> bool) -> (Arc<CachedRun>, bool, bool) {
         let mut runs = self.0.lock();
         let is_new = no > runs.newest_found && !runs.map.contains_key(&no);
         let run = runs.enter(no);
-        // Still under the lock: nobody finds the entry before it is claimed.
+        // Still under the lock: no thread finds the entry before it is claimed.
         let is_ours = claim(&mut run.lock());
         (run, is_ours, is_new)
     }
 
-    /// Takes a run out of memory, whatever it is doing. The thread that plays it finds out when it commits.
+    /// Removes a run from memory, whatever it is doing. The thread that plays it finds out when it commits.
     pub(crate) fn remove(&self, no: RunNo) -> Option<Removed> {
-        // Gone from the map and marked as gone under one lock, so that no message is brought in between.
+        // Removed from the map and marked as gone under one lock, so that no message is delivered in between.
         let mut runs = self.0.lock();
         let run = runs.remove(no)?;
         let mut state = run.lock();
@@ -99,8 +99,8 @@ impl RunCache {
         Some(Removed { run, playable, requests, resets })
     }
 
-    /// Takes a run out of memory if it holds nothing and nothing has come for it. Gives what is to be dropped on a thread
-    /// that runs user code.
+    /// Removes a run from memory if it holds nothing and has no work. Returns its code, to be dropped on a thread that
+    /// runs user code.
     pub(crate) fn leave(&self, run: &CachedRun) -> Option<Box<Playable>> {
         let mut runs = self.0.lock();
         let mut state = run.lock();
@@ -109,11 +109,11 @@ impl RunCache {
         }
         state.is_gone = true;
         runs.remove(run.no);
-        // It may have been played meanwhile, and be playable again.
+        // The run may have been played meanwhile, and be playable again.
         state.playable.take()
     }
 
-    /// Takes the run that was used least recently out of memory, if there are too many.
+    /// Removes the run from memory that was used least recently, if there are too many.
     pub(crate) fn make_room(&self) -> Option<Arc<CachedRun>> {
         self.0.lock().make_room()
     }
@@ -128,14 +128,14 @@ impl RunCache {
         self.0.lock().map.values().map(|(run, _)| run.clone()).collect()
     }
 
-    /// How many runs are in memory.
+    /// The number of runs in memory.
     pub(crate) fn len(&self) -> usize {
         self.0.lock().map.len()
     }
 }
 
 impl Runs {
-    /// The run, which counts as used now.
+    /// The entry of a run, which counts as used now.
     fn get_or_create(&mut self, no: RunNo) -> Arc<CachedRun> {
         if !self.map.contains_key(&no) {
             self.newest_found = self.newest_found.max(no);
@@ -191,7 +191,7 @@ impl Runs {
             if self.map.get(&no).is_some_and(|(run, _)| leaves(run)) {
                 return self.remove(no);
             }
-            // It has to stay, and must not stand before others that could leave.
+            // The run has to stay. It counts as used now, so that it does not stand before others that could leave.
             self.get_or_create(no);
         }
         None

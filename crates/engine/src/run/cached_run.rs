@@ -31,12 +31,12 @@ pub(crate) struct Playable {
     pub(crate) open: OpenOperations,
     /// Turns that were played and not yet submitted: they asked for nothing but local work.
     pub(crate) held: Vec<Plan>,
-    /// Which play this is: the run is taken from one that does not return.
+    /// The number of this play: a run is taken from a play that does not return.
     pub(crate) play: u64,
 }
 
 impl Playable {
-    /// A run that was just played up to its last recorded turn.
+    /// Creates a run that was played up to its last recorded turn.
     pub(crate) fn new(info: Arc<RunInfo>, run: Run, open: OpenOperations, play: u64) -> Self {
         Self { info, run, open, held: Vec::new(), play }
     }
@@ -66,50 +66,52 @@ pub(crate) enum Stage {
 pub(crate) struct RunState {
     pub(crate) stage: Stage,
     inbox: VecDeque<Message>,
-    /// Requests, each with how many messages come before it.
+    /// The requests, each with the number of messages that come before it.
     requests: VecDeque<(u64, Request)>,
-    /// How many messages ever came, and how many of them were taken.
+    /// The number of messages that ever came, and (`taken`) the number of those that were taken.
     came: u64,
     taken: u64,
     pub(crate) resets: VecDeque<ResetRequest>,
-    /// Local work that is to be tried again, and which attempt that is.
+    /// Local work that is to be tried again, and the number of the attempt.
     pub(crate) retries: Vec<(Seq, u32)>,
     /// Whether turns that are held back are to be committed now.
     pub(crate) flush: bool,
     /// Whether the next turn takes all messages, because one that took fewer could not close the run.
     pub(crate) takes_all: bool,
-    /// What was taken since the last commit.
+    /// The messages that were taken since the last commit.
     uncommitted: Vec<Message>,
-    /// Counts the plays that were given up on.
+    /// The number of plays that were given up on.
     pub(crate) play: u64,
     /// The play that was given up on last.
     pub(crate) stuck_play: StuckPlay,
     /// How often in a row the run could not be played.
     pub(crate) failed_plays: u32,
-    /// Counts it among the stuck runs, until it goes on.
+    /// Counts the run among the stuck runs, until it goes on.
     pub(crate) stuck: Option<Level>,
     /// Whether it must stay in memory although it is idle.
     pub(crate) is_pinned: bool,
-    /// Whether a turn of it was committed from here that left it open. Its end is heard of here, after the entry is gone.
+    /// Whether a turn that left the run open was committed here. This process learns of the run's end, after the entry
+    /// is gone.
     pub(crate) is_open: bool,
-    /// Until when it is not played again.
+    /// The time before which it is not played again.
     pub(crate) stuck_until: Timestamp,
-    /// Messages that were read when the run was loaded: if their senders' calls bring them as well, they are the same.
+    /// Messages that were read when the run was loaded: if their senders' calls bring them as well, these are the same
+    /// messages.
     read: BTreeSet<MessageNo>,
-    /// None while it is played, and when it is not in memory.
+    /// None while the run is played, and when its code is not in memory.
     pub(crate) playable: Option<Box<Playable>>,
-    /// Set when the entry has left the cache: its holder must look the run up again.
+    /// Whether the entry has left the cache: a thread that holds it must look the run up again.
     pub(crate) is_gone: bool,
 }
 
 impl RunState {
-    /// The run goes on: it is no longer stuck.
+    /// Notes that the run goes on and is no longer stuck.
     pub(crate) fn unstick(&mut self) {
         self.failed_plays = 0;
         self.stuck = None;
     }
 
-    /// Whether there is something to play it for.
+    /// Whether there is a reason to play it.
     pub(crate) fn has_work(&self) -> bool {
         !self.inbox.is_empty() || !self.retries.is_empty() || self.is_asked() || self.flush
     }
@@ -129,7 +131,7 @@ impl RunState {
         self.playable.as_ref().is_some_and(|playable| !playable.held.is_empty())
     }
 
-    /// Whether nothing would be lost if it left memory.
+    /// Whether nothing would be lost if the run left memory.
     pub(crate) fn holds_nothing(&self) -> bool {
         self.uncommitted.is_empty() && !self.holds_turns()
     }
@@ -139,12 +141,12 @@ impl RunState {
         self.stage == Stage::Idle && !self.has_work() && self.holds_nothing() && !self.is_pinned
     }
 
-    /// How many messages wait.
+    /// The number of messages that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.inbox.len()
     }
 
-    /// Whether the result of this local work has come.
+    /// Whether the result of this local work is in the inbox.
     pub(crate) fn has_local(&self, seq: Seq) -> bool {
         self.inbox.iter().any(|message| matches!(message, Message::Local { seq: of, .. } if *of == seq))
     }
@@ -168,8 +170,9 @@ impl RunState {
         self.inbox.iter().filter_map(Message::stored).collect()
     }
 
-    /// Replaces the stored messages in the inbox by what the store says is there. `before` is what the inbox held when the
-    /// store was asked: what came since stays, and what the store no longer has is dropped. Other messages stay behind.
+    /// Replaces the stored messages in the inbox by those that the store has. `before` is what the inbox held when the
+    /// store was read: messages that came since stay, and messages that the store no longer has are dropped. Messages
+    /// that are not stored stay behind.
     pub(crate) fn reread(&mut self, before: &BTreeSet<MessageNo>, stored: Vec<(MessageNo, Job)>) {
         let in_store: BTreeSet<MessageNo> = stored.iter().map(|(no, _)| *no).collect();
         let mut brought = BTreeSet::new();
@@ -185,13 +188,13 @@ impl RunState {
             self.inbox.push_front(Message::Stored { no, job });
         }
         self.recount();
-        // What was stored before a request was made may only be known now.
+        // Messages that were stored before a request was made may only be known now.
         for (after, _) in &mut self.requests {
             *after = self.came;
         }
     }
 
-    /// Requests wait for no more messages than there are.
+    /// Makes requests wait for no more messages than there are.
     fn recount(&mut self) {
         self.came = self.taken + self.inbox.len() as u64;
         for (after, _) in &mut self.requests {
@@ -212,18 +215,18 @@ impl RunState {
         self.uncommitted.extend_from_slice(messages);
     }
 
-    /// The last so many messages that were noted come to nothing.
+    /// Forgets the last so many messages that were noted: their turn left nothing to commit.
     pub(crate) fn forget_taken(&mut self, count: usize) {
         let left = self.uncommitted.len().saturating_sub(count);
         self.uncommitted.truncate(left);
     }
 
-    /// What was taken since the last commit, which is no longer waited for.
+    /// Takes the messages that were noted since the last commit: no commit of them is awaited any more.
     pub(crate) fn take_uncommitted(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.uncommitted)
     }
 
-    /// Puts back what was taken by a turn that came to nothing.
+    /// Puts back messages of a turn that was not committed.
     pub(crate) fn put_back(&mut self, messages: Vec<Message>) {
         self.taken -= messages.len() as u64;
         for message in messages.into_iter().rev() {
@@ -231,7 +234,7 @@ impl RunState {
         }
     }
 
-    /// Puts back all that was taken since the last commit.
+    /// Puts back all messages that were taken since the last commit.
     pub(crate) fn put_back_all(&mut self) {
         let uncommitted = self.take_uncommitted();
         self.put_back(uncommitted);
@@ -264,7 +267,7 @@ impl RunState {
         messages
     }
 
-    /// Takes the requests whose messages were all taken.
+    /// Takes the requests for which all earlier messages were taken.
     pub(crate) fn take_due_requests(&mut self) -> Vec<Request> {
         let due = self.requests.iter().take_while(|(after, _)| *after <= self.taken).count();
         self.requests.drain(..due).map(|(_, request)| request).collect()
@@ -294,7 +297,7 @@ impl CachedRun {
         self.worker.get()
     }
 
-    /// Says which worker plays it. A run keeps its queue for life.
+    /// Sets the worker that plays it. A run keeps its queue for life.
     pub(crate) fn is_played_by(&self, worker: &Arc<Worker>) {
         let _ = self.worker.set(worker.clone());
     }
@@ -349,7 +352,7 @@ mod tests {
         assert_eq!(state.take_due_requests().len(), 1);
     }
 
-    /// The run is not in memory when it is asked: what the store holds for it was acknowledged before.
+    /// The run is not in memory when a caller asks: the messages that the store holds for it were acknowledged before.
     #[test]
     fn a_request_waits_for_messages_that_only_the_store_knew_of() {
         let mut state = RunState::default();

@@ -1,4 +1,5 @@
-//! Bringing things to a run: messages into its inbox, requests behind them; and waking it, so that a thread plays it.
+//! Delivering to a run: messages go into its inbox, requests behind them, and the run is woken, so that a thread plays
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +31,9 @@ pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(
 pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
     let is_result = matches!(message, Message::Result { .. });
     let unwanted = with_run(shared, run, |state| match state.stage {
-        // It takes nothing soon, and memory is no place for a result to wait in.
+        // The run takes nothing soon, and a result must not wait in memory.
         Stage::Stuck if is_result => {
-            // Until it is stored it is nowhere, and a shutdown must not end.
+            // Until the result is stored, it is in no inbox and in no row: a shutdown must not end before.
             shared.shutdown.begin_write();
             Some(message)
         }
@@ -80,7 +81,7 @@ pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Messa
     }
 }
 
-/// The store cannot be written now: the result waits in the inbox of its run, which is looked at again after a pause.
+/// Keeps a result that cannot be stored now in the inbox of its run, and has the run played after a pause.
 fn store_again_later(shared: &Arc<Shared>, run: RunNo, result: Message) {
     shared.runs.with(run, |_, state| {
         state.push(result);
@@ -91,7 +92,7 @@ fn store_again_later(shared: &Arc<Shared>, run: RunNo, result: Message) {
     shared.arm_in(STORE_AGAIN, Due::Retry(run));
 }
 
-/// Asks something of a run.
+/// Gives a run a request, and wakes it.
 pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
     with_run(shared, run, |state| state.ask(request));
     // The engine may have stopped between the check and the request: then no thread will play this run.
@@ -101,7 +102,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
     }
 }
 
-/// Has a run played: there may be messages for it in the store, or its pause is over.
+/// Queues a run that is idle or stuck: there may be messages for it in the store, or its pause is over.
 pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
     shared.runs.with(run, |cached, state| {
         if matches!(state.stage, Stage::Idle | Stage::Stuck) {
@@ -132,7 +133,7 @@ fn enqueue(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) 
         None => {
             let cached = cached.clone();
             shared.later(WorkKind::Read, Some(cached.no), move |shared| {
-                // If its queue cannot be read now, loading the run says what is wrong.
+                // If the queue cannot be read now, loading the run reports why.
                 let queue = shared.store().run(cached.no).ok().flatten().map(|row| row.queue);
                 cached.is_played_by(queue.map_or_else(|| shared.workers.first(), |queue| shared.workers.of(&queue)));
                 queue_turn(shared, cached);

@@ -9,11 +9,11 @@ use crate::run::cached_run::{CachedRun, Stage};
 use crate::run::deliver::{ask, wake, with_run};
 use crate::shared::Shared;
 
-/// Takes a run out of memory, whatever it is doing.
+/// Removes a run from memory, whatever it is doing.
 pub(crate) fn forget(shared: &Arc<Shared>, run: RunNo) {
     let Some(removed) = shared.runs.remove(run) else { return };
     for request in removed.requests {
-        // Asked while it closed: asked again, of the closed run.
+        // The request was made while the run closed: it is made again, of the closed run.
         ask(shared, run, request);
     }
     if !removed.resets.is_empty() {
@@ -25,7 +25,7 @@ pub(crate) fn forget(shared: &Arc<Shared>, run: RunNo) {
     hooks::ended(shared, hooks::Ended::Play(&removed.run));
 }
 
-/// Takes an entry that holds nothing out of memory, unless something came for it meanwhile.
+/// Removes an entry that holds nothing from memory, unless it has got work meanwhile.
 pub(crate) fn leave(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     if let Some(playable) = shared.runs.leave(cached) {
         shared.drop_later(playable);

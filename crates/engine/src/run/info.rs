@@ -1,4 +1,4 @@
-//! What is known of a run and never changes.
+//! The facts about a run that never change.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use dacapo_core::{Name, Pins};
 use dacapo_store::{Epoch, Parent, RunRow};
 use dacapo_worker::RunName;
 
-/// What is known of a run and never changes.
+/// The facts about a run that never change.
 #[derive(Clone, Debug)]
 pub(crate) struct RunInfo {
     pub(crate) name: Arc<RunName>,

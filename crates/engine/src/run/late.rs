@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::timer::set_timers;
 use crate::writes::submit;
 
-/// Removes the rows of what came for a run after it closed: no turn takes it.
+/// Removes the rows of messages that came for a run after it closed: no turn takes them.
 pub(crate) fn forget_late(shared: &Arc<Shared>, run: RunNo, late: &[Message]) {
     let tasks: Vec<_> = late
         .iter()

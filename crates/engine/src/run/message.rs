@@ -1,4 +1,4 @@
-//! What comes for a run: messages, which become jobs of a turn, and requests, which are answered from its state.
+//! Messages for a run, which become jobs of a turn, and requests, which are answered from its state.
 
 use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Query, Resolution, Seq, Timestamp};
 use dacapo_store::{MessageNo, TaskNo};
@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::EngineError;
 use crate::run::started::StartedAs;
 
-/// Something that came for a run and becomes a job of its next turn.
+/// A message for a run, which becomes a job of its next turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     /// A message that the store keeps.
@@ -60,16 +60,16 @@ impl Message {
 /// The caller that waits for an answer.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, EngineError>>;
 
-/// Something that is answered from the state of a run.
+/// A request that is answered from the state of a run.
 pub(crate) enum Request {
     Query(Query, Answer<Payload>),
     Inspect(Answer<Inspection>),
-    /// The seq of the open promise of this name or id.
+    /// Asks for the sequence number of the open promise of this name or id.
     FindPromise(Name, Answer<Seq>),
 }
 
 impl Request {
-    /// Answers with an error.
+    /// Answers the caller with an error.
     pub(crate) fn refuse(self, error: EngineError) {
         match self {
             Self::Query(_, answer) => drop(answer.send(Err(error))),

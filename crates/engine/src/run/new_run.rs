@@ -1,11 +1,11 @@
 //! Runs that are about to be stored.
 
 use dacapo_core::{Job, Name, Pins, Start, Timestamp};
-use dacapo_store::{Conflict, NewRun, TimerKind};
+use dacapo_store::{IdConflict, NewRun, TimerKind};
 
 use crate::encode::encode;
 
-/// A run to be started with this job, now or when its time has come.
+/// Makes a run to be started with this job, now or when its time has come.
 pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
     let delay = (start.started > now).then_some((start.started, TimerKind::Start));
     let timers = run_timers(&start).chain(delay).collect();
@@ -20,7 +20,7 @@ pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
         parent: None,
         first_run_id: Name::default(),
         reuse: Default::default(),
-        conflict: Conflict::Fail,
+        conflict: IdConflict::Fail,
         request: None,
         timers,
         memo: encode(&start.memo),
@@ -37,13 +37,13 @@ pub(crate) fn run_timers(start: &Start) -> impl Iterator<Item = (Timestamp, Time
     run.into_iter().chain(all)
 }
 
-/// A run's seed follows from its run id, so that no other choice has to be kept.
+/// Derives a run's seed from its run id, so that no other choice has to be kept.
 pub(crate) fn seed_of(run_id: &str) -> u64 {
     // FNV-1a: spread over the id's bytes; the core mixes it further.
     run_id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The number by which it is noted that the first turn of a run is played, of which no store knows yet.
+/// The number under which the first turn of a run is noted while it is played and no store knows of the run yet.
 pub(crate) fn start_no(workflow_id: &str) -> u64 {
     seed_of(workflow_id)
 }

@@ -11,27 +11,27 @@ use dacapo_core::{
     ScheduleLocalActivity, ScheduleRun, Seq, Start, StartChild, Started, Timestamp, TurnRecord,
 };
 
-/// What a run has open.
+/// The open operations of a run, and what else follows from its turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenOperations {
     /// The number of the next turn.
     pub(crate) next_turn: u64,
-    /// How much history there is.
+    /// The size of the history.
     pub(crate) history: History,
-    /// All that the run was told when it began; the input only where the run may be tried again with it.
+    /// The start of the run; with its input only where the run may be tried again with it.
     pub(crate) start: Arc<Start>,
     /// Operations that are not resolved.
     pub(crate) operations: BTreeMap<Seq, Open>,
     /// Those of them that no row of their own would bring back after a crash: local work, and activities that were asked
     /// to stop.
     pub(crate) without_row: BTreeSet<Seq>,
-    /// Since when there are any. A timer of the store says so too.
+    /// Since when there are any. A stored timer has the same time.
     pub(crate) without_row_since: Option<Timestamp>,
     /// Updates that were accepted and are not answered.
     pub(crate) updates: BTreeSet<Name>,
-    /// The memo as it now stands.
+    /// The current memo.
     pub(crate) memo: BTreeMap<Name, Payload>,
-    /// The search attributes as they now stand.
+    /// The current search attributes.
     pub(crate) attributes: BTreeMap<Name, Payload>,
     /// Whether the run was asked to cancel.
     pub(crate) cancelled: bool,
@@ -125,7 +125,7 @@ impl OpenOperations {
         }
     }
 
-    /// A cancelled operation is over, unless its outcome is still waited for.
+    /// Ends a cancelled operation, unless the workflow still waits for its outcome.
     fn cancel(&mut self, seq: Seq, operation: Operation) {
         let waits = match self.operations.get(&seq) {
             Some(Open::Activity { command, .. }) => waits(command.cancel),
@@ -145,7 +145,7 @@ impl OpenOperations {
     pub(crate) fn expects(&self, seq: Seq, resolution: &Resolution) -> bool {
         match (self.operations.get(&seq), resolution) {
             (Some(Open::Child { started, .. }), Resolution::ChildStarted(_)) => !started,
-            // Its start came before, or comes in the same turn: messages keep their order.
+            // The child's start came before, or comes in the same turn: messages keep their order.
             (Some(Open::Child { .. }), Resolution::Child(_))
             | (Some(Open::Activity { .. }), Resolution::Activity(_))
             | (Some(Open::Local { .. }), Resolution::Activity(_) | Resolution::Backoff { .. })
@@ -158,14 +158,14 @@ impl OpenOperations {
     }
 }
 
-/// What is kept of a start: not the input, which may be large, unless another try would need it.
+/// Copies a start without its input, which may be large, unless another try would need it.
 pub(crate) fn kept(start: &Start) -> Arc<Start> {
     let retries = start.terms.as_ref().is_some_and(|terms| terms.retry.is_some());
     let input = if retries { start.input.clone() } else { Vec::new() };
     Arc::new(Start { input, ..start.clone() })
 }
 
-/// Whether the outcome of a cancelled operation is still waited for.
+/// Whether the workflow still waits for the outcome of an operation that it cancelled.
 pub(crate) fn waits(cancel: dacapo_core::CancelType) -> bool {
     use dacapo_core::CancelType::{Abandon, TryCancel};
     !matches!(cancel, TryCancel | Abandon)

@@ -3,7 +3,7 @@
 use dacapo_core::Name;
 use dacapo_store::RunNo;
 
-/// A run that was started, or had been.
+/// A run that this call started, or that was started before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartedAs {
     /// Its workflow id.

@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 
 use crate::EngineError;
 
-/// How far an update has come.
+/// The stage that an update has reached.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UpdateStage {
     /// The workflow accepted it and works on it.
     Accepted,
-    /// It is answered.
+    /// The workflow has answered it.
     Completed(Result<Payload, Failure>),
 }
 
-/// Up to where the sender of an update waits.
+/// The stage up to which the sender of an update waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitFor {
     /// Until the workflow accepts or rejects it.
@@ -31,9 +31,9 @@ pub enum WaitFor {
     Completed,
 }
 
-/// What the sender of an update is told.
+/// The answer for the sender of an update.
 pub(crate) type UpdateAnswer = Result<UpdateStage, EngineError>;
-/// What a caller that waits for the end of a run is told.
+/// The answer for a caller that waits for the end of a run.
 pub(crate) type RunEnd = Result<(Status, Outcome), EngineError>;
 
 /// The sender of an update, and the run that it was sent to.
@@ -43,18 +43,18 @@ struct UpdateWaiter {
     sender: oneshot::Sender<UpdateAnswer>,
 }
 
-/// Whether the waiter ends when the run is stuck, too.
+/// A caller that waits for the end of a run, and whether it stops waiting when the run is stuck, too.
 type ResultWaiter = (bool, oneshot::Sender<RunEnd>);
 
-/// Callers that wait.
+/// The callers that wait.
 pub(crate) struct Waiters(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Whether the engine has stopped, so that no caller is told anything.
+    /// Whether the engine has stopped, so that no caller is answered any more.
     is_stopped: bool,
     results: HashMap<RunNo, Vec<ResultWaiter>>,
-    /// By the first run id of the chain.
+    /// The senders of updates, by the first run id of the chain and by update id.
     updates: BTreeMap<Name, BTreeMap<Name, Vec<UpdateWaiter>>>,
 }
 
@@ -63,7 +63,7 @@ impl Waiters {
         Self(Mutex::new(ranks::WAITERS, State::default()))
     }
 
-    /// Waits for the end of a run; or until it is stuck, if that is enough.
+    /// Registers a caller that waits for the end of a run, with `or_stuck` also for the run to be stuck.
     pub(crate) fn for_result(&self, run: RunNo, or_stuck: bool) -> oneshot::Receiver<RunEnd> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.0.lock();
@@ -86,7 +86,7 @@ impl Waiters {
         }
     }
 
-    /// Waits for an update that is sent to this run of a chain.
+    /// Registers the sender of an update to this run of a chain.
     pub(crate) fn for_update(
         &self,
         (run, chain): (RunNo, &Name),
@@ -118,7 +118,7 @@ impl Waiters {
         }
     }
 
-    /// A run has closed. If its chain goes on, its updates do, too.
+    /// Answers callers because a run has closed. If its chain goes on, its updates do, too.
     pub(crate) fn run_closed(&self, run: RunNo, chain: &Name, status: Status, outcome: &Outcome) {
         let mut state = self.0.lock();
         let results = state.results.remove(&run).unwrap_or_default();
@@ -136,8 +136,8 @@ impl Waiters {
         }
     }
 
-    /// A run was reset: its updates are handled by the new run, and their callers go on waiting. These do not, and end with the
-    /// old run.
+    /// Moves callers of updates to the run that a reset made, which handles the updates. The callers of `dropped`
+    /// updates stay with the old run, and end with it.
     pub(crate) fn run_reset(&self, from: RunNo, to: RunNo, chain: &Name, dropped: &BTreeSet<Name>) {
         let mut state = self.0.lock();
         let Some(updates) = state.updates.get_mut(chain) else { return };
@@ -145,7 +145,7 @@ impl Waiters {
         kept.filter(|waiter| waiter.run <= from).for_each(|waiter| waiter.run = to);
     }
 
-    /// An update was accepted.
+    /// Answers callers that wait until an update is accepted.
     pub(crate) fn update_accepted(&self, chain: &Name, update: &Name) {
         let mut state = self.0.lock();
         let Some(waiters) = state.updates.get_mut(chain).and_then(|updates| updates.get_mut(update)) else { return };
@@ -154,7 +154,7 @@ impl Waiters {
         }
     }
 
-    /// An update was answered or rejected.
+    /// Answers the callers of an update that was answered or rejected.
     pub(crate) fn update_answered(&self, chain: &Name, update: &Name, answer: &UpdateAnswer) {
         let mut state = self.0.lock();
         let Some(updates) = state.updates.get_mut(chain) else { return };
@@ -166,7 +166,7 @@ impl Waiters {
         }
     }
 
-    /// The run cannot be played now: callers whose updates it has need not wait. The updates are kept.
+    /// Answers callers whose updates are in a run that cannot be played now. The updates are kept.
     pub(crate) fn run_stuck(&self, run: RunNo, chain: &Name, reason: &str) {
         let updates = self.0.lock().take_sent_up_to(run, chain);
         for waiter in updates {
@@ -184,7 +184,7 @@ impl Waiters {
         }
     }
 
-    /// The engine has stopped: all waiters are dropped, now and later.
+    /// Drops all waiters, now and later, because the engine has stopped.
     pub(crate) fn stop(&self) {
         let before = std::mem::replace(&mut *self.0.lock(), State { is_stopped: true, ..State::default() });
         drop(before);
@@ -192,8 +192,8 @@ impl Waiters {
 }
 
 impl State {
-    /// Takes the senders of updates to this run and to those before it in its chain. A later run, which a reset may have
-    /// made, has its own.
+    /// Takes the senders of updates to this run and to those before it in its chain. A later run, which a reset may
+    /// have made, keeps its own.
     fn take_sent_up_to(&mut self, run: RunNo, chain: &Name) -> Vec<UpdateWaiter> {
         let Some(updates) = self.updates.get_mut(chain) else { return Vec::new() };
         let mut taken = Vec::new();
@@ -239,8 +239,8 @@ mod tests {
         assert!(other.try_recv().is_err());
     }
 
-    /// A reset ends a run and makes another of the same chain, which may have updates of its own before the end of the first
-    /// is heard of.
+    /// A reset ends a run and makes another of the same chain, which may have updates of its own before the engine
+    /// handles the end of the first.
     #[test]
     fn an_update_to_a_later_run_of_the_chain_is_not_concerned_by_the_end_of_an_earlier_one() {
         let waiters = Waiters::new();

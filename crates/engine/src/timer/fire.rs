@@ -1,4 +1,4 @@
-//! What happens when a timer fires.
+//! Firing timers: what each of them leads to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::timer::wheel::Due;
 use crate::turn::effects::apply_in_other_runs;
 use crate::writes::submit;
 
-/// When something is tried again for which the store had no room.
+/// The pause before a write is tried again for which the store had no room.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Does all that is due.
@@ -49,14 +49,14 @@ pub(crate) fn tick(shared: &Arc<Shared>) {
     }
 }
 
-/// Reads the earliest timers of the store, if nothing could be said of this moment otherwise; or in any case, with no
-/// moment.
+/// Reads the earliest timers of the store, if memory does not know all timers up to `now`; without `now` in any case.
 pub(crate) fn refill(shared: &Shared, now: Option<Timestamp>) {
     let _reading = shared.timers.reading();
     let Some(mut asked) = shared.timers.begin_to_read(now) else { return };
     loop {
         match shared.store().due(Timestamp(u64::MAX), asked) {
-            // All of one moment, and there may be more of it: nothing could be said of that moment.
+            // All rows are due at one moment, and there may be more of them: memory would not know all timers of that
+            // moment.
             Ok(rows) if rows.len() >= asked && rows.first().map(|row| row.due) == rows.last().map(|row| row.due) => {
                 asked *= 2;
             }
@@ -115,14 +115,14 @@ fn flush(shared: &Arc<Shared>, run: RunNo) {
     }
 }
 
-/// The pause of a stuck run is over.
+/// Plays a stuck run again when its pause is over.
 fn retry_run(shared: &Arc<Shared>, run: RunNo) {
     if shared.runs.get(run).is_some_and(|cached| cached.lock().stage == Stage::Stuck) {
         poke(shared, run);
     }
 }
 
-/// A run has used up its time.
+/// Closes a run that has used up its time.
 fn time_out_run(shared: &Arc<Shared>, row: TimerRow, words: &'static str) {
     let kind = FailureKind::Timeout(TimeoutKind::ScheduleToClose);
     let failure = Box::new(Failure::new(kind, words));
@@ -134,7 +134,7 @@ fn time_out_run(shared: &Arc<Shared>, row: TimerRow, words: &'static str) {
                 apply_in_other_runs(shared, *written);
             }
             Ok(other) => unreachable!("a close was answered with {other:?}"),
-            // It ended before.
+            // The run was closed before.
             Err(StoreError::Refused(_)) => end_timer(shared, row),
             Err(error) => {
                 tracing::warn!(run = %row.run, %error, "a run that has used up its time cannot be ended yet");

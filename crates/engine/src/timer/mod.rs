@@ -8,7 +8,7 @@ use dacapo_store::TimerRow;
 
 use crate::shared::Shared;
 
-/// Timers were stored, and others ended.
+/// Notes timers that were stored and others that ended, and asks the host for an earlier wake-up if that is needed.
 pub(crate) fn set_timers(shared: &Shared, added: &[TimerRow], ended: &[TimerRow]) {
     if added.is_empty() && ended.is_empty() {
         return;

@@ -13,19 +13,19 @@ use dacapo_worker::DrainStep;
 
 use crate::host::Steady;
 
-/// The most stored timers in memory.
+/// The maximum number of stored timers in memory.
 const MOST: usize = 20_000;
 
-/// Something that this process alone has to do at some moment.
+/// The work for which an alarm of this process is armed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Due {
     /// A task may be tried again.
     Task { run: RunNo, seq: Seq, attempt: u32 },
     /// An attempt has taken too long, or was silent for too long.
     Attempt { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
-    /// A stored timer fired, and what it brings could not be written.
+    /// A stored timer fired and is handled again: it could not be written, or the activity has time left.
     Again(TimerRow),
-    /// What an attempt reported last is stored.
+    /// The latest report of an attempt is stored.
     Report { run: RunNo, seq: Seq, attempt: u32 },
     /// A run whose start time had not come begins.
     Begin(RunNo),
@@ -43,7 +43,7 @@ pub(crate) enum Due {
     Zombies(Name),
     /// Runs that closed too long ago are deleted.
     Expire,
-    /// Some of what deleted runs left is removed.
+    /// Some of the rows that deleted runs left are removed.
     Sweep,
     /// Local work is tried again.
     Local { run: RunNo, seq: Seq, attempt: u32 },
@@ -51,13 +51,13 @@ pub(crate) enum Due {
     LocalTimeout { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
 }
 
-/// By which an alarm of this process can be called off.
+/// The key by which an alarm of this process can be disarmed.
 pub(crate) type AlarmNo = (Steady, u64);
 
 /// All timers in memory.
 pub(crate) struct Timers {
     wheel: Mutex<Wheel>,
-    /// Held while the store is read: one thread does so at a time.
+    /// Held while the store is read: one thread reads it at a time.
     reading: Mutex<()>,
 }
 
@@ -69,13 +69,13 @@ struct Wheel {
     /// All stored timers due before this are in memory.
     horizon: Timestamp,
     own: BTreeMap<AlarmNo, Due>,
-    /// Tells apart what is due at the same moment, in the order in which it came.
+    /// Tells apart alarms that are due at the same moment, in the order in which they were armed.
     next: u64,
-    /// While the store is read: what was added and removed meanwhile, in order.
+    /// While the store is read: the timers that were added and removed meanwhile, in order.
     changes: Option<Vec<(TimerRow, bool)>>,
 }
 
-/// What is due now.
+/// The timers and alarms that are due now.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fired {
     pub(crate) stored: Vec<TimerRow>,
@@ -92,7 +92,7 @@ impl Timers {
         self.reading.lock()
     }
 
-    /// Arms an alarm of this process, and gives the moment of the next wake-up.
+    /// Arms an alarm of this process, and returns its key and the moment of the next wake-up.
     pub(crate) fn arm(&self, at: Steady, due: Due, now: (Timestamp, Steady)) -> (AlarmNo, Option<Steady>) {
         let mut wheel = self.wheel.lock();
         let alarm = (at, wheel.next);
@@ -101,7 +101,7 @@ impl Timers {
         (alarm, wheel.next_wake(now))
     }
 
-    /// Calls alarms off.
+    /// Disarms alarms.
     pub(crate) fn disarm(&self, alarms: &[AlarmNo]) {
         if !alarms.is_empty() {
             let mut wheel = self.wheel.lock();
@@ -109,21 +109,22 @@ impl Timers {
         }
     }
 
-    /// Timers were stored, and others ended. Gives the moment of the next wake-up if it is earlier than before.
+    /// Notes timers that were stored and others that ended. Returns the moment of the next wake-up if it is earlier
+    /// than before.
     pub(crate) fn change(&self, added: &[TimerRow], ended: &[TimerRow], now: (Timestamp, Steady)) -> Option<Steady> {
         if added.is_empty() && ended.is_empty() {
             return None;
         }
         let mut wheel = self.wheel.lock();
         let before = wheel.next_wake(now);
-        // As the store does: what begins and ends in one write is over.
+        // In this order, like the store: a timer that begins and ends in one write is over.
         added.iter().for_each(|row| wheel.add(*row));
         ended.iter().for_each(|row| wheel.remove(row));
         wheel.next_wake(now).filter(|next| before.is_none_or(|before| *next < before))
     }
 
-    /// Begins to read the store, if that is needed before anything can be said of this moment; or in any case, with no
-    /// moment. Gives how many rows to read.
+    /// Begins to read the store, if memory does not know all timers up to `now`; without `now` in any case. Returns how
+    /// many rows to read.
     pub(crate) fn begin_to_read(&self, now: Option<Timestamp>) -> Option<usize> {
         let mut wheel = self.wheel.lock();
         if now.is_some_and(|now| !wheel.is_low(now)) {
@@ -148,7 +149,7 @@ impl Timers {
         self.wheel.lock().next_wake(now)
     }
 
-    /// Takes what is due.
+    /// Takes the timers and alarms that are due.
     pub(crate) fn fire(&self, now: (Timestamp, Steady)) -> Fired {
         self.wheel.lock().fire(now)
     }
@@ -164,7 +165,8 @@ impl Wheel {
         let horizon = self.horizon;
         let fired = &self.fired;
         self.stored.extend(rows.into_iter().filter(|row| row.due < horizon && !fired.contains(row)));
-        // Whether the rows are of before or of after these changes is unknown: made again, they are right in both cases.
+        // It is unknown whether the rows are from before or after these changes: made again, the changes are right in
+        // both cases.
         for (row, is_new) in self.changes.take().unwrap_or_default() {
             match is_new {
                 true => self.add(row),
@@ -173,12 +175,12 @@ impl Wheel {
         }
     }
 
-    /// A timer was stored.
+    /// Notes a timer that was stored.
     fn add(&mut self, row: TimerRow) {
         if let Some(changes) = &mut self.changes {
             changes.push((row, true));
         }
-        // This one is for processes that come later.
+        // This timer is for processes that come later.
         if row.kind == TimerKind::Retry {
             self.fired.insert(row);
         } else if row.due < self.horizon {
@@ -189,7 +191,7 @@ impl Wheel {
         }
     }
 
-    /// The later half stays in the store alone, unless all are due at one moment.
+    /// Leaves the later half to the store alone, unless all are due at one moment.
     fn forget_later_half(&mut self) {
         let middle = self.stored.iter().nth(self.stored.len() / 2).map(|row| row.due);
         let Some(middle) = middle.filter(|middle| self.stored.first().is_some_and(|first| first.due < *middle)) else {
@@ -199,7 +201,7 @@ impl Wheel {
         self.stored.retain(|row| row.due < middle);
     }
 
-    /// A stored timer is over.
+    /// Notes that a stored timer is over.
     fn remove(&mut self, row: &TimerRow) {
         if let Some(changes) = &mut self.changes {
             changes.push((*row, false));
@@ -208,7 +210,7 @@ impl Wheel {
         self.fired.remove(row);
     }
 
-    /// Whether the store has to be read again before anything can be said of this moment.
+    /// Whether the store has to be read again before memory knows all timers up to this moment.
     fn is_low(&self, now: Timestamp) -> bool {
         self.horizon <= now || (self.stored.is_empty() && self.horizon < Timestamp(u64::MAX))
     }

@@ -31,7 +31,7 @@ pub(crate) fn answer_due(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable
     }
 }
 
-/// A closed run answers, and leaves memory again.
+/// Answers the requests to a closed run, and removes it from memory again.
 pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64, row: &RunRow) {
     let is_quarantined = shared.options.crash_limits.quarantines(row.crash_count);
     let is_asked = cached.lock().has_requests();
@@ -68,7 +68,8 @@ pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play:
     retire(shared, cached);
 }
 
-/// Requests do not make a stuck run play more often: it answers from what is recorded, unless more has come.
+/// Answers the requests to a stuck run from what is recorded, unless messages came before them: requests do not make a
+/// stuck run play more often.
 pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let play = cached.lock().play;
     let reason = match load(shared, cached, play) {

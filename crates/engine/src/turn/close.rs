@@ -1,4 +1,5 @@
-//! How a turn ends its run: what is still open ends with it, those who wait are told, and the next run of the chain begins.
+//! Closing a run by a turn: its open operations end with it, its parent and its callers get the outcome, and the next
+//! run of the chain begins.
 
 use dacapo_core::{
     CancelType, ChildFailed, Command, CommandKind, ContinueAsNew, Continued, Failure, FailureKind, Job, Lineage, Name,
@@ -34,7 +35,7 @@ impl Planner<'_> {
             (CommandKind::Fail { .. }, Outcome::Failed(failure)) => self.tried_again(&after, failure, record.now),
             _ => None,
         };
-        // What is still open ends with the run, except what was let go on purpose.
+        // Open operations end with the run, except those that the workflow detached or abandons.
         let own: Vec<Seq> = plan.write.tasks.iter().map(|task| task.seq).collect();
         for seq in &done.dropped {
             match own.contains(seq) {
@@ -67,7 +68,7 @@ impl Planner<'_> {
             plan.write.outcomes.push((update_key(update), encode(UpdateOutcome::Completed(outcome.clone()))));
             plan.effects.answered.push((update.clone(), outcome));
         }
-        // A run that goes on as another, by its own wish or for another try, says as which.
+        // The result of a run that continues as another, by its own command or for another try, is the id of that run.
         let (status, result, carried) = match &next {
             Some(next) => {
                 let next = Outcome::Completed(Payload::json(format!("\"{}\"", next.run_id)));
@@ -86,7 +87,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What a parent is told: a failed child is a failure of its own kind, with the child's as its cause.
+    /// Makes the job for the parent: a failed child is a failure of its own kind, with the child's as its cause.
     fn to_parent(&self, parent: &Parent, outcome: Outcome) -> Job {
         let outcome = match outcome {
             Outcome::Completed(result) => Outcome::Completed(result),
@@ -126,7 +127,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The next run of the chain: the parent of this one waits for it now.
+    /// Makes the next run of the chain: the parent of this one waits for it now.
     fn next_run(&self, start: Start, now: Timestamp) -> NewRun {
         let mut new = new_run(start, &self.info.pins, now);
         new.parent.clone_from(&self.info.parent);
@@ -161,7 +162,7 @@ impl Planner<'_> {
         self.next_run(start, now)
     }
 
-    /// The run that tries it again after a failure, if its terms say so.
+    /// Makes the run that tries it again after a failure, if its terms say so.
     fn tried_again(&self, open: &OpenOperations, failure: &Failure, now: Timestamp) -> Option<NewRun> {
         let retry = open.start.terms.as_ref()?.retry.clone()?;
         let attempt = open.start.attempt.max(1);
@@ -173,7 +174,7 @@ impl Planner<'_> {
         }
         let mut start = self.successor(open, Continued::Retry, due);
         start.attempt = attempt + 1;
-        // It begins as its predecessor began: with the memo and attributes it was started with.
+        // The new run begins as its predecessor began: with the memo and attributes that one was started with.
         start.memo.clone_from(&open.start.memo);
         start.search_attributes.clone_from(&open.start.search_attributes);
         if let Some(lineage) = &mut start.lineage {
@@ -183,7 +184,7 @@ impl Planner<'_> {
     }
 }
 
-/// What the sender of an update is told that was accepted and not answered when its run ended.
+/// The failure for the sender of an update that was accepted and not answered when its run ended.
 fn unanswered(update: &Name, is_continued: bool) -> Failure {
     match is_continued {
         true => Failure::application(format!(
@@ -195,8 +196,8 @@ fn unanswered(update: &Name, is_continued: bool) -> Failure {
     }
 }
 
-/// Signals that no code took, and updates that no handler began to handle, go on with the next run. An update keeps its key,
-/// so that its sender finds it when it is sent again.
+/// Makes the messages that go on with the next run: signals that no code took, and updates that no handler began to
+/// handle. An update keeps its key, so that its sender finds it when it is sent again.
 fn carried(done: &TurnDone, now: Timestamp) -> Vec<NewMessage> {
     let signals = done.leftover.iter().enumerate().map(|(number, signal)| NewMessage {
         key: format!("carried:{number}").into(),

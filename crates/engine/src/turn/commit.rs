@@ -1,4 +1,4 @@
-//! Committing turns. Nothing a turn decided is visible before.
+//! Committing turns. Nothing that a turn decided is visible before its commit.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::turn::stuck::{retry_later, set_stuck};
 use crate::turn::update_outcome::{late_tasks, settle};
 use crate::writes::submit;
 
-/// What a committed turn leads to, as it is known before the commit.
+/// The effects of a turn, as far as they are known before its commit.
 pub(crate) struct Committing {
     pub(crate) effects: PlannedEffects,
     /// The crash count that the turn leaves.
@@ -44,7 +44,7 @@ pub(crate) struct Committing {
 }
 
 impl Committing {
-    /// What this write leads to.
+    /// Collects what this write leads to.
     pub(crate) fn new(write: &TurnWrite, effects: PlannedEffects, crash_count: u32) -> Self {
         Self {
             effects,
@@ -56,13 +56,13 @@ impl Committing {
         }
     }
 
-    /// The timers of a run that starts with this turn.
+    /// Adds the timers of a run that starts with this turn.
     pub(crate) fn with_timers(mut self, timers: &[(Timestamp, TimerKind)]) -> Self {
         self.added.splice(0..0, timers.iter().copied());
         self
     }
 
-    /// All effects of the turn, now that the store has given its answer.
+    /// Makes all effects of the turn, now that the store has given its answer.
     fn effects(self, shared: &Shared, playable: &Playable, numbers: &[TaskNo], written: TurnWritten) -> Vec<Effect> {
         let run = written.run;
         let rows = |timers: Vec<(Timestamp, TimerKind)>| {
@@ -134,7 +134,7 @@ pub(crate) fn commit(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable:
     });
 }
 
-/// A turn is durable: its effects are applied, and the run is at rest.
+/// Applies the effects of a turn that is durable, and puts its run at rest.
 pub(crate) fn committed(
     shared: &Arc<Shared>,
     cached: &Arc<CachedRun>,
@@ -154,7 +154,7 @@ pub(crate) fn committed(
     let effects = committing.effects(shared, &playable, &made, written);
     apply(shared, Source { run: cached.no, chain: &chain }, effects);
     if cached.lock().is_gone && !is_closed {
-        // It was ended from outside between its commit and now, and its tasks with it.
+        // The run was ended from outside between its commit and now, and its tasks with it.
         give_up_tasks(shared, cached.no, |task| made.contains(&task));
     }
     let unserved = match is_closed || shared.queue_log.is_empty() {
@@ -175,7 +175,7 @@ pub(crate) fn committed(
             rest(shared, cached, Some(playable));
         }
     }
-    // A turn says that the run goes on; one of its activities may still wait for an operator.
+    // A committed turn clears the mark as stuck; one of the run's activities may still wait for an operator.
     match unserved {
         Some((epoch, queue)) => mark_unserved_queue(shared, cached.no, epoch, &queue),
         None => mark_blocked(shared, cached.no),
@@ -184,8 +184,8 @@ pub(crate) fn committed(
     shutdown::check(shared);
 }
 
-/// The same for the first turn of a run that another thread is loading already: what the turn decided is done, and this copy
-/// of the run is dropped. Called on a thread that may block.
+/// Applies the effects of the first turn of a run that another thread is loading already, and drops this copy of the
+/// run. Called on a thread that may block.
 pub(crate) fn committed_beside(
     shared: &Arc<Shared>,
     run: RunNo,
@@ -198,14 +198,14 @@ pub(crate) fn committed_beside(
     let effects = committing.effects(shared, &playable, &made, written);
     apply(shared, Source { run, chain: &chain }, effects);
     drop(playable);
-    // Others may have played it on and ended some of its tasks, or the run. Only the store knows.
+    // Other threads may have played the run on and ended some of its tasks, or the run. Only the store knows.
     if let Err(error) = give_up_ended_tasks(shared, run, &made) {
         tracing::error!(%run, %error, "tasks cannot be read");
     }
     dispatch(shared);
 }
 
-/// A turn was not committed: the run in memory is ahead of the store, so it is dropped.
+/// Handles a turn that was not committed: the run in memory is ahead of the store, so it is dropped.
 fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Playable>, error: StoreError) {
     shared.drop_later(playable);
     match error {
@@ -230,7 +230,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
     }
 }
 
-/// A write for a run was refused because the run is closed or gone: what it has in memory ends.
+/// Ends what a run has in memory, after a write for it was refused because it is closed or gone.
 pub(crate) fn closed_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let cached = cached.clone();
     shared.later(WorkKind::Read, Some(cached.no), move |shared| {
@@ -241,12 +241,12 @@ pub(crate) fn closed_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         }
         let taken = cached.lock().take_uncommitted();
         forget_late(shared, cached.no, &taken);
-        // It may have been admitted after the thread that closed it ended its probation.
+        // The run may have been admitted after the thread that closed it ended its probation.
         ended(shared, Ended::Play(&cached));
     });
 }
 
-/// Commits that messages are over that leave no turn: rejected updates, and results that came too late.
+/// Commits that messages without a turn are over: rejected updates, and results that came too late.
 pub(crate) fn settle_messages(
     shared: &Arc<Shared>,
     cached: Arc<CachedRun>,
@@ -269,7 +269,7 @@ pub(crate) fn settle_messages(
         if matches!(error, StoreError::Refused(_)) {
             return closed_meanwhile(shared, &cached);
         }
-        // What turns had taken that were held back comes again, too.
+        // The messages of turns that were held back are put back, too.
         let mut taken = cached.lock().take_uncommitted();
         taken.extend(messages);
         retry_later(shared, &cached, taken, &error);

@@ -1,4 +1,4 @@
-//! Driving a run: what came for it becomes one turn, and the turn becomes one write.
+//! Driving a run: its messages become one turn, and the turn becomes one write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
         // A closure is spent after one attempt: only a run that was played from the beginning has it again.
         other => {
             drop(other);
-            // Until it is loaded: it may have to wait.
+            // Kept until the run is loaded: it may have to wait.
             cached.lock().retries.extend(retries);
             play_loaded(shared, cached, play);
         }
@@ -119,9 +119,10 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
     }
 }
 
-/// A run is not to be played now: stored messages and timers stay in the store, results go there.
+/// Removes a run from memory that is not to be played now: stored messages and timers stay in the store, results are
+/// stored.
 fn turn_away(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
-    // Until results are stored they are nowhere, and a shutdown must not end.
+    // Until the results are stored, they are in no inbox and in no row: a shutdown must not end before.
     shared.shutdown.begin_write();
     let mut state = cached.lock();
     let (messages, requests) = (state.take_inbox(), state.take_requests());
@@ -129,7 +130,7 @@ fn turn_away(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     drop(state);
     let error = EngineError::Stuck("it has not begun, or its task queue is not served here".to_owned());
     requests.into_iter().for_each(|request| request.refuse(error.clone()));
-    // In this order: a result that cannot be stored now waits for a while.
+    // In this order: a result that cannot be stored now waits in the inbox for a while.
     retire(shared, cached);
     store_results(shared, cached.no, messages);
     shared.end_write();
@@ -168,7 +169,7 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
             settle_messages(shared, cached, playable, messages, rejected);
         }
         Made::Stuck(reason) => {
-            // The turn cannot be committed: the run stays as it was recorded, and says why.
+            // The turn cannot be committed: the run stays as it was recorded, and is stuck with this reason.
             drop(playable);
             cached.lock().put_back_all();
             set_stuck(shared, &cached, reason);
@@ -185,7 +186,8 @@ fn conclude(
     plan: Plan,
     record: &TurnRecord,
 ) {
-    // What a process that shuts down has heard is committed, and not kept for work that it does not begin any more.
+    // A process that shuts down commits what it has received, and does not hold it back for work that it no longer
+    // begins.
     let is_held = !shared.shutdown.has_begun()
         && record.number > 0
         && plan.effects.rejected.is_empty()
@@ -207,7 +209,7 @@ fn conclude(
     rest(shared, &cached, Some(playable));
 }
 
-/// Whether a run still waits for a message. One that it does not wait for any more is no error: it came too late.
+/// Whether a run still waits for a message. A message that it no longer waits for is no error: it came too late.
 fn is_expected(open: &OpenOperations, message: &Message) -> bool {
     match message {
         Message::Stored { job: Job::Resolve { seq, resolution }, .. } | Message::Local { seq, resolution } => {

@@ -1,6 +1,6 @@
-//! Effects: what a committed write leads to, as plain values, applied in one place. Nothing that a turn decided is visible
-//! before its effects are applied, and none is before the commit. An effect is in memory only: what must survive a crash is a row,
-//! which `lifecycle/recover.rs` reads.
+//! Effects: what a committed write leads to, as plain values, applied in one place. Nothing that a turn decided is
+//! visible before its effects are applied, and no effect is applied before the commit. An effect is in memory only:
+//! what must survive a crash is a row, which `lifecycle/recover.rs` reads.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::timer::end::end_timer;
 use crate::timer::set_timers;
 use crate::turn::outcome::PlannedEffects;
 
-/// Something that a committed write leads to.
+/// One thing that a committed write leads to.
 pub(crate) enum Effect {
     /// Timers were stored, and others ended.
     SetTimers { added: Vec<TimerRow>, ended: Vec<TimerRow> },
@@ -30,9 +30,9 @@ pub(crate) enum Effect {
     QueueTask(Box<Task>),
     /// An activity is pending in a task queue that no worker here serves.
     ReportUnservedQueue(Name),
-    /// An activity is no longer wanted; whether its outcome is.
+    /// An activity is no longer wanted; `waits` says whether its outcome is.
     CancelTask { seq: Seq, waits: bool },
-    /// Local work is no longer wanted; whether its outcome is.
+    /// Local work is no longer wanted; `waits` says whether its outcome is.
     CancelLocal { seq: Seq, waits: bool },
     /// An update was accepted.
     AcceptUpdate(Name),
@@ -48,7 +48,7 @@ pub(crate) enum Effect {
     Close(Status, Outcome),
 }
 
-/// The run whose write it was, and its chain.
+/// The run that wrote, and its chain.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) run: RunNo,
@@ -71,7 +71,8 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
             Effect::Started(started) => begin_started(shared, &started),
             Effect::CloseOther(closed) => close_other(shared, &closed),
             Effect::Close(status, outcome) => {
-                // Activities that the workflow detached run on. Gone first, then told: see `Engine::result_of`.
+                // Activities that the workflow detached run on. Remove the run first, then answer its callers: see
+                // `Engine::result_of`.
                 forget(shared, run);
                 shared.waiters.run_closed(run, chain, status, &outcome);
             }
@@ -79,7 +80,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
     }
 }
 
-/// The effects that a turn's plan knows, in the order in which they are applied.
+/// Makes the effects that a turn's plan knows, in the order in which they are applied.
 pub(crate) fn planned(planned: PlannedEffects) -> Vec<Effect> {
     let PlannedEffects { cancelled, cancelled_local, accepted, answered, rejected, .. } = planned;
     let completed = |(update, outcome): (Name, Outcome)| (update, Ok(UpdateStage::Completed(outcome.into())));
@@ -101,14 +102,14 @@ pub(crate) fn planned(planned: PlannedEffects) -> Vec<Effect> {
         .collect()
 }
 
-/// Applies what a write that is not a turn brought about.
+/// Applies the effects of a write that is not a turn.
 pub(crate) fn apply_in_other_runs(shared: &Arc<Shared>, written: TurnWritten) {
     // None of these effects is of the run itself, so its chain does not matter.
     let (run, chain) = (written.run, Name::default());
     apply(shared, Source { run, chain: &chain }, in_other_runs(written).collect());
 }
 
-/// What a write brought about in other runs.
+/// Makes the effects of a write in other runs.
 pub(crate) fn in_other_runs(written: TurnWritten) -> impl Iterator<Item = Effect> {
     let TurnWritten { posted, started, closed, .. } = written;
     posted
@@ -118,7 +119,7 @@ pub(crate) fn in_other_runs(written: TurnWritten) -> impl Iterator<Item = Effect
         .chain(closed.into_iter().map(Effect::CloseOther))
 }
 
-/// A run whose start waits as a message.
+/// Sets the timers of a run whose start waits as a message, and has it played.
 pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
     let run = started.run;
     let rows: Vec<_> = started.timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
@@ -126,7 +127,7 @@ pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
     poke(shared, run);
 }
 
-/// A run was closed from outside: all that was pending ended with it.
+/// Ends all that was pending of a run that was closed from outside.
 pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     let run = closed.run;
     for row in shared.timers.fired_of(run) {

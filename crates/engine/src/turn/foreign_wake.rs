@@ -10,13 +10,13 @@ use dacapo_worker::RunName;
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::shared::Shared;
 
-/// Reports the first wake from outside of a run in memory: it is logged, and the run says so. The run goes on when it is
-/// played again, from the beginning, at its next message.
+/// Makes the reporter of a run in memory: it logs the first wake from outside, and marks the run as stuck. The run goes
+/// on when it is played again, from the beginning, at its next message.
 pub(crate) fn reporter(shared: &Arc<Shared>, run: &Arc<RunName>) -> Reporter {
     let (shared, run, is_reported) = (Arc::downgrade(shared), run.clone(), AtomicBool::new(false));
     Arc::new(move |violation: &Violation| {
         if violation.kind == ViolationKind::ForeignWake && !is_reported.swap(true, Ordering::Relaxed) {
-            // On whatever thread woke it, and perhaps in a destructor: only enqueued.
+            // This is the thread that woke the run, perhaps in a destructor: the write is only enqueued.
             if let Some(shared) = shared.upgrade() {
                 report(&shared, &run, violation.to_string());
             }
@@ -29,7 +29,7 @@ fn report(shared: &Arc<Shared>, run: &Arc<RunName>, reason: String) {
     let name = run.clone();
     let write = move |shared: &Arc<Shared>| {
         let row = shared.store().find(&name.workflow_id, Some(&name.run_id)).ok().flatten();
-        // What it says already is older, and still true.
+        // A reason that the run is stuck with already is older, and still true.
         let row = row.filter(|row| row.status.is_open() && row.stuck.is_none())?;
         let now = shared.now();
         let stuck = Stuck { reason, since: now, attempts: 1, retry: now };

@@ -1,4 +1,4 @@
-//! Loading: a run that is not in memory is played again from the beginning, against what was recorded.
+//! Loading: a run that is not in memory is played again from the beginning, against its record.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::turn::make::begin_play;
 use crate::turn::replay::{Replayed, new_instance, replay};
 use crate::turn::stuck::set_stuck;
 
-/// What became of an attempt to load a run.
+/// The result of loading a run.
 pub(crate) enum Loaded {
     /// It can go on.
     Ready(Box<Playable>),
-    /// It is closed, and can only be asked.
+    /// It is closed, and can only answer requests.
     Closed(Box<RunRow>),
     /// Its start time has not come.
     NotYet(Timestamp),
@@ -29,13 +29,13 @@ pub(crate) enum Loaded {
     Elsewhere(Box<RunRow>),
     /// There is no such run.
     Missing,
-    /// It cannot be played: why, and what to do.
+    /// It cannot be played: the reason, and what to do.
     Stuck(String),
     /// Its process died too often while it was played.
     Quarantined(Box<RunRow>),
-    /// Its process died while it was played, and it is not played before this.
+    /// Its process died while it was played, and it is not played before this time.
     Delayed(Box<RunRow>, Timestamp),
-    /// Its process died while it was played, and another is on probation. It is at rest.
+    /// Its process died while it was played, and another run is on probation. It is at rest.
     Waits,
     /// It was taken from this thread, because a turn did not return in time.
     TakenOver,
@@ -66,7 +66,7 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
         Err(NotPlayed::Stuck(reason)) => return Ok(Loaded::Stuck(reason)),
         Err(NotPlayed::TakenOver) => return Ok(Loaded::TakenOver),
     };
-    // Read without the lock: what comes meanwhile is told apart by its number.
+    // Read without the lock: messages that come meanwhile are told apart by their numbers.
     let before = cached.lock().stored();
     match unseen(shared, cached.no)? {
         Ok(stored) => cached.lock().reread(&before, stored),
@@ -86,7 +86,7 @@ fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, S
     Ok(Ok(stored))
 }
 
-/// Why a recorded run could not be played.
+/// The reason why a recorded run could not be played.
 pub(crate) enum NotPlayed {
     Stuck(String),
     TakenOver,
@@ -108,7 +108,7 @@ pub(crate) fn replay_run(
         shared.workers.of(&row.queue).meters().replays.increment(1);
     }
     let mut open = OpenOperations::default();
-    // One note and one watch for all turns: each turn has its own time.
+    // One note and one watch for all turns: each turn has its own time limit.
     let code = has_turns.then_some(Doing::Run(cached.no));
     let mut play = begin_play(shared, &info, &mut run, code, hand_over(shared, cached, play_no));
     let replayed = replay(shared.store(), row, &mut play, &mut open)?;
@@ -120,8 +120,8 @@ pub(crate) fn replay_run(
     })
 }
 
-/// What happens when a turn of this play does not return in time: all that it took is put back, the run says why it is
-/// stuck, and another thread plays it.
+/// Makes the callback for a turn of this play that does not return in time: all messages that it took are put back, the
+/// run is stuck with the reason, and another thread plays it.
 pub(crate) fn hand_over(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> HandOver {
     let (shared, cached) = (Arc::downgrade(shared), cached.clone());
     Box::new(move |deadlock: Deadlock, stuck_play: StuckPlay| {

@@ -29,23 +29,23 @@ pub(crate) fn begin_play<'a>(
     worker.play(shared.turn_host(), Playing { name: &info.name, run, note, hand_over })
 }
 
-/// What a turn is made from beside its jobs.
+/// The data that a turn is made from, beside its jobs.
 pub(crate) struct Making<'a> {
     pub(crate) no: RunNo,
     pub(crate) info: &'a RunInfo,
     /// The open operations: as they were before the turn, and then as they are after it.
     pub(crate) open: &'a mut OpenOperations,
-    /// What the turn takes.
+    /// The messages that the turn takes.
     pub(crate) messages: &'a [Message],
 }
 
-/// What became of a turn.
+/// The result of making a turn.
 pub(crate) enum Made {
-    /// It is ready to be committed. Its record says what it asked for.
+    /// It is ready to be committed. Its record shows what it asked for.
     Planned(Box<Plan>, TurnRecord),
     /// It left nothing to record: it only rejected updates, or took results that came too late.
     Void(Vec<Rejected>),
-    /// It cannot be committed: why, and what to do.
+    /// It cannot be committed: the reason, and what to do.
     Stuck(String),
     /// The run was taken from this thread, because the turn did not return in time.
     TakenOver,
@@ -67,7 +67,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
         log::warn_of_run(&info.name, warning);
     }
     let limit = shared.options.payload_limit;
-    // The sender of a rejected update is told why; nothing else is stored of it.
+    // The sender of a rejected update gets the failure; nothing else is stored of it.
     let within_limit =
         |rejected: Rejected| Rejected { failure: failure_within_limit(rejected.failure, limit), ..rejected };
     done.rejected = std::mem::take(&mut done.rejected).into_iter().map(within_limit).collect();

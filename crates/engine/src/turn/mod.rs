@@ -1,4 +1,4 @@
-//! From what came for a run to a committed turn and its effects.
+//! From the messages for a run to a committed turn and its effects.
 //!
 //! ```text
 //!   inbox ──▶ turn ──▶ played ──▶ plan ──▶ committed ──▶ effects

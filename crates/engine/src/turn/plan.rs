@@ -19,12 +19,13 @@ use crate::turn::update_outcome::{UpdateOutcome, update_key};
 /// A turn that was played, ready to be committed.
 pub(crate) struct Plan {
     pub(crate) write: TurnWrite,
-    /// What is done once it is committed.
+    /// The effects that it has once it is committed.
     pub(crate) effects: PlannedEffects,
 }
 
 impl Plan {
-    /// The activities behind the tasks of the write, which are open operations by now, unless the turn itself ended them.
+    /// Sets the activities behind the tasks of the write. They are open operations by now, unless the turn itself ended
+    /// them.
     pub(crate) fn share_activities(&mut self, record: &TurnRecord, open: &OpenOperations) {
         let activity =
             |task: &NewTask| match (open.operations.get(&task.seq), &record.commands[task.position as usize].kind) {
@@ -35,8 +36,8 @@ impl Plan {
         self.effects.tasks = self.write.tasks.iter().filter_map(activity).collect();
     }
 
-    /// Local work is in no row of its own, nor is a request to stop. While there are any, a timer stands for them: it wakes
-    /// the run in a process that begins after a crash.
+    /// Writes the timer that stands for operations without a row: local work, and requests to stop. While a run has
+    /// any, the timer wakes it in a process that begins after a crash.
     pub(crate) fn mark_without_row(&mut self, before: Option<Timestamp>, after: Option<Timestamp>) {
         let after = after.filter(|_| self.write.close.is_none());
         if before != after {
@@ -46,15 +47,15 @@ impl Plan {
     }
 }
 
-/// What a plan is made from.
+/// The data that a plan is made from.
 pub(crate) struct Planner<'a> {
-    /// The turn.
+    /// The record of the turn.
     pub(crate) record: &'a TurnRecord,
     pub(crate) run: RunNo,
     pub(crate) info: &'a RunInfo,
     /// The open operations as they were before the turn.
     pub(crate) open: &'a OpenOperations,
-    /// What the turn took.
+    /// The messages that the turn took.
     pub(crate) messages: &'a [Message],
     /// The number of the task behind an activity.
     pub(crate) task_of: &'a dyn Fn(Seq) -> Option<TaskNo>,
@@ -64,11 +65,11 @@ pub(crate) struct Planner<'a> {
     pub(crate) pins: &'a dyn Fn(&str) -> Pins,
 }
 
-/// Something the engine cannot do: the turn is not committed, and the run says why.
+/// The reason why the engine cannot do what a turn asks for: the turn is not committed, and the run is stuck with it.
 pub(crate) type Unsupported = String;
 
 impl Planner<'_> {
-    /// The write for a turn that was played.
+    /// Makes the write for a turn that was played.
     pub(crate) fn plan(&self, bytes: Vec<u8>, done: &TurnDone) -> Result<Plan, Unsupported> {
         let record = self.record;
         let write = TurnWrite {
@@ -103,7 +104,7 @@ impl Planner<'_> {
         open
     }
 
-    /// What the turn took is over.
+    /// Ends what the turn took.
     fn take(&self, plan: &mut Plan) {
         for message in self.messages {
             match message {
@@ -126,7 +127,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The task queue knows its number, unless its queue is not served here or its result is on its way.
+    /// Ends a task. The task queue knows its number, unless its queue is not served here or its result is on its way.
     pub(crate) fn end_task(&self, plan: &mut Plan, seq: Seq) {
         match (self.task_of)(seq) {
             Some(task) => plan.write.ended_tasks.push(task),
@@ -241,7 +242,8 @@ impl Planner<'_> {
             Some(Open::Local { command, .. }) => plan.effects.cancelled_local.push((seq, waits(command.cancel))),
             Some(Open::Run { .. }) => plan.effects.cancelled_local.push((seq, false)),
             Some(Open::External | Open::Promise(_)) => {}
-            // Begun and given up in one turn: it never was, except for those who still want its outcome.
+            // Begun and cancelled in one turn: an activity or a timer is not written, unless the workflow waits for its
+            // outcome.
             None => self.cancel_new(plan, now, seq, reason),
         }
     }
@@ -325,7 +327,7 @@ impl Planner<'_> {
     }
 }
 
-/// The timers of an activity: those that hold for all its attempts together.
+/// The timers that hold for all attempts of an activity together.
 pub(crate) fn activity_timers(
     activity: &ScheduleActivity,
     at: Timestamp,

@@ -12,17 +12,18 @@ use crate::read::records::{Unreadable, each_record};
 use crate::run::info::RunInfo;
 use crate::run::open_operations::OpenOperations;
 
-/// What became of a replay.
+/// The result of a replay.
 pub(crate) enum Replayed {
     /// All recorded turns were played.
     Ready,
-    /// It cannot be played: why, and what to do.
+    /// It cannot be played: the reason, and what to do.
     Stuck(String),
     /// The run was taken from this thread, because a turn did not return in time.
     TakenOver,
 }
 
-/// A run of the workflow that a row names, before its first turn; `reporter` gives who hears of its violations. The error says why there is none, and what to do.
+/// Creates a run of the workflow that a row names, before its first turn. `reporter` makes the reporter of its
+/// violations. The error says why there is none, and what to do.
 pub(crate) fn new_instance(
     options: &Options,
     row: &RunRow,
@@ -66,7 +67,7 @@ pub(crate) fn replay<N>(
     }
 }
 
-/// Why a run has fewer turns than it says.
+/// Explains why a run has fewer turns than its row says.
 fn too_few(store: &dyn Store, row: &RunRow, found: u64) -> Result<String, StoreError> {
     Ok(match store.run(row.no)? {
         None => "it was deleted".to_owned(),

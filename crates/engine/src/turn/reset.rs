@@ -32,7 +32,7 @@ use crate::turn::plan::activity_timers;
 use crate::turn::rest::rest;
 use crate::writes::submit;
 
-/// Carries a reset out.
+/// Carries out a reset.
 pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
     let ResetRequest { turn, reason, answer } = request;
     let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
@@ -51,7 +51,7 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
     submit(shared, Write::Reset(Box::new(write)), move |shared, result| match result {
         Ok(Written::Turn(written)) => shared.later(WorkKind::Read, Some(cached.no), move |shared| {
             let run = written.run;
-            // What the new run has pending comes first: its messages may wake it at once.
+            // The tasks and timers of the new run come first: its messages may wake it at once.
             adopt_run(shared, run, &timers);
             shared.waiters.run_reset(cached.no, run, &chain, &dropped);
             apply_in_other_runs(shared, *written);
@@ -73,13 +73,13 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
     });
 }
 
-/// The run goes on as it was, stuck if it was stuck.
+/// Lets the run go on as it was, stuck if it was stuck.
 fn go_on(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     rest(shared, cached, None);
     poke(shared, cached.no);
 }
 
-/// Takes over what a new run has pending from the beginning.
+/// Takes over the tasks and timers that a new run has from the beginning.
 fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]) {
     let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
     set_timers(shared, &rows, &[]);
@@ -95,7 +95,8 @@ fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]
     }
 }
 
-/// The write of a reset, and the updates that came in the turns that are not kept: they end with the old run.
+/// Plans a reset. Returns its write, and the updates that came in the turns that are not kept: they end with the old
+/// run.
 fn plan_reset(
     shared: &Shared,
     row: &RunRow,
@@ -119,7 +120,7 @@ fn plan_reset(
         ControlFlow::<()>::Continue(())
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
-    // Messages that wait go over with the write; a result among them is known as well.
+    // Messages that wait go over to the new run with the write; a result among them is known as well.
     let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|message| minicbor::decode(&message.job).ok());
     let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();
     let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
@@ -140,7 +141,7 @@ fn plan_reset(
     let (mut tasks, mut children) = (Vec::new(), Vec::new());
     for (seq, operation) in &open.operations {
         match operation {
-            // Its result is known, and comes again.
+            // Its result is known, and is delivered again.
             Open::Timer { .. } | Open::Activity { .. } if resolved.contains(seq) => {}
             Open::Timer { due } => new.timers.push((*due, TimerKind::Sleep(*seq))),
             Open::Activity { command, turn, position, scheduled } => {
@@ -158,8 +159,7 @@ fn plan_reset(
     Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, messages, children, failure }, dropped))
 }
 
-/// What came after the point of reset, and comes again: signals, and what others told the run that they will not tell it
-/// twice.
+/// Whether a job after the point of reset is delivered again: a signal, or a result that its sender does not send twice.
 fn comes_again(open: &OpenOperations, job: &Job) -> bool {
     match job {
         Job::Signal(_) => true,

@@ -9,7 +9,7 @@ use crate::run::deliver::wake;
 use crate::run::forget::leave;
 use crate::shared::Shared;
 
-/// Puts a run at rest. It goes on at once if more came, and leaves memory if the cache says so.
+/// Puts a run at rest. It goes on at once if it has work, and leaves memory if the cache says so.
 pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Option<Box<Playable>>) {
     let holds = playable.as_ref().is_some_and(|playable| !playable.held.is_empty());
     let is_pinned = cached.lock().is_pinned;
@@ -21,7 +21,7 @@ pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Opti
     let (playable, dropped) = if keeps { (playable, None) } else { (None, playable) };
     let mut state = cached.lock();
     if state.is_gone {
-        // It was closed by another thread meanwhile, perhaps before it was admitted.
+        // Another thread closed the run meanwhile, perhaps before it was admitted.
         drop(state);
         ended(shared, Ended::Play(cached));
         if let Some(playable) = playable.or(dropped) {
@@ -46,7 +46,7 @@ pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Opti
     make_room(shared);
 }
 
-/// Takes runs out of memory that were not used for long, if there are too many.
+/// Removes runs from memory that were not used for long, if there are too many.
 fn make_room(shared: &Arc<Shared>) {
     while let Some(cached) = shared.runs.make_room() {
         let playable = cached.lock().playable.take();
@@ -56,7 +56,7 @@ fn make_room(shared: &Arc<Shared>) {
     }
 }
 
-/// The thread that played a run is done with it, and it has nothing to keep in memory.
+/// Puts a run at rest that has nothing to keep in memory, when the thread that played it is done with it.
 pub(crate) fn retire(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     ended(shared, Ended::Play(cached));
     cached.lock().stage = Stage::Idle;

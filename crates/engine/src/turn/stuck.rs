@@ -1,4 +1,4 @@
-//! Stuck runs: a run that cannot be played stays open, says why, and is played again with growing pauses.
+//! Stuck runs: a run that cannot be played stays open, with the reason, and is played again with growing pauses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn pause(failed_plays: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << failed_plays.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
 }
 
-/// A run cannot be played, for this reason. Called on a thread that may block.
+/// Marks a run as stuck that cannot be played, for this reason. Called on a thread that may block.
 pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: String) {
     let now = shared.now();
     cached.worker().unwrap_or_else(|| shared.workers.first()).meters().stuck.increment(1);
@@ -55,11 +55,12 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
     shutdown::check(shared);
 }
 
-/// A run is delayed because its process died while its code was played. It is played again by itself.
+/// Marks a run as stuck that is delayed because its process died while its code was played. It is played again by
+/// itself.
 pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow, until: Timestamp) {
     let now = shared.now();
     let requests = set_aside(shared, cached, until);
-    // It is stuck like any other: when it is played again, it says that it is not.
+    // The run counts as stuck, so that the mark is cleared when it is played again.
     let mut state = cached.lock();
     state.failed_plays = state.failed_plays.max(1);
     drop(state);
@@ -69,7 +70,7 @@ pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &R
     shutdown::check(shared);
 }
 
-/// Puts a run aside until then, and gives the requests of its callers. Its messages are kept.
+/// Stops playing a run until then, and returns the requests of its callers. Its messages are kept.
 fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) -> Vec<Request> {
     let meters = cached.worker().unwrap_or_else(|| shared.workers.first()).meters().clone();
     let mut state = cached.lock();
@@ -89,28 +90,28 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
     requests
 }
 
-/// Memory is no place for a result to wait in until a run is played again: results in its inbox go to the store.
+/// Stores the results in the inbox of a run that is not played soon: a result must not wait in memory.
 pub(crate) fn store_waiting_results(shared: &Arc<Shared>, cached: &CachedRun) {
-    // Until then they are in neither, and a shutdown must not end.
+    // Until the results are stored, they are in no inbox and in no row: a shutdown must not end before.
     shared.shutdown.begin_write();
     let results = cached.lock().take_results();
     store_results(shared, cached.no, results);
     shared.end_write();
 }
 
-/// Another run is on probation: this one is at rest until its turn has come.
+/// Leaves a run at rest that waits because another run is on probation.
 pub(crate) fn wait_for_probation(shared: &Arc<Shared>, cached: &CachedRun) {
     store_waiting_results(shared, cached);
     shutdown::check(shared);
 }
 
-/// A quarantined run is not played before it is released, and its callers are told why.
+/// Stops playing a quarantined run until it is released, and answers its callers with the reason.
 pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow) {
     let reason = quarantine_words(row);
     let requests = set_aside(shared, cached, Timestamp(u64::MAX));
     shared.waiters.run_stuck(cached.no, &row.first_run_id, &reason);
     requests.into_iter().for_each(|request| request.refuse(EngineError::Stuck(reason.clone())));
-    // It may have been released between the look and now.
+    // The run may have been released since its row was read.
     let row = shared.store().run(cached.no);
     if row.is_ok_and(|row| row.is_some_and(|row| !shared.options.crash_limits.quarantines(row.crash_count))) {
         release(shared, cached.no);
@@ -118,7 +119,7 @@ pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row
     shutdown::check(shared);
 }
 
-/// A run that was quarantined is played again.
+/// Plays a run again that was released.
 pub(crate) fn release(shared: &Arc<Shared>, run: RunNo) {
     with_run(shared, run, |state| {
         state.unstick();
@@ -127,8 +128,8 @@ pub(crate) fn release(shared: &Arc<Shared>, run: RunNo) {
     poke(shared, run);
 }
 
-/// The code of a play that was given up on runs on. Another play would most likely be stuck as well, and cost one thread
-/// more each time: the run waits until the first has returned.
+/// Makes a run wait while the code of a play that was given up on still runs. Another play would most likely be stuck
+/// as well, and cost one thread more each time: the run waits until the first has returned.
 pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let mut state = cached.lock();
     state.stage = Stage::Stuck;
@@ -145,7 +146,7 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
     shutdown::check(shared);
 }
 
-/// Stores why a run is stuck, and then tells its callers: they find it so when they look.
+/// Stores why a run is stuck, and then answers its callers: they find it stuck when they look.
 fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, requests: Vec<Request>, what: &str) {
     let run = cached.no;
     let told = EngineError::Stuck(stuck.reason.clone());
@@ -162,7 +163,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
         stuck.since = before.since;
     }
     let reason = stuck.reason.clone();
-    // Logged once: a run that is tried again every minute need not say the same every minute.
+    // Logged once: a run that is played again every minute is not logged every minute.
     if row.stuck.as_ref().is_none_or(|before| cause_of(&before.reason) != cause_of(&reason))
         && let Ok(info) = RunInfo::of(&row)
     {
@@ -170,7 +171,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
     }
     submit(shared, Write::SetStuck { run, epoch: row.epoch, stuck: Some(stuck) }, move |shared, result| {
         match result {
-            // It has closed, or is gone.
+            // The run has closed, or is gone.
             Err(StoreError::Refused(_)) => shared.later(WorkKind::Read, Some(run), move |shared| {
                 if let Ok(Some(row)) = shared.store().run(run)
                     && !row.status.is_open()
@@ -187,7 +188,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
     });
 }
 
-/// The run can be played after all, though nothing came for it.
+/// Clears the mark of a stuck run that can be played after all, though no message came for it.
 pub(crate) fn unstick(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Playable>) {
     let write = Write::SetStuck { run: cached.no, epoch: playable.info.epoch, stuck: None };
     submit(shared, write, move |shared, result| match result {
@@ -215,7 +216,8 @@ pub(crate) fn unstick(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Bo
     });
 }
 
-/// The store cannot be written now: nothing was lost, and the turn is played again later.
+/// Puts back the messages of a turn, because the store cannot be written now. Nothing was lost, and the turn is played
+/// again later.
 pub(crate) fn retry_later(shared: &Arc<Shared>, cached: &Arc<CachedRun>, messages: Vec<Message>, error: &StoreError) {
     if let StoreError::Unavailable(_) | StoreError::Corrupt(_) = error {
         return halt(shared, error.clone().into());

@@ -1,4 +1,4 @@
-//! What became of updates, as their messages keep it.
+//! The outcomes of updates, as their messages keep them.
 
 use dacapo_core::{Failure, Job, Name, Outcome, Rejected};
 use dacapo_store::{MessageNo, TaskNo};
@@ -8,7 +8,7 @@ use crate::encode::encode;
 use crate::run::message::Message;
 use crate::run::waiters::{UpdateAnswer, UpdateStage};
 
-/// What became of an update, as its message keeps it.
+/// The outcome of an update, as its message keeps it.
 #[derive(Clone, Debug, PartialEq, minicbor::Encode, minicbor::Decode)]
 pub(crate) enum UpdateOutcome {
     #[n(0)]
@@ -18,7 +18,7 @@ pub(crate) enum UpdateOutcome {
 }
 
 impl UpdateOutcome {
-    /// What its sender is told.
+    /// Converts it into the answer for the sender.
     pub(crate) fn answer(self) -> UpdateAnswer {
         match self {
             Self::Completed(outcome) => Ok(UpdateStage::Completed(outcome.into())),
@@ -31,7 +31,8 @@ pub(crate) fn update_key(update: &Name) -> Name {
     format!("update:{update}").into()
 }
 
-/// Stored messages that a turn took of which nothing is recorded: they are over.
+/// Lists stored messages that a turn took and of which nothing is recorded, with the outcomes of rejected updates: they
+/// are over.
 pub(crate) fn settle(messages: &[Message], rejected: &[Rejected]) -> Vec<(MessageNo, Name, Option<Vec<u8>>)> {
     let answer = |job: &Job| match job {
         Job::Update(update) => rejected
@@ -52,7 +53,7 @@ pub(crate) fn settle(messages: &[Message], rejected: &[Rejected]) -> Vec<(Messag
         .collect()
 }
 
-/// Tasks whose results came too late: they are over.
+/// Lists tasks whose results came too late: they are over.
 pub(crate) fn late_tasks(messages: &[Message]) -> Vec<TaskNo> {
     let task = |message: &Message| match message {
         Message::Result { task, .. } => Some(*task),

@@ -1,5 +1,5 @@
-//! What is checked before a turn is stored: sizes, names, and numbers out of range. A turn that fails is not committed: the
-//! run stays as it was recorded, says why, and goes on once its code is changed.
+//! Validation of a turn before it is stored: sizes, names, and numbers out of range. A turn that fails is not
+//! committed: the run stays as it was recorded, is stuck with the reason, and goes on once its code is changed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use dacapo_core::{Command, CommandKind, Failure, Name, Outcome, Payload, Retry, 
 
 use crate::names::check_name;
 
-/// Why this turn cannot be stored, if it cannot. `published` is the snapshot that it published.
+/// Returns why this turn cannot be stored, if it cannot. `published` is the snapshot that it published.
 pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: usize) -> Option<String> {
     if let Some(size) = published.map(|payload| payload.data.len()).filter(|size| *size > limit) {
         return Some(format!("the published value: {}", too_large(size, limit)));
@@ -41,7 +41,7 @@ pub(crate) fn failure_size(failure: &Failure) -> usize {
     parts.max().unwrap_or(0)
 }
 
-/// A failure, or one that says that it is too large to be stored.
+/// Replaces a failure that is too large to be stored by one that says so.
 pub(crate) fn failure_within_limit(failure: Failure, limit: usize) -> Failure {
     let size = failure_size(&failure);
     if size <= limit {
@@ -54,7 +54,7 @@ pub(crate) fn failure_within_limit(failure: Failure, limit: usize) -> Failure {
     shorter
 }
 
-/// The result of an attempt, which fails if it is too large.
+/// Replaces the result of an attempt by a failure if it is too large.
 pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
     let size = match &result {
         Ok(payload) => payload.data.len(),

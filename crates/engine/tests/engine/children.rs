@@ -2,7 +2,7 @@
 
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind, IdReuse, ParentClose, Payload, Target};
 use dacapo_engine::{EngineError, Options, RunId};
-use dacapo_store::{RunFilter, Status};
+use dacapo_store::{Filter, Status};
 use dacapo_testkit::expect;
 
 use crate::kit::{
@@ -73,7 +73,7 @@ fn a_child_whose_id_is_in_use_fails_to_start_and_says_who_has_it() {
         assert_eq!(status, Status::Failed);
         assert_eq!(
             failure,
-            "workflow id \"child\" is in use by run run-000001: wait for it to close, or say what is meant: the run that is open (`id_conflict(Conflict::UseExisting)`), or the same request as before (`request(key)`)"
+            "workflow id \"child\" is in use by run run-000001: wait for it to close, or say what is meant: the run that is open (`id_conflict(IdConflict::UseExisting)`), or the same request as before (`request(key)`)"
         );
         assert_eq!(sim.result("child"), completed("2"));
         vec!["a", "child"]
@@ -266,7 +266,7 @@ fn children_without_a_name_get_ids_of_their_own_over_restarts() {
             sim = sim.restart();
         }
         assert_eq!(sim.result("a"), completed("20"));
-        let children = RunFilter { workflow: Some("doubles".into()), ..RunFilter::default() };
+        let children = Filter { workflow: Some("doubles".into()), ..Filter::default() };
         assert_eq!(sim.engine().reader().count(&children), Ok(5));
         (sim, vec!["a"])
     });

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Order, Payload, Pins};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, UpdateStage, WaitFor};
-use dacapo_store::{RunFilter, Status};
+use dacapo_store::{Filter, Status};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
@@ -42,7 +42,7 @@ fn signals_that_were_not_taken_go_on_with_the_next_run_in_order() {
         }
         let sim = sim.restart();
         assert_eq!(sim.result("a"), completed("x y z {\"seen\": x+y} {\"kind\": odd}"));
-        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(3));
+        assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(3));
         let last = describe(&sim, "a");
         assert_eq!(last.first_run_id, first.run_id);
         assert_eq!(last.memo.get("seen"), Some(&payload("x+y")));
@@ -103,7 +103,7 @@ fn the_execution_timeout_is_that_of_the_chain_and_the_run_timeout_that_of_each_r
         let said = "it took longer than its execution timeout".to_owned();
         assert_eq!(failed(sim, "a"), (Status::TimedOut, said));
         assert_eq!(since_start(describe(sim, "a").closed.unwrap()), secs(100));
-        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(3));
+        assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(3));
         assert_eq!(sim.store().next_due().unwrap(), None);
         vec!["a"]
     });
@@ -174,7 +174,7 @@ fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it(
         assert!(go.as_mut().poll(&mut cx).is_pending());
         assert!(good.as_mut().poll(&mut cx).is_pending() && bad.as_mut().poll(&mut cx).is_pending());
         sim.settle();
-        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(2), "it went on with both");
+        assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(2), "it went on with both");
         let sim = sim.restart();
         assert_eq!(send(&sim, "u-1", "good", WaitFor::Completed), None, "it is not answered yet");
         assert_eq!(send(&sim, "u-1", "good", WaitFor::Accepted), Some(Ok(UpdateStage::Accepted)));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dacapo_core::{CommandKind, Ctx, Failure, Payload, Pins, PolicySpec, TurnRecord};
 use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{MemoryStore, RunFilter, Status, Store};
+use dacapo_store::{Filter, MemoryStore, Status, Store};
 use dacapo_testkit::Simulation;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -63,7 +63,7 @@ fn ask(sim: &Simulation, workflow: &'static str) {
 
 /// Every stored task is of a recorded command.
 fn tasks_have_their_commands(sim: &Simulation) -> bool {
-    let runs = sim.store().list(&RunFilter::default(), None, 100).unwrap();
+    let runs = sim.store().list(&Filter::default(), None, 100).unwrap();
     runs.iter().all(|run| {
         let tasks = sim.store().tasks_of(run.no).unwrap();
         let mut records = Vec::new();
@@ -153,7 +153,7 @@ fn what_a_random_policy_picked_holds_in_every_later_process() {
         for moment in 0.. {
             let sim = Simulation::new(picking(seed)).dying(moment);
             ask(&sim, "picks");
-            let (died, turns) = (sim.died(), sim.store().count(&RunFilter::default()).unwrap());
+            let (died, turns) = (sim.died(), sim.store().count(&Filter::default()).unwrap());
             let before = if turns == 0 { String::new() } else { sim.history("a") };
             let sim = sim.restart();
             ask(&sim, "picks");

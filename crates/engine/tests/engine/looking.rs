@@ -2,7 +2,7 @@
 
 use dacapo_core::{Ctx, Payload, Transcript};
 use dacapo_engine::{ActivityState, EngineError, NewStart, Options, RunId};
-use dacapo_store::{RunFilter, Status};
+use dacapo_store::{Filter, Status};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
@@ -60,23 +60,23 @@ fn runs_are_listed_newest_first_in_pages_and_counted_by_the_same_filters() {
     }
     assert_eq!(failed(&sim, "b").0, Status::Failed);
     let reader = sim.engine().reader();
-    let ids = |filter: &RunFilter, before, limit| {
+    let ids = |filter: &Filter, before, limit| {
         let page = reader.list(filter, before, limit).unwrap();
         (page.iter().map(|run| run.workflow_id.to_string()).collect::<Vec<_>>(), page.last().map(|run| run.run))
     };
-    let all = RunFilter::default();
+    let all = Filter::default();
     let (first, before) = ids(&all, None, 2);
     let (second, before) = ids(&all, before, 2);
     let (third, before) = ids(&all, before, 2);
     assert_eq!([first, second, third].concat(), ["e", "d", "c", "b", "a"]);
     assert_eq!(ids(&all, before, 2), (Vec::new(), None));
     let filters = [
-        (RunFilter { status: Some(Status::Failed), ..all.clone() }, vec!["b"]),
-        (RunFilter { workflow: Some("waits".into()), ..all.clone() }, vec!["e", "d", "c", "a"]),
-        (RunFilter { workflow_id: Some("c".into()), ..all.clone() }, vec!["c"]),
-        (RunFilter { stuck: true, ..all.clone() }, vec![]),
-        (RunFilter { started_from: Some(describe(&sim, "d").started), ..all.clone() }, vec!["e", "d"]),
-        (RunFilter { started_before: Some(describe(&sim, "b").started), ..all }, vec!["a"]),
+        (Filter { status: Some(Status::Failed), ..all.clone() }, vec!["b"]),
+        (Filter { workflow: Some("waits".into()), ..all.clone() }, vec!["e", "d", "c", "a"]),
+        (Filter { workflow_id: Some("c".into()), ..all.clone() }, vec!["c"]),
+        (Filter { stuck: true, ..all.clone() }, vec![]),
+        (Filter { started_from: Some(describe(&sim, "d").started), ..all.clone() }, vec!["e", "d"]),
+        (Filter { started_before: Some(describe(&sim, "b").started), ..all }, vec!["a"]),
     ];
     for (filter, expected) in filters {
         assert_eq!(ids(&filter, None, 10).0, expected, "{filter:?}");

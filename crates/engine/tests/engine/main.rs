@@ -4,6 +4,7 @@ mod activities;
 mod cancelling;
 mod causes;
 mod children;
+mod clients;
 mod clock_steps;
 mod continuing;
 mod crash_count;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, WaitFor};
-use dacapo_store::{Doing, RunFilter, Status, Stuck, Write};
+use dacapo_store::{Doing, Filter, Status, Stuck, Write};
 use dacapo_testkit::{Fronted, Simulation};
 
 use crate::crashed_store::CrashedStore;
@@ -299,7 +299,7 @@ fn a_run_that_killed_its_process_three_times_is_quarantined_and_says_so() {
         let (reason, ..) = stuck(&sim, "a");
         assert!(reason.contains("workflow \"two\"") && reason.contains("died 3 times"), "{reason}");
         assert!(reason.contains("Handle::release") && reason.contains("reset") && reason.contains("terminate"));
-        let filter = RunFilter { stuck: true, ..RunFilter::default() };
+        let filter = Filter { stuck: true, ..Filter::default() };
         assert_eq!(sim.store().list(&filter, None, 10).unwrap().len(), 1);
         assert_eq!(query(&sim, "a", "how"), Err(EngineError::Stuck(reason.clone())));
         let sent = update(&sim, "a", "u", "change", "", WaitFor::Completed);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dacapo_core::{CommandKind, Ctx, Failure, Payload, Seq, Target};
 use dacapo_engine::{Options, RunId};
-use dacapo_store::RunFilter;
+use dacapo_store::Filter;
 use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, World, options, over_every_cache, query, rows, secs};
@@ -135,7 +135,7 @@ fn a_run_that_is_played_again_and_again_touches_neither_the_world_nor_the_store(
         let stored = || {
             let rows = ["a", "other", "child"].map(|id| rows(sim, id));
             let histories = ["a", "other", "child"].map(|id| sim.history(id));
-            (rows, histories, sim.store().count(&RunFilter::default()), sim.moments())
+            (rows, histories, sim.store().count(&Filter::default()), sim.moments())
         };
         let (before, notes) = (stored(), world.notes());
         assert_eq!(before.0[0], (1, 1, 0), "a task for others, and a timer");

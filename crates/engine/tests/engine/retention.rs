@@ -6,7 +6,7 @@ use std::time::Duration;
 use dacapo_core::Ctx;
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Done, MemoryStore, Refused, RunFilter, Store, Write};
+use dacapo_store::{Done, Filter, MemoryStore, Refused, Store, Write};
 use dacapo_testkit::{Front, Fronted, Simulation};
 
 use crate::kit::{Serve, completed, describe, options, payload, secs, signal, status};
@@ -40,7 +40,7 @@ fn over_both(story: impl Fn(Arc<dyn Store>)) {
 }
 
 fn all(sim: &Simulation) -> u64 {
-    sim.store().count(&RunFilter::default()).unwrap()
+    sim.store().count(&Filter::default()).unwrap()
 }
 
 fn is_there(sim: &Simulation, id: &'static str) -> bool {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, FailureKind, IdReuse, Payload, Retry};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, StartedAs};
-use dacapo_store::{Conflict, Refused, RunFilter, Status};
+use dacapo_store::{Filter, IdConflict, Refused, Status};
 use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
@@ -176,10 +176,10 @@ fn a_workflow_id_in_use_is_refused_or_given_or_taken_over() {
         let first = start(sim, new("waits")).unwrap();
         let refused = start(sim, new("waits")).unwrap_err();
         let (workflow_id, run_id) = (first.workflow_id.clone(), first.run_id.clone());
-        assert_eq!(refused, Refused::InUse { workflow_id, run_id, conflict: Conflict::Fail }.into());
-        let existing = start(sim, NewStart { conflict: Conflict::UseExisting, ..new("waits") }).unwrap();
+        assert_eq!(refused, Refused::InUse { workflow_id, run_id, conflict: IdConflict::Fail }.into());
+        let existing = start(sim, NewStart { conflict: IdConflict::UseExisting, ..new("waits") }).unwrap();
         assert_eq!(existing, StartedAs { fresh: false, ..first.clone() });
-        let taken = start(sim, NewStart { conflict: Conflict::TerminateExisting, ..new("waits") }).unwrap();
+        let taken = start(sim, NewStart { conflict: IdConflict::TerminateExisting, ..new("waits") }).unwrap();
         assert!(taken.fresh && taken.run_id != first.run_id);
         let of_first = RunId { workflow_id: "a".into(), run_id: Some(first.run_id) };
         let (ended, failure) = sim.wait(sim.engine().result(&of_first)).unwrap();
@@ -191,7 +191,7 @@ fn a_workflow_id_in_use_is_refused_or_given_or_taken_over() {
         assert!(start(sim, reuse).unwrap().fresh);
         signal(sim, "a", "go", "");
         assert_eq!(sim.result("a"), completed("1"));
-        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(3));
+        assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(3));
         vec!["a"]
     });
 }
@@ -226,7 +226,7 @@ fn the_same_request_is_the_same_start_even_after_its_run_closed() {
         assert_eq!(start(&sim, asked()), Ok(StartedAs { fresh: false, ..first }));
         let other = start(&sim, NewStart { workflow_id: "b".into(), ..asked() }).unwrap_err();
         assert_eq!(other, Refused::OtherRequest("r-1".into()).into());
-        assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(1));
+        assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(1));
         (sim, vec!["a"])
     });
 }
@@ -251,7 +251,7 @@ fn what_cannot_be_started_is_refused_and_says_why() {
         the run timeout is zero: it would end the run before it begins
     "#]];
     expected.assert_eq(&(answers.join("\n") + "\n"));
-    assert_eq!(sim.engine().reader().count(&RunFilter::default()), Ok(0));
+    assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(0));
 }
 
 /// Runs of other queues are somebody else's to play.

@@ -2,7 +2,7 @@
 
 use dacapo_core::{Ctx, Failure, StartChild};
 use dacapo_engine::{ActivityState, EngineError, Options};
-use dacapo_store::{RunFilter, Status};
+use dacapo_store::{Filter, Status};
 use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
@@ -50,7 +50,7 @@ fn changed_code_makes_its_run_stuck_with_a_full_report_until_the_old_code_return
         for word in ["turn 0", "activity work #0", "activity play #0", "stuck_runs.rs"] {
             assert!(reason.contains(word), "{word:?} is not in {reason}");
         }
-        let filter = RunFilter { stuck: true, ..RunFilter::default() };
+        let filter = Filter { stuck: true, ..Filter::default() };
         assert_eq!(sim.engine().reader().count(&filter), Ok(1));
         let sim = sim.redeploy(good().cache(cache));
         assert_eq!(sim.result("a"), completed("2"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{Cache, Engine, NewStart, Options, Reader, RunId, Threads};
-use dacapo_store::{MemoryStore, RunFilter, Status, Store, Tasks, Timers};
+use dacapo_store::{Filter, MemoryStore, Status, Store, Tasks, Timers};
 use dacapo_sync::allow_blocking;
 use dacapo_testkit::Simulation;
 
@@ -78,7 +78,7 @@ fn on_threads_no_completion_is_missed_while_turns_commit() {
                 ended.unwrap().unwrap();
             }
         });
-        let open = RunFilter { status: Some(Status::Open), ..RunFilter::default() };
+        let open = Filter { status: Some(Status::Open), ..Filter::default() };
         assert_eq!(engine.reader().count(&open), Ok(0), "{cache:?}");
         let tasks = store.tasks(&["default".into()], 0, 10).unwrap();
         assert_eq!((tasks, store.next_due().unwrap()), (Vec::new(), None), "{cache:?}");
@@ -102,7 +102,7 @@ async fn store_access_on_a_thread_of_an_async_runtime_panics_unless_blocking_is_
     sim.start("echo", "a", "1").unwrap();
     let (engine, run) = (sim.engine(), RunId::of("a"));
     let calls: [&dyn Fn(); 6] = [
-        &|| drop(reader.count(&RunFilter::default())),
+        &|| drop(reader.count(&Filter::default())),
         &|| drop(reader.describe(&run)),
         &|| drop(reader.history(&run)),
         &|| drop(reader.back_up("nowhere".as_ref())),
@@ -114,6 +114,6 @@ async fn store_access_on_a_thread_of_an_async_runtime_panics_unless_blocking_is_
         assert!(panic.contains("it belongs to an async runtime"), "{panic}");
         allow_blocking(call);
     }
-    let elsewhere = tokio::task::spawn_blocking(move || allow_blocking(|| reader.count(&RunFilter::default())));
+    let elsewhere = tokio::task::spawn_blocking(move || allow_blocking(|| reader.count(&Filter::default())));
     assert_eq!(elsewhere.await.unwrap(), Ok(1));
 }

@@ -1,4 +1,4 @@
-//! Attempts that somebody outside completes by a token.
+//! Attempts that an external caller completes by a token.
 
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId};
@@ -261,7 +261,7 @@ fn a_local_activity_cannot_be_left_to_somebody_outside() {
     sim.start("one", "a", "").unwrap();
     assert_eq!(
         failed(&sim, "a").1,
-        "local activity ask failed: a local activity cannot be completed by somebody outside: call it with `ctx.call`"
+        "local activity ask failed: a local activity cannot be completed by its token: call it with `ctx.call`"
     );
 }
 

@@ -16,7 +16,7 @@ use crate::kit::{
 };
 use crate::recorder::Recorder;
 
-/// A store that refuses some writes, or does them and says that nobody knows.
+/// A store that refuses some writes, or does them and answers that the outcome is unknown.
 struct Fragile {
     writes: AtomicU64,
     trouble: Mutex<Trouble>,

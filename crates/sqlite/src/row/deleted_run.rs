@@ -1,4 +1,4 @@
-//! The row that says of a deleted run that its turns and messages are to go.
+//! The row of a deleted run whose turns and messages are to be removed.
 
 use rusqlite::Row;
 
@@ -7,7 +7,7 @@ use dacapo_store::{RunNo, StoreError};
 use crate::sum::{Part, Sum};
 use crate::trouble::trouble;
 
-/// The columns of such a row, in the order in which [`read`] reads them.
+/// The columns of a deleted run, in the order in which [`read`] reads them.
 pub(crate) const COLUMNS: &str = "run, sum";
 
 pub(crate) fn sum(run: RunNo) -> Sum {

@@ -13,17 +13,17 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// The columns of a message, in the order in which [`read`] reads them.
 pub(crate) const COLUMNS: &str = "no, run, key, sent, job, taken, outcome, chain, sum, taken_sum, outcome_sum";
 
-/// What was sent.
+/// Returns the checksum of the message as it was sent.
 pub(crate) fn sum(no: i64, run: RunNo, key: &str, sent: i64, job: &[u8], chain: Option<&str>) -> Sum {
     Sum::of(Part::Message, no).number(run.0).text(key).number(sent).bytes(job).option_text(chain)
 }
 
-/// The turn that took it.
+/// Returns the checksum of the turn that took it.
 pub(crate) fn taken_sum(no: i64, turn: u64) -> Sum {
     Sum::of(Part::Taken, no).number(turn as i64)
 }
 
-/// The answer, which is written by run and key.
+/// Returns the checksum of the outcome, which is written by run and key.
 pub(crate) fn outcome_sum(run: RunNo, key: &str, outcome: &[u8]) -> Sum {
     Sum::of(Part::Answer, run.0).text(key).bytes(outcome)
 }
@@ -70,7 +70,8 @@ pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow> {
     Ok(stored.row)
 }
 
-/// Computes the checksums of a message anew. Whoever changes columns of a row calls it afterwards, and has read the row before.
+/// Computes the checksums of a message anew. A caller that changes columns of a row reads the row before, and calls
+/// this afterwards.
 pub(crate) fn seal(connection: &Connection, no: MessageNo) -> Result<()> {
     let seal = || {
         let sql = format!("SELECT {COLUMNS} FROM messages WHERE no = ?");

@@ -16,7 +16,7 @@ pub(crate) const COLUMNS: &str = "no, run_id, workflow_id, workflow, queue, stat
      parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
      published, result, crash_count, request, identity_sum, progress_sum, stuck_sum, memo_sum, published_sum, result_sum";
 
-/// The run that a condition finds.
+/// Finds the run that meets a condition.
 pub(crate) fn find(connection: &Connection, condition: &str, params: impl Params) -> Result<Option<RunRow>> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
@@ -29,7 +29,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<RunRow> {
     Ok(Stored::checked(row)?.row)
 }
 
-/// The request that started a run, if one did. None if there is no such run.
+/// Returns the request that started a run, if one did. None if there is no such run.
 pub(crate) fn request(connection: &Connection, no: RunNo) -> Result<Option<Option<Name>>> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE no = ?");
     let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
@@ -38,7 +38,8 @@ pub(crate) fn request(connection: &Connection, no: RunNo) -> Result<Option<Optio
     row.map(|row| Ok(Stored::checked(row)?.request.map(Name::from))).transpose()
 }
 
-/// Computes the checksums of a run anew. Whoever changes columns of a row calls it afterwards, and has read the row before.
+/// Computes the checksums of a run anew. A caller that changes columns of a row reads the row before, and calls this
+/// afterwards.
 pub(crate) fn seal(connection: &Connection, no: RunNo) -> Result<()> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE no = ?");
     let sums = {
@@ -77,10 +78,10 @@ impl Sums {
     }
 }
 
-/// A run as it is stored, not compared with its checksums yet.
+/// A run as it is stored, not yet compared with its checksums.
 struct Stored {
     row: RunRow,
-    /// Also that of a closed run, which others see without one.
+    /// The stored owner. That of a closed run is kept too, though [`RunRow`] has none.
     owner: Option<NodeNo>,
     request: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The checksums of a run. What changes together has one, so that a turn that goes on need not read the rest of the row.
+//! The checksums of a run. Columns that change together share one, so that a turn's commit need not read the rest of
+//! the row.
 
 use dacapo_core::Name;
 use dacapo_store::{Epoch, NewRun, NodeNo, Parent, RunRow, Status, Stuck};
@@ -6,7 +7,7 @@ use dacapo_store::{Epoch, NewRun, NodeNo, Parent, RunRow, Status, Stuck};
 use crate::columns::moment;
 use crate::sum::{Part, Sum};
 
-/// What stays as it is for nearly all of a run's life.
+/// The columns that stay the same for nearly all of a run's life.
 pub(crate) struct Identity<'r> {
     pub(crate) run_id: &'r str,
     pub(crate) workflow_id: &'r str,
@@ -51,7 +52,7 @@ impl<'r> Identity<'r> {
         }
     }
 
-    /// A closed run of another store: it has no owner and no parent here.
+    /// Returns the identity of a closed run of another store: it has no owner and no parent here.
     pub(crate) fn of_closed(row: &'r RunRow, request: Option<&'r Name>) -> Self {
         Self { parent: None, ..Self::of_row(row, None, request.map(Name::as_str)) }
     }
@@ -73,7 +74,7 @@ impl<'r> Identity<'r> {
     }
 }
 
-/// What each turn changes.
+/// Returns the checksum of the columns that each turn changes.
 pub(crate) fn progress(no: i64, turns: u64, epoch: Epoch, crash_count: u32) -> Sum {
     Sum::of(Part::RunProgress, no).number(turns as i64).number(epoch.0).number(crash_count.into())
 }
@@ -91,7 +92,7 @@ pub(crate) fn published(no: i64, snapshot: &[u8]) -> Sum {
     Sum::of(Part::RunPublished, no).bytes(snapshot)
 }
 
-/// How a run ended. An open run has no such checksum.
+/// Returns the checksum of how a run ended. An open run has no such checksum.
 pub(crate) fn result(no: i64, status: Status, closed: Option<i64>, result: Option<&[u8]>) -> Sum {
     Sum::of(Part::RunResult, no).number(status.code()).option_number(closed).option_bytes(result)
 }

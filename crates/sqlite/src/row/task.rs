@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(crate) const COLUMNS: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, holder, failure, details, \
      external, sum, attempt_sum";
 
-/// What stays as it is.
+/// The columns that never change.
 pub(crate) struct Fixed<'t> {
     pub(crate) no: i64,
     pub(crate) run: RunNo,
@@ -49,7 +49,7 @@ impl<'t> Fixed<'t> {
     }
 }
 
-/// What an attempt changes.
+/// The columns that an attempt changes.
 pub(crate) struct Attempt<'t> {
     pub(crate) no: TaskNo,
     pub(crate) attempt: u32,
@@ -62,7 +62,7 @@ pub(crate) struct Attempt<'t> {
 }
 
 impl<'t> Attempt<'t> {
-    /// The first one, which is to be made.
+    /// Returns the first attempt, which has not begun.
     pub(crate) fn first(no: i64, ready: Timestamp) -> Self {
         Self {
             no: TaskNo(no),
@@ -136,7 +136,8 @@ pub(crate) fn read(row: &Row<'_>) -> Result<TaskRow> {
     Ok(task)
 }
 
-/// Computes the checksums of a task anew. Whoever changes columns of a row calls it afterwards, and has read the row before.
+/// Computes the checksums of a task anew. A caller that changes columns of a row reads the row before, and calls this
+/// afterwards.
 pub(crate) fn seal(connection: &Connection, no: TaskNo) -> Result<()> {
     let seal = || {
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE no = ?");

@@ -1,4 +1,4 @@
-//! The row of a turn. The record has a checksum of its own; this one says that it is the record of this turn of this run.
+//! The row of a turn. The record has a checksum of its own; this one binds it to this turn of this run.
 
 use rusqlite::Row;
 

@@ -1,4 +1,4 @@
-//! How runs close, and what becomes of their children and of those who wait.
+//! How runs close, and what the write does with their children and with the callers that wait for a result.
 
 use super::*;
 
@@ -87,7 +87,7 @@ pub fn message_to_another_run_arrives_or_its_sender_is_told(store: &dyn Store) {
     let taken = sender.message.into_iter().collect();
     commit(
         store,
-        TurnWrite { taken, sends: vec![send(0, "other"), send(1, "nobody"), send(2, "nobody")], ..turn(sender.run, 0) },
+        TurnWrite { taken, sends: vec![send(0, "other"), send(1, "absent"), send(2, "absent")], ..turn(sender.run, 0) },
     )
     .unwrap();
     assert!(store.message(other, "from-0").unwrap().is_some());
@@ -99,7 +99,7 @@ pub fn message_to_another_run_arrives_or_its_sender_is_told(store: &dyn Store) {
         _ => false,
     };
     assert!(lost(&told[1]), "{told:?}");
-    assert_eq!(told.len(), 2, "whoever does not want to know is not told");
+    assert_eq!(told.len(), 2, "a sender that does not wait is not told");
 }
 
 pub fn a_run_continues_under_its_id(store: &dyn Store) {

@@ -1,4 +1,4 @@
-//! What is held against tasks and runs whose process died while they were tried or played.
+//! Crash counts of tasks and runs whose process died while an attempt ran or a turn was played.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn set_count(store: &dyn Store, run: RunNo, crash_count: u32) {
     assert_eq!(write(store, Write::CrashCounts(vec![crash_count])), Ok(Written::Done));
 }
 
-/// What is held against a run and why it does not go on are one write, and so are a turn and the end of both.
+/// One write sets the crash count and the stuck cause of a run, and one turn's commit resets both.
 pub fn crash_count_of_a_run_is_reset_by_its_next_turn(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     assert_eq!(held(store, run), (0, None));
@@ -33,7 +33,7 @@ pub fn crash_count_of_a_run_is_reset_by_its_next_turn(store: &dyn Store) {
     assert_eq!(held(store, run), (0, None));
 }
 
-/// The code of a closed run is played for those who ask it something.
+/// A caller may still query a closed run, and the query plays its code. So its crash count is kept.
 pub fn what_is_held_against_a_run_outlives_its_end(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     set_count(store, run, 3);
@@ -71,7 +71,7 @@ pub fn crash_counts_of_tasks_and_runs_are_written_together(store: &dyn Store) {
     assert_eq!(held(store, run), (3, None));
     let other = owned(store, "order-2", "run-2").run;
     write(store, Write::CrashCounts(vec![CrashCount::Run { run: other, crash_count: 1, stuck: None }])).unwrap();
-    assert_eq!(store.runs_with_crash_count().unwrap(), [(1, other), (3, run)], "the least suspect first");
+    assert_eq!(store.runs_with_crash_count().unwrap(), [(1, other), (3, run)], "the lowest count first");
     commit(store, turn(other, 0)).unwrap();
     assert_eq!(store.runs_with_crash_count().unwrap(), [(3, run)]);
 }

@@ -1,8 +1,8 @@
-//! Deleting: a run is gone at once, and what it left goes in small steps.
+//! Deleting: the run's row is removed at once, its turns and messages in small steps.
 
 use super::*;
 
-/// A closed run with so many turns, and messages.
+/// Makes a closed run with this many turns, and its messages.
 pub(super) fn closed(
     store: &dyn Store,
     workflow_id: &'static str,
@@ -42,7 +42,7 @@ pub fn a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step(store
 
     assert_eq!(write(store, Write::Delete { run: gone }), Ok(Written::Done));
     assert_eq!((store.run(gone).unwrap(), store.find("gone", None).unwrap()), (None, None));
-    assert_eq!((store.count(&RunFilter::default()).unwrap(), store.find("gone", Some("run-2")).unwrap()), (2, None));
+    assert_eq!((store.count(&Filter::default()).unwrap(), store.find("gone", Some("run-2")).unwrap()), (2, None));
     assert_eq!(refused(write(store, Write::Delete { run: gone })), Refused::NoSuchRun);
     assert_eq!(store.closed_before(at(21), 9).unwrap(), [requested, kept]);
     assert!(store.has_remains().unwrap());

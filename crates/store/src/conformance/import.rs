@@ -4,7 +4,7 @@ use super::delete::{closed, sweep};
 use super::*;
 use crate::MessageRow;
 
-/// A run of another store that ran then.
+/// Imports a run of another store that was started at this second.
 fn import(store: &dyn Store, like: &RunRow, run_id: &'static str, started: u64) {
     let (run_id, started) = (Name::from(run_id), at(started));
     let run = RunRow { first_run_id: run_id.clone(), run_id, started, turns: 0, ..like.clone() };
@@ -19,14 +19,14 @@ fn last(store: &dyn Store) -> String {
 fn all(store: &dyn Store) -> Vec<String> {
     let (mut after, mut found) = (None, Vec::new());
     loop {
-        let page = store.oldest(&RunFilter::default(), after, 2).unwrap();
+        let page = store.oldest(&Filter::default(), after, 2).unwrap();
         let Some(end) = page.last() else { return found };
         after = Some(end.no);
         found.extend(page.iter().map(|row| row.run_id.to_string()));
     }
 }
 
-/// They came newest first, and the oldest was taken for the last.
+/// Regression: runs were imported newest first, and the store took the oldest for the last.
 pub fn runs_of_another_store_stand_in_the_order_of_their_starts(store: &dyn Store) {
     let local = closed(store, "order-1", "local", 1, at(9));
     let row = store.run(local).unwrap().unwrap();
@@ -37,7 +37,7 @@ pub fn runs_of_another_store_stand_in_the_order_of_their_starts(store: &dyn Stor
         assert_eq!(last(store), "at-40", "{run_id}");
     }
     assert_eq!(all(store), ["at-10", "also-at-10", "at-20", "at-30", "at-40"]);
-    let newest = store.list(&RunFilter::default(), None, 9).unwrap();
+    let newest = store.list(&Filter::default(), None, 9).unwrap();
     assert_eq!(newest.iter().map(|row| row.run_id.to_string()).rev().collect::<Vec<_>>(), all(store));
     import(store, &row, "at-50", 50);
     assert_eq!(last(store), "at-50");
@@ -85,7 +85,7 @@ pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
     let again = start(store, new.clone()).unwrap();
     assert_eq!((again.fresh, again.run), (false, there), "the same request is the same start");
 
-    // A request that another run answers here stays that run's.
+    // A request that belongs to another run of this store stays with that run.
     let run = RunRow { run_id: "run-9".into(), ..row };
     write(store, Write::Import(Box::new(ImportWrite { run, ..import }))).unwrap();
     let other = store.find("order-1", Some("run-9")).unwrap().unwrap().no;

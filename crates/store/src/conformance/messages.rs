@@ -17,7 +17,7 @@ pub fn message_that_ends_a_task_is_stored_together_with_its_end(store: &dyn Stor
     assert_eq!((left(store), store.message(run, "result-0").unwrap().unwrap().no), (vec![tasks[1]], posted.no));
     assert_eq!(refused(post(run, "again", tasks[0])), Refused::NoSuchTask);
     assert_eq!(store.message(run, "again").unwrap(), None);
-    assert_eq!(refused(post(RunNo(999), "nobody", tasks[1])), Refused::NoSuchRun);
+    assert_eq!(refused(post(RunNo(999), "absent", tasks[1])), Refused::NoSuchRun);
     let other = owned(store, "order-2", "run-2").run;
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run: other, status: Status::Terminated, at: at(50), failure }).unwrap();

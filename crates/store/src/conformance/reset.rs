@@ -1,4 +1,4 @@
-//! A run begins again from a point of another's history.
+//! Reset: a new run starts from a point of another run's history.
 
 use dacapo_core::Outcome;
 
@@ -9,7 +9,7 @@ fn task(seq: u64) -> NewTask {
     NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: seq as u32 }
 }
 
-/// Begins "order-1" again as this run.
+/// Makes a write that resets "order-1" as this run.
 fn again(from: RunNo, keep: u64, run_id: &'static str) -> ResetWrite {
     ResetWrite {
         turns: 0,
@@ -24,7 +24,7 @@ fn again(from: RunNo, keep: u64, run_id: &'static str) -> ResetWrite {
     }
 }
 
-/// Resets a run as it stands.
+/// Resets a run at its current turn number.
 fn reset(store: &dyn Store, reset: ResetWrite) -> Result<TurnWritten, StoreError> {
     let turns = store.run(reset.from).unwrap().map_or(0, |row| row.turns);
     reset_as_planned(store, ResetWrite { turns, ..reset })
@@ -37,7 +37,7 @@ fn reset_as_planned(store: &dyn Store, reset: ResetWrite) -> Result<TurnWritten,
     }
 }
 
-/// "order-1", owned, with a parent that waits for it and three turns, the last of which made a task.
+/// Makes "order-1", owned, with a parent that waits for it and three turns, the last of which made a task.
 fn played(store: &dyn Store) -> (RunNo, Parent) {
     let parent = Parent { run: owned(store, "parent", "run-0").run, seq: Seq(4), close: ParentClose::Abandon };
     let new = NewRun { parent: Some(parent.clone()), ..new_run("order-1", "run-1") };
@@ -84,7 +84,7 @@ pub fn a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept(store
     assert_eq!((records(store, run).len(), store.find("order-1", None).unwrap().unwrap().no), (3, run));
 }
 
-/// Its parent has its answer, so the new run is nobody's child.
+/// The parent of a closed run has its answer, so the new run has no parent.
 pub fn a_closed_run_can_be_reset_and_stays_as_it_is(store: &dyn Store) {
     let (old, parent) = played(store);
     let (_, left) = child(old, 7, "left", "run-7", ParentClose::RequestCancel);
@@ -129,7 +129,7 @@ pub fn children_of_a_run_that_is_reset_are_kept_or_released(store: &dyn Store) {
     assert_eq!((parent(kept), parent(over).run, parent(asked).run), (new, old, old));
     close(kept).unwrap();
     let told = jobs(store, written.run);
-    // What the old run was told and had not taken, and then what the child came to.
+    // The message that the old run had not taken, then the child's result.
     assert!(matches!(told[..], [_, Job::Resolve { seq: Seq(0), resolution: Resolution::Child(_) }]), "{told:?}");
 }
 
@@ -138,7 +138,7 @@ pub fn a_reset_that_is_refused_changes_nothing(store: &dyn Store) {
     let (_, kept) = child(old, 0, "kept", "run-7", ParentClose::Terminate);
     let kept = start(store, kept).unwrap().run;
     let rows = || {
-        let runs = store.list(&RunFilter::default(), None, 10).unwrap();
+        let runs = store.list(&Filter::default(), None, 10).unwrap();
         (runs, store.tasks_of(old).unwrap(), store.unseen(kept).unwrap())
     };
     let before = rows();
@@ -172,7 +172,7 @@ pub fn the_same_request_resets_once(store: &dyn Store) {
     let second = request("run-3", "order-1").unwrap();
     assert_eq!(second, TurnWritten { run: first.run, ..TurnWritten::default() });
     assert_eq!(refused(request("run-4", "order-2")), Refused::OtherRequest("req-1".into()));
-    assert_eq!((status(store, first.run), store.count(&RunFilter::default()).unwrap()), (Status::Open, 3));
+    assert_eq!((status(store, first.run), store.count(&Filter::default()).unwrap()), (Status::Open, 3));
 }
 
 pub fn a_run_that_moved_on_is_not_reset_as_planned(store: &dyn Store) {

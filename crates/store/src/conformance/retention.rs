@@ -1,4 +1,4 @@
-//! Many runs that go at once, and what they leave.
+//! Many runs that are removed at once, and the rows that a sweep then removes.
 
 use super::delete::{closed, sweep};
 use super::*;
@@ -16,7 +16,8 @@ pub fn runs_that_closed_too_long_ago_go_together(store: &dyn Store) {
     assert_eq!(records(store, young).len(), 1);
 }
 
-/// A step was a number of rows of one run, whatever their size: too little where runs are small, too much where they are large.
+/// Regression: a step removed a number of rows of one run, whatever their size: too little where runs are small, too
+/// much where they are large.
 pub fn a_step_takes_small_runs_together_and_large_records_apart(store: &dyn Store) {
     let ids = [("a", "run-1"), ("b", "run-2"), ("c", "run-3"), ("d", "run-4")];
     let small = ids.map(|(workflow_id, run_id)| closed(store, workflow_id, run_id, 2, at(10)));

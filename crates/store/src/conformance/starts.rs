@@ -1,4 +1,4 @@
-//! Starts: which run a workflow id or a request stands for.
+//! Starts: the run that a workflow id or a request refers to.
 
 use super::*;
 
@@ -25,27 +25,27 @@ pub fn a_run_may_start_with_its_first_turn(store: &dyn Store) {
     commit(store, turn(row.no, 1)).unwrap();
     let taken = refused(commit(store, with_run(new_run("order-1", "run-2"))));
     assert!(matches!(taken, Refused::InUse { .. }), "{taken:?}");
-    assert_eq!(store.count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 1);
 }
 
 pub fn an_open_workflow_id_belongs_to_one_run(store: &dyn Store) {
     let first = owned(store, "order-1", "run-1").run;
     let taken = refused(start(store, new_run("order-1", "run-2")));
     assert!(matches!(taken, Refused::InUse { ref run_id, .. } if run_id.as_str() == "run-1"), "{taken:?}");
-    let existing = NewRun { conflict: Conflict::UseExisting, ..new_run("order-1", "run-3") };
+    let existing = NewRun { conflict: IdConflict::UseExisting, ..new_run("order-1", "run-3") };
     let existing = start(store, existing).unwrap();
     assert_eq!((existing.run, existing.fresh), (first, false));
-    let instead = NewRun { conflict: Conflict::TerminateExisting, ..new_run("order-1", "run-4") };
+    let instead = NewRun { conflict: IdConflict::TerminateExisting, ..new_run("order-1", "run-4") };
     let instead = start(store, instead).unwrap();
     assert_eq!((status(store, first), status(store, instead.run)), (Status::Terminated, Status::Open));
-    assert_eq!(store.count(&RunFilter::default()).unwrap(), 2);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 2);
 }
 
-/// A run that is replaced ends as any other does: its parent is told, its children are released, and whoever replaced it
-/// learns of both.
+/// A run that is replaced ends as any other does: its parent gets a message and its children are released. The answer
+/// to the start names both.
 pub fn a_start_says_whom_it_replaced_and_who_was_told(store: &dyn Store) {
     let first_turn = |new: NewRun| TurnWrite { run: TurnOf::New(Box::new(new)), ..turn(RunNo(0), 0) };
-    let instead = |run_id| NewRun { conflict: Conflict::TerminateExisting, ..new_run("order-1", run_id) };
+    let instead = |run_id| NewRun { conflict: IdConflict::TerminateExisting, ..new_run("order-1", run_id) };
     let fresh = start_with_effects(store, instead("run-1")).unwrap();
     assert_eq!(fresh.1, TurnWritten { run: fresh.0.run, ..TurnWritten::default() });
     let parent = owned(store, "parent", "run-2").run;
@@ -102,7 +102,7 @@ pub fn the_same_request_starts_one_run(store: &dyn Store) {
     let again = start(store, request("order-1", "run-2")).unwrap();
     assert_eq!((again.run, again.fresh, again.run_id.as_str()), (first.run, false, "run-1"));
     assert_eq!(refused(start(store, request("order-2", "run-3"))), Refused::OtherRequest("req-1".into()));
-    assert_eq!(store.count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 1);
 }
 
 pub fn a_request_that_comes_again_with_another_input_is_refused(store: &dyn Store) {
@@ -123,7 +123,7 @@ pub fn a_request_that_comes_again_with_another_input_is_refused(store: &dyn Stor
     commit(store, TurnWrite { taken: first.message.into_iter().collect(), ..turn(first.run, 0) }).unwrap();
     assert_eq!(again(), Ok((first.run, false)), "also when its start was taken");
     assert_eq!(refused(start(store, request("run-3", "four"))), Refused::OtherRequest("req-1".into()));
-    assert_eq!(store.count(&RunFilter::default()).unwrap(), 1);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 1);
 }
 
 pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {
@@ -132,11 +132,11 @@ pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {
         let started = at(10 * place as u64);
         start(store, NewRun { workflow: workflow.into(), started, ..new_run(workflow_id, run_id) }).unwrap();
     }
-    let list = |filter: &RunFilter, before, limit| {
+    let list = |filter: &Filter, before, limit| {
         let rows = store.list(filter, before, limit).unwrap();
         (rows.iter().map(|row| row.workflow_id.to_string()).collect::<Vec<_>>(), rows.last().map(|row| row.no))
     };
-    let all = RunFilter::default();
+    let all = Filter::default();
     let (page, last) = list(&all, None, 3);
     assert_eq!(page, ["d", "c", "b"]);
     assert_eq!(list(&all, last, 3).0, ["a"]);
@@ -145,20 +145,21 @@ pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {
         (store.numbers(None, 3).unwrap(), store.numbers(last, 3).unwrap()),
         (numbers[..3].into(), numbers[3..].into())
     );
-    let odd = RunFilter { workflow: Some("odd".into()), ..RunFilter::default() };
+    let odd = Filter { workflow: Some("odd".into()), ..Filter::default() };
     assert_eq!((list(&odd, None, 9).0, store.count(&odd).unwrap()), (vec!["d".to_owned(), "b".to_owned()], 2));
-    let between = RunFilter { started_from: Some(at(10)), started_before: Some(at(30)), ..RunFilter::default() };
+    let between = Filter { started_from: Some(at(10)), started_before: Some(at(30)), ..Filter::default() };
     assert_eq!(list(&between, None, 9).0, ["c", "b"]);
-    let closed = RunFilter { status: Some(Status::Failed), ..RunFilter::default() };
+    let closed = Filter { status: Some(Status::Failed), ..Filter::default() };
     assert_eq!(store.count(&closed).unwrap(), 0);
-    let one = RunFilter { workflow_id: Some("a".into()), ..RunFilter::default() };
+    let one = Filter { workflow_id: Some("a".into()), ..Filter::default() };
     assert_eq!(list(&one, None, 9).0, ["a"]);
 }
 
-/// In builds with debug assertions the order of locks tells: a lock of the lowest rank can be taken only while no other is held.
+/// In builds with debug assertions the lock order shows it: a lock of the lowest rank can be taken only while no other
+/// is held.
 pub fn commit_callback_runs_while_the_store_holds_no_lock(store: &dyn Store) {
     let (told, answers) = mpsc::channel();
-    // The second start is refused, which calls back as well.
+    // The second start is refused, and its callback is called as well.
     for run_id in ["run-1", "run-2"] {
         let told = told.clone();
         let done = move |written: Result<Written, StoreError>| {

@@ -1,4 +1,4 @@
-//! Turns: each is committed once, by the node that has the run.
+//! Turns: each is committed once, by the node that owns the run.
 
 use super::*;
 
@@ -85,8 +85,8 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
     assert_eq!(store.task(row.no).unwrap().as_ref(), Some(&row));
     assert_eq!((row.attempt, row.ready, row.holder, row.crash_count), (2, at(9), Some(NODE), 1));
     assert_eq!((row.failure, row.details), (Some(vec![4]), Some(vec![5])));
-    assert_eq!(row.external, Some(at(8)), "somebody external completes it");
-    // Two that were overtaken on their way: a report of the same attempt, and one of the attempt before.
+    assert_eq!(row.external, Some(at(8)), "an external caller completes it");
+    // Two writes that a later one overtook: a report of the same attempt, and one of the attempt before.
     for older in [AttemptWrite { external: None, ..attempt.clone() }, AttemptWrite { attempt: 1, ..attempt.clone() }] {
         write(store, Write::Attempt(Box::new(AttemptWrite { details: None, ..older }))).unwrap();
         let row = store.tasks_of(run).unwrap().remove(0);
@@ -128,7 +128,7 @@ pub fn a_stuck_run_says_why(store: &dyn Store) {
     let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
     let set_stuck = |stuck, epoch| write(store, Write::SetStuck { run, epoch, stuck });
     set_stuck(Some(stuck.clone()), FIRST).unwrap();
-    let filter = RunFilter { stuck: true, ..RunFilter::default() };
+    let filter = Filter { stuck: true, ..Filter::default() };
     assert_eq!(store.list(&filter, None, 10).unwrap()[0].stuck, Some(stuck));
     assert_eq!(refused(set_stuck(None, Epoch(7))), Refused::Fenced { turns: 0, epoch: FIRST });
     set_stuck(None, FIRST).unwrap();
@@ -143,5 +143,5 @@ pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
     assert_eq!(store.run(run).unwrap().unwrap().stuck, Some(stuck));
     commit(store, turn(run, 0)).unwrap();
     assert_eq!(store.run(run).unwrap().unwrap().stuck, None);
-    assert_eq!(store.count(&RunFilter { stuck: true, ..RunFilter::default() }).unwrap(), 0);
+    assert_eq!(store.count(&Filter { stuck: true, ..Filter::default() }).unwrap(), 0);
 }

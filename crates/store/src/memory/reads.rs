@@ -7,7 +7,7 @@ use dacapo_core::{Name, Timestamp};
 use super::MemoryStore;
 use crate::rows::Rows;
 use crate::{
-    Belongings, MessageRow, Messages, RunFilter, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
+    Belongings, Filter, MessageRow, Messages, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
     Timers, Turns, is_request,
 };
 
@@ -25,16 +25,16 @@ impl Runs for MemoryStore {
         Ok(runs.max_by_key(|row| (row.status.is_open(), row.no)).cloned())
     }
 
-    fn list(&self, filter: &RunFilter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
         let tables = self.tables();
         let rows = tables.runs.values().rev().filter(|row| before.is_none_or(|before| row.no < before));
-        Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+        Ok(rows.filter(|row| row.is_selected_by(filter)).take(limit).cloned().collect())
     }
 
-    fn oldest(&self, filter: &RunFilter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
         let tables = self.tables();
         let rows = tables.runs.values().filter(|row| after.is_none_or(|after| row.no > after));
-        Ok(rows.filter(|row| filter.matches(row)).take(limit).cloned().collect())
+        Ok(rows.filter(|row| row.is_selected_by(filter)).take(limit).cloned().collect())
     }
 
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
@@ -45,21 +45,24 @@ impl Runs for MemoryStore {
 
     fn belongings(&self, run: RunNo) -> Result<Belongings> {
         let tables = self.tables();
-        let attributes = tables.attributes.iter().filter(|((of, _), _)| *of == run);
         let messages = tables.messages.values().filter(|row| row.run == run);
         Ok(Belongings {
             request: tables.requests.iter().find(|(_, of)| **of == run).map(|(request, _)| request.clone()),
-            attributes: attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect(),
+            attributes: tables.attributes_of(run),
             messages: messages.cloned().collect(),
         })
     }
 
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>> {
+        Ok(self.tables().attributes_of(run))
+    }
+
     fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
         let tables = self.tables();
-        let struck = tables.runs.values().filter(|row| row.crash_count > 0 && row.status.is_open());
-        let mut struck: Vec<_> = struck.map(|row| (row.crash_count, row.no)).collect();
-        struck.sort();
-        Ok(struck)
+        let counted = tables.runs.values().filter(|row| row.crash_count > 0 && row.status.is_open());
+        let mut counted: Vec<_> = counted.map(|row| (row.crash_count, row.no)).collect();
+        counted.sort();
+        Ok(counted)
     }
 
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
@@ -74,8 +77,8 @@ impl Runs for MemoryStore {
         Ok(!self.tables().garbage.is_empty())
     }
 
-    fn count(&self, filter: &RunFilter) -> Result<u64> {
-        Ok(self.tables().runs.values().filter(|row| filter.matches(row)).count() as u64)
+    fn count(&self, filter: &Filter) -> Result<u64> {
+        Ok(self.tables().runs.values().filter(|row| row.is_selected_by(filter)).count() as u64)
     }
 }
 

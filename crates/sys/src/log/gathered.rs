@@ -1,6 +1,6 @@
-//! Bytes on their way to a file, one after the other.
+//! Consecutive bytes that are yet to be written to a file.
 
-/// So much is gathered at most: SQLite's own layer takes a little less than 128 KiB in one call.
+/// The most bytes that are gathered: SQLite's own layer takes a little less than 128 KiB in one call.
 const MOST: usize = 120 << 10;
 
 #[derive(Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Adds bytes that follow what is there. Says whether they did, and found room.
+    /// Adds bytes that follow the gathered ones. Returns whether they did, and there was room.
     pub(crate) fn add(&mut self, at: i64, bytes: &[u8]) -> bool {
         if self.bytes.is_empty() {
             self.at = at;
@@ -23,12 +23,12 @@ impl Gathered {
         fits
     }
 
-    /// What is there, and where it goes.
+    /// Takes the gathered bytes, and the position at which they belong.
     pub(crate) fn take(&mut self) -> Option<(i64, Vec<u8>)> {
         (!self.bytes.is_empty()).then(|| (self.at, std::mem::take(&mut self.bytes)))
     }
 
-    /// The memory that was taken is used again.
+    /// Returns the memory of taken bytes, to be used again.
     pub(crate) fn give_back(&mut self, mut bytes: Vec<u8>) {
         bytes.clear();
         self.bytes = bytes;

@@ -1,15 +1,16 @@
-//! A layer under SQLite that writes what a commit adds to the log in one call.
+//! A layer under SQLite that writes a commit's pages to the log in one call.
 //!
 //! SQLite writes a log page by page, each in two calls, and every call costs the system about as much as writing all of
-//! them at once: of a small commit that is a third of its time. Here consecutive writes to a log are gathered, and reach
-//! the system when SQLite asks for anything else: a flush before all, which comes before a commit is seen by anybody. So
-//! nothing is less durable, and what others read is the same. All other files are SQLite's own.
+//! them at once: a third of the time of a small commit. This layer gathers consecutive writes to a log, and passes them
+//! on when SQLite calls anything else: above all a flush, which comes before any connection sees the commit. So nothing
+//! is less durable, and other connections read the same. All other files are SQLite's own.
 //!
-//! It is for connections that flush every commit (`synchronous = FULL`) and write nothing before it (`cache_spill = OFF`): what
-//! a transaction that is rolled back had gathered would be written when others may write there.
+//! It is for connections that flush every commit (`synchronous = FULL`) and write nothing before it (`cache_spill =
+//! OFF`). Otherwise the gathered bytes of a transaction that is rolled back would be written when another connection
+//! may write there.
 //!
-//! All of it is unsafe because SQLite calls it. What it may rely on: SQLite hands every call a file that `open` made, from
-//! one thread at a time, and stops after `close`.
+//! All of it is unsafe because SQLite calls it. It relies on this: SQLite hands every call a file that `open` made,
+//! from one thread at a time, and stops after `close`.
 
 mod gathered;
 
@@ -26,7 +27,7 @@ const NAME: &CStr = c"dacapo";
 /// Room for a file of the layer below, should another than SQLite's own be put in place later.
 const ROOM: c_int = 256;
 
-/// A log of ours, as SQLite allocates it.
+/// A log of this layer, as SQLite allocates it.
 #[repr(C)]
 struct Log {
     base: ffi::sqlite3_file,
@@ -37,12 +38,13 @@ struct State {
     /// The file of the layer below. Words, because it holds pointers.
     below: Box<[u64]>,
     gathered: Gathered,
-    /// Where a write may spoil what is beside it, SQLite writes on after the flush, and expects to find it.
+    /// Whether writes are gathered. Not where a write may damage bytes beside it: there SQLite writes more after the
+    /// flush, and expects to find it in the file.
     gathers: bool,
 }
 
 static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
-    // Shared memory and mapping are asked of the file itself, and not of its log.
+    // SQLite uses shared memory and mapping on the database file, and not on its log.
     iVersion: 1,
     xClose: Some(close),
     xRead: Some(read),
@@ -64,29 +66,29 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
-/// Registers the layer with SQLite, once for the process, and returns its name for `Connection::open_with_flags_and_vfs`. None
-/// if SQLite refuses it; SQLite's own layer does as well.
+/// Registers the layer with SQLite, once for the process, and returns its name for
+/// `Connection::open_with_flags_and_vfs`. None if SQLite refuses it; SQLite's own layer can be used as well.
 pub fn install() -> Option<&'static str> {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     let installed = *INSTALLED.get_or_init(|| {
         let Some(below) = below() else { return false };
-        // SAFETY: a layer is a struct that may be copied: its functions are told which one they are called on.
+        // SAFETY: a layer is a struct that may be copied: its functions get a pointer to the one they are called on.
         let mut ours = unsafe { std::ptr::read(below) };
         ours.szOsFile = (size_of::<Log>() as c_int).max(ours.szOsFile) + ROOM;
         ours.zName = NAME.as_ptr();
         ours.pNext = std::ptr::null_mut();
         ours.xOpen = Some(open);
         ours.xDelete = Some(delete);
-        // It is SQLite's from here on, for ever.
+        // SQLite owns it from here on, for ever.
         let ours = Box::into_raw(Box::new(ours));
-        // SAFETY: it lives for ever, and nobody else has it.
+        // SAFETY: it lives for ever, and no other code has it.
         unsafe { ffi::sqlite3_vfs_register(ours, 0) == ffi::SQLITE_OK }
     });
     // A string, and no C string: rusqlite takes both only from 0.34 on.
     installed.then(|| NAME.to_str().expect("the name is ASCII"))
 }
 
-/// The layer below: whichever is SQLite's default at the moment, which is never this one.
+/// Returns the layer below: SQLite's default at the moment, which is never this one.
 fn below() -> Option<*mut ffi::sqlite3_vfs> {
     // SAFETY: this asks SQLite for one of its own, which live for ever.
     let below = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
@@ -147,14 +149,14 @@ unsafe extern "C" fn delete(_: *mut ffi::sqlite3_vfs, name: *const c_char, flush
     unsafe { ((*layer).xDelete.expect("it deletes files"))(layer, name, flushes_folder) }
 }
 
-/// SAFETY: `file` was made by `open` and is not closed, and nobody else looks at it meanwhile.
+/// SAFETY: `file` was made by `open` and is not closed, and no other thread uses it meanwhile.
 unsafe fn state<'a>(file: *mut ffi::sqlite3_file) -> &'a mut State {
     // SAFETY: `open` put it there, and it lives until `close`.
     unsafe { &mut *(*file.cast::<Log>()).state }
 }
 
 impl State {
-    /// Writes what was gathered. It is forgotten either way: whoever is told that a write failed does not rely on it.
+    /// Writes the gathered bytes. They are dropped also if that fails: SQLite does not rely on a write that failed.
     fn settle(&mut self) -> c_int {
         let Some((at, bytes)) = self.gathered.take() else { return ffi::SQLITE_OK };
         let written = pass_on!(self, xWrite, bytes.as_ptr().cast(), bytes.len() as c_int, at);
@@ -163,7 +165,7 @@ impl State {
     }
 }
 
-/// Calls a method of the file below, which must find there what was written before.
+/// Writes the gathered bytes, then calls a method of the file below, which must find them there.
 macro_rules! settled {
     ($file:expr, $method:ident $(, $argument:expr)*) => {{
         // SAFETY: SQLite calls this on an open file.
@@ -176,7 +178,7 @@ macro_rules! settled {
 }
 
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, amount: c_int, at: i64) -> c_int {
-    // SAFETY: an open file, and so many bytes from there on.
+    // SAFETY: an open file, and this many bytes from there on.
     let (state, bytes) =
         unsafe { (state(file), std::slice::from_raw_parts(from.cast::<u8>(), amount.max(0) as usize)) };
     if !state.gathers {
@@ -195,7 +197,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, am
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: `open` put it there, and SQLite calls nothing after this.
     let mut state = unsafe { Box::from_raw((*file.cast::<Log>()).state) };
-    // Whatever was not flushed belongs to no commit, and others may write there by now.
+    // Bytes that were not flushed belong to no commit, and another connection may write there by now.
     pass_on!(state, xClose)
 }
 

@@ -1,6 +1,6 @@
-//! What a test asks of the runs in its kit.
+//! Requests of a test to the runs in its kit.
 
-use dacapo::{EngineError, Error, Failure, Promise, Query, Signal, Status, Update};
+use dacapo::{ClientError, Error, Failure, Promise, Query, Signal, Status, Update};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,7 +23,7 @@ impl Kit {
         result
     }
 
-    /// Asks a run a question.
+    /// Queries a run.
     pub fn query<O, I: Serialize, A: DeserializeOwned>(
         &mut self,
         run: &Started<O>,
@@ -34,7 +34,7 @@ impl Kit {
         self.sim().wait(handle.query(query, input))
     }
 
-    /// Sends an update and gives its answer. Time passes if it takes any.
+    /// Sends an update and returns its answer. Time passes if the update takes any.
     pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
         &mut self,
         run: &Started<O>,
@@ -48,7 +48,7 @@ impl Kit {
         result
     }
 
-    /// Keeps a promise of a run.
+    /// Resolves a promise of a run.
     pub fn resolve<O: 'static, T: Serialize + Clone>(
         &mut self,
         run: &Started<O>,
@@ -62,8 +62,8 @@ impl Kit {
         });
         self.settle();
         match result {
-            // Then it was this very resolution, whose answer died with its process.
-            Err(Error::Engine(EngineError::AlreadyResolved(_) | EngineError::Closed { .. }))
+            // This resolution was stored, and its answer was lost when its process died.
+            Err(Error::Client(ClientError::AlreadyResolved(_) | ClientError::Closed { .. }))
                 if self.deaths.len() > deaths =>
             {
                 Ok(())
@@ -77,20 +77,20 @@ impl Kit {
         let (deaths, token) = (self.deaths.len(), token.to_owned());
         let result = result.map(|value| dacapo::encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
         let answer = self.insist(move |app| {
-            let (engine, token, result) = (app.engine().clone(), token.clone(), result.clone());
-            async move { Ok(engine.complete(&token, result).await?) }
+            let answer = app.client().complete(token.clone(), result.clone());
+            async move { Ok(answer.await?) }
         });
         self.settle();
         match answer {
-            // Then it was this very call, whose answer died with its process.
-            Err(Error::Engine(
-                EngineError::NoSuchActivity { .. } | EngineError::OldToken { .. } | EngineError::Closed { .. },
+            // This call was stored, and its answer was lost when its process died.
+            Err(Error::Client(
+                ClientError::ActivityNotFound { .. } | ClientError::StaleToken { .. } | ClientError::Closed { .. },
             )) if self.deaths.len() > deaths => Ok(()),
             answer => answer,
         }
     }
 
-    /// Ends a run at once.
+    /// Terminates a run.
     pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
         let result = self.insist(move |app| {
@@ -99,7 +99,7 @@ impl Kit {
         });
         self.settle();
         match result {
-            Err(Error::Engine(EngineError::Closed { status: Status::Terminated, .. }))
+            Err(Error::Client(ClientError::Closed { status: Status::Terminated, .. }))
                 if self.deaths.len() > deaths =>
             {
                 Ok(())
@@ -108,7 +108,7 @@ impl Kit {
         }
     }
 
-    /// Begins a run again from an earlier turn.
+    /// Resets a run to an earlier turn.
     pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
         let result = self.insist(move |app| {
@@ -130,7 +130,7 @@ impl Kit {
         result
     }
 
-    /// A request key that this kit has not used: sent again after a crash, a request is the same one.
+    /// Returns a request key that this kit has not used: a request that is sent again after a crash has the same key.
     fn key(&mut self) -> String {
         self.next_key += 1;
         format!("key-{}", self.next_key)

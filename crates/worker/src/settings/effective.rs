@@ -1,4 +1,4 @@
-//! What holds in the end: every setting, its value, and who said so.
+//! The effective settings: every setting, its value, and its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -13,40 +13,40 @@ use super::table::{APPLICATION, AppValues, QUEUE, QueueValues, all_settings};
 use super::value::{self, Reading};
 use super::{AppSettings, Given, QueueSettings, Value};
 
-/// Settings that hold. Prints as a table with one line for each setting.
+/// The effective settings. Prints as a table with one line for each setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// Those of the application.
+    /// The values of the application.
     pub app: AppValues,
-    /// Those of its queues.
+    /// The values of each queue.
     pub queues: BTreeMap<Name, QueueValues>,
-    /// All of them, with where they came from.
+    /// All settings, with their origins.
     pub rows: Vec<EffectiveRow>,
 }
 
-/// One setting that holds.
+/// One effective setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveRow {
-    /// The queue, unless it is of the application.
+    /// The queue. None for a setting of the application.
     pub queue: Option<Name>,
-    /// Its name.
+    /// The setting's name.
     pub name: &'static str,
-    /// Its value, as it could be written.
+    /// The value, in the form in which it can be written.
     pub value: String,
-    /// What it is counted in.
+    /// The setting's unit.
     pub unit: Unit,
-    /// Where it came from.
+    /// The value's origin.
     pub origin: Origin,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// No code and no variable set it.
     Default,
-    /// This variable.
+    /// This environment variable set it.
     Environment(String),
-    /// The program.
+    /// The program's code set it.
     Code,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Effective {
     }
 }
 
-/// What one place says: for each setting one value, and the name under which it came.
+/// The settings of one source: for each setting a value, and the name under which it was given.
 #[derive(Default)]
 struct Layer(BTreeMap<&'static str, (u64, String)>);
 
@@ -97,7 +97,7 @@ impl Layer {
     }
 }
 
-/// What the environment says.
+/// The settings that the environment gives.
 #[derive(Default)]
 struct Environment {
     app: Layer,
@@ -105,7 +105,7 @@ struct Environment {
     queues: BTreeMap<Name, Layer>,
 }
 
-/// What speaks for a setting, the strongest first.
+/// The sources of a setting, the strongest first.
 type Voices<'a> = [(&'a Layer, fn(&str) -> Origin)];
 
 impl Effective {
@@ -150,7 +150,7 @@ fn queue_errors(queues: &[QueueSettings]) -> Vec<SettingError> {
     queues.iter().map(|settings| &settings.queue).filter_map(judge).collect()
 }
 
-/// What code gave for a queue, or for the application.
+/// Reads the settings that code gave for a queue, or for the application.
 fn layer_of(given: &Given, queue: Option<&Name>, errors: &mut Vec<SettingError>) -> Layer {
     let mut layer = Layer::default();
     for (name, given) in &given.0 {
@@ -178,7 +178,7 @@ fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>
 
 fn unknown(by: String, name: &str) -> SettingError {
     let nearest = names::nearest(name, all_settings().map(|setting| setting.name));
-    // As it is to be written where it was read.
+    // In the spelling of the source in which it was read.
     let written = |nearest: &str| match by.strip_suffix(name).filter(|variable| variable.starts_with(PREFIX)) {
         Some(variable) => format!("{variable}{}", nearest.to_ascii_uppercase()),
         None => nearest.to_owned(),
@@ -226,7 +226,7 @@ impl Environment {
     }
 }
 
-/// Which queue and which setting a variable is for. `rest` is what follows `DACAPO_QUEUE_`.
+/// Returns the queue and the setting that a variable is for. `rest` is the part after `DACAPO_QUEUE_`.
 fn of_a_queue(
     variable: &str,
     rest: &str,
@@ -260,7 +260,7 @@ fn of_a_queue(
     }
 }
 
-/// The numbers that hold, by name, with a row for each.
+/// Returns the effective numbers, by name, and adds a row for each.
 fn effective(
     queue: Option<&Name>,
     table: &'static [Setting],
@@ -281,7 +281,7 @@ fn effective(
     numbers
 }
 
-/// Settings of a queue that cannot both be meant.
+/// Returns errors for settings of a queue that contradict each other.
 fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>, force_exit: u64) -> Vec<SettingError> {
     let of = |name: &'static str| (name, raw[name]);
     let shutdown = raw["shutdown_grace_period"].saturating_add(raw["shutdown_force_timeout"]);

@@ -1,11 +1,11 @@
-//! What can be wrong with settings. Every error says which setting, which value, what is allowed and what to do, and has a
-//! code of its own.
+//! Errors of settings. Every error names the setting, the value, what is allowed and what to do, and has a code of its
+//! own.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// One thing that is wrong with the settings.
+/// One error in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are what the texts name")]
@@ -16,22 +16,22 @@ pub enum SettingError {
     /// The variable names a queue that this program does not serve.
     #[error("{by} is for a queue that is not served here{}; serve the queue or unset the variable", meant(.nearest))]
     UnknownQueue { by: String, nearest: Option<String> },
-    /// The variable could be meant for several queues.
+    /// The variable matches several queues.
     #[error("{by} could be meant for {}: set it in code, or give the queues names that differ in letters and digits", quoted(.queues))]
     AmbiguousQueue { by: String, queues: Vec<String> },
     /// A queue has no name.
     #[error("a queue is set up without a name: name it")]
     NamelessQueue,
-    /// A queue is there twice.
+    /// A queue is set up twice.
     #[error("queue {queue:?} is set up twice: put its settings together")]
     QueueTwice { queue: String },
-    /// A setting of the application was made for a queue.
+    /// A setting of the application was set for a queue.
     #[error("{by} is set for queue {queue:?}, but there is one for the whole application: set it there")]
     NotOfAQueue { by: String, queue: String },
-    /// A setting of a queue was made for the application.
+    /// A setting of a queue was set for the application.
     #[error("{by} is set for the application, but every queue has its own: set it for a queue")]
     NotOfTheApplication { by: String },
-    /// A count is no number.
+    /// A count is not a number.
     #[error("{by} = {value:?} is no count: write a whole number such as 200; allowed are {allowed}")]
     NotACount { by: String, value: String, allowed: String },
     /// A time cannot be read.
@@ -39,7 +39,7 @@ pub enum SettingError {
         "{by} = {value:?} is no time: write a number with its unit (ns, us, ms, s, m, h, d) such as 1.5s; allowed are {allowed}"
     )]
     NotATime { by: String, value: String, allowed: String },
-    /// A number of milliseconds is none.
+    /// A number of milliseconds is not one.
     #[error(
         "{by} = {value:?} is no number of milliseconds: write a whole number without a unit; allowed are {allowed}"
     )]
@@ -52,7 +52,7 @@ pub enum SettingError {
     /// A value is too small or too big.
     #[error("{by} = {value} is out of range: allowed are {allowed}")]
     OutOfRange { by: String, value: String, allowed: String },
-    /// A variable is no text.
+    /// A variable is not Unicode text.
     #[error("{by} is not Unicode text: {value:?}")]
     NotText { by: String, value: String },
     /// Two names of one setting have two values.
@@ -70,7 +70,7 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// A short name of the kind of error, for those who look it up.
+    /// Returns a short name of the kind of error, by which it can be looked up.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "setting-unknown",
@@ -92,7 +92,7 @@ impl SettingError {
     }
 }
 
-/// All that is wrong with the settings, so that it can be regressions in one go.
+/// All errors in the settings, so that they can be fixed in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingErrors(pub Vec<SettingError>);
 

@@ -1,10 +1,11 @@
-//! Settings: in code, in the environment, or as they come.
+//! Settings: from code, from the environment, or by default.
 //!
-//! Code goes before the environment, and that before the defaults, in whatever order they are brought. A variable
-//! `DACAPO_<SETTING>` is for the application, or for all queues; `DACAPO_QUEUE_<NAME>_<SETTING>` is for one queue and goes
-//! before it, with the queue's name in capitals and `_` for all but letters and digits ([`queue_variable`]). Nothing is
-//! judged before [`AppSettings::effective`], and then everything: an unknown name, a value out of range or two names of
-//! one setting with two values are errors, never ignored. Nothing here reads the environment by itself.
+//! Code goes before the environment, and the environment before the defaults, in whatever order they are given. A
+//! variable `DACAPO_<SETTING>` is for the application, or for all queues. `DACAPO_QUEUE_<NAME>_<SETTING>` is for one
+//! queue and goes before it, with the queue's name in capitals and `_` for all but letters and digits
+//! ([`queue_variable`]). [`AppSettings::effective`] checks everything, and nothing is checked before: an unknown name,
+//! a value out of range or two names of one setting with two values are errors, never ignored. This module does not
+//! read the environment by itself.
 
 mod effective;
 mod error;
@@ -41,7 +42,7 @@ pub struct QueueSettings {
     given: Given,
 }
 
-/// What code gave, in order.
+/// The settings that code gave, in order.
 #[derive(Clone, Debug, Default)]
 struct Given(Vec<(String, Value)>);
 
@@ -63,7 +64,7 @@ impl Given {
 }
 
 impl AppSettings {
-    /// An application without queues, all by default.
+    /// Creates settings without queues, all by default.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,7 +76,7 @@ impl AppSettings {
         self
     }
 
-    /// Adds settings for all queues that do not say otherwise in code. Their own name means nothing here.
+    /// Adds settings for all queues, below those that a queue sets in code. The name in `settings` is ignored.
     #[must_use]
     pub fn every_queue(mut self, settings: QueueSettings) -> Self {
         for (name, value) in settings.given.0 {
@@ -84,13 +85,13 @@ impl AppSettings {
         self
     }
 
-    /// Whether no queue was added.
+    /// Returns whether no queue was added.
     pub fn has_no_queue(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Brings the environment: `settings.environment(std::env::vars_os())`. What does not begin with `DACAPO_` is left
-    /// alone.
+    /// Adds the environment: `settings.environment(std::env::vars_os())`. Variables that do not begin with `DACAPO_`
+    /// are ignored.
     #[must_use]
     pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
@@ -101,7 +102,7 @@ impl AppSettings {
         self
     }
 
-    /// Gives a setting by its name, in any spelling, with a value as an environment would have it: for files and command
+    /// Gives a setting by its name, in any spelling, with a value as in an environment variable: for files and command
     /// lines. Counts as code.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -109,7 +110,7 @@ impl AppSettings {
         self
     }
 
-    /// What holds, and where each of it came from; or all that is wrong.
+    /// Returns the effective settings with their origins, or all errors.
     pub fn effective(&self) -> Result<Effective, SettingErrors> {
         Effective::of(self)
     }
@@ -122,12 +123,12 @@ impl<N: Into<Name>> From<N> for QueueSettings {
 }
 
 impl QueueSettings {
-    /// A queue, all by default.
+    /// Creates the settings of a queue, all by default.
     pub fn new(queue: impl Into<Name>) -> Self {
         Self { queue: queue.into(), given: Given::default() }
     }
 
-    /// Gives a setting by its name, in any spelling, with a value as an environment would have it: for files and command
+    /// Gives a setting by its name, in any spelling, with a value as in an environment variable: for files and command
     /// lines. Counts as code.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {

@@ -1,18 +1,18 @@
-//! Names of settings and queues, as code, documents and environments spell them.
+//! Names of settings and queues, in the spellings of code, documents and environments.
 
 use super::setting::{Setting, Unit};
 use super::table::all_settings;
 use super::value::Reading;
 
-/// The beginning of every variable that is ours.
+/// The prefix of all Dacapo variables.
 pub(super) const PREFIX: &str = "DACAPO_";
 
-/// Variables of this repository's own tests and tools, which are no settings.
+/// Variables of this repository's own tests and tools, which are not settings.
 pub(super) const TOOLS: &[&str] =
     &["DACAPO_KILLS", "DACAPO_KILL_SEED", "DACAPO_PROGRAMS", "DACAPO_SOAK_SECONDS", "DACAPO_WRITE_GOLDEN"];
 
-/// The setting of a name, however it is spelled: `force_exit_timeout`, `FORCE_EXIT_TIMEOUT`, `forceExitTimeout`, and for
-/// times also with `_ms` or `Ms` at the end, which makes the value a bare number of milliseconds.
+/// Finds the setting of a name in any spelling: `force_exit_timeout`, `FORCE_EXIT_TIMEOUT`, `forceExitTimeout`, and for
+/// times also with `_ms` or `Ms` at the end, which makes the value a plain number of milliseconds.
 pub(super) fn find(name: &str) -> Option<(&'static Setting, Reading)> {
     let name = snake(name);
     let exact = |name: &str| all_settings().find(|setting| setting.name == name);
@@ -20,7 +20,7 @@ pub(super) fn find(name: &str) -> Option<(&'static Setting, Reading)> {
     exact(&name).map(|setting| (setting, Reading::Plain)).or_else(|| Some((millis()?, Reading::Millis)))
 }
 
-/// The one of `known` that was probably meant.
+/// Returns the name of `known` that was probably meant.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = snake(name);
     let far = (name.chars().count() / 3).max(2);
@@ -28,8 +28,8 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     apart.filter(|(distance, _)| *distance <= far).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// A queue's name as an environment can hold it: letters in capitals, digits, and `_` for all else. Two queues can come
-/// out the same; then a variable for either is refused.
+/// Returns the prefix of the variables of a queue: its name with letters in capitals, digits, and `_` for all else. Two
+/// queues can have the same prefix; then a variable for either is refused.
 pub fn queue_variable(queue: &str) -> String {
     let held = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("{PREFIX}QUEUE_{}_", queue.chars().map(held).collect::<String>())
@@ -48,7 +48,7 @@ fn snake(name: &str) -> String {
     snake
 }
 
-/// How many letters must be added, taken out or changed.
+/// Returns how many letters must be added, removed or changed.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

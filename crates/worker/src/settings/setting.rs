@@ -1,4 +1,4 @@
-//! A setting: its name, its unit, its limits, and how its values are written.
+//! A setting: its name, its unit, its limits, and the form of its values.
 
 use std::fmt;
 
@@ -13,29 +13,29 @@ pub(super) const TIMES: [(&str, u64); 7] = [
 ];
 pub(super) const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// One setting, as the table has it. Numbers are in the base of its unit: pieces, nanoseconds or bytes.
+/// One setting, a row of the table. Numbers are in the base of its unit: pieces, nanoseconds or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name, in code and (in capitals, after `DACAPO_`) in the environment.
+    /// The setting's name, in code and (in capitals, after `DACAPO_`) in the environment.
     pub name: &'static str,
-    /// Whose setting it is.
+    /// The scope: the application or a queue.
     pub scope: Scope,
-    /// What it is counted in.
+    /// The setting's unit.
     pub unit: Unit,
-    /// What it is when nobody says otherwise.
+    /// The default value.
     pub default: u64,
-    /// The least it can be, apart from a 0 that means something.
+    /// The least value, apart from a 0 that has a meaning of its own.
     pub least: u64,
-    /// The most it can be.
+    /// The greatest value.
     pub most: u64,
-    /// What 0 means, where it means something of its own.
+    /// The meaning of 0, where it has one of its own.
     pub zero: Option<&'static str>,
-    /// What it is for.
+    /// The setting's purpose.
     pub about: &'static str,
 }
 
 impl Setting {
-    /// What it can be, in words.
+    /// Returns the allowed values as text.
     pub fn allowed(&self) -> String {
         let [least, most] = [self.least, self.most].map(|raw| self.written(raw));
         match self.zero {
@@ -44,34 +44,34 @@ impl Setting {
         }
     }
 
-    /// A number in the base of its unit, as it could be written.
+    /// Formats a number in the base of the unit, in the form in which it can be written.
     pub fn written(&self, raw: u64) -> String {
         self.unit.written(raw)
     }
 }
 
-/// Whose setting it is.
+/// The scope of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// There is one for the whole program.
+    /// One value for the whole program.
     Application,
-    /// Every queue has its own.
+    /// A value for every queue.
     Queue,
 }
 
-/// What a setting is counted in.
+/// The unit of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Pieces.
+    /// A number of pieces.
     Count,
     /// A span of time.
     Time,
-    /// Bytes.
+    /// A number of bytes.
     Bytes,
 }
 
 impl Unit {
-    /// A value in the largest unit that holds it without a rest. What is written can be read.
+    /// Formats a value in the largest unit that holds it without a rest. The text can be parsed again.
     pub(super) fn written(self, raw: u64) -> String {
         let in_largest = |units: &[(&str, u64)]| {
             let fits = units.iter().rev().find(|(_, size)| raw.is_multiple_of(*size));

@@ -1,11 +1,11 @@
-//! The one table of all settings. Defaults, limits, what is parsed, what is documented and the fields that a worker reads
-//! all come from here.
+//! The one table of all settings. Defaults, limits, parsing, documentation and the fields that a worker reads all come
+//! from here.
 
 use std::time::Duration;
 
 use super::setting::{Scope, Setting, Unit};
 
-/// A value as a field has it and as the table has it.
+/// A value, converted between the type of its field and that of the table.
 pub(super) trait Amount {
     fn from_raw(raw: u64) -> Self;
     fn into_raw(self) -> u64;
@@ -48,8 +48,8 @@ const YEAR: u64 = 365 * 24 * HOUR;
 const MIB: u64 = 1 << 20;
 const MANY: u64 = 1_000_000;
 
-/// A table, the struct that a worker reads, and the setters by which code gives values. A macro, because each row must be
-/// all three and a row that was forgotten in one of them would go unnoticed.
+/// Defines a table, the struct that a worker reads, and the setters by which code gives values. A macro, because each
+/// row must be all three and a row that was forgotten in one of them would go unnoticed.
 macro_rules! settings {
     ($scope:ident, $rows:ident, $values:ident, $builder:ident; $(
         $(#[doc = $about:literal])+ $name:ident: $kind:ty, $unit:ident, $default:expr, $least:expr, $most:expr, $zero:expr;
@@ -65,7 +65,7 @@ macro_rules! settings {
             about: concat!($($about),+).trim_ascii(),
         }),+];
 
-        /// What holds, whoever said so: all settings of one scope.
+        /// The effective values of all settings of one scope.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $values {
             $($(#[doc = $about])+ pub $name: $kind,)+
@@ -77,7 +77,7 @@ macro_rules! settings {
             }
         }
 
-        /// What holds when nobody says anything.
+        /// The default values.
         impl Default for $values {
             fn default() -> Self {
                 let of = |name| $rows.iter().find(|row| row.name == name).map_or(0, |row: &Setting| row.default);
@@ -153,7 +153,7 @@ settings! { Queue, QUEUE, QueueValues, QueueSettings;
     zombie_shutdown_timeout: Duration, Time, 30 * S, MS, YEAR, Some("nothing is waited for");
 }
 
-/// Every setting there is: those of the application, then those of each queue.
+/// Returns all settings: those of the application, then those of each queue.
 pub fn all_settings() -> impl Iterator<Item = &'static Setting> {
     APPLICATION.iter().chain(QUEUE)
 }

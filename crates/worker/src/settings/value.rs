@@ -1,18 +1,18 @@
-//! Values as people write them: `200`, `1_000`, `1.5s`, `250ms`, `2MiB`.
+//! Values in their written form: `200`, `1_000`, `1.5s`, `250ms`, `2MiB`.
 
 use super::error::SettingError;
 use super::setting::{SIZES, Setting, TIMES, Unit};
 
-/// How a name asks its value to be read.
+/// How a value is parsed, by its setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// As its unit wants it.
+    /// In the form of its unit.
     Plain,
-    /// A bare number of milliseconds, because the name ends in `_ms`.
+    /// As a plain number of milliseconds, because the name ends in `_ms`.
     Millis,
 }
 
-/// Reads a value, and holds it against what is allowed. `by` is the name under which it was given.
+/// Parses a value, and checks that it is allowed. `by` is the name under which it was given.
 pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Reading) -> Result<u64, SettingError> {
     let raw = match (setting.unit, reading) {
         (Unit::Count, _) => whole(text),
@@ -30,7 +30,7 @@ pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Re
     }
 }
 
-/// The value, if it is allowed.
+/// Returns the value, if it is allowed.
 pub(super) fn within(setting: &'static Setting, by: &str, raw: u64) -> Result<u64, SettingError> {
     let meant = raw == 0 && setting.zero.is_some();
     if meant || (setting.least..=setting.most).contains(&raw) {
@@ -46,7 +46,7 @@ fn whole(text: &str) -> Option<u64> {
     (inner && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// `1.5s`, by a table of units. More decimals than the unit has are refused, not rounded.
+/// Parses `1.5s`, by a table of units. More decimals than the unit has are refused, not rounded.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(end);

@@ -1,23 +1,23 @@
-//! The settings of terminations, by themselves.
+//! The settings of terminations.
 
 use std::time::Duration;
 
 use super::QueueValues;
 
-/// How terminations go.
+/// The settings of terminations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZombieSettings {
-    /// How many zombies shut the application down; 0 for never.
+    /// The number of zombies that shuts the application down; 0 for never.
     pub max_count: usize,
-    /// How long until the first retry.
+    /// The time from the request until the first retry.
     pub retry_interval: Duration,
     /// The longest time between two retries.
     pub retry_max_delay: Duration,
-    /// How long until it counts as a zombie.
+    /// The time from the request until the code counts as a zombie.
     pub grace_period: Duration,
-    /// How long until retries end. No sooner than the grace period.
+    /// The time from the request until retries end. No sooner than the grace period.
     pub give_up_after: Duration,
-    /// How long a shutdown waits for terminations.
+    /// The time for which a shutdown waits for terminations.
     pub shutdown_timeout: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Default for ZombieSettings {
 }
 
 impl QueueValues {
-    /// How terminations of this queue go.
+    /// Returns the settings of this queue's terminations.
     pub fn zombies(&self) -> ZombieSettings {
         ZombieSettings {
             max_count: self.max_zombie_count,

@@ -34,7 +34,7 @@ fn the_defaults_are_those_of_the_table() {
         application     force_exit_timeout                   1m      time   default
         application     cache_size                           10000   count  default
         application     payload_limit                        2MiB    bytes  default
-        application     message_limit                           200000  count  default
+        application     message_limit                        200000  count  default
         application     completions_per_turn                 256     count  default
         application     retention                            0       time   default
         application     turn_threads                         0       count  default

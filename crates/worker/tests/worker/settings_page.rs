@@ -19,7 +19,7 @@ one for all. A queue's name is written in capitals there, with `_` for all but l
 
 A time is a number with its unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, as in `1.5s`. Every time has a second name that
 ends in `_ms` (`forceExitTimeoutMs`, `DACAPO_FORCE_EXIT_TIMEOUT_MS`) and takes a bare number of milliseconds. A size is a
-number of bytes, or one with `KiB`, `MiB` or `GiB`. A name that nobody knows, a value that is not allowed, and two names of
+number of bytes, or one with `KiB`, `MiB` or `GiB`. An unknown name, a value that is not allowed, and two names of
 one setting with two values are errors, and the program does not start.
 
 `AppSettings::effective` says what holds; printed, it is a table with one line for each setting: whose it is, its name, its

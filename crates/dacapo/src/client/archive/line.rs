@@ -133,7 +133,7 @@ impl Run {
         let bytes = |text: Option<String>| text.map(|text| from_text(line, &text)).transpose();
         Ok(RunRow {
             no: RunNo::default(),
-            status: status.ok_or_else(|| bad(line, format_args!("nobody knows status {}", self.status)))?,
+            status: status.ok_or_else(|| bad(line, format_args!("unknown status {}", self.status)))?,
             run_id: self.run_id.into(),
             workflow_id: self.workflow_id.into(),
             workflow: self.workflow.into(),

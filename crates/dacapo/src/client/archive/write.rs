@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use dacapo_engine::Reader;
-use dacapo_store::{Belongings, RunFilter, RunNo, private_file};
+use dacapo_store::{Belongings, Filter, RunNo, private_file};
 
 use super::chain::Chain;
 use super::line::{Line, Message, Run, to_text};
@@ -38,7 +38,7 @@ fn cannot_write(error: &dyn std::fmt::Display) -> Error {
 }
 
 /// Writes a file of all runs that match, and gives their number. Runs that are deleted meanwhile are left out.
-pub(in crate::client) fn export(reader: &Reader, filter: &RunFilter, to: &mut dyn Write) -> Result<u64> {
+pub(in crate::client) fn export(reader: &Reader, filter: &Filter, to: &mut dyn Write) -> Result<u64> {
     let mut lines = Lines { to, chain: Chain::default() };
     lines.write(&Line::File { kind: KIND.to_owned(), version: VERSION })?;
     let (mut after, mut runs) = (None, 0);
@@ -58,7 +58,7 @@ pub(in crate::client) fn export(reader: &Reader, filter: &RunFilter, to: &mut dy
 }
 
 /// Writes such a file under a name that is not taken.
-pub(in crate::client) fn export_to_file(reader: &Reader, filter: &RunFilter, path: &Path) -> Result<u64> {
+pub(in crate::client) fn export_to_file(reader: &Reader, filter: &Filter, path: &Path) -> Result<u64> {
     let cannot = |error| Error::System(format!("{}: {error}", path.display()));
     let file = private_file().create_new(true).write(true).open(path).map_err(cannot)?;
     let mut to = BufWriter::new(file);

@@ -1,30 +1,33 @@
-//! How a run stands.
+//! The status of a run.
 
 use std::fmt;
 
-/// How a run stands. Everything but the first is final.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+use serde::{Deserialize, Serialize};
+
+/// The status of a run. Every status but [`Status::Open`] is final.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
-    /// It goes on, or waits to.
+    /// The run goes on, or waits to.
     #[default]
     Open,
-    /// It returned.
+    /// The workflow returned a result.
     Completed,
-    /// It failed.
+    /// The workflow failed.
     Failed,
-    /// It ended as cancelled.
+    /// The workflow ended as cancelled.
     Cancelled,
-    /// Somebody ended it.
+    /// A caller ended the run.
     Terminated,
-    /// Its time ran out.
+    /// A timeout of the run passed.
     TimedOut,
-    /// It went on as another run.
+    /// The workflow continued as a new run.
     ContinuedAsNew,
 }
 
 impl Status {
-    /// All of them, in the order of their codes.
+    /// All statuses, in the order of their codes.
     pub const ALL: [Self; 7] = [
         Self::Open,
         Self::Completed,
@@ -35,12 +38,12 @@ impl Status {
         Self::ContinuedAsNew,
     ];
 
-    /// The number that stores keep.
+    /// Returns the number that stores keep.
     pub const fn code(self) -> i64 {
         self as i64
     }
 
-    /// The status with this number.
+    /// Returns the status with this number.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }

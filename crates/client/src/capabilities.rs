@@ -1,0 +1,111 @@
+//! What a backend can do.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// A feature that not every backend has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Feature {
+    /// Calls that change something. A client that only reads lacks it.
+    Writing,
+    /// Promises that are resolved by name.
+    Promises,
+    /// `run` closures that are recorded as part of the history.
+    SideEffects,
+    /// Inspection of what each unit of a run waits for.
+    Inspection,
+    /// Lists of stuck runs, and results that end when a run gets stuck.
+    StuckRuns,
+    /// Quarantine of code that kills its process, and its release.
+    Quarantine,
+    /// Deletion of single runs.
+    Deletion,
+    /// Verification of all stored data.
+    Verification,
+    /// Backups into a file.
+    Backup,
+    /// Export and import of histories.
+    Archive,
+}
+
+impl Feature {
+    /// All features.
+    pub const ALL: [Self; 10] = [
+        Self::Writing,
+        Self::Promises,
+        Self::SideEffects,
+        Self::Inspection,
+        Self::StuckRuns,
+        Self::Quarantine,
+        Self::Deletion,
+        Self::Verification,
+        Self::Backup,
+        Self::Archive,
+    ];
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Writing => "writing",
+            Self::Promises => "promises",
+            Self::SideEffects => "side effects",
+            Self::Inspection => "inspection",
+            Self::StuckRuns => "stuck runs",
+            Self::Quarantine => "quarantine",
+            Self::Deletion => "deletion",
+            Self::Verification => "verification",
+            Self::Backup => "backup",
+            Self::Archive => "export and import",
+        })
+    }
+}
+
+/// The name of a backend and the features it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// The backend, as errors name it: `sqlite`, `memory`, `temporal`.
+    pub backend: String,
+    /// The features it has.
+    pub features: BTreeSet<Feature>,
+}
+
+impl Capabilities {
+    /// A backend with these features.
+    pub fn new(backend: impl Into<String>, features: impl IntoIterator<Item = Feature>) -> Self {
+        Self { backend: backend.into(), features: features.into_iter().collect() }
+    }
+
+    /// Whether the backend has this feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.contains(&feature)
+    }
+
+    /// Returns an error that names the feature and the backend if it lacks the feature.
+    pub fn require(&self, feature: Feature) -> Result<()> {
+        match self.has(feature) {
+            true => Ok(()),
+            false => Err(Error::Unsupported { feature, backend: self.backend.clone() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_feature_is_refused_with_its_name_and_the_backend() {
+        let reader =
+            Capabilities::new("sqlite, read-only", Feature::ALL.into_iter().filter(|f| *f != Feature::Writing));
+        assert_eq!(reader.require(Feature::Backup), Ok(()));
+        let refused = reader.require(Feature::Writing).unwrap_err().to_string();
+        assert_eq!(refused, "writing is not supported by this backend (sqlite, read-only)");
+    }
+}

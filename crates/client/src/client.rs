@@ -1,0 +1,163 @@
+//! The trait that every backend implements.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use dacapo_core::{Failure, Inspection, Payload};
+
+use crate::{
+    Capabilities, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryEvent, Page, Problem, QueryRun,
+    RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns,
+    UpdateState,
+};
+
+/// The answer of a backend. It owns everything it needs, so a caller may await it anywhere.
+pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+/// Receives how many runs a long call has processed so far.
+pub type Progress = Box<dyn FnMut(u64) + Send>;
+
+/// What every backend offers to callers.
+///
+/// A call that changes something is durable when its answer is `Ok`. A call that a backend cannot serve answers
+/// [`Error::Unsupported`] with the name of the feature: methods with a default body are such features.
+///
+/// ```
+/// use std::sync::Arc;
+/// use dacapo_client::{Client, Error, Filter};
+///
+/// async fn cancel_all(client: Arc<dyn Client>, workflow: String) -> Result<u64, Error> {
+///     let filter = Filter { workflow: Some(workflow.into()), ..Filter::open() };
+///     let (mut cursor, mut cancelled) = (None, 0);
+///     loop {
+///         let page = client.list(filter.clone(), cursor, 100).await?;
+///         for run in &page.runs {
+///             client.cancel(run.reference(), "the release is stopped".into()).await?;
+///             cancelled += 1;
+///         }
+///         cursor = page.next;
+///         if cursor.is_none() {
+///             return Ok(cancelled);
+///         }
+///     }
+/// }
+/// ```
+pub trait Client: Send + Sync {
+    /// Returns the name of the backend and the features it has.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Starts a run.
+    fn start(&self, start: StartRun) -> Answer<Started>;
+
+    /// Sends a signal to an open run.
+    fn signal(&self, run: RunRef, signal: SendSignal) -> Answer<()>;
+
+    /// Asks a run a question. The answer includes everything that was acknowledged before the call.
+    fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload>;
+
+    /// Sends an update to an open run and waits until it is accepted or completed.
+    fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState>;
+
+    /// Asks an open run to cancel itself.
+    fn cancel(&self, run: RunRef, reason: String) -> Answer<()>;
+
+    /// Ends an open run at once, without asking its code.
+    fn terminate(&self, run: RunRef, reason: String) -> Answer<()>;
+
+    /// Starts the run again from an earlier turn, as a new run.
+    fn reset(&self, run: RunRef, turn: u64, reason: String) -> Answer<Started>;
+
+    /// Waits until the run, and every run it continues as, is closed, and returns its result.
+    fn result(&self, run: RunRef) -> Answer<RunResult>;
+
+    /// Like [`Client::result`], but also answers when the run is stuck, with [`Error::Stuck`].
+    fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
+        let _ = run;
+        self.unsupported(Feature::StuckRuns)
+    }
+
+    /// Describes a run: status, pending activities, why it is stuck.
+    fn describe(&self, run: RunRef) -> Answer<Description>;
+
+    /// Lists runs, newest first, at most `limit` of them, after the page that returned this cursor.
+    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page>;
+
+    /// Counts runs.
+    fn count(&self, filter: Filter) -> Answer<u64>;
+
+    /// Returns what has happened in a run, in order, in terms that all backends share.
+    fn history(&self, run: RunRef) -> Answer<Vec<HistoryEvent>>;
+
+    /// Returns the history of a run in the backend's own format.
+    fn raw_history(&self, run: RunRef) -> Answer<RawHistory>;
+
+    /// Completes the activity attempt that this token names.
+    fn complete(&self, token: String, result: Result<Payload, Failure>) -> Answer<()>;
+
+    /// Reports progress of the activity attempt that this token names. Returns why the attempt is cancelled, if it is.
+    fn heartbeat(&self, token: String, details: Payload) -> Answer<Option<String>>;
+
+    /// Completes a pending activity by its id.
+    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> Answer<()>;
+
+    /// Resolves or rejects a promise of a run.
+    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> Answer<()> {
+        let _ = (run, resolution);
+        self.unsupported(Feature::Promises)
+    }
+
+    /// Returns what each unit of the run's code waits for, and where in the code.
+    fn inspect(&self, run: RunRef) -> Answer<Inspection> {
+        let _ = run;
+        self.unsupported(Feature::Inspection)
+    }
+
+    /// Releases a quarantined run and its quarantined activities.
+    fn release(&self, run: RunRef) -> Answer<()> {
+        let _ = run;
+        self.unsupported(Feature::Quarantine)
+    }
+
+    /// Deletes a closed run and its history.
+    fn delete(&self, run: RunRef) -> Answer<()> {
+        let _ = run;
+        self.unsupported(Feature::Deletion)
+    }
+
+    /// Groups stuck runs by their cause, the largest group first.
+    fn stuck_runs(&self) -> Answer<Vec<StuckRuns>> {
+        self.unsupported(Feature::StuckRuns)
+    }
+
+    /// Checks all stored data and returns what is wrong with it.
+    fn verify(&self, progress: Progress) -> Answer<Vec<Problem>> {
+        let _ = progress;
+        self.unsupported(Feature::Verification)
+    }
+
+    /// Copies all data, as of one moment, into a new file on the machine of the backend.
+    fn back_up(&self, to: PathBuf) -> Answer<()> {
+        let _ = to;
+        self.unsupported(Feature::Backup)
+    }
+}
+
+impl dyn Client {
+    /// Returns an error if the backend lacks this feature.
+    pub fn require(&self, feature: Feature) -> Result<()> {
+        self.capabilities().require(feature)
+    }
+}
+
+/// Refuses a feature, for default methods.
+trait Refuse {
+    fn unsupported<T: Send + 'static>(&self, feature: Feature) -> Answer<T>;
+}
+
+impl<C: Client + ?Sized> Refuse for C {
+    fn unsupported<T: Send + 'static>(&self, feature: Feature) -> Answer<T> {
+        let error = Error::Unsupported { feature, backend: self.capabilities().backend.clone() };
+        Box::pin(std::future::ready(Err(error)))
+    }
+}

@@ -1,0 +1,183 @@
+//! A run as callers see it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use dacapo_core::{Failure, Name, Payload, Seq, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{RunRef, Status};
+
+/// A run, without its history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Description {
+    /// The caller's name for the run.
+    pub workflow_id: Name,
+    /// The run id.
+    pub run_id: Name,
+    /// The run id of the first run of its chain.
+    pub first_run_id: Name,
+    /// The workflow's type.
+    pub workflow: Name,
+    /// The task queue.
+    pub queue: Name,
+    /// The status.
+    pub status: Status,
+    /// When the run was started.
+    pub started: Timestamp,
+    /// When the run was closed.
+    pub closed: Option<Timestamp>,
+    /// The number of recorded turns.
+    pub turns: u64,
+    /// Why the run is stuck, if it is.
+    pub stuck: Option<Stuck>,
+    /// Notes for people.
+    pub memo: BTreeMap<Name, Payload>,
+    /// Search attributes. Lists leave this empty.
+    pub attributes: BTreeMap<Name, Payload>,
+    /// The snapshot that the run published last.
+    pub published: Option<Payload>,
+    /// The result of a closed run.
+    pub result: Option<Result<Payload, Failure>>,
+    /// Pending activities. Lists leave this empty.
+    pub pending: Vec<PendingActivity>,
+}
+
+impl Description {
+    /// A description with nothing but its names; a backend fills in the rest.
+    pub fn new(workflow_id: Name, run_id: Name) -> Self {
+        Self {
+            workflow_id,
+            run_id,
+            first_run_id: Name::default(),
+            workflow: Name::default(),
+            queue: Name::default(),
+            status: Status::Open,
+            started: Timestamp::default(),
+            closed: None,
+            turns: 0,
+            stuck: None,
+            memo: BTreeMap::new(),
+            attributes: BTreeMap::new(),
+            published: None,
+            result: None,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Names this very run.
+    pub fn reference(&self) -> RunRef {
+        RunRef::exact(self.workflow_id.clone(), self.run_id.clone())
+    }
+}
+
+/// Why an open run cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stuck {
+    /// What happened, where, and what to do.
+    pub reason: String,
+    /// Since when the run is stuck.
+    pub since: Timestamp,
+    /// How often the run was played in vain.
+    pub attempts: u32,
+    /// When the run is played again.
+    pub retry: Timestamp,
+}
+
+/// Runs that are stuck for the same cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StuckRuns {
+    /// How many there are.
+    pub runs: u64,
+    /// The newest of them, with its reason.
+    pub example: Description,
+}
+
+/// The state of a pending activity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActivityState {
+    /// It is pending. Only the process that serves its queue knows more.
+    Pending,
+    /// It waits for its next attempt.
+    Waiting,
+    /// It waits for a free place in its queue.
+    Ready,
+    /// An attempt runs.
+    Running,
+    /// Its code has returned, and an external caller completes it by its token.
+    External,
+    /// No worker here serves its type.
+    Unserved,
+    /// Its process died too often while it ran; it waits until it is released.
+    Quarantined,
+}
+
+impl fmt::Display for ActivityState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::Waiting => "waits for its next attempt",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::External => "waits to be completed by its token",
+            Self::Unserved => "no activity of this type is served here",
+            Self::Quarantined => "quarantined: it is not tried until it is released",
+        })
+    }
+}
+
+/// A pending activity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PendingActivity {
+    /// The number of the operation within its run.
+    pub seq: Seq,
+    /// The activity's id, the stable part of its idempotency key.
+    pub id: Name,
+    /// The activity's type.
+    pub activity: Name,
+    /// The task queue.
+    pub queue: Name,
+    /// The state.
+    pub state: ActivityState,
+    /// The attempt that runs or comes next, from 1.
+    pub attempt: u32,
+    /// The most attempts; 0 means no limit.
+    pub attempts: u32,
+    /// The priority.
+    pub priority: i32,
+    /// When the activity was scheduled.
+    pub scheduled: Timestamp,
+    /// When the running attempt started.
+    pub started: Option<Timestamp>,
+    /// When the next attempt starts.
+    pub next_attempt: Option<Timestamp>,
+    /// When the running attempt last reported.
+    pub last_heartbeat: Option<Timestamp>,
+    /// The details that an attempt reported last.
+    pub details: Option<Payload>,
+    /// How the last attempt failed.
+    pub last_failure: Option<Failure>,
+}
+
+/// Something that is wrong with stored data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The run, unless it is the store as a whole.
+    pub run: Option<RunRef>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.run {
+            Some(RunRef { workflow_id, run_id, .. }) => {
+                write!(f, "run {workflow_id:?} ({}): {}", run_id.as_deref().unwrap_or("?"), self.what)
+            }
+            None => write!(f, "the store: {}", self.what),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The client interface: what every backend offers to callers.
+//!
+//! [`Client`] is an object-safe trait over plain data, so that one program runs on the embedded engine, on PostgreSQL, on a
+//! Temporal cluster and over the control API. All data can be serialised with serde; no type names a store or an engine. A
+//! backend says what it can do ([`Capabilities`]), and refuses the rest by the name of the feature ([`Error::Unsupported`]).
+//!
+//! Serving workflows is not part of it: a client may serve nothing.
+
+mod capabilities;
+mod client;
+mod description;
+mod error;
+mod history;
+mod list;
+mod reference;
+mod requests;
+mod status;
+
+pub use capabilities::{Capabilities, Feature};
+pub use client::{Answer, Client, Progress};
+pub use description::{ActivityState, Description, PendingActivity, Problem, Stuck, StuckRuns};
+pub use error::{Error, Result};
+pub use history::{EventKind, HistoryEvent, OperationKind, RawHistory};
+pub use list::{Cursor, Filter, Page};
+pub use reference::RunRef;
+pub use requests::{
+    CompleteActivity, IdConflict, QueryRun, ResolvePromise, RunResult, SendSignal, SendUpdate, StartRun, Started,
+    UpdateState, UpdateWait,
+};
+pub use status::Status;

@@ -1,0 +1,55 @@
+//! Lists of runs.
+
+use dacapo_core::{Name, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{Description, Status};
+
+/// Which runs. Everything that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Filter {
+    /// Only runs with this status.
+    pub status: Option<Status>,
+    /// Only runs of this workflow.
+    pub workflow: Option<Name>,
+    /// Only runs of this workflow id.
+    pub workflow_id: Option<Name>,
+    /// Only runs that are open and stuck.
+    pub stuck: bool,
+    /// Only runs that were started at this moment or later.
+    pub started_from: Option<Timestamp>,
+    /// Only runs that were started before this moment.
+    pub started_before: Option<Timestamp>,
+}
+
+impl Filter {
+    /// All runs.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Runs that are open.
+    pub fn open() -> Self {
+        Self { status: Some(Status::Open), ..Self::default() }
+    }
+
+    /// Runs that are open and stuck.
+    pub fn stuck() -> Self {
+        Self { stuck: true, ..Self::default() }
+    }
+}
+
+/// Where a page ended. Its text means something to the backend that made it, and to no other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cursor(pub String);
+
+/// Some runs, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    /// The runs.
+    pub runs: Vec<Description>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Cursor>,
+}

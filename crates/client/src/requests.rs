@@ -1,0 +1,157 @@
+//! What callers send, and what they get back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dacapo_core::{Failure, Headers, IdReuse, Name, Payload, Pins, Retry};
+use serde::{Deserialize, Serialize};
+
+use crate::{RunRef, Status};
+
+/// What a start does when its workflow id is in use by an open run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdConflict {
+    /// The start is refused.
+    #[default]
+    Fail,
+    /// The start returns the open run.
+    UseExisting,
+    /// The start terminates the open run and starts a new one.
+    TerminateExisting,
+}
+
+/// A start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StartRun {
+    /// The workflow's type.
+    pub workflow: Name,
+    /// The caller's name for the run.
+    pub workflow_id: Name,
+    /// The arguments.
+    pub input: Vec<Payload>,
+    /// The task queue; without one, the backend's first.
+    pub queue: Option<Name>,
+    /// Whether the workflow id may have been used by a closed run.
+    pub id_reuse: IdReuse,
+    /// What happens when the workflow id is in use by an open run.
+    pub id_conflict: IdConflict,
+    /// The caller's key for this request: a second start with the same key is the same start.
+    pub request_id: Option<Name>,
+    /// The longest time from the start of the first run to the end of the last run of its chain.
+    pub execution_timeout: Option<Duration>,
+    /// The longest time from the start of one run to its end.
+    pub run_timeout: Option<Duration>,
+    /// How long the run waits before its first turn.
+    pub delay: Option<Duration>,
+    /// When the workflow is run again after a failure; without one, never.
+    pub retry: Option<Retry>,
+    /// Notes for people.
+    pub memo: BTreeMap<Name, Payload>,
+    /// Search attributes.
+    pub attributes: BTreeMap<Name, Payload>,
+    /// Headers that travel beside the arguments.
+    pub headers: Headers,
+    /// What the run keeps for life, such as its scheduler policy; without one, what the workflow was registered with.
+    pub pins: Option<Pins>,
+}
+
+/// A run that a call started or found started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The run.
+    pub run: RunRef,
+    /// Whether this call started it.
+    pub is_new: bool,
+}
+
+/// A signal to a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SendSignal {
+    /// The signal's name.
+    pub name: Name,
+    /// The arguments.
+    pub input: Vec<Payload>,
+    /// Headers that travel beside the arguments.
+    pub headers: Headers,
+    /// The caller's key for this request: a second signal with the same key is the same signal.
+    pub request_id: Option<Name>,
+}
+
+/// A query of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueryRun {
+    /// The query's name.
+    pub name: Name,
+    /// The arguments.
+    pub input: Vec<Payload>,
+    /// Headers that travel beside the arguments.
+    pub headers: Headers,
+}
+
+/// An update of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SendUpdate {
+    /// The update's id: a second update with the same id is the same update.
+    pub id: Name,
+    /// The update's name.
+    pub name: Name,
+    /// The arguments.
+    pub input: Vec<Payload>,
+    /// Headers that travel beside the arguments.
+    pub headers: Headers,
+    /// How long the caller waits.
+    pub wait: UpdateWait,
+}
+
+/// How long the sender of an update waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateWait {
+    /// Until the workflow accepts or rejects it.
+    Accepted,
+    /// Until the workflow has completed it.
+    #[default]
+    Completed,
+}
+
+/// The state of an update.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateState {
+    /// The workflow accepted it and has not completed it yet.
+    Accepted,
+    /// The workflow completed it with this result.
+    Completed(Result<Payload, Failure>),
+}
+
+/// The completion of a pending activity by its id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompleteActivity {
+    /// The activity's id, as [`Description`](crate::Description) shows it.
+    pub activity_id: Name,
+    /// Its result.
+    pub result: Result<Payload, Failure>,
+}
+
+/// The resolution of a promise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResolvePromise {
+    /// The promise's name or id.
+    pub promise: Name,
+    /// The value, or the failure with which the promise is rejected.
+    pub result: Result<Payload, Failure>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The final status.
+    pub status: Status,
+    /// The result, or the failure that explains any other end.
+    pub result: Result<Payload, Failure>,
+}

@@ -1,0 +1,99 @@
+//! A connection to a backend.
+
+use std::sync::Arc;
+
+use dacapo_client::{Capabilities, Client, RunRef};
+use dacapo_core::{Cancelled, Failure, Name};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::client::link::Link;
+use crate::client::{Error, Handle, IntoName, Result, Runs, StartCall};
+use crate::{WorkflowFn, WorkflowType, encode};
+
+/// A connection to a backend: starts runs, finds them and completes activities. Cheap to clone.
+///
+/// An [`App`](crate::App) is a connection that also serves; [`Dacapo::connect`](crate::Dacapo::connect) opens one that
+/// serves nothing.
+#[derive(Clone)]
+pub struct Connection(pub(crate) Link);
+
+impl Connection {
+    /// Connects to a backend of your own.
+    pub fn over(client: Arc<dyn Client>) -> Self {
+        Self(Link::over(client))
+    }
+
+    /// Returns the name of the backend and the features it has.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.client().capabilities()
+    }
+
+    /// Returns the untyped client behind this connection.
+    pub fn client(&self) -> &Arc<dyn Client> {
+        self.0.client()
+    }
+
+    /// Starts a workflow: set options, then await it for a handle on the run. The start is durable when it answers.
+    pub fn start<F, P>(
+        &self,
+        workflow: F,
+        input: <F::Workflow as WorkflowType>::Input,
+    ) -> StartCall<<F::Workflow as WorkflowType>::Output>
+    where
+        F: WorkflowFn<P>,
+    {
+        let _ = workflow;
+        StartCall::new(self.0.clone(), Name::from_static(F::Workflow::NAME), F::Workflow::encode(input))
+    }
+
+    /// Starts a workflow that is known by its name only. Several arguments are several values.
+    pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
+        let input = input.into_iter().map(|value| encode(&value)).collect();
+        StartCall::new(self.0.clone(), workflow.into_name(), input)
+    }
+
+    /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
+    pub fn handle<F, P>(&self, workflow: F, workflow_id: impl IntoName) -> Handle<<F::Workflow as WorkflowType>::Output>
+    where
+        F: WorkflowFn<P>,
+    {
+        let _ = workflow;
+        self.handle_of(workflow_id)
+    }
+
+    /// A handle on the open run of this workflow id, or the last, whatever its workflow.
+    pub fn handle_raw(&self, workflow_id: impl IntoName) -> Handle<Value> {
+        self.handle_of(workflow_id)
+    }
+
+    /// A handle on the open run of this workflow id, or the last, whose result is an `O`.
+    pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
+        Handle::new(self.0.clone(), RunRef::latest(workflow_id.into_name()))
+    }
+
+    /// Completes the attempt of this [token](crate::ActivityCtx::completion_token) with a result. It is durable when this
+    /// answers. A token whose attempt was followed by another is refused.
+    pub async fn complete<T: Serialize + ?Sized>(&self, token: &str, result: &T) -> Result<()> {
+        let result = encode(result).map_err(Error::value)?;
+        Ok(self.client().complete(token.to_owned(), Ok(result)).await?)
+    }
+
+    /// Fails the attempt of this token: its activity is tried again by its retry policy, or fails as well.
+    pub async fn fail(&self, token: &str, failure: impl Into<Failure>) -> Result<()> {
+        Ok(self.client().complete(token.to_owned(), Err(failure.into())).await?)
+    }
+
+    /// Reports progress of the attempt of this token: its heartbeat timeout begins anew, and the next attempt would be given
+    /// the details. Returns why the attempt is cancelled, if it is.
+    pub async fn heartbeat<T: Serialize + ?Sized>(&self, token: &str, details: &T) -> Result<Option<Cancelled>> {
+        let details = encode(details).map_err(Error::value)?;
+        let reason = self.client().heartbeat(token.to_owned(), details).await?;
+        Ok(reason.map(|reason| Cancelled { reason }))
+    }
+
+    /// The runs, to look at.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.0.clone())
+    }
+}

@@ -1,0 +1,222 @@
+//! The engine's data as that of a client.
+
+use std::ops::ControlFlow;
+
+use dacapo_client::{
+    Cursor, Error, Filter, HistoryEvent, Page, RawHistory, RunRef, RunResult, StartRun, Started, StuckRuns,
+    UpdateState, UpdateWait,
+};
+use dacapo_store::{Refused, RunNo, StoreError};
+
+use crate::api::start::NewStart;
+use crate::client::events::events_of;
+use crate::read::describe::{Description, row};
+use crate::read::outcome::{next_run, outcome_of};
+use crate::read::records::each_record;
+use crate::read::{Reader, RunId};
+use crate::run::started::StartedAs;
+use crate::run::waiters::{UpdateStage, WaitFor};
+use crate::{EngineError, StuckCause};
+
+/// The format of a raw history.
+const FORMAT: &str = "dacapo-transcript";
+
+/// The number of a run, of which the locator is the text that callers pass on.
+pub(super) fn number(locator: u64) -> RunNo {
+    RunNo(locator as i64)
+}
+
+impl From<RunRef> for RunId {
+    fn from(run: RunRef) -> Self {
+        Self { workflow_id: run.workflow_id, run_id: run.run_id }
+    }
+}
+
+impl From<RunId> for RunRef {
+    fn from(run: RunId) -> Self {
+        Self { workflow_id: run.workflow_id, run_id: run.run_id, locator: None }
+    }
+}
+
+impl From<StartRun> for NewStart {
+    fn from(start: StartRun) -> Self {
+        Self {
+            workflow: start.workflow,
+            workflow_id: start.workflow_id,
+            input: start.input,
+            queue: start.queue,
+            reuse: start.id_reuse,
+            conflict: start.id_conflict,
+            request: start.request_id,
+            execution_timeout: start.execution_timeout,
+            run_timeout: start.run_timeout,
+            delay: start.delay,
+            retry: start.retry,
+            memo: start.memo,
+            search_attributes: start.attributes,
+            headers: start.headers,
+            pins: start.pins,
+        }
+    }
+}
+
+impl From<StartedAs> for Started {
+    fn from(started: StartedAs) -> Self {
+        let StartedAs { workflow_id, run_id, run, fresh } = started;
+        Self { run: RunRef { workflow_id, run_id: Some(run_id), locator: Some(run.0 as u64) }, is_new: fresh }
+    }
+}
+
+impl From<UpdateWait> for WaitFor {
+    fn from(wait: UpdateWait) -> Self {
+        match wait {
+            UpdateWait::Accepted => Self::Accepted,
+            UpdateWait::Completed => Self::Completed,
+        }
+    }
+}
+
+impl From<UpdateStage> for UpdateState {
+    fn from(stage: UpdateStage) -> Self {
+        match stage {
+            UpdateStage::Accepted => Self::Accepted,
+            UpdateStage::Completed(result) => Self::Completed(result),
+        }
+    }
+}
+
+impl From<Description> for dacapo_client::Description {
+    fn from(run: Description) -> Self {
+        let mut description = Self::new(run.workflow_id, run.run_id);
+        description.first_run_id = run.first_run_id;
+        description.workflow = run.workflow;
+        description.queue = run.queue;
+        description.status = run.status;
+        description.started = run.started;
+        description.closed = run.closed;
+        description.turns = run.turns;
+        description.stuck = run.stuck;
+        description.memo = run.memo;
+        description.attributes = run.attributes;
+        description.published = run.published;
+        description.result = run.result;
+        description.pending = run.pending;
+        description
+    }
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        use EngineError as E;
+        match error {
+            E::NotFound { workflow_id, run_id } => Self::NotFound { workflow_id, run_id },
+            E::Closed { workflow_id, status } => Self::Closed { workflow_id, status },
+            E::UnknownWorkflow { workflow, known } => Self::UnknownWorkflow { workflow, known },
+            E::BadInput(why) => Self::InvalidArgument(why),
+            E::PayloadTooLarge { what, size, limit } => Self::PayloadTooLarge { what, size, limit },
+            E::InboxFull { workflow_id, waiting } => Self::InboxFull { workflow_id, waiting },
+            E::NoSuchPromise { workflow_id, promise, open } => Self::PromiseNotFound { workflow_id, promise, open },
+            E::NoSuchActivity { workflow_id, activity_id } => Self::ActivityNotFound { workflow_id, activity_id },
+            E::Token(error) => Self::InvalidToken(error.to_string()),
+            E::OldToken { workflow_id, activity_id, attempt, current } => {
+                Self::StaleToken { workflow_id, activity_id, attempt, current }
+            }
+            E::AttemptTimedOut { workflow_id, activity_id, attempt } => {
+                Self::AttemptTimedOut { workflow_id, activity_id, attempt }
+            }
+            E::AlreadyResolved(promise) => Self::AlreadyResolved(promise),
+            E::UpdateRejected(failure) => Self::UpdateRejected(failure),
+            E::UpdateWaits(why) => Self::UpdateWaits(why),
+            E::QueryFailed(failure) => Self::QueryFailed(failure),
+            E::Stuck(why) => Self::Stuck(why),
+            E::ReadOnly => Self::ReadOnly,
+            E::ShutDown => Self::ShutDown,
+            E::Refused(refused) => refusal(refused),
+            E::Store(error) => trouble(error),
+            circle @ E::Circle { .. } => Self::Damaged(circle.to_string()),
+            no_thread @ E::NoThread(_) => Self::Unavailable(no_thread.to_string()),
+        }
+    }
+}
+
+fn refusal(refused: Refused) -> Error {
+    let reason = refused.to_string();
+    match refused {
+        Refused::InUse { workflow_id, run_id, .. } | Refused::Used { workflow_id, run_id, .. } => {
+            Error::WorkflowIdInUse { workflow_id, run_id, reason }
+        }
+        Refused::OtherRequest(request_id) => Error::RequestIdInUse { request_id, reason },
+        _ => Error::Refused(reason),
+    }
+}
+
+fn trouble(error: StoreError) -> Error {
+    let why = error.to_string();
+    match error {
+        StoreError::Refused(refused) => refusal(refused),
+        StoreError::Busy(_) => Error::Busy(why),
+        StoreError::Full(_) => Error::Full(why),
+        StoreError::Corrupt(_) | StoreError::Lost(_) | StoreError::Newer { .. } | StoreError::Foreign(_) => {
+            Error::Damaged(why)
+        }
+        _ => Error::Unavailable(why),
+    }
+}
+
+impl Reader {
+    /// Reads a page of a list.
+    pub(super) fn page(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Result<Page, EngineError> {
+        if limit == 0 {
+            return Err(EngineError::BadInput("a page of 0 runs never ends: ask for 1 or more".to_owned()));
+        }
+        let unreadable = |Cursor(text)| EngineError::BadInput(format!("{text:?} is no cursor of this backend"));
+        let before = match after {
+            Some(cursor) => Some(RunNo(cursor.0.parse().map_err(|_| unreadable(cursor))?)),
+            None => None,
+        };
+        let runs = self.list(&filter, before, limit)?;
+        let next = runs.last().filter(|_| runs.len() == limit).map(|last| Cursor(last.run.0.to_string()));
+        Ok(Page { runs: runs.into_iter().map(Into::into).collect(), next })
+    }
+
+    /// Reads what has happened in a run.
+    pub(super) fn events(&self, of: &RunId) -> Result<Vec<HistoryEvent>, EngineError> {
+        let row = row(self.store(), of)?;
+        let mut events = Vec::new();
+        let read = each_record(self.store(), row.no, |record, _| {
+            events_of(record, &mut events);
+            ControlFlow::<()>::Continue(())
+        });
+        read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+        Ok(events)
+    }
+
+    /// Reads the history of a run as text.
+    pub(super) fn raw_history(&self, of: &RunId) -> Result<RawHistory, EngineError> {
+        Ok(RawHistory { format: FORMAT.to_owned(), text: self.history(of)?.to_text() })
+    }
+
+    /// Groups stuck runs by their cause.
+    pub(super) fn stuck_runs(&self) -> Result<Vec<StuckRuns>, EngineError> {
+        let causes = self.stuck_causes()?;
+        Ok(causes.into_iter().map(|StuckCause { runs, example }| StuckRuns { runs, example: example.into() }).collect())
+    }
+
+    /// Reads the result of a closed run, following runs that continued as new.
+    pub(super) fn closed_result(&self, of: &RunId) -> Result<RunResult, EngineError> {
+        let mut of = of.clone();
+        loop {
+            let row = row(self.store(), &of)?;
+            if row.status.is_open() {
+                let why =
+                    "it is open, and a client that only reads cannot wait for its end: ask the process that serves it";
+                return Err(EngineError::Stuck(why.to_owned()));
+            }
+            let outcome = outcome_of(row.result.as_deref());
+            match next_run(row.status, &outcome) {
+                Some(next) => of.run_id = Some(next),
+                None => return Ok(RunResult { status: row.status, result: outcome.into() }),
+            }
+        }
+    }
+}

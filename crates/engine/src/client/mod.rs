@@ -1,0 +1,189 @@
+//! The engine as a [`Client`], and a client that only reads a store.
+
+mod convert;
+mod events;
+mod store_client;
+
+use dacapo_client::{
+    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Filter, HistoryEvent, Page, Problem, Progress,
+    QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
+    StuckRuns, UpdateState,
+};
+use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use crate::EngineError;
+use crate::api::start::NewStart;
+use crate::engine::Engine;
+use crate::host::WorkKind;
+use crate::read::{Reader, RunId};
+use crate::run::waiters::{UpdateStage, WaitFor};
+pub use store_client::StoreClient;
+
+/// Awaits a call of the engine as the answer of a client.
+fn answer<T, A: Into<T>>(call: impl Future<Output = Result<A, EngineError>> + Send + 'static) -> Answer<T> {
+    Box::pin(async move { Ok(call.await?.into()) })
+}
+
+impl Engine {
+    /// Reads the store on a thread that may block.
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, EngineError> + Send + 'static,
+    ) -> Answer<T> {
+        let engine = self.clone();
+        answer(async move {
+            let reader = engine.reader().clone();
+            engine.blocking(WorkKind::Read, move |_| read(&reader)).await
+        })
+    }
+}
+
+impl Client for Engine {
+    fn capabilities(&self) -> &Capabilities {
+        &self.shared.options.capabilities
+    }
+
+    fn start(&self, start: StartRun) -> Answer<Started> {
+        // The engine begins before the answer is awaited.
+        answer(Engine::start(self, NewStart::from(start)))
+    }
+
+    fn signal(&self, run: RunRef, signal: SendSignal) -> Answer<()> {
+        let engine = self.clone();
+        let SendSignal { name, input, headers, request_id } = signal;
+        let signal = Signal { name, input, headers, ..Signal::default() };
+        answer(async move { Engine::signal(&engine, &RunId::from(run), signal, request_id).await })
+    }
+
+    fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload> {
+        let engine = self.clone();
+        let QueryRun { name, input, headers } = query;
+        answer(async move { Engine::query(&engine, &RunId::from(run), name, input, headers).await })
+    }
+
+    fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState> {
+        let engine = self.clone();
+        let SendUpdate { id, name, input, headers, wait } = update;
+        let update = Update { id, name, input, headers, ..Update::default() };
+        let call = async move { Engine::update(&engine, &RunId::from(run), update, WaitFor::from(wait)).await };
+        answer::<_, UpdateStage>(call)
+    }
+
+    fn cancel(&self, run: RunRef, reason: String) -> Answer<()> {
+        let engine = self.clone();
+        answer(async move { Engine::cancel(&engine, &RunId::from(run), &reason).await })
+    }
+
+    fn terminate(&self, run: RunRef, reason: String) -> Answer<()> {
+        let engine = self.clone();
+        answer(async move { Engine::terminate(&engine, &RunId::from(run), &reason).await })
+    }
+
+    fn reset(&self, run: RunRef, turn: u64, reason: String) -> Answer<Started> {
+        let engine = self.clone();
+        answer(async move { Engine::reset(&engine, &RunId::from(run), turn, &reason).await })
+    }
+
+    fn result(&self, run: RunRef) -> Answer<RunResult> {
+        let engine = self.clone();
+        Box::pin(async move {
+            let locator = run.locator.map(convert::number);
+            let run = RunId::from(run);
+            let ended = match locator {
+                Some(number) => engine.result_of(&run, number).await,
+                None => Engine::result(&engine, &run).await,
+            };
+            let (status, result) = ended?;
+            Ok(RunResult { status, result })
+        })
+    }
+
+    fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
+        let engine = self.clone();
+        Box::pin(async move {
+            let (status, result) = Engine::result_or_stuck(&engine, &RunId::from(run)).await?;
+            Ok(RunResult { status, result })
+        })
+    }
+
+    fn describe(&self, run: RunRef) -> Answer<Description> {
+        let engine = self.clone();
+        let this = engine.clone();
+        let read = async move {
+            let run = RunId::from(run);
+            engine.blocking(WorkKind::Read, move |_| Engine::describe(&this, &run)).await
+        };
+        answer::<_, crate::Description>(read)
+    }
+
+    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page> {
+        self.read(move |reader| reader.page(filter, after, limit))
+    }
+
+    fn count(&self, filter: Filter) -> Answer<u64> {
+        self.read(move |reader| reader.count(&filter))
+    }
+
+    fn history(&self, run: RunRef) -> Answer<Vec<HistoryEvent>> {
+        self.read(move |reader| reader.events(&run.into()))
+    }
+
+    fn raw_history(&self, run: RunRef) -> Answer<RawHistory> {
+        self.read(move |reader| reader.raw_history(&run.into()))
+    }
+
+    fn complete(&self, token: String, result: Result<Payload, Failure>) -> Answer<()> {
+        let engine = self.clone();
+        answer(async move { Engine::complete(&engine, &token, result).await })
+    }
+
+    fn heartbeat(&self, token: String, details: Payload) -> Answer<Option<String>> {
+        let engine = self.clone();
+        Box::pin(async move {
+            let cancelled = Engine::heartbeat(&engine, &token, details).await?;
+            Ok(cancelled.map(|cancelled| cancelled.reason))
+        })
+    }
+
+    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> Answer<()> {
+        let engine = self.clone();
+        let CompleteActivity { activity_id, result } = completion;
+        answer(async move { Engine::complete_activity(&engine, &RunId::from(run), activity_id, result).await })
+    }
+
+    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> Answer<()> {
+        let engine = self.clone();
+        let ResolvePromise { promise, result } = resolution;
+        answer(async move { Engine::resolve_promise(&engine, &RunId::from(run), promise, result).await })
+    }
+
+    fn inspect(&self, run: RunRef) -> Answer<Inspection> {
+        let engine = self.clone();
+        answer(async move { Engine::inspect(&engine, &RunId::from(run)).await })
+    }
+
+    fn release(&self, run: RunRef) -> Answer<()> {
+        let engine = self.clone();
+        answer(async move { Engine::release(&engine, &RunId::from(run)).await })
+    }
+
+    fn delete(&self, run: RunRef) -> Answer<()> {
+        let engine = self.clone();
+        answer(async move { Engine::delete(&engine, &RunId::from(run)).await })
+    }
+
+    fn stuck_runs(&self) -> Answer<Vec<StuckRuns>> {
+        self.read(Reader::stuck_runs)
+    }
+
+    fn verify(&self, mut progress: Progress) -> Answer<Vec<Problem>> {
+        self.read(move |reader| reader.verify(&mut progress))
+    }
+
+    fn back_up(&self, to: PathBuf) -> Answer<()> {
+        self.read(move |reader| reader.back_up(&to))
+    }
+}

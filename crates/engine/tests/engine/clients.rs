@@ -1,0 +1,186 @@
+//! The engine, and a reader of its store, as clients.
+
+use std::sync::Arc;
+
+use dacapo_client::{
+    Client, CompleteActivity, Cursor, Error, EventKind, Feature, Filter, OperationKind, QueryRun, ResolvePromise,
+    RunRef, SendSignal, SendUpdate, StartRun, Status, UpdateState, UpdateWait,
+};
+use dacapo_core::{Ctx, Failure, Name};
+use dacapo_engine::{Options, Reader, StoreClient};
+use dacapo_store::MemoryStore;
+use dacapo_testkit::Simulation;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::kit::{Gate, Serve, options, payload, secs, text};
+
+const ACCOUNT: Name = Name::from_static("account");
+
+/// An account: takes deposits, answers queries and updates, calls an activity, waits for a promise.
+fn serve(gate: &Gate) -> Options {
+    let gate = gate.clone();
+    options()
+        .workflow("account", |ctx: Ctx, _| async move {
+            ctx.on_query("how", |_| Ok(payload("well")));
+            ctx.on_update("put", |_| Ok(()), |mut update| async move { Ok(update.input.remove(0)) });
+            ctx.signal("go").await?;
+            let done = ctx.activity("work", "x").await?;
+            ctx.sleep(secs(1)).await?;
+            let word = ctx.promise("word").await?;
+            Ok(payload(format!("{done} {word}")))
+        })
+        .waiting("work", move |_, _| gate.pass())
+}
+
+fn client(sim: &Simulation) -> Arc<dyn Client> {
+    Arc::new(sim.engine().clone())
+}
+
+/// A simulation, and a client that only reads its store.
+fn with_reader(options: Options) -> (Simulation, Arc<dyn Client>) {
+    let store = Arc::new(MemoryStore::new());
+    let reader = StoreClient::new(Reader::new(store.clone()), "memory");
+    (Simulation::over(store, options), Arc::new(reader))
+}
+
+fn start(id: &'static str) -> StartRun {
+    StartRun { workflow: ACCOUNT, workflow_id: id.into(), input: vec![payload("")], ..StartRun::default() }
+}
+
+fn run(id: &'static str) -> RunRef {
+    RunRef::latest(id)
+}
+
+/// The same after it was written as JSON and read again.
+#[track_caller]
+fn carried<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: T) -> T {
+    let text = serde_json::to_string(&value).unwrap();
+    let read = serde_json::from_str(&text).unwrap();
+    assert_eq!(value, read, "{text}");
+    read
+}
+
+#[test]
+fn every_verb_of_a_client_reaches_the_engine_and_all_its_data_survives_json() {
+    let gate = Gate::default();
+    let sim = Simulation::new(serve(&gate));
+    let client = client(&sim);
+    let started = carried(sim.wait(client.start(carried(start("a")))).unwrap());
+    assert!(started.is_new && started.run.run_id.is_some());
+    let signal = SendSignal { name: "go".into(), input: vec![payload("")], ..SendSignal::default() };
+    sim.wait(client.signal(run("a"), carried(signal))).unwrap();
+    sim.settle();
+    let query = QueryRun { name: "how".into(), ..QueryRun::default() };
+    assert_eq!(sim.wait(client.query(run("a"), carried(query))).unwrap(), payload("well"));
+    let update = SendUpdate { id: "u".into(), name: "put".into(), input: vec![payload("3")], ..SendUpdate::default() };
+    let accepted = SendUpdate { wait: UpdateWait::Accepted, ..update.clone() };
+    let answer = sim.wait(client.update(run("a"), update)).unwrap();
+    assert_eq!(carried(answer), UpdateState::Completed(Ok(payload("3"))));
+    sim.wait(client.update(run("a"), carried(accepted))).expect("the same update");
+
+    let described = carried(sim.wait(client.describe(run("a"))).unwrap());
+    assert_eq!((described.status, described.pending.len()), (Status::Open, 1));
+    let completion = CompleteActivity { activity_id: described.pending[0].id.clone(), result: Ok(payload("done")) };
+    sim.wait(client.complete_activity(run("a"), carried(completion))).unwrap();
+    sim.advance(secs(1));
+    assert_eq!(carried(sim.wait(client.inspect(run("a"))).unwrap()).units.len(), 1);
+    let word = ResolvePromise { promise: "word".into(), result: Ok(payload("kept")) };
+    sim.wait(client.resolve_promise(run("a"), carried(word))).unwrap();
+    let result = carried(sim.wait(client.result(started.run.clone())).unwrap());
+    assert_eq!((result.status, text(&result.result.unwrap())), (Status::Completed, "done kept".to_owned()));
+    assert_eq!(carried(sim.wait(client.raw_history(run("a"))).unwrap()).format, "dacapo-transcript");
+
+    let again = sim.wait(client.reset(run("a"), 1, "again".into())).unwrap();
+    assert_ne!(again.run.run_id, started.run.run_id);
+    sim.wait(client.cancel(run("a"), "enough".into())).unwrap();
+    sim.settle();
+    assert_eq!(sim.wait(client.result_or_stuck(run("a"))).unwrap().status, Status::Cancelled);
+    sim.wait(client.start(start("b"))).unwrap();
+    assert!(matches!(sim.wait(client.release(run("b"))), Err(Error::InvalidArgument(_))), "nothing is quarantined");
+    sim.wait(client.terminate(run("b"), "stop".into())).unwrap();
+    assert_eq!(sim.wait(client.count(carried(Filter::open()))).unwrap(), 0);
+    sim.wait(client.delete(run("b"))).unwrap();
+    let gone = carried(sim.wait(client.describe(run("b"))).unwrap_err());
+    assert_eq!(gone, Error::NotFound { workflow_id: "b".into(), run_id: None });
+    assert_eq!(sim.wait(client.stuck_runs()).unwrap(), []);
+    assert_eq!(sim.wait(client.verify(Box::new(|_| {}))).unwrap(), []);
+    let refused = carried(sim.wait(client.complete("nonsense".into(), Ok(payload("")))).unwrap_err());
+    assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
+    let refused = sim.wait(client.heartbeat("nonsense".into(), payload(""))).unwrap_err();
+    assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
+    let refused = sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+}
+
+#[test]
+fn history_lists_what_came_and_what_the_workflow_decided_in_order() {
+    let gate = Gate::default();
+    let (sim, reader) = with_reader(serve(&gate));
+    let client = client(&sim);
+    sim.wait(client.start(start("a"))).unwrap();
+    let signal = SendSignal { name: "go".into(), input: vec![payload("")], ..SendSignal::default() };
+    sim.wait(client.signal(run("a"), signal)).unwrap();
+    gate.open(Err(Failure::application("broken").not_retryable()));
+    sim.settle();
+    let events = carried(sim.wait(client.history(run("a"))).unwrap());
+    let kinds: Vec<&EventKind> = events.iter().map(|event| &event.kind).collect();
+    let [started, signalled, scheduled, ended, closed] = kinds[..] else { panic!("{kinds:#?}") };
+    assert!(matches!(started, EventKind::Started { workflow, .. } if *workflow == ACCOUNT));
+    assert!(matches!(signalled, EventKind::Signalled { signal, .. } if signal.as_str() == "go"));
+    let EventKind::OperationStarted { seq, operation: OperationKind::Activity, name, input } = scheduled else {
+        panic!("{scheduled:?}")
+    };
+    assert_eq!((name.as_str(), input.len()), ("work", 1));
+    assert!(matches!(ended, EventKind::OperationEnded { seq: of, result: Err(_) } if of == seq));
+    assert!(matches!(closed, EventKind::Closed { status: Status::Failed, result: Some(Err(_)) }));
+    assert!(events.is_sorted_by_key(|event| event.turn));
+    assert_eq!(sim.wait(reader.history(run("a"))).unwrap(), events, "a reader sees the same");
+}
+
+#[test]
+fn pages_end_at_a_cursor_that_the_next_call_takes() {
+    let (sim, reader) = with_reader(serve(&Gate::default()));
+    let client = client(&sim);
+    for id in ["a", "b", "c"] {
+        sim.wait(client.start(start(id))).unwrap();
+    }
+    for client in [client, reader] {
+        let page = carried(sim.wait(client.list(Filter::all(), None, 2)).unwrap());
+        let ids =
+            |page: &dacapo_client::Page| page.runs.iter().map(|run| run.workflow_id.to_string()).collect::<Vec<_>>();
+        assert_eq!(ids(&page), ["c", "b"]);
+        let page = sim.wait(client.list(Filter::all(), page.next, 2)).unwrap();
+        assert_eq!((ids(&page), page.next), (vec!["a".to_owned()], None));
+        let foreign = sim.wait(client.list(Filter::all(), Some(Cursor("page 2".into())), 2)).unwrap_err();
+        assert_eq!(foreign, Error::InvalidArgument("\"page 2\" is no cursor of this backend".into()));
+    }
+}
+
+#[test]
+fn client_that_only_reads_refuses_every_change_and_names_what_it_lacks() {
+    let (sim, reader) = with_reader(serve(&Gate::default()));
+    sim.wait(client(&sim).start(start("a"))).unwrap();
+    let changes = [
+        sim.wait(reader.start(start("b"))).map(drop),
+        sim.wait(reader.signal(run("a"), SendSignal::default())),
+        sim.wait(reader.query(run("a"), QueryRun::default())).map(drop),
+        sim.wait(reader.update(run("a"), SendUpdate::default())).map(drop),
+        sim.wait(reader.cancel(run("a"), String::new())),
+        sim.wait(reader.terminate(run("a"), String::new())),
+        sim.wait(reader.reset(run("a"), 1, String::new())).map(drop),
+        sim.wait(reader.complete(String::new(), Ok(payload("")))),
+        sim.wait(reader.heartbeat(String::new(), payload(""))).map(drop),
+    ];
+    for refused in changes {
+        assert_eq!(refused, Err(Error::ReadOnly));
+    }
+    let lacks = |feature| Error::Unsupported { feature, backend: "memory, read-only".into() };
+    assert_eq!(sim.wait(reader.release(run("a"))), Err(lacks(Feature::Quarantine)));
+    assert_eq!(sim.wait(reader.delete(run("a"))), Err(lacks(Feature::Deletion)));
+    assert_eq!(sim.wait(reader.inspect(run("a"))).unwrap_err(), lacks(Feature::Inspection));
+    assert_eq!(reader.capabilities().require(Feature::Writing), Err(lacks(Feature::Writing)));
+    let open = sim.wait(reader.result(run("a"))).unwrap_err();
+    assert!(matches!(&open, Error::Stuck(why) if why.contains("cannot wait for its end")), "{open}");
+    assert_eq!(sim.wait(reader.describe(run("a"))).unwrap().turns, 1);
+}
