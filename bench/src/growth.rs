@@ -40,7 +40,7 @@ async fn long(ctx: Ctx, items: u64) -> Result<u64, Failure> {
 async fn adds(ctx: Ctx, items: u64) -> Result<u64, Failure> {
     let mut sum = 0;
     for _ in 0..items {
-        sum += ctx.signal(ADD).await?;
+        sum += ctx.next_signal(ADD).await?;
     }
     Ok(sum)
 }
@@ -102,7 +102,7 @@ impl Thing {
             }
             Self::Signals => {
                 let run = app.start(adds, items).await?;
-                try_join_all((0..items).map(|_| run.signal(ADD, 1))).await?;
+                try_join_all((0..items).map(|_| run.signal(ADD, 1).into_future())).await?;
                 ensure!(run.result().await? == items);
             }
             Self::Updates => {

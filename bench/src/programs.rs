@@ -46,7 +46,7 @@ pub(crate) async fn asked(ctx: Ctx, activities: u32, payload: String) -> Result<
         ctx.call(echo, payload.clone()).await?;
         seen.update(|seen| *seen += 1);
     }
-    ctx.signal(END).await?;
+    ctx.next_signal(END).await?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub const TAKEN_BY_ONE_RUN: u32 = 10;
 #[workflow]
 pub async fn counter(ctx: Ctx, mut sum: u64) -> Result<u64, Failure> {
     for _ in 0..TAKEN_BY_ONE_RUN {
-        match ctx.race(ctx.signal(ADD), ctx.signal(STOP)).await? {
+        match ctx.race(ctx.next_signal(ADD), ctx.next_signal(STOP)).await? {
             First(more) => sum += more,
             Second(()) => return Ok(sum),
         }

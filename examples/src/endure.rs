@@ -56,7 +56,7 @@ pub async fn nap(ctx: Ctx, (id, file, number): Piece) -> Result<u64, Failure> {
 /// A signal.
 #[workflow]
 pub async fn waits(ctx: Ctx, (id, file, number): Piece) -> Result<u64, Failure> {
-    let sent = ctx.signal(GO).await?;
+    let sent = ctx.next_signal(GO).await?;
     ctx.call(account, (file, id, number + sent)).await
 }
 
@@ -114,5 +114,5 @@ pub fn expected(kind: &str, number: u64) -> u64 {
 
 /// Sends what waiting runs wait for. Sent again it is the same signal.
 pub async fn release(app: &App, id: &str) -> dacapo::Result<()> {
-    app.handle(waits, id).signal_once(GO, 7, "go").await
+    app.handle(waits, id).signal(GO, 7).request_id("go").await
 }

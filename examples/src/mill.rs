@@ -114,7 +114,7 @@ pub async fn at_home(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     let mut sum = 0;
     for k in n..n + 4 {
         sum += ctx.call_local(Log::grind, k).await?;
-        sum += ctx.run("one more", || async { Ok(1) }).await?;
+        sum += ctx.side_effect("one more", || async { Ok(1) }).await?;
     }
     Ok(sum)
 }
@@ -124,7 +124,7 @@ pub async fn at_home(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 pub async fn fed(ctx: Ctx, n: u64, done: u64, sum: u64) -> Result<u64, Failure> {
     let mut sum = sum;
     for _ in 0..2 {
-        let k = ctx.signal(GRAIN).await?;
+        let k = ctx.next_signal(GRAIN).await?;
         sum += ctx.call(Log::grind, k).await?;
     }
     if done + 2 == MEALS { Ok(sum) } else { Err(ctx.continue_as_new(fed, (n, done + 2, sum))) }
@@ -166,11 +166,11 @@ pub async fn work(app: App, kind: &'static str, n: u64) -> dacapo::Result<u64> {
     };
     let start = app.start_raw(kind, input).id(id.clone()).id_conflict(IdConflict::UseExisting);
     // Sent again by every life, it is the same start.
-    start.request(format!("start {id}")).pins(pins).await?;
+    start.request_id(format!("start {id}")).pins(pins).await?;
     let run = app.handle_of::<u64>(id);
     if kind == "fed" {
         for k in n..n + MEALS {
-            run.signal_once(GRAIN, k, format!("meal {k}")).await?;
+            run.signal(GRAIN, k).request_id(format!("meal {k}")).await?;
         }
     }
     run.result().await

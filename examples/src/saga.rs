@@ -59,7 +59,7 @@ async fn book_all(ctx: &Ctx, wanted: &Trip, asked: &mut Vec<Booking>) -> Result<
 pub async fn book(booking: Booking) -> Result<String, Failure> {
     if booking.what == "car" && booking.city == "Venezia" {
         // Trying again would not help, and this says so.
-        return Err(Failure::application("there are no cars in Venezia").not_retryable());
+        return Err(Failure::application("there are no cars in Venezia").non_retryable());
     }
     println!("  booked     {}", booking.id);
     Ok(format!("{} is confirmed", booking.id))

@@ -63,7 +63,7 @@ fn sweep_without_power(mut story: impl FnMut(&mut Kit)) {
 
 fn to_venice(kit: &mut Kit) {
     let booked = kit.fake(book, |booking| match booking.what.as_str() {
-        "car" => Err(Failure::application("there are no cars in Venezia").not_retryable()),
+        "car" => Err(Failure::application("there are no cars in Venezia").non_retryable()),
         what => Ok(format!("{what} booked")),
     });
     let given_back = kit.fake(give_back, |_| Ok(()));

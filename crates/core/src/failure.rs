@@ -221,7 +221,7 @@ impl Failure {
 
     /// Marks the failure as not retryable.
     #[must_use]
-    pub fn not_retryable(mut self) -> Self {
+    pub fn non_retryable(mut self) -> Self {
         self.non_retryable = true;
         self
     }

@@ -51,6 +51,11 @@ impl Retry {
         Self::exponential().attempts(1)
     }
 
+    /// Returns a policy that retries for ever, with pauses that double from one second to 100.
+    pub const fn unlimited() -> Self {
+        Self::exponential().attempts(0)
+    }
+
     /// Sets the number of attempts including the first; 0 means no limit.
     #[must_use]
     pub const fn attempts(mut self, attempts: u32) -> Self {
@@ -60,7 +65,7 @@ impl Retry {
 
     /// Sets the pause before the first retry.
     #[must_use]
-    pub const fn initial(mut self, pause: Duration) -> Self {
+    pub const fn first_pause(mut self, pause: Duration) -> Self {
         self.initial = pause;
         self
     }
@@ -74,14 +79,14 @@ impl Retry {
 
     /// Sets the longest pause.
     #[must_use]
-    pub const fn longest(mut self, pause: Duration) -> Self {
+    pub const fn max_pause(mut self, pause: Duration) -> Self {
         self.longest = pause;
         self
     }
 
     /// Adds a type of failure that is not retried.
     #[must_use]
-    pub fn not_retryable(mut self, type_name: impl Into<Name>) -> Self {
+    pub fn non_retryable(mut self, type_name: impl Into<Name>) -> Self {
         self.not_retryable.push(type_name.into());
         self
     }

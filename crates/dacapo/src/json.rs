@@ -30,7 +30,7 @@ pub const BAD_OUTPUT: &str = "BadOutput";
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
     serde_json::to_vec(value).map(Payload::json).map_err(|error| {
         let message = format!("a value of type `{}` cannot be encoded as JSON: {error}", type_name::<T>());
-        Failure::application(message).typed(BAD_OUTPUT).not_retryable()
+        Failure::application(message).typed(BAD_OUTPUT).non_retryable()
     })
 }
 
@@ -39,7 +39,7 @@ pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
     let bytes = if payload.data.is_empty() { b"null" } else { &payload.data[..] };
     serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("what came is no `{}`: {error}; it came as {}", type_name::<T>(), excerpt(payload));
-        Failure::application(message).typed(BAD_INPUT).not_retryable()
+        Failure::application(message).typed(BAD_INPUT).non_retryable()
     })
 }
 
@@ -92,6 +92,6 @@ impl Arguments {
             return Ok(());
         }
         let message = format!("{} arguments came, and {} are taken", self.taken + extra, self.taken);
-        Err(Failure::application(message).typed(BAD_INPUT).not_retryable())
+        Err(Failure::application(message).typed(BAD_INPUT).non_retryable())
     }
 }

@@ -25,7 +25,7 @@
 //! async fn checkout(ctx: Ctx, order: Order) -> Result<Receipt, Failure> {
 //!     let receipt =
 //!         ctx.call(charge, order.clone()).retry(Retry::exponential().attempts(5)).start_to_close(secs(10)).await?;
-//!     match ctx.race(ctx.signal(CANCEL), ctx.sleep(days(14))).await? {
+//!     match ctx.race(ctx.next_signal(CANCEL), ctx.sleep(days(14))).await? {
 //!         First(_) => ctx.call(refund, receipt.id.clone()).await?,
 //!         Second(()) => ctx.call(ship, order).await?,
 //!     };
@@ -54,11 +54,11 @@ mod workflow;
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
 pub use client::{
-    App, Connection, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Result, Runs, StartCall, UpdateCall,
-    UpdateHandle,
+    App, Connection, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Result, Runs, SignalCall, StartCall,
+    UpdateCall, UpdateHandle,
 };
 pub use ctx::{
-    Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, RunOnce, SignalWait,
+    Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, SideEffect, SignalWait,
     StartedChild, Store,
 };
 pub use dacapo_client::{

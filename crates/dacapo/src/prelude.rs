@@ -1,4 +1,5 @@
-//! All that a program of workflows and activities needs by name: `use dacapo::prelude::*;`.
+//! All that a program of workflows and activities needs by name: `use dacapo::prelude::*;`. [`Query`](crate::Query) is not
+//! part of it, because web frameworks have a type of that name: `use dacapo::Query;`.
 
 pub use crate::Either::{First, Second};
 pub use crate::{

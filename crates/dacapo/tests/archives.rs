@@ -32,7 +32,7 @@ async fn counts(ctx: Ctx, steps: u64) -> Result<u64, Failure> {
 #[workflow]
 async fn answers(ctx: Ctx) -> Result<String, Failure> {
     ctx.on_update(HIT, |_| Ok(()), |number| async move { Ok(2 * number) });
-    ctx.signal(GO).await
+    ctx.next_signal(GO).await
 }
 
 #[workflow]
@@ -113,9 +113,9 @@ async fn the_last_run_of_a_workflow_id_is_the_last_elsewhere() {
 #[tokio::test]
 async fn answers_requests_and_attributes_go_along() {
     let app = serve("memory:").await;
-    let start = |app: &App| app.start(answers, ()).id("a").request("once").attr(COLOUR, "red".into());
+    let start = |app: &App| app.start(answers, ()).id("a").request_id("once").attr(COLOUR, "red".into());
     let run = start(&app).await.unwrap();
-    assert_eq!(run.update(HIT, 4).id("u").await.unwrap(), 8);
+    assert_eq!(run.update(HIT, 4).request_id("u").await.unwrap(), 8);
     run.signal(GO, "end".into()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), "end");
     let file = exported(&app).await;
@@ -124,7 +124,7 @@ async fn answers_requests_and_attributes_go_along() {
     let other = serve("memory:").await;
     assert_eq!(import(&other, file.clone()).await.unwrap().runs, 1);
     assert_eq!(
-        other.handle(answers, "a").update(HIT, 4).id("u").await.unwrap(),
+        other.handle(answers, "a").update(HIT, 4).request_id("u").await.unwrap(),
         8,
         "it is known, though the run is closed"
     );

@@ -29,7 +29,7 @@ async fn counts(ctx: Ctx, steps: u64) -> Result<u64, Failure> {
 
 #[workflow]
 async fn waits(ctx: Ctx) -> Result<String, Failure> {
-    ctx.signal(GO).await
+    ctx.next_signal(GO).await
 }
 
 struct Place(TempDir);

@@ -149,7 +149,7 @@ fn start_child(
             Started::As(run_id)
         }
         Err(StoreError::Refused(refused)) => {
-            Started::Failed(Box::new(Failure::application(refused.to_string()).typed("AlreadyExists").not_retryable()))
+            Started::Failed(Box::new(Failure::application(refused.to_string()).typed("AlreadyExists").non_retryable()))
         }
         Err(error) => return Err(error),
     };
@@ -174,7 +174,7 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
         }
         None => {
             let message = format!("no open run of workflow id {workflow_id:?}");
-            Some(Box::new(Failure::application(message).typed("NotFound").not_retryable()))
+            Some(Box::new(Failure::application(message).typed("NotFound").non_retryable()))
         }
     };
     let resolution = match send.is_cancel {

@@ -271,8 +271,8 @@ impl Kit {
 
     /// Waits for a future, while no time passes.
     #[track_caller]
-    pub fn wait<T>(&mut self, future: impl Future<Output = T>) -> T {
-        self.sim().wait(future)
+    pub fn wait<T>(&mut self, future: impl IntoFuture<Output = T>) -> T {
+        self.sim().wait(future.into_future())
     }
 
     /// Returns all turns of the run, or of the last of its chain.

@@ -153,7 +153,7 @@ fn the_progress_that_was_stored_is_handed_to_the_attempt_after_the_crash() {
 #[workflow]
 async fn two_steps_patiently(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     // The alarms of the heartbeat timeout are what moves the kit's time.
-    ctx.call(double, n).heartbeat(mins(1)).await
+    ctx.call(double, n).heartbeat_timeout(mins(1)).await
 }
 
 /// Gives the turn to whoever polls, once.
@@ -168,7 +168,7 @@ fn yield_once() -> impl Future<Output = ()> {
 #[workflow]
 async fn local(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     let n = ctx.call_local(double, n).await?;
-    let n = ctx.run("add one", move || async move { Ok(n + 1) }).await?;
+    let n = ctx.side_effect("add one", move || async move { Ok(n + 1) }).await?;
     ctx.call(double, n).await
 }
 
@@ -183,7 +183,7 @@ fn local_work_is_recorded_once_wherever_it_crashes() {
 #[workflow]
 async fn local_beside_others(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     let elsewhere = ctx.call(double, n);
-    let here = ctx.run("add one", move || async move { Ok(n + 1) }).await?;
+    let here = ctx.side_effect("add one", move || async move { Ok(n + 1) }).await?;
     Ok(here + elsewhere.await?)
 }
 
@@ -216,7 +216,7 @@ fn a_timer_fires_once_and_in_time_wherever_it_crashes() {
 async fn listens(ctx: Ctx) -> Result<Vec<u64>, Failure> {
     let mut heard = Vec::new();
     while heard.len() < 3 {
-        heard.push(ctx.signal(GO).await?);
+        heard.push(ctx.next_signal(GO).await?);
     }
     Ok(heard)
 }
@@ -300,7 +300,7 @@ fn a_child_starts_once_and_is_heard_of_once_wherever_it_crashes() {
 
 #[workflow]
 async fn counts_down(ctx: Ctx, left: u64, seen: u64) -> Result<u64, Failure> {
-    let seen = seen + ctx.signal(GO).await?;
+    let seen = seen + ctx.next_signal(GO).await?;
     if left == 0 { Ok(seen) } else { Err(ctx.continue_as_new(counts_down, (left - 1, seen))) }
 }
 
@@ -323,16 +323,16 @@ fn a_signal_sent_again_under_its_key_counts_once_in_a_chain() {
     let run = kit.start(counts_down, (1, 0));
     let handle = kit.app().handle_raw(run.workflow_id().to_owned());
     for _ in 0..3 {
-        kit.wait(handle.signal_once(GO, 1, "first")).unwrap();
+        kit.wait(handle.signal(GO, 1).request_id("first").into_future()).unwrap();
         kit.advance(secs(1));
     }
     for _ in 0..3 {
         // Also after it has ended the run.
-        kit.wait(handle.signal_once(GO, 10, "second")).unwrap();
+        kit.wait(handle.signal(GO, 10).request_id("second").into_future()).unwrap();
         kit.advance(secs(1));
     }
     assert_eq!(kit.result(&run), Ok(11));
-    let late = kit.wait(handle.signal_once(GO, 100, "third"));
+    let late = kit.wait(handle.signal(GO, 100).request_id("third").into_future());
     assert!(matches!(late, Err(Error::Client(ClientError::Closed { status: Status::Completed, .. }))), "{late:?}");
 }
 
@@ -345,8 +345,8 @@ fn an_update_sent_again_under_its_id_has_its_answer_after_the_run_closed() {
     assert_eq!(kit.update(&run, ADD, 7).unwrap(), 7);
     assert_eq!(kit.result(&run), Ok(7));
     let handle = kit.app().handle_raw(run.workflow_id().to_owned());
-    assert_eq!(kit.wait(handle.update(ADD, 7).id("key-1").into_future()), Ok(7));
-    let late = kit.wait(handle.update(ADD, 7).id("key-2").into_future());
+    assert_eq!(kit.wait(handle.update(ADD, 7).request_id("key-1").into_future()), Ok(7));
+    let late = kit.wait(handle.update(ADD, 7).request_id("key-2").into_future());
     assert!(matches!(late, Err(Error::Client(ClientError::Closed { status: Status::Completed, .. }))), "{late:?}");
 }
 
@@ -358,7 +358,7 @@ fn a_signal_that_meets_the_end_of_a_run_reaches_the_next() {
     let run = kit.start(counts_down, (1, 0));
     let handle = kit.app().handle_raw(run.workflow_id().to_owned());
     // Both are sent before anything is played.
-    let both = futures::future::join(handle.signal(GO, 1), handle.signal(GO, 10));
+    let both = futures::future::join(handle.signal(GO, 1).into_future(), handle.signal(GO, 10).into_future());
     assert_eq!(kit.wait(both), (Ok(()), Ok(())));
     assert_eq!(kit.result(&run), Ok(11));
 }

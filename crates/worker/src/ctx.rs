@@ -102,7 +102,7 @@ impl ActivityCtx {
     /// come.
     pub fn complete_later(&self) -> Failure {
         self.0.later.store(true, Ordering::Relaxed);
-        Failure::application("an external caller completes this activity by its token").typed(LATER).not_retryable()
+        Failure::application("an external caller completes this activity by its token").typed(LATER).non_retryable()
     }
 
     /// Returns whether an attempt with this result is left to an external completion.

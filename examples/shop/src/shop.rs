@@ -93,7 +93,7 @@ impl Shop {
             true => Ok(()),
             false => Err(Failure::application(format!("there are no {quantity} pieces of {sku:?} left"))
                 .typed("SoldOut")
-                .not_retryable()),
+                .non_retryable()),
         }
     }
 
@@ -126,7 +126,7 @@ impl Shop {
     pub async fn charge(self: Arc<Self>, bill: Bill) -> Result<String, Failure> {
         let Bill { order, card, cents, reference } = bill;
         if card == "declined" {
-            return Err(Failure::application("the bank declined the card").typed(DECLINED).not_retryable());
+            return Err(Failure::application("the bank declined the card").typed(DECLINED).non_retryable());
         }
         if card.starts_with("flaky") && !*self.bank.open.borrow() {
             return Err("the bank does not answer".into());

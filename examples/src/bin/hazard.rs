@@ -50,7 +50,7 @@ async fn deadly(ctx: Ctx, way: String) -> Result<String, Failure> {
     match way.as_str() {
         "activity" => ctx.call(explode, ()).await,
         "local-activity" => ctx.call_local(explode, ()).await,
-        "closure" => ctx.run("explode", || async { harm() }).await,
+        "closure" => ctx.side_effect("explode", || async { harm() }).await,
         "first-turn" => harm(),
         "turn" => {
             ctx.call(double, 1).await?;
@@ -61,12 +61,12 @@ async fn deadly(ctx: Ctx, way: String) -> Result<String, Failure> {
             deep(0)
         }
         "query" => {
-            ctx.signal(END).await?;
+            ctx.next_signal(END).await?;
             Ok("no harm done".to_owned())
         }
         // Its turns are committed all the while.
         "busy-query" => loop {
-            if let First(_) = ctx.race(ctx.signal(END), ctx.sleep(millis(5))).await? {
+            if let First(_) = ctx.race(ctx.next_signal(END), ctx.sleep(millis(5))).await? {
                 return Ok("no harm done".to_owned());
             }
         },
@@ -85,9 +85,9 @@ async fn main() -> anyhow::Result<()> {
     let mut runs = Vec::new();
     for n in 0..HEALTHY {
         let id = format!("healthy-{n}");
-        runs.push(app.start(healthy, n).id(id.clone()).request(id).await?);
+        runs.push(app.start(healthy, n).id(id.clone()).request_id(id).await?);
     }
-    let killer = app.start(deadly, way.clone()).id("deadly").request("deadly").await?;
+    let killer = app.start(deadly, way.clone()).id("deadly").request_id("deadly").await?;
     if is_fixed() {
         killer.release().await?;
     }

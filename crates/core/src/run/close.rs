@@ -114,7 +114,7 @@ impl State {
             {
                 self.answered(update);
                 let failure = Failure::application(reason).typed("RunClosed");
-                let outcome = Outcome::Failed(Box::new(failure.not_retryable()));
+                let outcome = Outcome::Failed(Box::new(failure.non_retryable()));
                 let answer = CompleteUpdate { update: update.clone(), outcome };
                 self.emit_for(unit.clone(), CommandKind::CompleteUpdate(Box::new(answer)), end.site);
             }

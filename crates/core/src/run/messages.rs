@@ -412,5 +412,5 @@ fn unknown<T>(what: &str, name: &Name, handlers: &BTreeMap<Name, T>) -> Failure 
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Failure::application(format!("no handler for {what} {name:?}; known now: {known}"))
         .typed("NoHandler")
-        .not_retryable()
+        .non_retryable()
 }

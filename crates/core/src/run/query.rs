@@ -37,7 +37,7 @@ impl Run {
     fn ask(&self, query: &Query) -> Result<Payload, Failure> {
         let handler = self.shared.lock().query_handler(&query.name)?;
         let result = catch_unwind(AssertUnwindSafe(|| handler(query)));
-        let failed = |message: String| Failure::application(message).typed("QueryFailed").not_retryable();
+        let failed = |message: String| Failure::application(message).typed("QueryFailed").non_retryable();
         let meddled = || failed(format!("query {:?} tried to change the run; a query only reads", query.name));
         match result {
             // The handler woke a unit or dropped a future: the run has changed, and is built again before its next

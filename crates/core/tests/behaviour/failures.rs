@@ -476,7 +476,7 @@ fn a_failure_that_wraps_a_timeout_is_one() {
 /// However long a chain of causes grows, its record can be read.
 #[test]
 fn the_longest_chain_of_causes_comes_back_from_its_record() {
-    let link = |n: i32| fail(&n.to_string()).typed("Broken").not_retryable();
+    let link = |n: i32| fail(&n.to_string()).typed("Broken").non_retryable();
     let chain = move || (0..100).fold(fail("first"), |cause, n| link(n).caused_by(cause));
     let kept = chain();
     assert_eq!((kept.message.as_str(), kept.chain().count()), ("99", 64), "the deepest are left out");

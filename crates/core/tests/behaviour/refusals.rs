@@ -156,7 +156,7 @@ fn errors_become_failures_with_their_sources_as_causes() {
     }
     let failure = Failure::from_error(&Outer(std::io::Error::other("inner")));
     assert_eq!(failure.to_string(), "outer: inner");
-    let own = Failure::application("own").typed("Own").not_retryable();
+    let own = Failure::application("own").typed("Own").non_retryable();
     assert_eq!(Failure::from_error(&own), own);
     let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(own.clone());
     assert_eq!(Failure::from(boxed), own);

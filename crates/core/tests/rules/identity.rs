@@ -110,7 +110,7 @@ async fn completes(_: Ctx, _: Payload) -> Done {
 }
 
 async fn fails(_: Ctx, _: Payload) -> Done {
-    let mut failure = Failure::application("no").typed("Fatal").not_retryable();
+    let mut failure = Failure::application("no").typed("Fatal").non_retryable();
     failure = failure.caused_by(Failure::application("deeper"));
     failure.details = vec!["detail".into()];
     failure.origin = Some(Box::new(Origin { source: "program".into(), stack: "here".into() }));

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use dacapo_client::{
     Client, CompleteActivity, Description, HistoryEvent, QueryRun, RawHistory, ResolvePromise, RunRef, RunResult,
-    SendSignal,
 };
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
 use serde::Serialize;
@@ -13,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::client::link::Link;
-use crate::client::{Error, IntoName, Result, UpdateCall};
+use crate::client::{Error, IntoName, Result, SignalCall, UpdateCall};
 use crate::{Promise, Query, Signal, Update, decode, encode};
 
 /// The format of a history of our own.
@@ -105,30 +104,14 @@ impl<O> Handle<O> {
         }
     }
 
-    /// Signals the run. The signal is durable when this answers.
-    pub async fn signal<T: Serialize>(&self, signal: Signal<T>, value: T) -> Result<()> {
-        self.send_signal(signal.name().into(), encode(&value), None).await
+    /// Sends a signal: set options, then await it. The signal is durable when it answers.
+    pub fn signal<T: Serialize>(&self, signal: Signal<T>, value: T) -> SignalCall {
+        SignalCall::new(self.link.clone(), self.run.clone(), signal.name().into(), encode(&value))
     }
 
-    /// Signals the run under a key of the program's own: the same key again is the same signal, however often it is sent.
-    pub async fn signal_once<T: Serialize>(&self, signal: Signal<T>, value: T, request: impl IntoName) -> Result<()> {
-        self.send_signal(signal.name().into(), encode(&value), Some(request.into_name())).await
-    }
-
-    /// Signals the run by name and JSON.
-    pub async fn signal_raw(&self, name: impl IntoName, value: Value) -> Result<()> {
-        self.send_signal(name.into_name(), encode(&value), None).await
-    }
-
-    async fn send_signal(
-        &self,
-        name: Name,
-        input: std::result::Result<Payload, Failure>,
-        request: Option<Name>,
-    ) -> Result<()> {
-        let input = vec![input.map_err(Error::value)?];
-        let signal = SendSignal { name, input, request_id: request, ..SendSignal::default() };
-        Ok(self.client().signal(self.run.clone(), signal).await?)
+    /// Sends a signal by name and JSON.
+    pub fn signal_raw(&self, name: impl IntoName, value: Value) -> SignalCall {
+        SignalCall::new(self.link.clone(), self.run.clone(), name.into_name(), encode(&value))
     }
 
     /// Asks the run a question. The answer takes into account all that was acknowledged before. A closed run can be asked

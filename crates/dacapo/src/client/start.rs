@@ -59,8 +59,8 @@ impl<O> StartCall<O> {
     }
 
     /// The program's key for this request: the same key again is the same start, however often it is sent.
-    pub fn request(mut self, request: impl IntoName) -> Self {
-        self.new.request_id = Some(request.into_name());
+    pub fn request_id(mut self, request_id: impl IntoName) -> Self {
+        self.new.request_id = Some(request_id.into_name());
         self
     }
 

@@ -36,9 +36,10 @@ impl<A> UpdateCall<A> {
         Self { link, run, update, failure, answer: PhantomData }
     }
 
-    /// The program's own id for it: the same id again is the same update, however often it is sent.
-    pub fn id(mut self, id: impl IntoName) -> Self {
-        self.update.id = id.into_name();
+    /// The program's key for this request, which is the id of the update: a second update with the same key is the same
+    /// update, however often it is sent.
+    pub fn request_id(mut self, request_id: impl IntoName) -> Self {
+        self.update.id = request_id.into_name();
         self
     }
 

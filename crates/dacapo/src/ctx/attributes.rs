@@ -12,7 +12,7 @@ use crate::{Attr, Ctx};
 impl<S> Ctx<S> {
     /// Sets a search attribute.
     #[track_caller]
-    pub fn upsert<T: Serialize>(&self, attribute: Attr<T>, value: T) {
+    pub fn set_attr<T: Serialize>(&self, attribute: Attr<T>, value: T) {
         let value = encoded(&self.raw, &value, Location::caller());
         self.raw.upsert_search_attributes([(attribute.into(), Some(value))]);
     }

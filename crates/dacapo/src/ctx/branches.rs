@@ -60,7 +60,7 @@ impl<S> Ctx<S> {
     /// # use dacapo::prelude::*;
     /// # const GO: Signal<u64> = Signal::new("go");
     /// # async fn wait(ctx: Ctx) -> Result<u64, Failure> {
-    /// match ctx.race(ctx.signal(GO), ctx.sleep(mins(5))).await? {
+    /// match ctx.race(ctx.next_signal(GO), ctx.sleep(mins(5))).await? {
     ///     First(n) => Ok(n),
     ///     Second(()) => Err("no approval within a day".into()),
     /// }

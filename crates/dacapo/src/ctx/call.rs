@@ -77,7 +77,7 @@ impl<O> Call<O> {
 
     /// The longest time between two heartbeats.
     #[track_caller]
-    pub fn heartbeat(self, timeout: Duration) -> Self {
+    pub fn heartbeat_timeout(self, timeout: Duration) -> Self {
         Self { pending: self.pending.heartbeat(timeout), ..self }
     }
 

@@ -17,8 +17,8 @@ mod nexus;
 mod phase;
 mod promise;
 mod recorded;
-mod run_once;
 mod scopes;
+mod side_effect;
 mod signal;
 mod store;
 mod values;
@@ -31,7 +31,7 @@ pub use n_of_m::NOfM;
 pub use nexus::NexusCall;
 pub use phase::{Handled, Phase};
 pub use promise::OpenPromise;
-pub use run_once::RunOnce;
+pub use side_effect::SideEffect;
 pub use signal::SignalWait;
 pub use store::Store;
 

@@ -31,7 +31,7 @@ impl<S> Ctx<S> {
 
     /// Whether what the running unit does now has been cancelled.
     #[track_caller]
-    pub fn cancelled(&self) -> Option<Cancelled> {
+    pub fn cancellation(&self) -> Option<Cancelled> {
         self.raw.cancelled()
     }
 }

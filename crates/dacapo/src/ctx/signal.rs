@@ -18,13 +18,13 @@ impl<S> Ctx<S> {
     ///
     /// A signal that does not decode is taken, and ends the wait with a failure of type [`crate::json::BAD_INPUT`].
     #[track_caller]
-    pub fn signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
+    pub fn next_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
         SignalWait { pending: self.raw.signal(signal), value: PhantomData }
     }
 
-    /// [`Ctx::signal`] for a signal that is only known by its name.
+    /// [`Ctx::next_signal`] for a signal that is only known by its name.
     #[track_caller]
-    pub fn signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
+    pub fn next_signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
         SignalWait { pending: self.raw.signal(signal), value: PhantomData }
     }
 

@@ -37,6 +37,7 @@ impl<S> Ctx<S> {
 
     /// Picks one of `n` branches, from 0; those not picked never start. The policy decides: the deterministic one takes the
     /// first, a random one explores, and whatever it picked is recorded and replayed.
+    #[doc(hidden)]
     #[track_caller]
     pub fn choose(&self, n: u32) -> u32 {
         self.raw.choose(n)

@@ -125,9 +125,9 @@ fn starting() -> Vec<Row> {
             s.app.start(sample, 1).id("closed").id_reuse(IdReuse::RejectDuplicate).await),
         row!("StartCall::id_conflict", "an id in use", "in use by run", s =>
             s.app.start(sample, 1).id("open").id_conflict(IdConflict::Fail).await),
-        row!("StartCall::request", "no key", "a request id is empty", s => s.app.start(sample, 1).request("").await),
-        row!("StartCall::request", "the key of another request", "was made before", s =>
-            s.app.start(sample, 6).id("open").request("asked").await),
+        row!("StartCall::request_id", "no key", "a request id is empty", s => s.app.start(sample, 1).request_id("").await),
+        row!("StartCall::request_id", "the key of another request", "was made before", s =>
+            s.app.start(sample, 6).id("open").request_id("asked").await),
         row!("StartCall::execution_timeout", "zero", "timeout is zero", s =>
             s.app.start(sample, 1).execution_timeout(secs(0)).await),
         row!("StartCall::run_timeout", "zero", "timeout is zero", s => s.app.start(sample, 1).run_timeout(secs(0)).await),
@@ -149,7 +149,7 @@ fn talking() -> Vec<Row> {
     vec![
         row!("Handle::signal", "a closed run", "is completed", s => s.closed.signal(NUDGE, 1).await),
         row!("Handle::signal", "nobody", "no run of workflow id \"nobody\"", s => s.nobody.signal(NUDGE, 1).await),
-        row!("Handle::signal_once", "no key", "a request id is empty", s => s.open.signal_once(NUDGE, 1, "").await),
+        row!("SignalCall::request_id", "no key", "a request id is empty", s => s.open.signal(NUDGE, 1).request_id("").await),
         row!("Handle::signal_raw", "no name", "a signal is empty", s => s.open.signal_raw("", json!(1)).await),
         row!("Handle::signal_raw", "a large value", "the limit is 10000", s => s.open.signal_raw("x", large()).await),
         row!("Handle::query", "nobody", "no run of", s => s.nobody.query(LEVEL, ()).await),
@@ -160,7 +160,7 @@ fn talking() -> Vec<Row> {
         row!("Handle::update", "nobody", "no run of", s => s.nobody.update(RAISE, 1).await),
         row!("Handle::update_raw", "an unknown update", "known now: raise", s => s.open.update_raw("x", json!(1)).await),
         row!("Handle::update_raw", "another type", "rejected", s => s.open.update_raw("raise", json!("much")).await),
-        row!("UpdateCall::id", "no id", "an update id is empty", s => s.open.update(RAISE, 1).id("").await),
+        row!("UpdateCall::request_id", "no id", "an update id is empty", s => s.open.update(RAISE, 1).request_id("").await),
         row!("UpdateCall::accepted", "an unknown update", "rejected", s => s.open.update_raw("x", json!(1)).accepted().await.map(drop)),
         row!("Handle::resolve", "nobody", "no run of", s => s.nobody.resolve(CONSENT, true).await),
         row!("Handle::resolve", "another promise", "open now: consent", s => s.open.resolve(Promise::<u8>::new("x"), 1).await),
@@ -246,6 +246,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("App::stop", "takes nothing"),
     ("App::serve_until_signalled", "takes nothing"),
     ("StartCall::delay", "it may begin at once, or at the end of time"),
+    ("SignalCall::header", "headers are opaque"),
     ("StartCall::header", "headers are opaque"),
     ("Handle::workflow_id", "takes nothing"),
     ("Handle::run_id", "takes nothing"),

@@ -69,8 +69,8 @@ fn calls() -> Vec<Row> {
             ctx.call_raw("x", json!(1)).schedule_to_start(secs(0)).await?),
         row!("Call::start_to_close", "zero", "start-to-close timeout of zero", ctx =>
             ctx.call_raw("x", json!(1)).start_to_close(secs(0)).await?),
-        row!("Call::heartbeat", "zero", "heartbeat timeout of zero", ctx =>
-            ctx.call_raw("x", json!(1)).heartbeat(secs(0)).await?),
+        row!("Call::heartbeat_timeout", "zero", "heartbeat timeout of zero", ctx =>
+            ctx.call_raw("x", json!(1)).heartbeat_timeout(secs(0)).await?),
         row!("Call::queue", "no name", "a queue is empty", ctx => ctx.call_raw("x", json!(1)).queue("").await?),
         row!("Ctx::call_local", "what is no JSON", "cannot be encoded", ctx =>
             ctx.call_local(store_map, odd_map()).await?),
@@ -84,11 +84,11 @@ fn calls() -> Vec<Row> {
             ctx.call_local_raw("x", json!(1)).schedule_to_start(secs(0)).await?),
         row!("LocalCall::start_to_close", "zero", "timeout of zero", ctx =>
             ctx.call_local_raw("x", json!(1)).start_to_close(secs(0)).await?),
-        row!("Ctx::run", "no name", "the name of a run is empty", ctx => ctx.run("", || async { Ok(1) }).await?),
-        row!("RunOnce::retry", "pauses that shrink", "factor of 0.5", ctx =>
-            ctx.run("x", || async { Ok(1) }).retry(shrinking()).await?),
-        row!("RunOnce::start_to_close", "zero", "timeout of zero", ctx =>
-            ctx.run("x", || async { Ok(1) }).start_to_close(secs(0)).await?),
+        row!("Ctx::side_effect", "no name", "the name of a run is empty", ctx => ctx.side_effect("", || async { Ok(1) }).await?),
+        row!("SideEffect::retry", "pauses that shrink", "factor of 0.5", ctx =>
+            ctx.side_effect("x", || async { Ok(1) }).retry(shrinking()).await?),
+        row!("SideEffect::start_to_close", "zero", "timeout of zero", ctx =>
+            ctx.side_effect("x", || async { Ok(1) }).start_to_close(secs(0)).await?),
         row!("Ctx::nexus", "an engine that has none", "has no Nexus", ctx =>
             ctx.nexus::<_, ()>("e", "s", "o", &1).await?),
         row!("Ctx::promise", "no name", "a promise is empty", ctx => ctx.promise(Promise::<u8>::new("")).await?),
@@ -143,13 +143,13 @@ fn messages() -> Vec<Row> {
             ctx.on_update_raw("x", |_| Ok(()), |value| async move { Ok(value) });
             ctx.on_update_raw("x", |_| Ok(()), |value| async move { Ok(value) });
         }),
-        row!("Ctx::signal", "a signal that a handler takes", "handler", ctx => {
+        row!("Ctx::next_signal", "a signal that a handler takes", "handler", ctx => {
             ctx.on_signal(NUDGE, |_| async { Ok(()) });
-            ctx.signal(NUDGE).await?
+            ctx.next_signal(NUDGE).await?
         }),
-        row!("Ctx::signal_raw", "a signal that a handler takes", "handler", ctx => {
+        row!("Ctx::next_signal_raw", "a signal that a handler takes", "handler", ctx => {
             ctx.on_signal(NUDGE, |_| async { Ok(()) });
-            ctx.signal_raw("nudge").await?
+            ctx.next_signal_raw("nudge").await?
         }),
         row!("Ctx::try_signal", "a signal that a handler takes", "handler", ctx => {
             ctx.on_signal(NUDGE, |_| async { Ok(()) });
@@ -181,10 +181,10 @@ fn messages() -> Vec<Row> {
 
 fn values() -> Vec<Row> {
     vec![
-        row!("Ctx::upsert", "no name", "a search attribute is empty", ctx => ctx.upsert(Attr::new(""), 1)),
+        row!("Ctx::set_attr", "no name", "a search attribute is empty", ctx => ctx.set_attr(Attr::new(""), 1)),
         row!("Ctx::remove_attr", "no name", "a search attribute is empty", ctx => ctx.remove_attr(Attr::<u8>::new(""))),
         row!("Ctx::attr", "another type", "is no `u8`", ctx => {
-            ctx.upsert(Attr::new("x"), "text");
+            ctx.set_attr(Attr::new("x"), "text");
             ctx.attr(Attr::<u8>::new("x"))
         }),
         row!("Ctx::set_memo", "no name", "an entry of the memo is empty", ctx => ctx.set_memo("", &1)),
@@ -228,7 +228,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("LocalCall::header", "headers are opaque"),
     ("LocalCall::summary", "a line for people"),
     ("LocalCall::detach", "takes nothing"),
-    ("RunOnce::summary", "a line for people"),
+    ("SideEffect::summary", "a line for people"),
     ("NexusCall::with", "the engine refuses the call as a whole"),
     ("NexusCall::started", "the engine refuses the call as a whole"),
     ("NexusCall::detach", "the engine refuses the call as a whole"),
@@ -262,7 +262,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Ctx::with_timeout", "it may end at once, or never"),
     ("Ctx::shield", "a future is a future"),
     ("Ctx::cancellable", "a future is a future"),
-    ("Ctx::cancelled", "takes nothing"),
+    ("Ctx::cancellation", "takes nothing"),
     ("Ctx::store", "takes nothing"),
     ("Store::get_raw", "a key that nobody set holds nothing"),
     ("Ctx::with_state", "any value can be a state"),

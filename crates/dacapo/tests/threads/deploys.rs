@@ -13,7 +13,7 @@ async fn note(text: String) -> Result<String, Failure> {
 #[workflow]
 async fn patient(ctx: Ctx, name: String) -> Result<String, Failure> {
     let first = ctx.call(note, name).await?;
-    let number = ctx.signal(GO).await?;
+    let number = ctx.next_signal(GO).await?;
     Ok(format!("{first}, {number}"))
 }
 

@@ -43,7 +43,7 @@ async fn adder(ctx: Ctx, signals: u64) -> Result<u64, Failure> {
         },
     );
     for _ in 0..signals {
-        let by = ctx.signal(ADD).await?;
+        let by = ctx.next_signal(ADD).await?;
         let doubled = ctx.call(double, by).await?;
         let again = ctx.call(halve, doubled).await?;
         total.update(|total| *total += again);

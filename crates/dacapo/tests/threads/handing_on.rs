@@ -27,7 +27,7 @@ async fn relay(ctx: Ctx, kept: Vec<u64>) -> Result<Vec<u64>, Failure> {
             }
         },
     );
-    match ctx.signal(GO).await? {
+    match ctx.next_signal(GO).await? {
         0 => Ok(kept.read(Clone::clone)),
         _ => Err(ctx.continue_as_new(relay, kept.read(Clone::clone))),
     }
@@ -57,7 +57,7 @@ async fn everybody_who_put_something_is_answered_while_the_run_goes_on_as_anothe
                     for _ in 0..2 {
                         let run = run.clone();
                         senders.spawn(async move {
-                            assert_eq!(run.update(PUT, value).id(format!("u{value}")).await.unwrap(), value);
+                            assert_eq!(run.update(PUT, value).request_id(format!("u{value}")).await.unwrap(), value);
                         });
                     }
                 }

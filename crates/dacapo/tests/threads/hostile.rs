@@ -34,7 +34,7 @@ async fn collect(ctx: Ctx) -> Result<Vec<u64>, Failure> {
     ctx.on_query(HOW, |()| Ok(1));
     let mut seen = Vec::new();
     loop {
-        match ctx.signal(GO).await? {
+        match ctx.next_signal(GO).await? {
             0 => return Ok(seen),
             number => seen.push(number),
         }
@@ -44,7 +44,7 @@ async fn collect(ctx: Ctx) -> Result<Vec<u64>, Failure> {
 #[workflow]
 async fn nest(ctx: Ctx, deep: u64) -> Result<u64, Failure> {
     match deep.checked_sub(1) {
-        None => ctx.signal(GO).await,
+        None => ctx.next_signal(GO).await,
         Some(deep) => ctx.child(nest, deep).id(format!("nest-{deep}")).await,
     }
 }
@@ -126,7 +126,7 @@ async fn a_retry_policy_without_end_takes_no_thread_away() {
     let app = Dacapo::open("memory:").await.unwrap().double_play(false).turn_threads(2);
     let app = app.serve((failing, collect)).await.unwrap();
     for number in 0..4 {
-        let retry = Retry::exponential().initial(Duration::MAX).longest(Duration::MAX);
+        let retry = Retry::exponential().first_pause(Duration::MAX).max_pause(Duration::MAX);
         soon("a start", app.start(failing, ()).id(format!("f{number}")).retry(retry)).await.unwrap();
     }
     let run = soon("a healthy start", app.start(collect, ())).await.unwrap();
@@ -151,7 +151,7 @@ async fn entity(ctx: Ctx, seen: Vec<u64>) -> Result<Vec<u64>, Failure> {
         },
     );
     for _ in 0..7 {
-        match ctx.signal(GO).await? {
+        match ctx.next_signal(GO).await? {
             0 => return Ok(list.read(Clone::clone)),
             number => list.update(|list| list.push(number)),
         }
@@ -225,7 +225,7 @@ async fn nobody_hangs_when_the_engine_shuts_down() {
 #[workflow]
 async fn dicey(ctx: Ctx) -> Result<u64, Failure> {
     let roll = || -> std::future::Ready<Result<u64, Failure>> { panic!("before there is a future") };
-    ctx.run("roll", roll).await
+    ctx.side_effect("roll", roll).await
 }
 
 /// The closure was called on a thread that plays turns, and its panic took the thread along.

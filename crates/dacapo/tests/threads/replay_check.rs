@@ -20,7 +20,7 @@ mod v2 {
     #[workflow]
     pub async fn visit(ctx: Ctx, name: String) -> Result<u32, Failure> {
         ctx.call(note, name).await?;
-        ctx.signal(GO).await
+        ctx.next_signal(GO).await
     }
 }
 
@@ -39,7 +39,7 @@ mod v3 {
         if name.starts_with("odd") {
             ctx.sleep(secs(1)).await?;
         }
-        ctx.signal(GO).await
+        ctx.next_signal(GO).await
     }
 }
 

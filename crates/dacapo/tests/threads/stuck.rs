@@ -12,7 +12,7 @@ async fn forgotten() -> Result<(), Failure> {
 
 #[workflow]
 async fn panics(ctx: Ctx) -> Result<(), Failure> {
-    ctx.signal(GO).await?;
+    ctx.next_signal(GO).await?;
     panic!("not today")
 }
 

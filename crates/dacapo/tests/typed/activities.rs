@@ -194,7 +194,7 @@ struct NoCard;
 
 impl From<NoCard> for Failure {
     fn from(error: NoCard) -> Self {
-        Failure::application(error.to_string()).typed("NoCard").not_retryable()
+        Failure::application(error.to_string()).typed("NoCard").non_retryable()
     }
 }
 

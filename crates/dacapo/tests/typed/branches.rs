@@ -145,9 +145,9 @@ async fn careful(ctx: Ctx) -> Result<String, Failure> {
     let (part, handle) = ctx.cancellable(ctx.sleep(hours(1)));
     handle.cancel("not needed");
     assert_eq!(part.await.unwrap_err().reason, "not needed");
-    assert_eq!(ctx.cancelled(), None);
+    assert_eq!(ctx.cancellation(), None);
     let Err(cancelled) = ctx.sleep(hours(2)).await else { return Ok("slept".to_owned()) };
-    assert_eq!(ctx.cancelled(), Some(cancelled.clone()));
+    assert_eq!(ctx.cancellation(), Some(cancelled.clone()));
     ctx.shield(ctx.call(undo, ())).await?;
     Err(cancelled.into())
 }

@@ -48,7 +48,7 @@ async fn tick() -> Result<u64, Failure> {
 async fn checkout(ctx: Ctx, order: Order) -> Result<Receipt, Failure> {
     let receipt =
         ctx.call(charge, order.clone()).retry(Retry::exponential().attempts(5)).start_to_close(secs(10)).await?;
-    match ctx.race(ctx.signal(CANCEL), ctx.sleep(days(14))).await? {
+    match ctx.race(ctx.next_signal(CANCEL), ctx.sleep(days(14))).await? {
         First(_) => ctx.call(refund, receipt.id.clone()).await?,
         Second(()) => {
             ctx.call(ship, (order, true)).await?;
@@ -99,7 +99,7 @@ async fn every_option(ctx: Ctx) -> Result<(u64, u64), Failure> {
         .schedule_to_close(mins(3))
         .schedule_to_start(mins(2))
         .start_to_close(mins(1))
-        .heartbeat(secs(1))
+        .heartbeat_timeout(secs(1))
         .queue("slow")
         .cancel_type(CancelType::WaitCompleted)
         .priority(Priority { key: 3, ..Priority::default() })
@@ -211,7 +211,7 @@ async fn by_name(ctx: Ctx, text: String) -> Result<serde_json::Value, Failure> {
     let called = ctx.call_raw(text.clone(), json!({ "n": 1 })).await?;
     let local = ctx.call_local_raw("local", json!([2])).await?;
     let child = ctx.child_raw("child", json!(3)).id("c").await?;
-    let signal = ctx.signal_raw("hello").await?;
+    let signal = ctx.next_signal_raw("hello").await?;
     let none = ctx.try_signal_raw("hello")?;
     ctx.signal_external_raw("other", "hello", json!("x")).await?;
     let promise = ctx.promise_raw("word").await?;
@@ -252,11 +252,15 @@ async fn outside(ctx: Ctx) -> Result<(bool, u64, u64), Failure> {
     let promise = ctx.promise(APPROVAL);
     assert_eq!(promise.id().to_string().len(), 36);
     let approved = promise.await?;
-    let first =
-        ctx.run("draw", || async { Ok(4) }).retry(Retry::none()).start_to_close(secs(5)).summary("a die").await?;
+    let first = ctx
+        .side_effect("draw", || async { Ok(4) })
+        .retry(Retry::none())
+        .start_to_close(secs(5))
+        .summary("a die")
+        .await?;
     ctx.signal_external("other", NUDGE, first).header("trace", "1").await?;
     ctx.cancel_external("third", "enough").await?;
-    let second = ctx.signal(NUDGE).await?;
+    let second = ctx.next_signal(NUDGE).await?;
     let third = ctx.try_signal(NUDGE)?.unwrap_or(0);
     Ok((approved, first, second + third))
 }

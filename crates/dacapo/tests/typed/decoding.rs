@@ -26,7 +26,7 @@ async fn careful(ctx: Ctx, what: String) -> Result<String, Failure> {
         "activity" => ctx.call(measure, ()).await?.to_string(),
         "local" => ctx.call_local(measure, ()).await?.to_string(),
         "child" => ctx.child(careful, String::new()).await?,
-        "run" => ctx.run("roll", || async { Ok(5_u64) }).await?.to_string(),
+        "run" => ctx.side_effect("roll", || async { Ok(5_u64) }).await?.to_string(),
         "promise" => ctx.promise(WORD).await?,
         "key" => {
             ctx.store().set(OLD, &vec![1]);
@@ -131,7 +131,7 @@ fn an_input_of_another_type_fails_the_activation() {
 
 #[workflow]
 async fn patient(ctx: Ctx) -> Result<String, Failure> {
-    let failure = ctx.signal(GO).await.unwrap_err();
+    let failure = ctx.next_signal(GO).await.unwrap_err();
     assert_eq!(failure.type_name.as_deref(), Some("BadInput"));
     let tried = ctx.try_signal(GO).unwrap_err();
     assert_eq!(tried.type_name.as_deref(), Some("BadInput"));

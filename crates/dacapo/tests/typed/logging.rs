@@ -33,7 +33,7 @@ async fn speaks(ctx: Ctx) -> Result<u32, Failure> {
         }
     };
     ctx.parallel([branch("one"), branch("the other")]).await;
-    let go = ctx.signal(GO).await?;
+    let go = ctx.next_signal(GO).await?;
     ctx.log(go);
     Ok(go)
 }

@@ -15,7 +15,7 @@ struct Account {
 impl Account {
     #[run]
     async fn run(ctx: Ctx<Self>) -> Result<u64, Failure> {
-        ctx.signal(FINISH).await?;
+        ctx.next_signal(FINISH).await?;
         Ok(ctx.state().sum)
     }
 

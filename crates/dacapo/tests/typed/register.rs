@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo::core::{Pins, Workflow};
 use dacapo::prelude::*;
-use dacapo::{Call, Catalog, Child, LocalCall, OpenPromise, Order, RegistryError, RunOnce, SignalWait, WorkflowDef};
+use dacapo::{Call, Catalog, Child, LocalCall, OpenPromise, Order, RegistryError, SideEffect, SignalWait, WorkflowDef};
 use dacapo_worker::Activity;
 
 #[activity]
@@ -108,7 +108,7 @@ fn futures_of_the_ctx_can_be_stored_and_sent_and_names_copied() {
     stored::<Child<Odd>>();
     stored::<dacapo::ChildStart<Odd>>();
     stored::<dacapo::StartedChild<Odd>>();
-    stored::<RunOnce<Odd>>();
+    stored::<SideEffect<Odd>>();
     stored::<OpenPromise<Odd>>();
     stored::<SignalWait<Odd>>();
     stored::<dacapo::NexusCall<Odd>>();

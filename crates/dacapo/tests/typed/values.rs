@@ -54,7 +54,7 @@ fn facts_are_the_same_on_every_replay() {
 #[workflow]
 async fn keeps(ctx: Ctx, n: u64) -> Result<(Option<u64>, Option<u64>, Option<String>, Option<u64>), Failure> {
     ctx.store().set(COUNT, &n);
-    ctx.upsert(STAGE, "paid".to_owned());
+    ctx.set_attr(STAGE, "paid".to_owned());
     ctx.set_memo("note", &7);
     ctx.publish(&[n, n]);
     ctx.sleep(secs(1)).await?;

@@ -324,7 +324,7 @@ fn took_too_long(kind: TimeoutKind) -> Failure {
 /// The failure of local work that leaves itself to the holder of a token: there is no row that the holder could complete.
 fn not_external() -> Failure {
     let words = "a local activity cannot be completed by its token: call it with `ctx.call`";
-    Failure::application(words).typed("NotOutside").not_retryable()
+    Failure::application(words).typed("NotOutside").non_retryable()
 }
 
 fn attempt_info(run: &RunInfo, work: &Work, now: Timestamp) -> ActivityInfo {

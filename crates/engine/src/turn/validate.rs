@@ -66,7 +66,7 @@ pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Re
     let message = format!(
         "the result has {size} bytes, and the limit is {limit}: store large data elsewhere and return a reference"
     );
-    Err(Failure::application(message).typed("PayloadTooLarge").not_retryable())
+    Err(Failure::application(message).typed("PayloadTooLarge").non_retryable())
 }
 
 /// The size of the largest payload of a command.

@@ -81,7 +81,7 @@ fn failures_that_say_so_and_types_that_are_named_are_not_tried_again() {
             .workflow("pointless", |ctx: Ctx, _| async move { ctx.activity("pointless", "").await })
             .activity("pointless", move |ctx, _| {
                 pointless.note(format!("pointless {}", ctx.info().attempt));
-                Err(Failure::application("never").not_retryable())
+                Err(Failure::application("never").non_retryable())
             })
     };
     over_every_cache(serve, |sim| {

@@ -121,7 +121,7 @@ fn history_lists_what_came_and_what_the_workflow_decided_in_order() {
     sim.wait(client.start(start("a"))).unwrap();
     let signal = SendSignal { name: "go".into(), input: vec![payload("")], ..SendSignal::default() };
     sim.wait(client.signal(run("a"), signal)).unwrap();
-    gate.open(Err(Failure::application("broken").not_retryable()));
+    gate.open(Err(Failure::application("broken").non_retryable()));
     sim.settle();
     let events = carried(sim.wait(client.history(run("a"))).unwrap());
     let kinds: Vec<&EventKind> = events.iter().map(|event| &event.kind).collect();

@@ -124,7 +124,9 @@ fn stuck_runs_do_not_keep_others_in_memory() {
 fn endless_pauses_are_only_long() {
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.activity("work", "x").retry(Retry::exponential().initial(Duration::MAX).longest(Duration::MAX)).await
+            ctx.activity("work", "x")
+                .retry(Retry::exponential().first_pause(Duration::MAX).max_pause(Duration::MAX))
+                .await
         })
         .activity("work", |_, _| Err(Failure::application("not yet")));
     let sim = Simulation::new(serve);

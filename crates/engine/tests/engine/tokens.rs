@@ -165,7 +165,7 @@ fn a_failure_from_outside_is_judged_by_the_retry_policy() {
     let sim = sim.restart();
     sim.advance(secs(1));
     assert_eq!((state(&sim), world.count()), ((ActivityState::External, 2), 2));
-    complete(&sim, &world.notes()[1], Err(Failure::application("never").not_retryable())).unwrap();
+    complete(&sim, &world.notes()[1], Err(Failure::application("never").non_retryable())).unwrap();
     assert_eq!(failed(&sim, "a"), (Status::Failed, "activity ask failed: never".to_owned()));
 }
 

@@ -17,7 +17,7 @@ impl Kit {
         let (id, key) = (run.workflow_id.clone(), self.key());
         let result = self.insist(move |app| {
             let (handle, value, key) = (app.handle_raw(id.clone()), value.clone(), key.clone());
-            async move { handle.signal_once(signal, value, key).await }
+            async move { handle.signal(signal, value).request_id(key).await }
         });
         self.settle();
         result
@@ -42,8 +42,9 @@ impl Kit {
         input: I,
     ) -> Result<A, Error> {
         let (id, key) = (run.workflow_id.clone(), self.key());
-        let result = self
-            .insist(move |app| app.handle_raw(id.clone()).update(update, input.clone()).id(key.clone()).into_future());
+        let result = self.insist(move |app| {
+            app.handle_raw(id.clone()).update(update, input.clone()).request_id(key.clone()).into_future()
+        });
         self.settle();
         result
     }

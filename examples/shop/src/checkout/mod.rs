@@ -61,7 +61,7 @@ impl Version {
             Self::V3 => app.start(v3::checkout, order),
             Self::V4 => app.start(v4::checkout, order),
         };
-        start.id(id).id_reuse(IdReuse::RejectDuplicate).request(request.to_owned()).await
+        start.id(id).id_reuse(IdReuse::RejectDuplicate).request_id(request.to_owned()).await
     }
 }
 

@@ -22,7 +22,7 @@ pub async fn checkout(ctx: Ctx, order: Order) -> Result<Outcome, Failure> {
         return declined(failure);
     }
 
-    let reference: u64 = ctx.run("reference", || async { Ok(reference()) }).await?;
+    let reference: u64 = ctx.side_effect("reference", || async { Ok(reference()) }).await?;
 
     if ctx.patched("screening") {
         ctx.publish(&Stage::Screening);

@@ -20,7 +20,7 @@ impl<S> Ctx<S> {
     ///
     /// The closure gets no ctx, and its name, together with its place in the program, is its identity.
     #[track_caller]
-    pub fn run<T, F, P>(&self, name: impl Into<Name>, body: F) -> RunOnce<T>
+    pub fn side_effect<T, F, P>(&self, name: impl Into<Name>, body: F) -> SideEffect<T>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         F: FnOnce() -> P + Send + 'static,
@@ -32,18 +32,18 @@ impl<S> Ctx<S> {
             let value = body();
             async move { encode(&value.await?) }
         });
-        RunOnce { pending, recorded }
+        SideEffect { pending, recorded }
     }
 }
 
 /// A side effect: await it for its result. Dropping it cancels it.
 #[must_use = "dropping a run cancels it; await it"]
-pub struct RunOnce<T> {
+pub struct SideEffect<T> {
     pending: dacapo_core::RunOnce,
     recorded: Recorded<T>,
 }
 
-impl<T> RunOnce<T> {
+impl<T> SideEffect<T> {
     /// When it is tried again.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
@@ -63,7 +63,7 @@ impl<T> RunOnce<T> {
     }
 }
 
-impl<T: DeserializeOwned> Future for RunOnce<T> {
+impl<T: DeserializeOwned> Future for SideEffect<T> {
     type Output = Result<T, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
