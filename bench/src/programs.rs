@@ -1,5 +1,6 @@
 //! The workflows that are measured, and their one activity.
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo_bench_meter::ticks;
 use futures::future::try_join_all;

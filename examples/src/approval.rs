@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
 

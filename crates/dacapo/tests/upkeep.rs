@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{Filter, Imported};
 use tempfile::TempDir;

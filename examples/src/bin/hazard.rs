@@ -2,6 +2,7 @@
 //! and again it stays up in the end, for the run or its activity is quarantined. With `HAZARD_MENDED` set its code does no harm:
 //! the run is released, and ends.
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{ClientError, Error};
 use dacapo_examples::url_or;

@@ -1,5 +1,6 @@
 //! A program with one open run, one closed run, and calls that go wrong.
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{CompletionToken, Dacapo, Description, Error, Filter, Handle};
 use serde_json::Value;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dacapo::Query;
 use dacapo::core::{Job, RunOptions, Transcript};
 use dacapo::prelude::*;
 use dacapo::{Catalog, Dacapo, Filter, Status};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dacapo::Dacapo;
+use dacapo::Query;
 use dacapo::prelude::*;
 use tokio::task::JoinSet;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{Dacapo, Filter, Status};
 use tempfile::TempDir;

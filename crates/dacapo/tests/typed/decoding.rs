@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{Catalog, Payload, decode, encode};
 use dacapo_testkit::expect;

@@ -1,5 +1,6 @@
 //! Handlers of signals, updates and queries, for the whole run and for a phase.
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo_testkit::expect;
 use serde_json::{Value, json};

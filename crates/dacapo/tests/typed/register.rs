@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dacapo::Query;
 use dacapo::core::{Pins, Workflow};
 use dacapo::prelude::*;
 use dacapo::{Call, Catalog, Child, LocalCall, OpenPromise, Order, RegistryError, SideEffect, SignalWait, WorkflowDef};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{Order, WorkflowType};
 use dacapo_testkit::{Mode, Play, expect};

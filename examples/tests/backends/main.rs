@@ -1,0 +1,77 @@
+//! One suite for every backend: programs that use only `App` and `Handle`, in real time. A backend joins by one line in
+//! [`backends!`](main.rs).
+
+mod activities;
+mod handles;
+mod messages;
+mod programs;
+
+use std::path::Path;
+use std::time::Duration;
+
+use dacapo::{App, Dacapo, Register};
+use tempfile::TempDir;
+
+/// The longest that one case may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A place to run programs in.
+struct Backend {
+    url: String,
+    folder: TempDir,
+}
+
+impl Backend {
+    fn new(url: fn(&Path) -> String) -> Self {
+        let folder = tempfile::tempdir().expect("there is room for a folder");
+        Self { url: url(folder.path()), folder }
+    }
+
+    /// Serves these workflows and activities.
+    async fn serve<P>(&self, items: impl Register<P>) -> App {
+        Dacapo::open(&self.url).await.expect("it can be opened").serve(items).await.expect("it can be served")
+    }
+}
+
+/// Plays a case within the limit.
+async fn play(url: fn(&Path) -> String, case: impl AsyncFnOnce(&Backend)) {
+    let backend = Backend::new(url);
+    let played = tokio::time::timeout(LIMIT, case(&backend)).await;
+    played.unwrap_or_else(|_| panic!("it did not end within {LIMIT:?} on {}", backend.url));
+    drop(backend.folder);
+}
+
+/// Makes one test of each case for each backend.
+macro_rules! backends {
+    ({ $($backend:ident: $url:expr,)* } $cases:tt) => {
+        $(backends! { @of $backend $url; $cases })*
+    };
+    (@of $backend:ident $url:expr; { $($module:ident: $($case:ident)*;)* }) => {
+        mod $backend {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    crate::play($url, crate::$module::$case).await;
+                })*
+            })*
+        }
+    };
+}
+
+backends! {
+    {
+        memory: |_| "memory:".to_owned(),
+        sqlite: |folder| format!("sqlite:{}", folder.join("store.db").display()),
+    }
+    {
+        activities: activity_is_retried_until_it_succeeds activity_fails_after_its_last_attempt
+            activity_is_completed_by_its_token attempts_and_failures_are_described local_activity_runs_in_the_workflow_process;
+        handles: start_with_one_request_id_is_one_start workflow_id_in_use_is_refused_or_reused
+            run_that_is_cancelled_cleans_up run_that_is_terminated_ends_at_once run_is_described_listed_and_counted
+            history_tells_what_happened result_of_a_failed_run_is_its_failure;
+        messages: signals_are_taken_in_order signal_with_one_request_id_counts_once update_is_answered_or_rejected
+            query_sees_what_was_acknowledged promise_is_resolved_by_name child_and_parent_talk;
+        programs: fan_out_counts_every_part saga_gives_everything_back entity_lives_on_as_new_runs counter_continues_as_new
+            approval_is_decided;
+    }
+}
