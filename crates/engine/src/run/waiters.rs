@@ -284,4 +284,18 @@ mod tests {
         waiters.forget_update(&chain, &"u".into());
         assert!(waiters.0.lock().updates.is_empty());
     }
+
+    /// A caller that comes after the end would wait for ever.
+    #[test]
+    fn callers_that_come_after_the_engine_has_stopped_are_not_kept_waiting() {
+        let waiters = Waiters::new();
+        let mut before = waiters.for_result(RunNo(1), false);
+        waiters.stop();
+        let mut after = waiters.for_result(RunNo(1), false);
+        let mut update = waiters.for_update((RunNo(1), &"first".into()), "u".into(), WaitFor::Completed);
+        for receiver in [&mut before, &mut after] {
+            assert_eq!(receiver.try_recv().map(drop), Err(oneshot::error::TryRecvError::Closed));
+        }
+        assert_eq!(update.try_recv().map(drop), Err(oneshot::error::TryRecvError::Closed));
+    }
 }

@@ -189,3 +189,26 @@ fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it(
         (sim, vec!["a"])
     });
 }
+
+/// With the seed of the run before it would draw the same numbers, and use the same idempotency keys.
+#[test]
+fn next_run_of_a_chain_draws_other_random_numbers() {
+    let serve = || {
+        options().workflow("draws", |ctx: Ctx, drawn: Payload| async move {
+            let drawn = format!("{} {}", text(&drawn), ctx.random_u64());
+            match drawn.split_whitespace().count() {
+                3 => Ok(payload(drawn)),
+                _ => {
+                    Err(ctx.continue_as_new(ContinueAsNew { input: vec![payload(drawn)], ..ContinueAsNew::default() }))
+                }
+            }
+        })
+    };
+    over_every_cache(serve, |sim| {
+        sim.start("draws", "a", "").unwrap();
+        let drawn = text(&sim.result("a").1.unwrap());
+        let distinct: std::collections::BTreeSet<&str> = drawn.split_whitespace().collect();
+        assert_eq!(distinct.len(), 3, "{drawn}");
+        vec![]
+    });
+}

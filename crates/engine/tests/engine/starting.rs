@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use dacapo_core::{Ctx, Failure, FailureKind, IdReuse, Payload, Retry};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, FailureKind, IdReuse, Payload, Retry};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{Filter, IdConflict, Refused, Status};
 use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, every_second, failed, options, over_every_cache,
-    over_every_cache_and_restart, payload, rows, secs, signal, since_start, status, turns,
+    over_every_cache_and_restart, payload, rows, secs, signal, since_start, status, text, turns,
 };
 
 async fn waits(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
@@ -288,5 +288,30 @@ fn a_run_knows_its_memo_and_attributes_and_ids() {
         start(sim, NewStart { memo, search_attributes, ..new("looks") }).unwrap();
         assert_eq!(sim.result("a"), completed("a run-000001 {\"note\": m} {\"city\": Rome}"));
         vec!["a"]
+    });
+}
+
+#[test]
+fn workflow_sees_the_first_run_of_its_chain() {
+    let serve = || {
+        options().workflow("chain", |ctx: Ctx, input| async move {
+            let start = ctx.info().unwrap().start;
+            let first = start.lineage.as_ref().unwrap().first_run_id.clone();
+            match text(&input).as_str() {
+                "1" => Err(ctx.continue_as_new(ContinueAsNew {
+                    workflow: "chain".into(),
+                    input: vec![payload(format!("{} {first}", start.run_id))],
+                    ..ContinueAsNew::default()
+                })),
+                before => Ok(payload(format!("{before} {first}"))),
+            }
+        })
+    };
+    over_every_cache(serve, |sim| {
+        let first = start(sim, new("chain")).unwrap().run_id;
+        let (status, result) = sim.result("a");
+        let told = text(&result.unwrap());
+        assert_eq!((status, told), (Status::Completed, format!("{first} {first} {first}")));
+        vec![]
     });
 }
