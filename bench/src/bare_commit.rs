@@ -150,7 +150,7 @@ impl BareCommit {
 
 fn submit(store: &SqliteStore, write: Write) -> Receiver<Answer> {
     let (tell, told) = channel();
-    // Whoever asked may have gone away; then nobody wants to know.
+    // The caller may have gone away.
     store.submit(write, Box::new(move |answer| drop(tell.send(answer))));
     told
 }

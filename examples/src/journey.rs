@@ -65,7 +65,7 @@ pub async fn journey(ctx: Ctx, stations: Vec<String>) -> Result<String, Failure>
         }
         match ctx.race(ctx.call(pay, (diary.next(), cents)), lapse).await? {
             First(receipt) => break receipt,
-            // Whoever loses the race is cancelled. TurnGuard the seats again.
+            // The branch that loses the race is cancelled. Hold the seats again.
             Second(()) => diary.of += trains.len(),
         }
     };

@@ -80,7 +80,7 @@ struct Lane {
 #[derive(Clone)]
 pub struct TurnThread {
     shared: Arc<Shared>,
-    hold: Arc<Mutex<TurnGuard>>,
+    hold: Arc<Mutex<ThreadHold>>,
     /// The thread's number in the pool.
     number: usize,
     /// The operating system's number of the thread, where it has one.
@@ -90,7 +90,7 @@ pub struct TurnThread {
 /// The work that a thread holds. Whichever takes the lane frees its place: the thread itself, or the deadlock watch
 /// that gives up on it.
 #[derive(Default)]
-struct TurnGuard {
+struct ThreadHold {
     lane: Option<usize>,
     abandoned: bool,
 }
@@ -221,7 +221,7 @@ impl Shared {
     }
 
     fn serve(self: Arc<Self>, thread: usize) {
-        let hold = Arc::new(Mutex::new(ranks::TURN_THREAD, TurnGuard::default()));
+        let hold = Arc::new(Mutex::new(ranks::TURN_THREAD, ThreadHold::default()));
         CURRENT.set(Some(TurnThread { shared: self.clone(), hold: hold.clone(), number: thread, id: thread_id() }));
         while let Some((lane, work)) = self.next(thread) {
             hold.lock().lane = Some(lane);
@@ -229,7 +229,7 @@ impl Shared {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 dacapo_sync::abort_on_violation(&*panic);
             }
-            let TurnGuard { lane, abandoned } = std::mem::take(&mut *hold.lock());
+            let ThreadHold { lane, abandoned } = std::mem::take(&mut *hold.lock());
             let mut state = self.state.lock();
             state.busy.remove(&thread);
             if abandoned {

@@ -20,7 +20,7 @@ impl Hazard {
     }
 
     /// A life with code that does no harm any more.
-    fn live_regressions(&self) -> Output {
+    fn live_fixed(&self) -> Output {
         self.command().env("HAZARD_MENDED", "1").output().unwrap()
     }
 
@@ -69,10 +69,10 @@ fn assert_quarantined(way: &'static str, words: &[&str]) {
     let again = hazard.live();
     assert!(again.status.success(), "{way}: the next process finds it quarantined: {}", text(&again.stderr));
     assert_eq!(text(&again.stderr), "", "{way}: it is said loud once");
-    let regressions = hazard.live_regressions();
-    let said = text(&regressions.stdout);
-    assert!(said.ends_with("no harm done\n"), "{way}: {said}{}", text(&regressions.stderr));
-    assert_eq!(hazard.live_regressions().status.code(), Some(1), "{way}: there is nothing more to release");
+    let fixed = hazard.live_fixed();
+    let said = text(&fixed.stdout);
+    assert!(said.ends_with("no harm done\n"), "{way}: {said}{}", text(&fixed.stderr));
+    assert_eq!(hazard.live_fixed().status.code(), Some(1), "{way}: there is nothing more to release");
 }
 
 #[test]

@@ -347,7 +347,7 @@ impl Draw<'_> {
             18 => Op::Shield(self.block(depth, 3)),
             19 => Op::Choose(self.blocks(depth)),
             20 => Op::Patched(self.place(2), self.block(depth, 2)),
-            // External the root it is passed over; inside a race or a scope of the root it may be dropped half way.
+            // Outside the root it is passed over; inside a race or a scope of the root it may be dropped half way.
             21 | 22 => {
                 let timeout = (self.below(2) == 0).then_some(value);
                 let handler = (self.below(2) == 0).then(|| self.block(depth, 2));

@@ -213,10 +213,10 @@ fn a_child_that_starts_and_ends_before_its_parent_hears_of_it_is_not_missed() {
         sim.start("parent", "a", "").unwrap();
         sim.settle();
         assert_eq!((status(&sim, "child"), rows(&sim, "a")), (Status::Completed, (0, 0, 2)));
-        let regressions = family()
+        let fixed = family()
             .workflow("quick", |_: Ctx, input| async { Ok(input) })
             .workflow("parent", |ctx: Ctx, _| async move { ctx.child("quick", "7").workflow_id("child").await });
-        let sim = sim.redeploy(regressions.cache(cache));
+        let sim = sim.redeploy(fixed.cache(cache));
         assert_eq!(sim.result("a"), completed("7"));
         (sim, vec!["a"])
     });

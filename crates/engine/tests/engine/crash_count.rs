@@ -152,7 +152,7 @@ fn what_is_released_is_free_or_still_held_wherever_the_process_dies_that_release
     });
 }
 
-/// Both are regressions, and come to their ends.
+/// Both are fixed and end.
 fn end_well(setup: &Setup, sim: &Simulation) {
     setup.gate.open(Ok(payload("done")));
     if describe(sim, "run").status.is_open() && sim.store().unseen(describe(sim, "run").run).unwrap().is_empty() {

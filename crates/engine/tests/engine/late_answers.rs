@@ -426,9 +426,9 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
     let host = Stepwise::new();
     let is_fixed = Arc::new(AtomicBool::new(false));
     let slow: Arc<Mutex<Option<Engine>>> = Arc::default();
-    let (clock, regressions, lasts) = (host.clone(), is_fixed.clone(), slow.clone());
+    let (clock, fixed, lasts) = (host.clone(), is_fixed.clone(), slow.clone());
     let serve = options().workflow("w", move |ctx: Ctx, _| {
-        let (clock, regressions) = (clock.clone(), regressions.clone());
+        let (clock, fixed) = (clock.clone(), fixed.clone());
         if let Some(engine) = lasts.lock().unwrap().take() {
             clock.set(clock.now().after(secs(10)));
             engine.tick();
@@ -436,7 +436,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
         async move {
             ctx.on_query("how", |_| Ok("well".into()));
             ctx.signal("go").await?;
-            assert!(regressions.load(Ordering::Relaxed), "not yet");
+            assert!(fixed.load(Ordering::Relaxed), "not yet");
             Ok("healed".into())
         }
     });
@@ -451,7 +451,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
     host.settle(&engine);
     assert!(engine.describe(&to).unwrap().stuck.is_some());
 
-    // The code is regressions, and its play for the question lasts beyond the moment of the next try.
+    // The code is fixed, and its play for the question lasts beyond the moment of the next try.
     is_fixed.store(true, Ordering::Relaxed);
     *slow.lock().unwrap() = Some(engine.clone());
     let mut asked = pin!(engine.query(&to, "how".into(), Vec::new(), Headers::new()));

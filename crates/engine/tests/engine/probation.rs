@@ -340,7 +340,7 @@ fn a_run_that_is_released_is_played_with_all_that_was_kept() {
 fn a_quarantined_run_can_be_terminated_reset_and_deleted() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = quarantined(&store, serve(&world, &gate));
-    sim.wait(sim.engine().reset(&RunId::of("a"), 1, "regressions")).unwrap();
+    sim.wait(sim.engine().reset(&RunId::of("a"), 1, "fixed")).unwrap();
     signal(&sim, "a", "go", "");
     signal(&sim, "a", "go", "end");
     assert_eq!(sim.result("a"), completed("end"), "nothing is held against the new run");

@@ -160,11 +160,11 @@ fn what_is_released_is_tried_again() {
     for restarts in [false, true] {
         let (world, gate) = (World::default(), Gate::default());
         let (sim, _store) = quarantined(&world, &gate);
-        gate.open(Ok(payload("regressions")));
+        gate.open(Ok(payload("fixed")));
         let released = sim.wait(sim.engine().release(&RunId::of("a")));
         assert_eq!(released, Ok(()));
         let sim = if restarts { sim.restart() } else { sim };
-        assert_eq!(sim.result("a"), completed("regressions"));
+        assert_eq!(sim.result("a"), completed("fixed"));
         assert_eq!(world.count(), 4);
     }
 }
@@ -185,8 +185,8 @@ fn what_is_released_is_not_tried_before_that_is_durable() {
     assert_eq!(sim.wait(released), Ok(()));
     sim.settle();
     assert_eq!((state(&sim, "a"), crash_count(&sim, "a")), (ActivityState::Running, 0));
-    gate.open(Ok(payload("regressions")));
-    assert_eq!((sim.result("a"), rows(&sim, "a")), (completed("regressions"), NO_ROWS));
+    gate.open(Ok(payload("fixed")));
+    assert_eq!((sim.result("a"), rows(&sim, "a")), (completed("fixed"), NO_ROWS));
     assert_eq!(world.notes()[3..], ["b", "a"]);
 }
 
@@ -195,7 +195,7 @@ fn what_is_released_is_not_tried_before_that_is_durable() {
 fn release_whose_caller_goes_away_is_carried_out() {
     let (world, gate) = (World::default(), Gate::default());
     let (sim, store) = quarantined(&world, &gate);
-    gate.open(Ok(payload("regressions")));
+    gate.open(Ok(payload("fixed")));
     store.hold_up();
     let id = RunId::of("a");
     {
@@ -203,7 +203,7 @@ fn release_whose_caller_goes_away_is_carried_out() {
         assert_eq!(sim.try_wait(released.as_mut()), None);
     }
     store.go_on(sim.store());
-    assert_eq!(sim.result("a"), completed("regressions"));
+    assert_eq!(sim.result("a"), completed("fixed"));
 }
 
 /// Its result came from outside while it was released.

@@ -149,14 +149,14 @@ fn a_panic_is_no_nondeterminism_and_mended_code_goes_on_with_what_came_meanwhile
         signal(&sim, "a", "more", "2");
         gate.open(Ok("slow".into()));
         let held = gate.clone();
-        let regressions = options()
+        let fixed = options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "");
                 let (go, more) = (ctx.signal("go").await?, ctx.signal("more").await?);
                 Ok(payload(format!("{} {} {}", go.input[0], more.input[0], slow.await?)))
             })
             .waiting("slow", move |_, _| held.pass());
-        let sim = sim.redeploy(regressions.cache(cache));
+        let sim = sim.redeploy(fixed.cache(cache));
         assert_eq!(sim.result("a"), completed("1 2 slow"));
         (sim, vec!["a"])
     });
@@ -197,7 +197,7 @@ fn results_for_a_stuck_run_are_not_lost() {
         gate.open(Ok("done".into()));
         sim.advance(secs(10));
         assert_eq!(world.count() - before, 1);
-        let regressions = options()
+        let fixed = options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "").schedule_to_close(secs(1_000));
                 ctx.signal("go").await?;
@@ -206,7 +206,7 @@ fn results_for_a_stuck_run_are_not_lost() {
                 Ok(done)
             })
             .waiting("slow", working(&world, &gate));
-        let sim = sim.redeploy(regressions.cache(cache));
+        let sim = sim.redeploy(fixed.cache(cache));
         assert_eq!(sim.result("a"), completed("done"));
         assert_eq!(world.count() - before, 1, "it is not done again");
         assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
