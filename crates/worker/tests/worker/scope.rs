@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Failure, Payload};
-use dacapo_worker::{Activity, ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts};
+use dacapo_worker::{Activity, ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts, Interrupt};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -126,7 +126,12 @@ async fn tasks_end_when_the_attempt_is_given_up_on() {
     });
     let (handle, told) = start(&attempts, &activity);
     has_reached.await.unwrap();
-    assert_eq!(handle.place(), "attempt 1, a task of the runtime, 2 tasks that it started run");
+    let place = "attempt 1, a task of the runtime, 2 tasks that it started run";
+    assert_eq!(
+        (handle.place().as_str(), Interrupt::place(&handle).as_str()),
+        (place, place),
+        "reports of zombies say so"
+    );
     handle.give_up("too slow");
     are_dropped(dropped).await;
     end_of(&handle).await.unwrap();
