@@ -56,7 +56,8 @@ pub trait Client: Send + Sync {
     /// Asks a run a question. The answer includes everything that was acknowledged before the call.
     fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload>;
 
-    /// Sends an update to an open run and waits until it is accepted or completed.
+    /// Sends an update to an open run and waits until it is accepted or completed. A backend that cannot wait until it is
+    /// completed answers [`UpdateState::Accepted`] after a while: the caller asks again with the same id.
     fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState>;
 
     /// Asks an open run to cancel itself.

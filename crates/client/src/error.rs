@@ -164,7 +164,7 @@ pub enum Error {
     /// The store was opened for reading only.
     #[error("the store is open for reading only: open it without `mode=ro` in the process that serves it")]
     ReadOnly,
-    /// The backend was shut down.
+    /// The backend was shut down. Whether a change was made is not known.
     #[error("the engine has been shut down")]
     ShutDown,
     /// Another process serves the store.

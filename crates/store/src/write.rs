@@ -458,7 +458,7 @@ fn advice(conflict: &IdConflict) -> &'static str {
     match conflict {
         IdConflict::Fail => {
             "wait for it to close, or say what is meant: the run that is open (`id_conflict(IdConflict::UseExisting)`), or the same \
-             request as before (`request(key)`)"
+             request as before (`request_id(key)`)"
         }
         IdConflict::UseExisting | IdConflict::TerminateExisting => "another start was faster",
     }

@@ -251,7 +251,7 @@ impl Dacapo {
             completions_per_turn,
             crash_limits: crash_limits(&effective.app),
             retention: (!retention.is_zero()).then_some(retention),
-            capabilities: Capabilities::new(self.backend, Feature::ALL),
+            capabilities: Capabilities::new(self.backend, features(self.backend)),
             ..std::mem::take(&mut self.options)
         };
         Ok(effective)
@@ -288,4 +288,10 @@ fn open(place: Place) -> Result<Arc<dyn Store>> {
             Err(Error::Url("SQLite is not part of this build: enable the feature `sqlite`".to_owned()))
         }
     }
+}
+
+/// The features of a store of this kind: only a file can be backed up.
+fn features(backend: &str) -> impl Iterator<Item = Feature> {
+    let has_file = backend != "memory";
+    Feature::ALL.into_iter().filter(move |feature| has_file || *feature != Feature::Backup)
 }

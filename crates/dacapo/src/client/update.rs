@@ -61,10 +61,13 @@ impl<A> UpdateCall<A> {
     where
         A: DeserializeOwned,
     {
-        match self.send(UpdateWait::Completed).await? {
-            UpdateState::Completed(Ok(answer)) => decode(&answer).map_err(Error::value),
-            UpdateState::Completed(Err(failure)) => Err(Error::Update(Box::new(failure))),
-            UpdateState::Accepted => unreachable!("the answer was waited for"),
+        loop {
+            match self.send(UpdateWait::Completed).await? {
+                UpdateState::Completed(Ok(answer)) => return decode(&answer).map_err(Error::value),
+                UpdateState::Completed(Err(failure)) => return Err(Error::Update(Box::new(failure))),
+                // A backend may wait for less long than we do.
+                UpdateState::Accepted => {}
+            }
         }
     }
 }

@@ -280,7 +280,10 @@ fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Re
         },
     };
     // Deliver first, then forget: work that is neither known nor has a result in the inbox is started again.
-    deliver(shared, run, Message::Local { seq: work.seq, resolution });
+    // Work that was given up meanwhile has no result any more.
+    if shared.local.is_current(run, work.seq, work.attempt) {
+        deliver(shared, run, Message::Local { seq: work.seq, resolution });
+    }
     shared.local.end(run, work.seq, work.attempt);
     shutdown::check(shared);
 }

@@ -134,7 +134,12 @@ fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, EngineErr
     let found = match shared.store().run(run.no) {
         Ok(Some(row)) if !row.status.is_open() => Ok(At::End(row.status, outcome_of(row.result.as_deref()))),
         Ok(Some(RunRow { stuck: Some(stuck), .. })) if or_stuck => Ok(At::Stuck(stuck.reason)),
-        Ok(_) => return Ok(At::Open(run.workflow_id.clone(), waiting)),
+        Ok(Some(_)) => return Ok(At::Open(run.workflow_id.clone(), waiting)),
+        // It was closed and deleted between the two reads.
+        Ok(None) => {
+            let (workflow_id, run_id) = (run.workflow_id.clone(), Some(run.run_id.clone()));
+            Err(EngineError::NotFound { workflow_id, run_id })
+        }
         Err(error) => Err(error.into()),
     };
     drop(waiting);

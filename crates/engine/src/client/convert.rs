@@ -1,12 +1,13 @@
 //! The engine's data as that of a client.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use dacapo_client::{
-    Cursor, Error, Filter, HistoryEvent, Page, RawHistory, RunRef, RunResult, StartRun, Started, StuckRuns,
+    Cursor, Error, EventKind, Filter, HistoryEvent, Page, RawHistory, RunRef, RunResult, StartRun, Started, StuckRuns,
     UpdateState, UpdateWait,
 };
-use dacapo_store::{Refused, RunNo, StoreError};
+use dacapo_store::{Refused, RunNo, RunRow, StoreError};
 
 use crate::api::start::NewStart;
 use crate::client::events::events_of;
@@ -156,9 +157,8 @@ fn trouble(error: StoreError) -> Error {
         StoreError::Refused(refused) => refusal(refused),
         StoreError::Busy(_) => Error::Busy(why),
         StoreError::Full(_) => Error::Full(why),
-        StoreError::Corrupt(_) | StoreError::Lost(_) | StoreError::Newer { .. } | StoreError::Foreign(_) => {
-            Error::Damaged(why)
-        }
+        StoreError::Corrupt(_) | StoreError::Lost(_) => Error::Damaged(why),
+        StoreError::Newer { .. } | StoreError::Foreign(_) | StoreError::Unsupported(_) => Error::Refused(why),
         _ => Error::Unavailable(why),
     }
 }
@@ -188,6 +188,13 @@ impl Reader {
             ControlFlow::<()>::Continue(())
         });
         read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+        // A run that was terminated or timed out has no turn that says so.
+        let is_closed = matches!(events.last(), Some(HistoryEvent { kind: EventKind::Closed { .. }, .. }));
+        if !row.status.is_open() && !is_closed {
+            let result = Some(outcome_of(row.result.as_deref()).into());
+            let kind = EventKind::Closed { status: row.status, result };
+            events.push(HistoryEvent { at: row.closed.unwrap_or_default(), turn: row.turns, kind });
+        }
         Ok(events)
     }
 
@@ -202,20 +209,21 @@ impl Reader {
         Ok(causes.into_iter().map(|StuckCause { runs, example }| StuckRuns { runs, example: example.into() }).collect())
     }
 
-    /// Reads the result of a closed run, following runs that continued as new.
-    pub(super) fn closed_result(&self, of: &RunId) -> Result<RunResult, EngineError> {
-        let mut of = of.clone();
+    /// Reads the result of a closed run, following runs that continued as new; or the run that is open.
+    pub(super) fn closed_result(&self, of: &RunId) -> Result<Result<RunResult, RunRow>, EngineError> {
+        let (mut of, mut seen) = (of.clone(), BTreeSet::new());
         loop {
             let row = row(self.store(), &of)?;
             if row.status.is_open() {
-                let why =
-                    "it is open, and a client that only reads cannot wait for its end: ask the process that serves it";
-                return Err(EngineError::Stuck(why.to_owned()));
+                return Ok(Err(row));
             }
             let outcome = outcome_of(row.result.as_deref());
             match next_run(row.status, &outcome) {
+                Some(_) if !seen.insert(row.no) => {
+                    return Err(EngineError::Circle { workflow_id: row.workflow_id, run_id: row.run_id });
+                }
                 Some(next) => of.run_id = Some(next),
-                None => return Ok(RunResult { status: row.status, result: outcome.into() }),
+                None => return Ok(Ok(RunResult { status: row.status, result: outcome.into() })),
             }
         }
     }

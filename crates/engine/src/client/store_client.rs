@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use dacapo_client::{
     Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryEvent, Page,
-    Problem, Progress, QueryRun, RawHistory, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
-    StuckRuns, UpdateState,
+    Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
+    StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Payload};
+use dacapo_store::RunRow;
 
 use crate::EngineError;
 use crate::host::blocking::blocking;
 use crate::read::Reader;
 
-/// A client that reads a store and serves nothing. Calls that change something are refused with [`Error::ReadOnly`].
+/// A client that reads a store and serves nothing. It lacks [`Feature::Writing`].
 #[derive(Clone)]
 pub struct StoreClient {
     reader: Reader,
@@ -27,6 +28,18 @@ impl StoreClient {
         Self { reader, capabilities: Capabilities::new(format!("{backend}, read-only"), features) }
     }
 
+    /// Refuses a call that changes something.
+    fn refused<T: Send + 'static>(&self) -> Answer<T> {
+        let refused = self.capabilities.require(Feature::Writing);
+        Box::pin(std::future::ready(refused.and(Err(Error::ReadOnly))))
+    }
+
+    /// Reads the result of a run; of an open run, `open` says what to answer.
+    fn closed_result(&self, run: RunRef, open: fn(RunRow) -> Error) -> Answer<RunResult> {
+        let read = self.read(move |reader| reader.closed_result(&run.into()));
+        Box::pin(async move { read.await?.map_err(open) })
+    }
+
     /// Reads the store: on a thread of the async runtime that may block, or here if this thread may.
     fn read<T: Send + 'static>(
         &self,
@@ -37,8 +50,11 @@ impl StoreClient {
     }
 }
 
-fn read_only<T: Send + 'static>() -> Answer<T> {
-    Box::pin(std::future::ready(Err(Error::ReadOnly)))
+fn is_open(run: RunRow) -> Error {
+    Error::Refused(format!(
+        "the run of workflow id {:?} is open, and a client that only reads cannot wait for its end: ask the process that serves it",
+        run.workflow_id
+    ))
 }
 
 impl Client for StoreClient {
@@ -47,36 +63,43 @@ impl Client for StoreClient {
     }
 
     fn start(&self, _: StartRun) -> Answer<Started> {
-        read_only()
+        self.refused()
     }
 
     fn signal(&self, _: RunRef, _: SendSignal) -> Answer<()> {
-        read_only()
+        self.refused()
     }
 
     fn query(&self, _: RunRef, _: QueryRun) -> Answer<Payload> {
-        read_only()
+        self.refused()
     }
 
     fn update(&self, _: RunRef, _: SendUpdate) -> Answer<UpdateState> {
-        read_only()
+        self.refused()
     }
 
     fn cancel(&self, _: RunRef, _: String) -> Answer<()> {
-        read_only()
+        self.refused()
     }
 
     fn terminate(&self, _: RunRef, _: String) -> Answer<()> {
-        read_only()
+        self.refused()
     }
 
     fn reset(&self, _: RunRef, _: u64, _: String) -> Answer<Started> {
-        read_only()
+        self.refused()
     }
 
-    /// The result of a run that is closed. A reader is not told when a run closes, so it does not wait.
+    /// The result of a run that is closed. A client that only reads is not told when a run closes, so it does not wait.
     fn result(&self, run: RunRef) -> Answer<RunResult> {
-        self.read(move |reader| reader.closed_result(&run.into()))
+        self.closed_result(run, is_open)
+    }
+
+    fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
+        self.closed_result(run, |run| match run.stuck {
+            Some(stuck) => Error::Stuck(stuck.reason),
+            None => is_open(run),
+        })
     }
 
     fn describe(&self, run: RunRef) -> Answer<Description> {
@@ -100,15 +123,27 @@ impl Client for StoreClient {
     }
 
     fn complete(&self, _: String, _: Result<Payload, Failure>) -> Answer<()> {
-        read_only()
+        self.refused()
     }
 
     fn heartbeat(&self, _: String, _: Payload) -> Answer<Option<String>> {
-        read_only()
+        self.refused()
     }
 
     fn complete_activity(&self, _: RunRef, _: CompleteActivity) -> Answer<()> {
-        read_only()
+        self.refused()
+    }
+
+    fn resolve_promise(&self, _: RunRef, _: ResolvePromise) -> Answer<()> {
+        self.refused()
+    }
+
+    fn release(&self, _: RunRef) -> Answer<()> {
+        self.refused()
+    }
+
+    fn delete(&self, _: RunRef) -> Answer<()> {
+        self.refused()
     }
 
     fn stuck_runs(&self) -> Answer<Vec<StuckRuns>> {

@@ -83,10 +83,13 @@ pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Messa
 
 /// Keeps a result that cannot be stored now in the inbox of its run, and has the run played after a pause.
 fn store_again_later(shared: &Arc<Shared>, run: RunNo, result: Message) {
-    shared.runs.with(run, |_, state| {
+    shared.runs.with(run, |cached, state| {
         state.push(result);
-        if state.stage == Stage::Idle {
-            state.stage = Stage::Stuck;
+        match state.stage {
+            // It can be played: its turn takes the result.
+            Stage::Idle if state.playable.is_some() => wake(shared, cached, state),
+            Stage::Idle => state.stage = Stage::Stuck,
+            Stage::Queued | Stage::Busy | Stage::Stuck => {}
         }
     });
     shared.arm_in(STORE_AGAIN, Due::Retry(run));

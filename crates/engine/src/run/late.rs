@@ -30,11 +30,14 @@ pub(crate) fn forget_late(shared: &Arc<Shared>, run: RunNo, late: &[Message]) {
         return;
     }
     let rows: Vec<TimerRow> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
+    // A shutdown waits for it: the next process would run a detached activity again.
+    shared.shutdown.begin_write();
     shared.later(WorkKind::Write, Some(run), move |shared| {
         submit(shared, Write::Forget { run, tasks, timers }, move |shared, result| {
             if result.is_ok() {
                 set_timers(shared, &[], &rows);
             }
+            shared.end_write();
         });
     });
 }

@@ -78,13 +78,14 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
     state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
     let playable = state.playable.take();
     state.stuck_until = until;
-    state.drop_local_results();
     let requests = state.take_requests();
     drop(state);
     if let Some(playable) = playable {
         shared.drop_later(playable);
     }
     local::give_up_all(shared, cached.no, "the run is stuck");
+    // In this order: an attempt that ends meanwhile may still deliver.
+    cached.lock().drop_local_results();
     store_waiting_results(shared, cached);
     ended(shared, Ended::Play(cached));
     requests

@@ -73,7 +73,7 @@ fn a_child_whose_id_is_in_use_fails_to_start_and_says_who_has_it() {
         assert_eq!(status, Status::Failed);
         assert_eq!(
             failure,
-            "workflow id \"child\" is in use by run run-000001: wait for it to close, or say what is meant: the run that is open (`id_conflict(IdConflict::UseExisting)`), or the same request as before (`request(key)`)"
+            "workflow id \"child\" is in use by run run-000001: wait for it to close, or say what is meant: the run that is open (`id_conflict(IdConflict::UseExisting)`), or the same request as before (`request_id(key)`)"
         );
         assert_eq!(sim.result("child"), completed("2"));
         vec!["a", "child"]

@@ -110,7 +110,7 @@ fn every_verb_of_a_client_reaches_the_engine_and_all_its_data_survives_json() {
     let refused = sim.wait(client.heartbeat("nonsense".into(), payload(""))).unwrap_err();
     assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
     let refused = sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err();
-    assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+    assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
 }
 
 #[test]
@@ -172,15 +172,19 @@ fn client_that_only_reads_refuses_every_change_and_names_what_it_lacks() {
         sim.wait(reader.complete(String::new(), Ok(payload("")))),
         sim.wait(reader.heartbeat(String::new(), payload(""))).map(drop),
     ];
-    for refused in changes {
-        assert_eq!(refused, Err(Error::ReadOnly));
-    }
     let lacks = |feature| Error::Unsupported { feature, backend: "memory, read-only".into() };
-    assert_eq!(sim.wait(reader.release(run("a"))), Err(lacks(Feature::Quarantine)));
-    assert_eq!(sim.wait(reader.delete(run("a"))), Err(lacks(Feature::Deletion)));
+    for refused in changes {
+        assert_eq!(refused, Err(lacks(Feature::Writing)));
+    }
+    assert_eq!(sim.wait(reader.release(run("a"))), Err(lacks(Feature::Writing)));
+    assert_eq!(sim.wait(reader.delete(run("a"))), Err(lacks(Feature::Writing)));
     assert_eq!(sim.wait(reader.inspect(run("a"))).unwrap_err(), lacks(Feature::Inspection));
     assert_eq!(reader.capabilities().require(Feature::Writing), Err(lacks(Feature::Writing)));
     let open = sim.wait(reader.result(run("a"))).unwrap_err();
-    assert!(matches!(&open, Error::Stuck(why) if why.contains("cannot wait for its end")), "{open}");
+    assert!(matches!(&open, Error::Refused(why) if why.contains("cannot wait for its end")), "{open}");
+    sim.wait(client(&sim).terminate(run("a"), "enough".into())).unwrap();
+    assert_eq!(sim.wait(reader.result(run("a"))).unwrap().status, Status::Terminated);
+    let last = sim.wait(reader.history(run("a"))).unwrap().pop().unwrap().kind;
+    assert!(matches!(&last, EventKind::Closed { status: Status::Terminated, result: Some(Err(_)) }), "{last:?}");
     assert_eq!(sim.wait(reader.describe(run("a"))).unwrap().turns, 1);
 }
