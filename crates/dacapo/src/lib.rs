@@ -35,6 +35,7 @@
 //!
 //! A wrong input type does not compile. What cannot be decoded at run time is treated by whose it is: see [`json`].
 
+pub mod backend;
 pub mod json;
 pub mod prelude;
 

@@ -17,10 +17,11 @@ use crate::client::stop_signals::StopSignals;
 use crate::client::{Connection, Error, Imported, archive};
 
 /// A program that serves workflows and activities. Cheap to clone; all clones are one program, and it serves until it is
-/// shut down or the last clone is gone. What was committed stays, and the next process goes on from there.
+/// shut down, or until the last clone, connection and handle of it is gone. What was committed stays, and the next process goes on
+/// from there.
 ///
-/// Dropping the last clone blocks until the store is closed; on an async runtime await [`App::stop`] or [`App::shutdown`], which
-/// close it on another thread.
+/// Dropping the last of them blocks until the store is closed; on an async runtime await [`App::stop`] or [`App::shutdown`],
+/// which close it on another thread.
 ///
 /// It is a [`Connection`] as well, by which runs are started and found.
 #[derive(Clone)]

@@ -206,7 +206,7 @@ impl Dacapo {
     }
 
     /// Serves workflows and activities, and goes on with every run that earlier processes left. Serving happens in the
-    /// background until the [`App`] is shut down or the last copy of it is dropped.
+    /// background until the [`App`] is shut down, or the last clone, connection and handle of it is dropped.
     pub async fn serve<P>(mut self, items: impl Register<P>) -> Result<App> {
         if self.read_only {
             return Err(dacapo_engine::EngineError::ReadOnly.into());

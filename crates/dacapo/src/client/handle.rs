@@ -18,7 +18,8 @@ use crate::{Promise, Query, Signal, Update, decode, encode};
 /// The format of a history of our own.
 const TRANSCRIPT: &str = "dacapo-transcript";
 
-/// A handle on a run whose result is an `O`. It names the run and nothing more, so it can be made, cloned and dropped at will.
+/// A handle on a run whose result is an `O`. It names the run, and keeps the connection by which it was made: an app serves as
+/// long as a handle of it is left.
 pub struct Handle<O> {
     link: Link,
     run: RunRef,
