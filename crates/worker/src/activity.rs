@@ -53,7 +53,7 @@ impl Activity {
     }
 
     /// Returns the activity's code.
-    pub fn body(&self) -> &ActivityCode {
+    pub fn code(&self) -> &ActivityCode {
         &self.body
     }
 }

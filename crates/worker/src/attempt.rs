@@ -61,7 +61,7 @@ impl Attempt {
     ) -> Self {
         let handle = AttemptHandle::new(ctx.clone(), Box::new(done));
         let (part, span) = (ctx.scope().code(), span(&ctx));
-        let code = match activity.body() {
+        let code = match activity.code() {
             ActivityCode::Async(body) => {
                 let body = body.clone();
                 let run: ActivityFuture = Box::pin(async move { body(ctx, input).await });

@@ -1,9 +1,10 @@
 //! Activities: retries, failures, external completion.
 
-use std::time::Duration;
+use std::sync::Arc;
 
+use dacapo::Error;
 use dacapo::prelude::*;
-use dacapo::{ActivityState, Error};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::Backend;
 
@@ -45,52 +46,69 @@ pub(crate) async fn activity_fails_after_its_last_attempt(backend: &Backend) {
     app.shutdown().await;
 }
 
-#[activity]
-async fn asks_a_person(ctx: ActivityCtx) -> Result<String, Failure> {
-    Err(ctx.complete_later())
+/// Activities that tell the test what they do.
+struct Clerk {
+    tokens: Sender<String>,
 }
 
-#[workflow]
-async fn waits_for_a_person(ctx: Ctx) -> Result<String, Failure> {
-    ctx.call(asks_a_person, ()).start_to_close(hours(1)).await
-}
+#[activities]
+impl Clerk {
+    /// Leaves its completion to the holder of its token.
+    #[activity]
+    async fn ask(self: Arc<Self>, ctx: ActivityCtx) -> Result<String, Failure> {
+        self.tell(&ctx);
+        Err(ctx.complete_later())
+    }
 
-pub(crate) async fn activity_is_completed_by_its_token(backend: &Backend) {
-    let app = backend.serve((waits_for_a_person, asks_a_person)).await;
-    let run = app.start(waits_for_a_person, ()).await.unwrap();
-    let pending = until(&run, |description| {
-        description.pending.first().filter(|activity| activity.state == ActivityState::External).cloned()
-    });
-    let activity = pending.await;
-    run.complete_activity(activity.id, &"approved").await.unwrap();
-    assert_eq!(run.result().await.as_deref(), Ok("approved"));
-    app.shutdown().await;
-}
-
-/// Waits until a run can be described so.
-async fn until<O, T>(run: &Handle<O>, wanted: impl Fn(&Description) -> Option<T>) -> T {
-    loop {
-        match wanted(&run.describe().await.unwrap()) {
-            Some(found) => return found,
-            // sleep: no call waits for a state of a pending activity; the case as a whole is bounded
-            None => tokio::time::sleep(Duration::from_millis(5)).await,
+    /// Fails, and in its second attempt waits to be cancelled.
+    #[activity]
+    async fn stumble(self: Arc<Self>, ctx: ActivityCtx) -> Result<String, Failure> {
+        if ctx.info().attempt == 1 {
+            return Err("not today".into());
         }
+        self.tell(&ctx);
+        Err(ctx.cancelled().await.into())
+    }
+}
+
+impl Clerk {
+    fn new() -> (Arc<Self>, Receiver<String>) {
+        let (tokens, receiver) = channel(1);
+        (Arc::new(Self { tokens }), receiver)
+    }
+
+    fn tell(&self, ctx: &ActivityCtx) {
+        self.tokens.try_send(ctx.completion_token().to_string()).expect("the test waits for it");
     }
 }
 
 #[workflow]
-async fn stubborn(ctx: Ctx) -> Result<(), Failure> {
-    ctx.call(never, ()).retry(Retry::unlimited().first_pause(hours(1)).max_pause(hours(1))).await
+async fn waits_for_a_person(ctx: Ctx) -> Result<String, Failure> {
+    ctx.call(Clerk::ask, ()).start_to_close(hours(1)).await
+}
+
+pub(crate) async fn activity_is_completed_by_its_token(backend: &Backend) {
+    let (clerk, mut tokens) = Clerk::new();
+    let app = backend.serve((waits_for_a_person, clerk)).await;
+    let run = app.start(waits_for_a_person, ()).await.unwrap();
+    let token = tokens.recv().await.unwrap();
+    app.complete(&token, "approved").await.unwrap();
+    assert_eq!(run.result().await.as_deref(), Ok("approved"));
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn stubborn(ctx: Ctx) -> Result<String, Failure> {
+    ctx.call(Clerk::stumble, ()).retry(Retry::unlimited().first_pause(millis(1))).await
 }
 
 pub(crate) async fn attempts_and_failures_are_described(backend: &Backend) {
-    let app = backend.serve((stubborn, never)).await;
+    let (clerk, mut tokens) = Clerk::new();
+    let app = backend.serve((stubborn, clerk)).await;
     let run = app.start(stubborn, ()).await.unwrap();
-    let failed = |description: &Description| {
-        description.pending.first().filter(|activity| activity.last_failure.is_some()).cloned()
-    };
-    let pending = until(&run, failed).await;
-    assert_eq!((pending.activity.as_str(), pending.attempt, pending.attempts), ("never", 2, 0));
+    tokens.recv().await.unwrap();
+    let pending = run.describe().await.unwrap().pending.remove(0);
+    assert_eq!((pending.activity.as_str(), pending.attempt, pending.attempts), ("Clerk::stumble", 2, 0));
     assert_eq!(pending.last_failure.unwrap().message, "not today");
     run.terminate("seen").await.unwrap();
     app.shutdown().await;

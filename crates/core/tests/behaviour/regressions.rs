@@ -200,7 +200,7 @@ fn both_instances_of_a_run_that_is_played_twice_can_be_interrupted() {
     let watch = run.watch();
     let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = over.clone();
-    #[allow(clippy::disallowed_methods, reason = "somebody has to watch from outside")]
+    #[allow(clippy::disallowed_methods, reason = "a thread of its own watches the play")]
     let watcher = std::thread::spawn(move || {
         while !seen.load(std::sync::atomic::Ordering::Relaxed) {
             watch.interrupt("too long");
@@ -418,7 +418,7 @@ fn a_second_play_that_is_stopped_is_stopped_and_not_different() {
     });
     let mut run = Run::new(spins, RunOptions { double_play: true, ..RunOptions::default() }).unwrap();
     let watch = run.watch();
-    #[allow(clippy::disallowed_methods, reason = "somebody has to watch from outside")]
+    #[allow(clippy::disallowed_methods, reason = "a thread of its own watches the play")]
     let watcher = std::thread::spawn(move || {
         let deadline = Deadline::of("the second play");
         while plays.load(std::sync::atomic::Ordering::Relaxed) < 2 {

@@ -90,7 +90,7 @@ fn opening() -> Vec<Row> {
         }),
         row!("Handle::delete", "an unknown run", "there is no run", _s => {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
-            app.handle(sample, "nobody").delete().await
+            app.handle(sample, "absent").delete().await
         }),
         row!("Dacapo::queue", "no name", "a queue", _s =>
             Dacapo::open("memory:").await.unwrap().queue("").serve(sample).await),
@@ -148,21 +148,21 @@ fn starting() -> Vec<Row> {
 fn talking() -> Vec<Row> {
     vec![
         row!("Handle::signal", "a closed run", "is completed", s => s.closed.signal(NUDGE, 1).await),
-        row!("Handle::signal", "nobody", "no run of workflow id \"nobody\"", s => s.nobody.signal(NUDGE, 1).await),
+        row!("Handle::signal", "an absent run", "no run of workflow id \"absent\"", s => s.absent.signal(NUDGE, 1).await),
         row!("SignalCall::request_id", "no key", "a request id is empty", s => s.open.signal(NUDGE, 1).request_id("").await),
         row!("Handle::signal_raw", "no name", "a signal is empty", s => s.open.signal_raw("", json!(1)).await),
         row!("Handle::signal_raw", "a large value", "the limit is 10000", s => s.open.signal_raw("x", large()).await),
-        row!("Handle::query", "nobody", "no run of", s => s.nobody.query(LEVEL, ()).await),
+        row!("Handle::query", "an absent run", "no run of", s => s.absent.query(LEVEL, ()).await),
         row!("Handle::query_raw", "an unknown query", "known now: level", s => s.open.query_raw("x", json!(null)).await),
         row!("Handle::query_raw", "another type", "is no", s => s.open.query_raw("level", json!("high")).await),
         row!("Handle::query_raw", "no name", "a query is empty", s => s.open.query_raw("", json!(null)).await),
         row!("Handle::update", "a closed run", "is completed", s => s.closed.update(RAISE, 1).await),
-        row!("Handle::update", "nobody", "no run of", s => s.nobody.update(RAISE, 1).await),
+        row!("Handle::update", "an absent run", "no run of", s => s.absent.update(RAISE, 1).await),
         row!("Handle::update_raw", "an unknown update", "known now: raise", s => s.open.update_raw("x", json!(1)).await),
         row!("Handle::update_raw", "another type", "rejected", s => s.open.update_raw("raise", json!("much")).await),
         row!("UpdateCall::request_id", "no id", "an update id is empty", s => s.open.update(RAISE, 1).request_id("").await),
         row!("UpdateCall::accepted", "an unknown update", "rejected", s => s.open.update_raw("x", json!(1)).accepted().await.map(drop)),
-        row!("Handle::resolve", "nobody", "no run of", s => s.nobody.resolve(CONSENT, true).await),
+        row!("Handle::resolve", "an absent run", "no run of", s => s.absent.resolve(CONSENT, true).await),
         row!("Handle::resolve", "another promise", "open now: consent", s => s.open.resolve(Promise::<u8>::new("x"), 1).await),
         row!("Handle::resolve_raw", "no name", "a promise is empty", s => s.open.resolve_raw("", json!(1)).await),
         row!("Handle::resolve_raw", "a large value", "the limit is 10000", s => s.open.resolve_raw("consent", large()).await),
@@ -176,37 +176,37 @@ fn talking() -> Vec<Row> {
             s.open.fail_activity("", Failure::application("no")).await),
         row!("Connection::complete", "a text that is no token", "no completion token", s => s.app.complete("x", &1).await),
         row!("Connection::complete", "a damaged token", "damaged", s => s.app.complete("dcpt100", &1).await),
-        row!("Connection::complete", "a token of nobody", "no run of", s => s.app.complete(&token("nobody"), &1).await),
+        row!("Connection::complete", "the token of an absent run", "no run of", s => s.app.complete(&token("absent"), &1).await),
         row!("Connection::complete", "a token of an activity that is over", "has no activity", s =>
             s.app.complete(&s.token().await, &1).await),
         row!("Connection::complete", "a large result", "the limit is 10000", s =>
             s.app.complete(&s.token().await, &large()).await),
         row!("Connection::fail", "a text that is no token", "no completion token", s =>
             s.app.fail("", Failure::application("no")).await),
-        row!("Connection::heartbeat", "a token of nobody", "no run of", s => s.app.heartbeat(&token("nobody"), &1).await),
+        row!("Connection::heartbeat", "the token of an absent run", "no run of", s => s.app.heartbeat(&token("absent"), &1).await),
         row!("Connection::heartbeat", "a large report", "the limit is 10000", s =>
             s.app.heartbeat(&s.token().await, &large()).await),
-        row!("Handle::release", "nobody", "no run of", s => s.nobody.release().await),
+        row!("Handle::release", "an absent run", "no run of", s => s.absent.release().await),
         row!("Handle::release", "a run without anything in quarantine", "quarantined", s => s.open.release().await),
-        row!("Handle::cancel", "nobody", "no run of", s => s.nobody.cancel("").await),
+        row!("Handle::cancel", "an absent run", "no run of", s => s.absent.cancel("").await),
         row!("Handle::cancel", "a closed run", "is completed", s => s.closed.cancel("").await),
-        row!("Handle::terminate", "nobody", "no run of", s => s.nobody.terminate("").await),
+        row!("Handle::terminate", "an absent run", "no run of", s => s.absent.terminate("").await),
         row!("Handle::terminate", "a closed run", "is completed", s => s.closed.terminate("").await),
         row!("Handle::reset", "the turn that starts it", "turn 1 up to 1", s => s.open.reset(0, "").await),
         row!("Handle::reset", "a turn that is not there", "turn 1 up to 1", s => s.open.reset(9, "").await),
-        row!("Handle::reset", "nobody", "no run of", s => s.nobody.reset(1, "").await),
-        row!("Handle::result", "nobody", "no run of", s => s.nobody.result().await),
-        row!("Handle::result_or_stuck", "nobody", "no run of", s => s.nobody.result_or_stuck().await),
+        row!("Handle::reset", "an absent run", "no run of", s => s.absent.reset(1, "").await),
+        row!("Handle::result", "an absent run", "no run of", s => s.absent.result().await),
+        row!("Handle::result_or_stuck", "an absent run", "no run of", s => s.absent.result_or_stuck().await),
         row!("Handle::result", "another type", "is no", s => s.app.handle_of::<String>("closed").result().await),
         row!("Handle::with_run_id", "another run", "with run id \"x\"", s => s.open.clone().with_run_id("x").describe().await),
-        row!("Handle::describe", "nobody", "no run of", s => s.nobody.describe().await),
-        row!("Handle::inspect", "nobody", "no run of", s => s.nobody.inspect().await),
-        row!("Handle::history", "nobody", "no run of", s => s.nobody.history().await),
-        row!("Handle::transcript", "nobody", "no run of", s => s.nobody.transcript().await),
-        row!("Handle::published", "nobody", "no run of", s => s.nobody.published::<u8>().await),
-        row!("Connection::handle", "nobody", "no run of", s => s.app.handle(sample, "nobody").describe().await),
-        row!("Connection::handle_raw", "nobody", "no run of", s => s.app.handle_raw("nobody").describe().await),
-        row!("Connection::handle_of", "nobody", "no run of", s => s.app.handle_of::<Value>("nobody").describe().await),
+        row!("Handle::describe", "an absent run", "no run of", s => s.absent.describe().await),
+        row!("Handle::inspect", "an absent run", "no run of", s => s.absent.inspect().await),
+        row!("Handle::history", "an absent run", "no run of", s => s.absent.history().await),
+        row!("Handle::transcript", "an absent run", "no run of", s => s.absent.transcript().await),
+        row!("Handle::published", "an absent run", "no run of", s => s.absent.published::<u8>().await),
+        row!("Connection::handle", "an absent run", "no run of", s => s.app.handle(sample, "absent").describe().await),
+        row!("Connection::handle_raw", "an absent run", "no run of", s => s.app.handle_raw("absent").describe().await),
+        row!("Connection::handle_of", "an absent run", "no run of", s => s.app.handle_of::<Value>("absent").describe().await),
     ]
 }
 
@@ -217,8 +217,8 @@ fn looking() -> Vec<Row> {
             s.app.runs().list_from(&Filter::all(), dacapo::Cursor("1".into()), 0).await),
         row!("Runs::list_from", "a cursor of another backend", "is no cursor of this backend", s =>
             s.app.runs().list_from(&Filter::all(), dacapo::Cursor("elsewhere".into()), 1).await),
-        row!("Runs::describe", "nobody", "no run of", s => s.app.runs().describe("nobody").await),
-        row!("Runs::transcript", "nobody", "no run of", s => s.app.runs().transcript("nobody").await),
+        row!("Runs::describe", "an absent run", "no run of", s => s.app.runs().describe("absent").await),
+        row!("Runs::transcript", "an absent run", "no run of", s => s.app.runs().transcript("absent").await),
     ]
 }
 
@@ -257,12 +257,12 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Filter::open", "takes nothing"),
     ("Filter::stuck", "takes nothing"),
     ("Filter::status", "every status can be asked for"),
-    ("Filter::workflow", "a name that nobody has matches nobody"),
-    ("Filter::workflow_id", "an id that nobody has matches nobody"),
+    ("Filter::workflow", "an unused name matches no run"),
+    ("Filter::workflow_id", "an unused id matches no run"),
     ("Filter::started_from", "any moment will do"),
     ("Filter::started_before", "any moment will do"),
     ("Runs::stuck_causes", "takes nothing"),
-    ("Runs::count", "what matches nobody is counted as 0"),
+    ("Runs::count", "no match is counted as 0"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,7 +117,7 @@ fn children() -> Vec<Row> {
         row!("Ctx::continue_as_new_with", "a queue without a name", "a queue is empty", ctx =>
             Err(ctx.continue_as_new_with(map_flow, HashMap::new(), |next| next.queue = Some("".into())))?),
         row!("Ctx::signal_external", "no id", "a workflow id is empty", ctx => ctx.signal_external("", NUDGE, 1).await?),
-        row!("Ctx::signal_external", "nobody", "no open run of workflow id \"x\"", ctx =>
+        row!("Ctx::signal_external", "an absent run", "no open run of workflow id \"x\"", ctx =>
             ctx.signal_external("x", NUDGE, 1).await?),
         row!("Ctx::signal_external_raw", "no name", "a signal is empty", ctx =>
             ctx.signal_external_raw("x", "", json!(1)).await?),
@@ -258,13 +258,13 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Ctx::join", "no futures at all are done at once"),
     ("Ctx::try_join", "no futures at all are done at once"),
     ("Ctx::race", "two futures are two futures"),
-    ("Ctx::select_all", "a race of nobody never ends, which is of use beside others"),
+    ("Ctx::select_all", "a race of no branches never ends, which is of use beside others"),
     ("Ctx::with_timeout", "it may end at once, or never"),
     ("Ctx::shield", "a future is a future"),
     ("Ctx::cancellable", "a future is a future"),
     ("Ctx::cancellation", "takes nothing"),
     ("Ctx::store", "takes nothing"),
-    ("Store::get_raw", "a key that nobody set holds nothing"),
+    ("Store::get_raw", "a key that was never set holds nothing"),
     ("Ctx::with_state", "any value can be a state"),
     ("Ctx::state_cell", "takes nothing"),
     ("Ctx::raw", "takes nothing"),

@@ -47,7 +47,7 @@ pub(crate) struct Setup {
     pub(crate) app: App,
     pub(crate) open: Handle<u64>,
     pub(crate) closed: Handle<u64>,
-    pub(crate) nobody: Handle<Value>,
+    pub(crate) absent: Handle<Value>,
 }
 
 impl Setup {
@@ -56,8 +56,8 @@ impl Setup {
         let open = app.start(sample, 5).id("open").request_id("asked").await.unwrap();
         let closed = app.start(sample, 0).id("closed").await.unwrap();
         assert_eq!(closed.result().await.unwrap(), 0);
-        let nobody = app.handle_raw("nobody");
-        Self { app, open, closed, nobody }
+        let absent = app.handle_raw("absent");
+        Self { app, open, closed, absent }
     }
 
     /// The token of an activity that the open run does not have.

@@ -11,7 +11,7 @@ use futures::executor::block_on;
 fn serve<P>(items: impl Register<P>, name: &str, ctx: ActivityCtx, input: Vec<Payload>) -> Result<Payload, Failure> {
     let catalog = Catalog::of(items).unwrap();
     let activity: &Activity = catalog.registry.find_activity(name).unwrap();
-    match activity.body() {
+    match activity.code() {
         ActivityCode::Async(body) => block_on(body(ctx, input)),
         ActivityCode::Blocking(body) => body(ctx, input),
     }

@@ -57,7 +57,7 @@ fn a_fast_activity_wins_against_a_timer_which_is_cancelled() {
         |sim| {
             sim.start("races", "a", "").unwrap();
             assert_eq!(sim.result("a"), completed("fast"));
-            assert_eq!(since_start(sim.now()), secs(0), "nobody waited for the timer");
+            assert_eq!(since_start(sim.now()), secs(0), "no unit waited for the timer");
             let expected = expect![[r#"
                 0 at 0ns: start races -> activity work, timer 10s
                 1 at 0ns: resolve #0 activity -> cancel #1, complete fast
@@ -191,7 +191,7 @@ fn an_abandoned_activity_goes_on_and_nobody_is_told() {
         sim.start("abandons", "a", "").unwrap();
         sim.advance(secs(6));
         assert_eq!(rows(&sim, "a"), (1, 0, 0));
-        gate.open(Ok("nobody's".into()));
+        gate.open(Ok("no one's".into()));
         sim.settle();
         assert_eq!(rows(&sim, "a"), NO_ROWS);
         let sim = sim.restart();
@@ -289,8 +289,8 @@ fn a_terminated_run_ends_at_once_and_leaves_no_rows_behind() {
         assert_eq!(describe(sim, "a").turns, 1, "its code was not asked");
         let closed = EngineError::Closed { workflow_id: "a".into(), status: Status::Terminated };
         assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("a"), "again")), Err(closed));
-        let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("nobody"), "")), Err(nobody));
+        let absent = EngineError::NotFound { workflow_id: "absent".into(), run_id: None };
+        assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("absent"), "")), Err(absent));
         vec!["a"]
     });
 }

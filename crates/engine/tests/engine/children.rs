@@ -278,7 +278,7 @@ fn a_signal_to_another_run_arrives_once_and_the_sender_knows() {
         options()
             .workflow("sends", |ctx: Ctx, _| async move {
                 let told = ctx.signal_external(Target::workflow("b"), "news", "good").await;
-                let lost = ctx.signal_external(Target::workflow("nobody"), "news", "lost").await;
+                let lost = ctx.signal_external(Target::workflow("absent"), "news", "lost").await;
                 Ok(payload(format!("{told:?} {}", lost.unwrap_err())))
             })
             .workflow("hears", |ctx: Ctx, _| async move {
@@ -291,7 +291,7 @@ fn a_signal_to_another_run_arrives_once_and_the_sender_knows() {
     over_every_cache(serve, |sim| {
         sim.start("hears", "b", "").unwrap();
         sim.start("sends", "a", "").unwrap();
-        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
+        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"absent\""));
         assert_eq!(sim.result("b"), completed("good from a, more: false"));
         vec!["a", "b"]
     });
@@ -302,17 +302,17 @@ fn a_request_to_cancel_another_run_arrives_or_its_sender_is_told() {
     let serve = || {
         family().workflow("cancels", |ctx: Ctx, _| async move {
             let asked = ctx.cancel_external(Target::workflow("b"), "not needed").await;
-            let lost = ctx.cancel_external(Target::workflow("nobody"), "not needed").await;
+            let lost = ctx.cancel_external(Target::workflow("absent"), "not needed").await;
             Ok(payload(format!("{asked:?} {}", lost.unwrap_err())))
         })
     };
     over_every_cache(serve, |sim| {
         sim.start("doubles", "b", "1").unwrap();
         sim.start("cancels", "a", "").unwrap();
-        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"nobody\""));
+        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"absent\""));
         assert_eq!(failed(sim, "b"), (Status::Cancelled, "not needed".to_owned()));
-        let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(sim.engine().describe(&RunId::of("nobody")), Err(nobody));
+        let absent = EngineError::NotFound { workflow_id: "absent".into(), run_id: None };
+        assert_eq!(sim.engine().describe(&RunId::of("absent")), Err(absent));
         vec!["a", "b"]
     });
 }

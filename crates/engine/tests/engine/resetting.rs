@@ -120,7 +120,7 @@ fn an_activity_that_is_pending_at_the_point_of_reset_is_tried_by_the_new_run() {
 }
 
 async fn asks(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
-    let told = ctx.signal_external(Target::workflow("nobody"), "news", "").await.unwrap_err().message;
+    let told = ctx.signal_external(Target::workflow("absent"), "news", "").await.unwrap_err().message;
     let child = ctx.child("slow", "").workflow_id("child").await?;
     let word = ctx.promise("word").await?;
     Ok(payload(format!("{told}, {child} {word}")))
@@ -152,7 +152,7 @@ fn children_and_answers_from_others_that_the_new_run_still_awaits_reach_it() {
                 let (_, result) = sim.result("a");
                 assert_eq!(
                     result.map(|value| text(&value)).map_err(|failure| failure.to_string()),
-                    Ok("no open run of workflow id \"nobody\", slept given".to_owned()),
+                    Ok("no open run of workflow id \"absent\", slept given".to_owned()),
                     "turn {turn}, {wait} s"
                 );
                 (sim, vec![])
@@ -171,8 +171,8 @@ fn what_cannot_be_reset_is_refused_and_stays_as_it_is() {
         expect!["the run has turns 0 to 1: it can be reset to turn 1 up to 2, which keeps the turns before it"];
     expected.assert_eq(&said(0));
     expected.assert_eq(&said(3));
-    let nobody = sim.wait(sim.engine().reset(&RunId::of("nobody"), 1, "")).unwrap_err();
-    assert_eq!(nobody, EngineError::NotFound { workflow_id: "nobody".into(), run_id: None });
+    let absent = sim.wait(sim.engine().reset(&RunId::of("absent"), 1, "")).unwrap_err();
+    assert_eq!(absent, EngineError::NotFound { workflow_id: "absent".into(), run_id: None });
     assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 2));
     let first = describe(&sim, "a").run_id;
     sim.wait(sim.engine().terminate(&RunId::of("a"), "")).unwrap();
