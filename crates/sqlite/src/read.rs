@@ -166,7 +166,7 @@ impl Turns for SqliteStore {
         let mut statement = reader.prepare_cached(&sql).map_err(trouble)?;
         let mut rows = statement.query(params![run.0, from as i64]).map_err(trouble)?;
         while let Some(row) = rows.next().map_err(trouble)? {
-            let (turn, record) = turn::read(row)?;
+            let (turn, record) = turn::read(run, row)?;
             if show(turn, record).is_break() {
                 break;
             }

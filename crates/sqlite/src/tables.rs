@@ -331,7 +331,7 @@ impl Rows for Tables<'_> {
 
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {
         let sql = "INSERT INTO turns (run, turn, record, sum) VALUES (?, ?, ?, ?)";
-        let sum = turn::sum(run, turn, record).finish();
+        let sum = turn::sum(run, turn, record);
         self.execute(sql, params![run.0, turn as i64, record, sum])?;
         self.added = Some(LastRow::Turn { run: run.0, turn: turn as i64 });
         Ok(())
@@ -343,7 +343,7 @@ impl Rows for Tables<'_> {
         let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
         let mut rows = statement.query(params![from.0, count as i64]).map_err(trouble)?;
         while let Some(row) = rows.next().map_err(trouble)? {
-            let (number, record) = turn::read(row)?;
+            let (number, record) = turn::read(from, row)?;
             self.insert_turn(to, number, record)?;
         }
         Ok(())
@@ -351,7 +351,7 @@ impl Rows for Tables<'_> {
 
     fn turn(&mut self, run: RunNo, number: u64) -> Result<Option<Vec<u8>>> {
         let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn = ?", turn::COLUMNS);
-        self.first(&sql, params![run.0, number as i64], |row| Ok(turn::read(row)?.1.to_vec()))
+        self.first(&sql, params![run.0, number as i64], |row| Ok(turn::read(run, row)?.1.to_vec()))
     }
 
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo> {

@@ -50,6 +50,10 @@ impl State {
 
     /// Keeps a unit from running for its next result if that is a signal which has to wait. Returns whether it is.
     pub(crate) fn withhold(&mut self, key: UnitKey) -> bool {
+        // Most steps of most runs end here.
+        if self.messages.as_deref().is_none_or(Messages::has_none_waiting) {
+            return false;
+        }
         let Some(came) = self.next_signal(key).filter(|came| self.is_withheld(*came)) else { return false };
         self.messages().withheld.insert((came, key));
         true
@@ -57,7 +61,6 @@ impl State {
 
     /// Returns when the signal came that is the next result for this unit, if that is a signal.
     fn next_signal(&mut self, key: UnitKey) -> Option<Ordinal> {
-        self.messages.as_ref()?;
         if !self.has_reveals(key) {
             return None;
         }

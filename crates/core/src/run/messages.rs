@@ -80,6 +80,11 @@ impl Messages {
         self.phase.iter().chain(&self.left_phases)
     }
 
+    /// Returns whether no message waits for a handler to start.
+    pub(super) fn has_none_waiting(&self) -> bool {
+        self.due.is_empty() && self.updates.is_empty() && self.unstarted.is_empty() && self.phases().next().is_none()
+    }
+
     /// Returns when the earliest message came that has a handler and was not brought to it, among the phases that
     /// `takes` accepts.
     pub(super) fn earliest_queued(&self, takes: impl Fn(Option<u64>) -> bool) -> Option<Ordinal> {
