@@ -7,10 +7,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use dacapo_core::{Failure, Payload};
-use dacapo_worker::{Activity, ActivityCtx};
+use dacapo_worker::Activity;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::ActivityCtx;
 use crate::json::encode;
 
 /// All that is known of one activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
@@ -138,11 +139,11 @@ impl Wake for Unpark {
 pub(crate) fn served<A: ActivityType>(receiver: Arc<A::Receiver>) -> Activity {
     match A::BLOCKING {
         true => Activity::blocking(A::NAME, move |ctx, input| {
-            finish::<A>(A::attempt(&receiver, ctx, A::decode(input)?).wait())
+            finish::<A>(A::attempt(&receiver, ctx.into(), A::decode(input)?).wait())
         }),
         false => Activity::new(A::NAME, move |ctx, input| {
             let receiver = receiver.clone();
-            async move { finish::<A>(A::attempt(&receiver, ctx, A::decode(input)?).await) }
+            async move { finish::<A>(A::attempt(&receiver, ctx.into(), A::decode(input)?).await) }
         }),
     }
 }

@@ -41,12 +41,12 @@ pub mod prelude;
 
 mod activities;
 mod activity;
+mod activity_ctx;
 mod client;
 mod ctx;
 mod durations;
 mod names;
 mod or_fail;
-mod progress;
 mod register;
 mod returned;
 mod state_handlers;
@@ -54,6 +54,7 @@ mod workflow;
 
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
+pub use activity_ctx::ActivityCtx;
 pub use client::{
     App, Connection, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Result, Runs, SignalCall, StartCall,
     UpdateCall, UpdateHandle,
@@ -76,14 +77,13 @@ pub use dacapo_core::{
 pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_worker::{
-    ActivityCtx, ActivityInfo, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry, RegistryError,
+    ActivityInfo, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry, RegistryError,
     SettingErrors, StoppingCode, TokenError,
 };
 pub use durations::{days, hours, millis, mins, secs};
 pub use json::{decode, encode};
 pub use names::{Attr, Key, Promise, Query, Signal, Update};
 pub use or_fail::OrFail;
-pub use progress::Progress;
 pub use register::{Catalog, Register};
 pub use workflow::{Play, WorkflowDef, WorkflowFn, WorkflowType};
 

@@ -4,7 +4,7 @@
 pub use crate::Either::{First, Second};
 pub use crate::{
     ActivityCtx, App, Attr, CancelType, Cancelled, Ctx, Dacapo, Description, Either, Failure, FailureKind, Filter,
-    Handle, Handled, IdConflict, IdReuse, Key, OrFail, ParentClose, PhaseEnd, Priority, Progress, Promise, Register,
-    Retry, Signal, StateCell, Status, Target, Timestamp, Update, activities, activity, days, hours, millis, mins, secs,
+    Handle, Handled, IdConflict, IdReuse, Key, OrFail, ParentClose, PhaseEnd, Priority, Promise, Register, Retry,
+    Signal, StateCell, Status, Target, Timestamp, Update, activities, activity, days, hours, millis, mins, secs,
     workflow,
 };

@@ -1,12 +1,17 @@
 //! Fakes: replacements for activities in a test, which record their calls.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
-use dacapo::{ActivityInfo, ActivityType, Failure, Payload};
-use dacapo_worker::Activity;
+use dacapo::{ActivityCtx, ActivityInfo, ActivityType, Failure, Payload, Timestamp};
+use dacapo_worker::{Activity, ActivityFuture};
 use parking_lot::{Mutex, MutexGuard};
+
+use crate::virtual_time::{Sleep, VirtualTime};
 
 /// A replacement for an activity. It records every attempt, also across crashes: a fake outlives processes.
 pub struct Fake<A> {
@@ -49,23 +54,106 @@ impl<A> Fake<A> {
 }
 
 impl<A: ActivityType> Fake<A> {
-    /// Creates a fake that answers with `answer`, and the activity to register.
-    pub(crate) fn new<F>(answer: F) -> (Self, Activity)
+    /// Creates a fake with this answer, and the answer as the kit registers it.
+    pub(crate) fn new<F, P>(answer: F) -> (Self, Answer)
     where
-        F: Fn(A::Input) -> Result<A::Output, Failure> + Send + Sync + 'static,
+        F: Fn(FakeCtx, A::Input) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<A::Output, Failure>> + Send + 'static,
     {
         let fake = Self { calls: Arc::default(), activity: PhantomData };
         let calls = fake.clone();
-        let activity = Activity::blocking(A::NAME, move |ctx, input| {
+        let answer: Answer = Arc::new(move |ctx, input| {
             calls.lock().push(Called { info: ctx.info().clone(), input: input.clone() });
-            answer(A::decode(input)?).and_then(|output| dacapo::encode(&output))
+            let output = A::decode(input).map(|input| answer(ctx, input));
+            Box::pin(async move { dacapo::encode(&output?.await?) })
         });
-        (fake, activity)
+        (fake, answer)
     }
 
     /// Returns the input of each attempt, in order.
     pub fn calls(&self) -> Vec<A::Input> {
         let decode = |called: &Called| A::decode(called.input.clone()).expect("it was decoded when it came");
         self.lock().iter().map(decode).collect()
+    }
+}
+
+/// The ctx of a fake: the activity's own ctx, with heartbeats, details, attempt number and cancellation, on virtual time.
+///
+/// Sleeping takes no real time. Use no other timers in a fake.
+#[derive(Clone, Debug)]
+pub struct FakeCtx {
+    ctx: ActivityCtx,
+    time: Time,
+}
+
+#[derive(Clone)]
+struct Time(Arc<VirtualTime>);
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.now().fmt(f)
+    }
+}
+
+impl FakeCtx {
+    /// Sleeps for this much virtual time. As with other timers, a cancelled attempt sleeps on if the workflow waits for
+    /// its end; look at the result of [`heartbeat`](ActivityCtx::heartbeat) or at
+    /// [`cancellation`](ActivityCtx::cancellation) afterwards.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        self.time.0.sleep(time)
+    }
+
+    /// Never returns: an attempt that hangs until a timeout or a cancellation ends it.
+    pub async fn hang<T>(&self) -> T {
+        std::future::pending().await
+    }
+
+    /// Returns the current virtual time.
+    pub fn now(&self) -> Timestamp {
+        self.time.0.now()
+    }
+}
+
+impl Deref for FakeCtx {
+    type Target = ActivityCtx;
+
+    fn deref(&self) -> &ActivityCtx {
+        &self.ctx
+    }
+}
+
+/// The code of a fake.
+pub(crate) type Answer = Arc<dyn Fn(FakeCtx, Vec<Payload>) -> ActivityFuture + Send + Sync>;
+
+/// All fakes of a kit, by the name of the activity. The last fake of an activity answers.
+#[derive(Clone)]
+pub(crate) struct Fakes {
+    time: Arc<VirtualTime>,
+    answers: Arc<Mutex<BTreeMap<&'static str, Answer>>>,
+}
+
+impl Fakes {
+    pub(crate) fn on(time: Arc<VirtualTime>) -> Self {
+        Self { time, answers: Arc::default() }
+    }
+
+    /// Sets the answer of an activity, from its next attempt on. Returns whether it is the activity's first fake.
+    pub(crate) fn set(&self, activity: &'static str, answer: Answer) -> bool {
+        self.answers.lock().insert(activity, answer).is_none()
+    }
+
+    /// Returns all fakes as activities to register.
+    pub(crate) fn activities(&self) -> Vec<Activity> {
+        let names: Vec<&'static str> = self.answers.lock().keys().copied().collect();
+        names.into_iter().map(|name| self.activity(name)).collect()
+    }
+
+    fn activity(&self, name: &'static str) -> Activity {
+        let fakes = self.clone();
+        Activity::new(name, move |ctx, input| {
+            fakes.time.begin_fake();
+            let answer = fakes.answers.lock()[name].clone();
+            answer(FakeCtx { ctx: ctx.into(), time: Time(fakes.time.clone()) }, input)
+        })
     }
 }

@@ -1,26 +1,28 @@
 //! The test kit for workflows: a whole engine in the test's own thread, on virtual time, with fakes for activities.
 
+mod processes;
+mod report;
 mod requests;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Register, Timestamp, WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Register, Registry, Timestamp, WorkflowFn,
+    WorkflowType,
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
-use dacapo_engine::{Cache, Description, Options, Reader, RunId};
-use dacapo_store::{Filter, MemoryStore, Store};
+use dacapo_engine::{Cache, Description, RunId};
+use dacapo_store::Store;
 use serde::de::DeserializeOwned;
 
 use crate::crash::Moment;
-use crate::fake::Fake;
+use crate::fake::{Answer, Fake, FakeCtx, Fakes};
+use crate::kit::processes::{Processes, by_run_id};
 use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
-use crate::simulation::{Opens, Simulation};
 
 /// A test of workflows. Nothing here waits: when no work is left, time moves to the next moment at which work is due.
 ///
@@ -46,19 +48,16 @@ use crate::simulation::{Opens, Simulation};
 /// assert_eq!(kit.run(trial, "ada".into()), Ok("lapsed".into()));
 /// assert_eq!(mail.calls()[1], ("ada".into(), "it is over".into()));
 /// ```
+///
+/// Activities are faked ([`Kit::fake`], [`Kit::fake_with`]) or real ([`Kit::serve`]). Fakes take virtual time. A real
+/// activity runs in real time, on an async runtime of the kit, while virtual time stands still until it ends; several go
+/// on one after the other.
 pub struct Kit {
     catalog: Catalog,
-    options: Options,
-    opens: Option<Opens>,
-    sim: Option<Simulation>,
-    /// The moments at which the next processes die.
-    doom: VecDeque<u64>,
-    deaths: Vec<Moment>,
-    /// The histories that each dead process left in the store, by run id.
-    left: Vec<BTreeMap<Name, Transcript>>,
+    fakes: Fakes,
+    processes: Processes,
     next_id: u64,
     next_key: u64,
-    runs_may_get_stuck: bool,
 }
 
 /// A run in a kit.
@@ -83,31 +82,22 @@ impl Default for Kit {
 impl Kit {
     /// Creates a kit that serves nothing yet.
     pub fn new() -> Self {
-        Self {
-            catalog: Catalog::default(),
-            options: Options { build: "test".into(), double_play: true, ..Options::default() },
-            opens: None,
-            sim: None,
-            doom: VecDeque::new(),
-            deaths: Vec::new(),
-            left: Vec::new(),
-            next_id: 0,
-            next_key: 0,
-            runs_may_get_stuck: false,
-        }
+        let processes = Processes::new();
+        let fakes = Fakes::on(processes.time.clone());
+        Self { catalog: Catalog::default(), fakes, processes, next_id: 0, next_key: 0 }
     }
 
     /// Sets which runs stay in memory between turns. The behaviour of runs never depends on it.
     #[must_use]
     pub fn cache(mut self, cache: Cache) -> Self {
-        self.options.cache = cache;
+        self.processes.options.cache = cache;
         self
     }
 
     /// Uses a store that each process opens with `opens`, instead of one in memory.
     #[must_use]
     pub fn over(mut self, opens: impl Fn() -> Arc<dyn Store> + 'static) -> Self {
-        self.opens = Some(Arc::new(opens));
+        self.processes.opens = Some(Arc::new(opens));
         self
     }
 
@@ -115,29 +105,65 @@ impl Kit {
     /// dies.
     #[must_use]
     pub fn crash_at(mut self, moment: u64) -> Self {
-        self.doom.push_back(moment);
+        self.processes.dies_at.push_back(moment);
         self
     }
 
     /// Allows runs to get stuck and to be tried again, as in a program. Without this a test fails as soon as a run
-    /// cannot be played, with the reason: a panic, nondeterminism, an activity that is not served.
+    /// cannot be played, with the reason: a panic, nondeterminism, an activity or a task queue that is not served.
     #[must_use]
     pub fn runs_may_get_stuck(mut self) -> Self {
-        self.runs_may_get_stuck = true;
+        self.processes.runs_may_get_stuck = true;
         self
+    }
+
+    /// Sets how long the kit waits, in real time, for an attempt of a real activity: 30 seconds by default. An attempt
+    /// that takes longer fails the test.
+    #[must_use]
+    pub fn real_time_limit(mut self, limit: Duration) -> Self {
+        self.processes.real_time_limit = limit;
+        self
+    }
+
+    /// Serves this task queue too, besides `default`. A run or an activity in a queue that is not served fails the test.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # #[activity] async fn render(scene: String) -> Result<u64, Failure> { unimplemented!("tests have no GPU") }
+    /// #[workflow]
+    /// async fn film(ctx: Ctx, scene: String) -> Result<u64, Failure> {
+    ///     ctx.call(render, scene).queue("gpu").await
+    /// }
+    ///
+    /// let mut kit = Kit::new();
+    /// kit.queue("gpu");
+    /// kit.fake(render, |_| Ok(24));
+    /// assert_eq!(kit.run(film, "sunset".into()), Ok(24));
+    /// ```
+    #[track_caller]
+    pub fn queue(&mut self, queue: impl Into<Name>) {
+        let queue = queue.into();
+        assert!(
+            !self.processes.have_begun(),
+            "queue {queue:?} is named too late: name all queues before the first run"
+        );
+        self.processes.options.queue(queue);
     }
 
     /// Serves real workflows and activities. Workflows that the test runs need not be served; children and activities
     /// must be served or faked.
     #[track_caller]
     pub fn serve<P>(&mut self, items: impl Register<P>) {
-        assert!(self.sim.is_none(), "serve and fake everything before the first run");
+        assert!(!self.processes.have_begun(), "serve and fake everything before the first run");
         if let Err(error) = items.register(&mut self.catalog) {
             panic!("{error}");
         }
+        self.register_all();
     }
 
-    /// Replaces an activity by a closure.
+    /// Replaces an activity by a closure that answers at once. A later fake of the same activity takes its place, even
+    /// while runs are open; a fake also takes the place of a served activity.
     #[track_caller]
     pub fn fake<F, P, R>(&mut self, activity: F, answer: R) -> Fake<F::Activity>
     where
@@ -148,9 +174,81 @@ impl Kit {
             + 'static,
     {
         let _ = activity;
-        let (fake, activity) = Fake::new(answer);
-        self.serve(activity);
+        let (fake, answer) = Fake::new(move |_, input| std::future::ready(answer(input)));
+        self.set_fake(F::Activity::NAME, answer);
         fake
+    }
+
+    /// Replaces an activity by a closure that gets the ctx of each attempt and may take virtual time: for heartbeats,
+    /// timeouts, retries and cancellation. [`FakeCtx::sleep`] and [`FakeCtx::hang`] take time.
+    ///
+    /// ```
+    /// use dacapo::prelude::*;
+    /// use dacapo_testkit::Kit;
+    ///
+    /// #[activity]
+    /// async fn import(_files: u64) -> Result<u64, Failure> {
+    ///     unimplemented!("tests import nothing")
+    /// }
+    ///
+    /// #[workflow]
+    /// async fn nightly(ctx: Ctx, files: u64) -> Result<u64, Failure> {
+    ///     ctx.call(import, files).heartbeat_timeout(mins(1)).await
+    /// }
+    ///
+    /// let mut kit = Kit::new();
+    /// let imports = kit.fake_with(import, |ctx, files| async move {
+    ///     for done in ctx.details::<u64>()?.unwrap_or(0)..files {
+    ///         ctx.sleep(secs(30)).await;
+    ///         ctx.heartbeat(&(done + 1))?;
+    ///         if ctx.info().attempt == 1 && done == 2 {
+    ///             ctx.hang::<()>().await; // The heartbeat timeout ends this attempt.
+    ///         }
+    ///     }
+    ///     Ok(files)
+    /// });
+    /// assert_eq!(kit.run(nightly, 5), Ok(5));
+    /// assert_eq!(imports.count(), 2);
+    /// ```
+    #[track_caller]
+    pub fn fake_with<F, P, R, T>(&mut self, activity: F, answer: R) -> Fake<F::Activity>
+    where
+        F: ActivityFn<P>,
+        R: Fn(FakeCtx, <F::Activity as ActivityType>::Input) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<<F::Activity as ActivityType>::Output, Failure>> + Send + 'static,
+    {
+        let _ = activity;
+        let (fake, answer) = Fake::new(answer);
+        self.set_fake(F::Activity::NAME, answer);
+        fake
+    }
+
+    #[track_caller]
+    fn set_fake(&mut self, activity: &'static str, answer: Answer) {
+        if self.fakes.set(activity, answer) {
+            assert!(
+                !self.processes.have_begun(),
+                "activity {activity:?} is faked too late: fake it before the first run; a fake can be replaced later"
+            );
+            self.register_all();
+        }
+    }
+
+    /// Registers everything that is served, with fakes in the place of what they replace.
+    fn register_all(&mut self) {
+        let mut registry = Registry::new();
+        let served = &self.catalog.registry;
+        for workflow in served.workflows().filter_map(|name| served.find_workflow(name)) {
+            registry.workflow(workflow.clone()).expect("names are unique in a catalog");
+        }
+        let fakes = self.fakes.activities();
+        let is_faked = |name: &Name| fakes.iter().any(|fake| fake.name() == name);
+        let real = served.activities().filter(|name| !is_faked(name)).filter_map(|name| served.find_activity(name));
+        for activity in real.chain(&fakes) {
+            registry.activity(activity.clone()).expect("a fake takes the place of a real activity");
+        }
+        self.processes.options.registry = registry;
+        self.processes.options.pins = self.catalog.pins.clone().into_iter().collect();
     }
 
     /// Runs a workflow to its end, however long that takes, and returns its result.
@@ -180,14 +278,18 @@ impl Kit {
         let _ = workflow;
         let name = F::Workflow::NAME;
         if self.catalog.registry.find_workflow(name).is_none() {
-            assert!(self.sim.is_none(), "workflow {name:?} is not served: serve it before the first run");
+            assert!(
+                !self.processes.have_begun(),
+                "workflow {name:?} is not served: write `kit.serve({name})` before the first run"
+            );
             self.catalog.workflow(F::Workflow::definition()).expect("its name is free");
+            self.register_all();
         }
         self.next_id += 1;
         let workflow_id = format!("test-{}", self.next_id);
         let input = F::Workflow::encode(input).unwrap_or_else(|failure| panic!("{failure}"));
         let id = workflow_id.clone();
-        self.insist(move |app| {
+        let started = self.processes.insist(move |app| {
             let new = StartRun {
                 workflow: name.into(),
                 workflow_id: id.clone().into(),
@@ -198,31 +300,28 @@ impl Kit {
             };
             let start = app.client().start(new);
             async move { start.await.map_err(Error::from) }
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
+        });
+        started.unwrap_or_else(|error| panic!("{error}"));
         self.settle();
         Started { workflow_id, output: PhantomData }
     }
 
-    /// Lets time pass until the run is closed, and returns its result.
+    /// Lets time pass until the run is closed, and returns its result. A run that does not end fails the test, with a
+    /// few lines on what it waits for.
     #[track_caller]
     pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &Started<O>) -> Result<O, Failure> {
         loop {
-            self.play_out();
-            if self.sim().died().is_none() {
-                self.refuse_stuck();
-            }
             let handle = self.handle(run);
-            match self.sim().try_wait(handle.result()) {
+            let result = self.processes.play_until_ready(handle.result());
+            if result.is_none() && self.processes.sim().died().is_none() {
+                self.processes.refuse_stuck();
+            }
+            match result {
                 Some(Ok(result)) => return Ok(result),
                 Some(Err(Error::Run { failure, .. })) => return Err(*failure),
-                _ if self.revive() => {}
+                _ if self.processes.revive() => {}
                 Some(Err(error)) => panic!("{error}"),
-                None => {
-                    let described = self.sim().wait(handle.describe());
-                    let waits = self.sim().try_wait(handle.inspect());
-                    panic!("run {} does not end.\n{described:#?}\n{waits:#?}", run.workflow_id);
-                }
+                None => panic!("{}", report::not_ended(self.processes.sim(), &RunId::of(run.workflow_id.clone()))),
             }
         }
     }
@@ -230,75 +329,76 @@ impl Kit {
     /// Returns whether the run is closed.
     pub fn is_closed<O>(&mut self, run: &Started<O>) -> bool {
         let handle = self.handle(run);
-        self.sim().wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
+        self.wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
     }
 
     /// Stops this process, whatever it is doing, and goes on with another.
     pub fn restart(&mut self) {
-        let options = self.options.clone();
-        self.sim();
-        self.sim = self.sim.take().map(|sim| sim.followed_by(options, None));
+        self.processes.restart();
     }
 
     /// Lets this much time pass.
+    #[track_caller]
     pub fn advance(&mut self, time: Duration) {
         let until = self.now().after(time);
-        loop {
-            let now = self.now();
-            self.sim().advance(until.since(now));
-            if !self.revive() {
-                return self.refuse_stuck();
-            }
-        }
+        self.processes.advance_to(until);
     }
 
     /// Returns the current time.
-    pub fn now(&mut self) -> Timestamp {
-        self.sim().now()
+    pub fn now(&self) -> Timestamp {
+        self.processes.time.now()
+    }
+
+    /// Describes all runs in full: how each stands, what its units wait for, and its turns. For a test that fails and
+    /// whose message says too little.
+    pub fn report(&mut self) -> String {
+        let runs = self.histories();
+        let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
+        let sim = self.processes.sim();
+        let reports: Vec<String> = runs.iter().map(|(run, _)| report::everything(sim, &of(run))).collect();
+        reports.join("\n")
     }
 
     /// Renders the turns of a run, a line each: what woke it and what it decided.
     pub fn turns<O>(&mut self, run: &Started<O>) -> String {
-        let handle = self.handle(run);
-        let history = self.sim().wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"));
-        render_turns(&history)
+        render_turns(&self.history(run))
     }
 
     /// Returns the app, for calls that the kit has no short form of. Await its futures with [`Kit::wait`].
     pub fn app(&mut self) -> App {
-        App::over_engine(self.sim().engine().clone())
+        self.processes.app()
     }
 
-    /// Waits for a future, while no time passes.
+    /// Waits for a future, while no virtual time passes. A future that cannot complete then fails the test.
     #[track_caller]
     pub fn wait<T>(&mut self, future: impl IntoFuture<Output = T>) -> T {
-        self.sim().wait(future.into_future())
+        let sim = self.processes.sim();
+        sim.try_wait(future.into_future()).unwrap_or_else(|| panic!("{}", report::no_answer(sim)))
     }
 
     /// Returns all turns of the run, or of the last of its chain.
     pub fn history<O>(&mut self, run: &Started<O>) -> Transcript {
         let handle = self.handle(run);
-        self.sim().wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"))
+        self.wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Returns the histories of all runs, newest first, those of a chain and of children included.
     pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
-        let store = self.sim().shared_store();
-        dacapo_sync::allow_blocking(|| histories(&Reader::new(store)))
+        self.processes.histories()
     }
 
     /// Returns how many attempts there were, in all processes so far.
     pub fn attempts(&mut self) -> Attempts {
-        self.sim().attempts()
+        self.processes.sim().attempts()
     }
 
     /// Returns the moments at which processes died.
     pub fn deaths(&self) -> &[Moment] {
-        &self.deaths
+        &self.processes.deaths
     }
 
     pub(crate) fn moments(&mut self) -> u64 {
-        self.sim().moments()
+        self.processes.sim().moments()
     }
 
     /// Panics unless every result is recorded once, the histories still contain all turns that dead processes left, and
@@ -307,7 +407,7 @@ impl Kit {
     pub fn assert_books_balance(&mut self) {
         let histories = by_run_id(self.histories());
         histories.values().for_each(assert_recorded_once);
-        for (run_id, left) in self.left.iter().flatten() {
+        for (run_id, left) in self.processes.left.iter().flatten() {
             let kept = histories.get(run_id).is_some_and(|history| history.turns.starts_with(&left.turns));
             assert!(kept, "run {run_id} is not as it was left:\n{}", left.to_text());
         }
@@ -320,91 +420,9 @@ impl Kit {
         app.handle_of(run.workflow_id.clone())
     }
 
-    /// Sends a request until it is answered: if the process dies meanwhile, the next one gets the request again.
-    fn insist<T, P: Future<Output = Result<T, Error>>>(&mut self, ask: impl Fn(&App) -> P) -> Result<T, Error> {
-        loop {
-            let app = self.app();
-            let mut asked = std::pin::pin!(ask(&app));
-            let mut answer = self.sim().try_wait(asked.as_mut());
-            if answer.is_none() && self.sim().died().is_none() {
-                // The answer takes time.
-                self.play_out();
-                answer = self.sim().try_wait(asked.as_mut());
-            }
-            match answer {
-                Some(Ok(answer)) => return Ok(answer),
-                // The error of a dead process only means that it is dead.
-                _ if self.revive() => {}
-                Some(Err(error)) => return Err(error),
-                None => panic!("nothing is left to do, and what is waited for has not come"),
-            }
-        }
-    }
-
     /// Does all work that is due without time passing.
+    #[track_caller]
     pub(crate) fn settle(&mut self) {
-        self.sim().settle();
-        while self.revive() {
-            self.sim().settle();
-        }
-        self.refuse_stuck();
+        self.processes.settle();
     }
-
-    /// Panics if a run is stuck, unless the test allows it: a run that cannot be played is a mistake of the code under
-    /// test.
-    fn refuse_stuck(&mut self) {
-        if self.runs_may_get_stuck {
-            return;
-        }
-        if let Some(stuck) = self.sim().most_stuck() {
-            panic!("a run is stuck: {}", stuck.reason);
-        }
-    }
-
-    /// Lets time pass until no work is left.
-    fn play_out(&mut self) {
-        let may_park = self.runs_may_get_stuck;
-        match may_park {
-            true => self.sim().play_out(),
-            false => self.sim().play_out_until(|sim| sim.most_stuck().is_some()),
-        }
-    }
-
-    /// Starts another process if this one is dead. Returns whether it was.
-    fn revive(&mut self) -> bool {
-        let Some(moment) = self.sim().died() else { return false };
-        self.deaths.push(moment);
-        let left = by_run_id(self.histories());
-        self.left.push(left);
-        let dies_at = self.doom.pop_front();
-        let options = self.options.clone();
-        self.sim = self.sim.take().map(|sim| sim.followed_by(options, dies_at));
-        true
-    }
-
-    fn sim(&mut self) -> &Simulation {
-        if self.sim.is_none() {
-            let pins: BTreeMap<_, _> = self.catalog.pins.clone();
-            self.options.registry = self.catalog.registry.clone();
-            self.options.pins = pins.into_iter().collect();
-            let in_memory = || -> Opens {
-                let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-                Arc::new(move || store.clone())
-            };
-            let opens = self.opens.clone().unwrap_or_else(in_memory);
-            self.sim = Some(Simulation::opening(opens, self.options.clone(), self.doom.pop_front()));
-        }
-        self.sim.as_ref().expect("it was just made")
-    }
-}
-
-fn histories(reader: &Reader) -> Vec<(Description, Transcript)> {
-    let runs = reader.list(&Filter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
-    let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
-    let history = |run: Description| (reader.history(&of(&run)).unwrap_or_else(|error| panic!("{error}")), run);
-    runs.into_iter().map(history).map(|(history, run)| (run, history)).collect()
-}
-
-fn by_run_id(histories: Vec<(Description, Transcript)>) -> BTreeMap<Name, Transcript> {
-    histories.into_iter().map(|(run, history)| (run.run_id, history)).collect()
 }

@@ -61,16 +61,18 @@ mod front;
 mod kit;
 mod ledger;
 mod play;
+mod real_time;
 mod render;
 mod script;
 mod simulation;
 mod sweep;
 mod virtual_host;
+mod virtual_time;
 
 pub use check::{check, check_replay, check_workflow, workflow};
 pub use crash::Moment;
 pub use expect_test::{Expect, expect};
-pub use fake::Fake;
+pub use fake::{Fake, FakeCtx};
 pub use forge::sealed;
 pub use front::{Front, Fronted};
 pub use kit::{Kit, Started};
@@ -80,6 +82,7 @@ pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
 pub use simulation::{CACHES, Simulation};
 pub use sweep::{Sweep, Swept};
+pub use virtual_time::Sleep;
 
 /// The programs of the front page, compiled and played.
 #[cfg(doctest)]

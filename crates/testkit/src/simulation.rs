@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use dacapo_core::{Failure, Payload, Timestamp};
 use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
-use dacapo_store::{Filter, MemoryStore, Status, Store, Stuck};
+use dacapo_store::{Filter, MemoryStore, RunRow, Status, Store};
 use dacapo_sync::allow_blocking;
 
 use crate::crash::{Crash, Moment};
 use crate::front::Fronted;
-use crate::ledger::{Attempts, Ledger};
-use crate::virtual_host::VirtualHost;
+use crate::ledger::Attempts;
+use crate::virtual_host::{VirtualHost, World};
+use crate::virtual_time::VirtualTime;
 
 /// An engine in one thread, whose time moves when no work is left.
 pub struct Simulation {
@@ -23,7 +24,7 @@ pub struct Simulation {
     mortal: Arc<Fronted<Arc<Crash>>>,
     options: Options,
     crash: Arc<Crash>,
-    ledger: Arc<Ledger>,
+    world: World,
     host: Process,
     engine: Engine,
 }
@@ -56,7 +57,7 @@ const HOPELESS: u32 = 12;
 const MOST_WAKES: usize = 20_000;
 
 /// When virtual time begins: an arbitrary moment.
-const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+pub(crate) const BEGIN: Timestamp = Timestamp::from_millis(1_000_000_000_000);
 
 impl Simulation {
     /// Creates a simulation over a store in memory.
@@ -66,29 +67,19 @@ impl Simulation {
 
     /// Creates a simulation over this store.
     pub fn over(store: Arc<dyn Store>, options: Options) -> Self {
-        Self::opening(Arc::new(move || store.clone()), options, None)
+        let world = World::new(VirtualTime::starting_at(BEGIN), None);
+        Self::opening(Arc::new(move || store.clone()), options, world, None)
     }
 
     /// Creates a simulation whose processes open their store with `opens`, and of which the first dies at `dies_at`.
-    pub(crate) fn opening(opens: Opens, options: Options, dies_at: Option<u64>) -> Self {
-        Self::with(opens, options, BEGIN, 0, dies_at, Arc::default())
-    }
-
-    fn with(
-        opens: Opens,
-        options: Options,
-        now: Timestamp,
-        ids: u64,
-        dies_at: Option<u64>,
-        ledger: Arc<Ledger>,
-    ) -> Self {
+    pub(crate) fn opening(opens: Opens, options: Options, world: World, dies_at: Option<u64>) -> Self {
         let crash = dies_at.map_or_else(Crash::never, Crash::at);
-        let host = VirtualHost::new(now, ids, crash.clone(), ledger.clone());
+        let host = VirtualHost::new(world.clone(), crash.clone());
         let store = opens();
         let mortal = Fronted::new(store.clone(), crash.clone());
         let engine = Engine::open(mortal.clone(), host.clone(), options.clone()).expect("the store can be opened");
         let host = Process(host);
-        Self { opens, store, mortal, options, crash, ledger, host, engine }
+        Self { opens, store, mortal, options, crash, world, host, engine }
     }
 
     /// Starts another process on the same store that dies at this moment, counted from its beginning.
@@ -109,7 +100,7 @@ impl Simulation {
 
     /// Returns how many attempts there were, in all processes so far.
     pub fn attempts(&self) -> Attempts {
-        self.ledger.attempts()
+        self.world.ledger.attempts()
     }
 
     /// Starts another process on the same store: memory is gone, time goes on.
@@ -125,14 +116,14 @@ impl Simulation {
 
     /// Starts another process on the same store, which dies at `dies_at`.
     pub(crate) fn followed_by(self, options: Options, dies_at: Option<u64>) -> Self {
-        let Self { opens, store, mortal, ledger, host, engine, .. } = self;
-        allow_blocking(|| ledger.count_lost(&store));
+        let Self { opens, store, mortal, world, host, engine, .. } = self;
+        allow_blocking(|| world.ledger.count_lost(&store));
         engine.stop();
         // Releases the file as the operating system would, even if the test still holds the dead engine.
         host.bury();
         mortal.bury();
         drop((engine, store));
-        Self::with(opens, options, host.clock(), host.ids_used(), dies_at, ledger)
+        Self::opening(opens, options, world, dies_at)
     }
 
     /// Returns the engine.
@@ -223,11 +214,11 @@ impl Simulation {
 
     /// Lets time pass until only stuck runs are left to be tried again, or for a hundred years.
     pub fn play_out(&self) {
-        self.play_out_until(|sim| sim.most_stuck().is_some_and(|stuck| stuck.attempts >= HOPELESS));
+        self.play_out_until(Self::is_hopeless);
     }
 
     /// Lets time pass until no work is left, or until `is_enough` returns true.
-    pub(crate) fn play_out_until(&self, is_enough: impl Fn(&Self) -> bool) {
+    fn play_out_until(&self, mut is_enough: impl FnMut(&Self) -> bool) {
         let end = self.host.clock().after(Duration::from_secs(100 * 365 * 86_400));
         self.settle();
         for _ in 0..MOST_WAKES {
@@ -239,11 +230,34 @@ impl Simulation {
         }
     }
 
-    /// Returns why the run that was tried most often is stuck.
-    pub(crate) fn most_stuck(&self) -> Option<Stuck> {
+    /// Lets time pass until a future is ready, and returns its value. Returns none if no work is left that could
+    /// complete it, or once `is_enough` returns true.
+    pub(crate) fn play_until_ready<T>(
+        &self,
+        future: impl Future<Output = T>,
+        is_enough: impl Fn(&Self) -> bool,
+    ) -> Option<T> {
+        let mut future = pin!(future);
+        let mut value = self.try_wait(future.as_mut());
+        if value.is_none() {
+            self.play_out_until(|sim| {
+                value = sim.try_wait(future.as_mut());
+                value.is_some() || is_enough(sim)
+            });
+        }
+        value.or_else(|| self.try_wait(future))
+    }
+
+    /// Returns whether a run is stuck and was tried so often that waiting is not expected to help.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.most_stuck().is_some_and(|run| failed_plays(&run) >= HOPELESS)
+    }
+
+    /// Returns the stuck run that was tried most often.
+    pub(crate) fn most_stuck(&self) -> Option<RunRow> {
         let filter = Filter { stuck: true, ..Filter::default() };
         let stuck = self.store.list(&filter, None, 10).unwrap_or_default();
-        stuck.into_iter().filter_map(|run| run.stuck).max_by_key(|stuck| stuck.attempts)
+        stuck.into_iter().max_by_key(failed_plays)
     }
 
     /// Waits for a future, while work is done but no time passes. Returns none if no work is left that could complete
@@ -312,6 +326,11 @@ impl Simulation {
     pub fn options(&self) -> &Options {
         &self.options
     }
+}
+
+/// Returns how often a stuck run was played in vain.
+fn failed_plays(run: &RunRow) -> u32 {
+    run.stuck.as_ref().map_or(0, |stuck| stuck.attempts)
 }
 
 /// The cache settings to test with. The behaviour of runs never depends on them.

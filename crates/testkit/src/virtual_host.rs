@@ -2,36 +2,58 @@
 //! when no work is left.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_core::{Failure, Name, Payload, Timestamp, Watch};
 use dacapo_engine::{Host, Steady, Work};
 use dacapo_sync::allow_blocking;
 use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, AttemptHandle, GiveUp, WatchedTurn};
 use parking_lot::{Mutex, MutexGuard};
+use tokio::task::coop::unconstrained;
 
 use crate::crash::{Crash, Moment};
 use crate::ledger::Ledger;
+use crate::real_time::{RealTime, runtime};
+use crate::virtual_time::VirtualTime;
+
+/// What outlives the processes of a test.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) time: Arc<VirtualTime>,
+    pub(crate) ledger: Arc<Ledger>,
+    /// The number of run ids that were given out.
+    ids: Arc<AtomicU64>,
+    /// Set if attempts that are not of fakes run in real time, and virtual time stands still meanwhile.
+    real: Option<Arc<RealTime>>,
+}
+
+impl World {
+    pub(crate) fn new(time: Arc<VirtualTime>, real: Option<Arc<RealTime>>) -> Self {
+        Self { time, ledger: Arc::default(), ids: Arc::default(), real }
+    }
+}
 
 /// The host of a kit.
 pub(crate) struct VirtualHost {
     state: Mutex<State>,
     crash: Arc<Crash>,
-    ledger: Arc<Ledger>,
+    world: World,
 }
 
+#[derive(Default)]
 struct State {
-    /// The steady clock, which is never set.
-    now: Timestamp,
     /// By how much engine time is ahead of the steady clock.
     ahead: Duration,
     work: VecDeque<Item>,
     /// Attempts that wait for something.
-    waiting: Vec<(ActivityFuture, AttemptHandle)>,
+    waiting: Vec<Waiting>,
+    /// Since when the first of those that take real time is waited for.
+    waits_since: Option<Instant>,
     wake: Option<Timestamp>,
-    next_id: u64,
     /// Activities whose attempts ignore their cancellation, as code does that blocks or spins.
     deaf: BTreeSet<Name>,
     /// Why the process was to end, each time.
@@ -43,19 +65,17 @@ enum Item {
     Attempt(Attempt),
 }
 
+/// An attempt that has begun and not ended.
+struct Waiting {
+    future: ActivityFuture,
+    handle: AttemptHandle,
+    /// Whether it takes real time: virtual time stands still until it ends.
+    is_real: bool,
+}
+
 impl VirtualHost {
-    pub(crate) fn new(now: Timestamp, next_id: u64, crash: Arc<Crash>, ledger: Arc<Ledger>) -> Arc<Self> {
-        let state = State {
-            now,
-            ahead: Duration::ZERO,
-            work: VecDeque::new(),
-            waiting: Vec::new(),
-            wake: None,
-            next_id,
-            deaf: BTreeSet::new(),
-            ends: Vec::new(),
-        };
-        Arc::new(Self { state: Mutex::new(state), crash, ledger })
+    pub(crate) fn new(world: World, crash: Arc<Crash>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), crash, world })
     }
 
     /// Drops all work of a dead process. The work may hold the engine, which holds this host.
@@ -70,6 +90,14 @@ impl VirtualHost {
         self.state.lock()
     }
 
+    fn push(&self, item: Item) {
+        self.lock().work.push_back(item);
+        // Real code on another thread may have caused the work.
+        if let Some(real) = &self.world.real {
+            real.notify();
+        }
+    }
+
     /// Does one piece of work. Returns false if there is none now.
     pub(crate) fn step(&self) -> bool {
         if self.crash.is_dead() {
@@ -80,7 +108,10 @@ impl VirtualHost {
             // The test's thread does everything, also where it belongs to an async runtime.
             Some(Item::Work(work)) => allow_blocking(|| work.perform()),
             Some(Item::Attempt(attempt)) => allow_blocking(|| self.run(attempt)),
-            None => return allow_blocking(|| self.poll_waiting()),
+            None => {
+                self.limit_real_code();
+                return allow_blocking(|| self.poll_waiting()) || self.wait_for_real_code();
+            }
         }
         true
     }
@@ -90,41 +121,105 @@ impl VirtualHost {
         if handle.is_given_up() || !self.crash.passes(Moment::BeforeAttempt) {
             return;
         }
-        self.ledger.made(handle.ctx().info());
-        match code {
-            AttemptCode::Blocking(call) => self.finish(&handle, call()),
-            AttemptCode::Async(mut future) => match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(result) => self.finish(&handle, result),
-                Poll::Pending => self.lock().waiting.push((future, handle)),
-            },
+        self.world.ledger.made(handle.ctx().info());
+        let mut future = match (code, &self.world.real) {
+            (AttemptCode::Async(future), _) => future,
+            (AttemptCode::Blocking(call), None) => return self.finish(&handle, call()),
+            (AttemptCode::Blocking(call), Some(_)) => {
+                let future = on_a_thread(call);
+                return self.lock().waiting.push(Waiting { future, handle, is_real: true });
+            }
+        };
+        self.world.time.take_begun_fake();
+        match self.poll(&mut future) {
+            Poll::Ready(result) => self.finish(&handle, result),
+            Poll::Pending => {
+                let is_real = self.world.real.is_some() && !self.world.time.take_begun_fake();
+                self.lock().waiting.push(Waiting { future, handle, is_real });
+            }
         }
     }
 
-    fn finish(&self, handle: &AttemptHandle, result: Result<dacapo_core::Payload, dacapo_core::Failure>) {
+    /// Polls the code of an attempt, within the kit's runtime if it may need one.
+    fn poll(&self, future: &mut ActivityFuture) -> Poll<Result<Payload, Failure>> {
+        let Some(real) = &self.world.real else {
+            return future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        };
+        let _runtime = runtime().enter();
+        let waker = Waker::from(real.clone());
+        // The test may itself be a task of a runtime, whose budget this poll must not use up.
+        pin!(unconstrained(future)).poll(&mut Context::from_waker(&waker))
+    }
+
+    fn finish(&self, handle: &AttemptHandle, result: Result<Payload, Failure>) {
         if self.crash.passes(Moment::AfterAttempt) {
             handle.finish(result);
         }
     }
 
-    /// Polls the attempts that wait. Returns whether one went on.
+    /// Polls the attempts that wait, of those that take real time only the first: they go on one after the other, so
+    /// that their order does not depend on real time. Returns whether one went on.
     fn poll_waiting(&self) -> bool {
         let waiting = std::mem::take(&mut self.lock().waiting);
-        let mut moved = false;
-        for (mut future, handle) in waiting {
-            if handle.is_given_up() && !self.lock().deaf.contains(&handle.ctx().info().activity) {
+        let mut moved = self.world.real.as_ref().is_some_and(|real| real.take_wake());
+        let mut is_turn_of_real = true;
+        for mut attempt in waiting {
+            if attempt.handle.is_given_up() && !self.lock().deaf.contains(&attempt.handle.ctx().info().activity) {
                 moved = true;
                 continue;
             }
-            match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            let polled = match attempt.is_real && !is_turn_of_real {
+                true => Poll::Pending,
+                false => self.poll(&mut attempt.future),
+            };
+            match polled {
                 Poll::Ready(result) => {
-                    self.finish(&handle, result);
+                    self.finish(&attempt.handle, result);
                     moved = true;
+                    if attempt.is_real {
+                        self.lock().waits_since = None;
+                    }
                 }
-                Poll::Pending => self.lock().waiting.push((future, handle)),
+                Poll::Pending => {
+                    is_turn_of_real &= !attempt.is_real;
+                    self.lock().waiting.push(attempt);
+                }
             }
         }
         // An attempt that only reported progress may have caused work.
         moved || !self.lock().work.is_empty()
+    }
+
+    /// Waits, in real time, for the real code that runs, if some does. Returns whether there may be work again.
+    fn wait_for_real_code(&self) -> bool {
+        let Some(real) = &self.world.real else { return false };
+        let mut state = self.lock();
+        if !state.waiting.iter().any(|attempt| attempt.is_real) {
+            state.waits_since = None;
+            return false;
+        }
+        let since = *state.waits_since.get_or_insert_with(Instant::now);
+        drop(state);
+        real.wait_until(since + real.limit);
+        true
+    }
+
+    /// Panics if real code has taken longer than the limit.
+    fn limit_real_code(&self) {
+        let Some(real) = &self.world.real else { return };
+        let state = self.lock();
+        let Some(attempt) = state.waiting.iter().find(|attempt| attempt.is_real) else { return };
+        let info = attempt.handle.ctx().info().clone();
+        let is_late = state.waits_since.is_some_and(|since| since.elapsed() >= real.limit);
+        drop(state);
+        assert!(
+            !is_late,
+            "{:?} of run {:?} has not ended after {:?} of real time: it is not faked, and virtual time stands still while \
+             real code runs. Replace it with `kit.fake` or `kit.fake_with`, or allow more with `real_time_limit`",
+            info.activity.as_str(),
+            info.workflow_id.as_str(),
+            real.limit,
+        );
     }
 
     /// Makes attempts of this activity ignore their cancellation.
@@ -137,22 +232,21 @@ impl VirtualHost {
         self.lock().ends.clone()
     }
 
-    /// Returns the moment at which the engine wants to be woken.
+    /// Returns the moment at which the engine wants to be woken, or a fake wakes up.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
-        self.lock().wake
+        [self.lock().wake, self.world.time.next_sleep()].into_iter().flatten().min()
     }
 
     /// Moves time to this moment, if it is later than now.
     pub(crate) fn move_to(&self, at: Timestamp) {
-        let mut state = self.lock();
-        state.now = state.now.max(at);
-        state.wake = state.wake.filter(|wake| *wake > state.now);
+        self.world.time.move_to(at);
+        let (mut state, now) = (self.lock(), self.clock());
+        state.wake = state.wake.filter(|wake| *wake > now);
     }
 
     /// Lets time pass. Wakes that were due meanwhile come late.
     pub(crate) fn pass(&self, time: Duration) {
-        let mut state = self.lock();
-        state.now = state.now.after(time);
+        self.world.time.move_to(self.clock().after(time));
     }
 
     /// Sets the machine's clock forward by this much.
@@ -160,31 +254,34 @@ impl VirtualHost {
         self.lock().ahead += by;
     }
 
-    pub(crate) fn ids_used(&self) -> u64 {
-        self.lock().next_id
-    }
-
     pub(crate) fn clock(&self) -> Timestamp {
-        self.lock().now
+        self.world.time.now()
     }
+}
+
+/// Returns the future of a call that may block, on a thread of the kit's runtime.
+fn on_a_thread(call: Box<dyn FnOnce() -> Result<Payload, Failure> + Send>) -> ActivityFuture {
+    Box::pin(async move {
+        let ended = tokio::task::spawn_blocking(call).await;
+        ended.unwrap_or_else(|error| Err(Failure::application(error.to_string())))
+    })
 }
 
 impl Host for VirtualHost {
     fn now(&self) -> Timestamp {
-        let state = self.lock();
-        state.now.after(state.ahead)
+        self.clock().after(self.lock().ahead)
     }
 
     fn steady_now(&self) -> Steady {
-        Steady(self.lock().now)
+        Steady(self.clock())
     }
 
     fn perform(&self, work: Work) {
-        self.lock().work.push_back(Item::Work(work));
+        self.push(Item::Work(work));
     }
 
     fn attempt(&self, attempt: Attempt) {
-        self.lock().work.push_back(Item::Attempt(attempt));
+        self.push(Item::Attempt(attempt));
     }
 
     /// Returns none: there is no second thread that could watch.
@@ -204,8 +301,6 @@ impl Host for VirtualHost {
     }
 
     fn run_id(&self) -> Name {
-        let mut state = self.lock();
-        state.next_id += 1;
-        format!("run-{:06}", state.next_id).into()
+        format!("run-{:06}", self.world.ids.fetch_add(1, Ordering::Relaxed) + 1).into()
     }
 }

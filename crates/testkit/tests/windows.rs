@@ -133,36 +133,24 @@ fn external_completion_counts_once_wherever_the_process_crashes() {
 }
 
 #[test]
-fn the_progress_that_was_stored_is_handed_to_the_attempt_after_the_crash() {
+fn stored_details_are_handed_to_the_attempt_after_a_crash() {
     let mut kit = Kit::new();
-    kit.serve(Activity::new("double", |ctx, _| async move {
-        if let Some(details) = ctx.info().details.clone() {
+    kit.fake_with(double, |ctx, _| async move {
+        if let Some(details) = ctx.details()? {
             return Ok(details);
         }
-        loop {
-            let _ = ctx.heartbeat_payload("77");
-            yield_once().await;
-        }
-    }));
-    let run = kit.start(two_steps_patiently, 1);
-    kit.advance(mins(5));
+        ctx.heartbeat(&77)?;
+        ctx.hang().await
+    });
+    let run = kit.start(double_with_heartbeats, 1);
+    kit.advance(secs(30));
     kit.restart();
     assert_eq!(kit.result(&run), Ok(77));
 }
 
 #[workflow]
-async fn two_steps_patiently(ctx: Ctx, n: u64) -> Result<u64, Failure> {
-    // The alarms of the heartbeat timeout are what moves the kit's time.
+async fn double_with_heartbeats(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     ctx.call(double, n).heartbeat_timeout(mins(1)).await
-}
-
-/// Gives the turn to whoever polls, once.
-fn yield_once() -> impl Future<Output = ()> {
-    let mut yielded = false;
-    std::future::poll_fn(move |_| match std::mem::replace(&mut yielded, true) {
-        true => std::task::Poll::Ready(()),
-        false => std::task::Poll::Pending,
-    })
 }
 
 #[workflow]

@@ -111,8 +111,10 @@ impl ActivityCtx {
         self.0.later.load(Ordering::Relaxed) && result.as_ref().is_err_and(|failure| failure.chain().any(says_so))
     }
 
-    /// Reports that the attempt is alive, and its progress. The next attempt gets the last report. An error means that
-    /// the attempt is cancelled; the report counts all the same.
+    /// Reports that the attempt is alive, and its progress. The next attempt gets the last report; after a crash of the
+    /// process, the last one that was stored (`default_heartbeat_throttle_interval` and
+    /// `max_heartbeat_throttle_interval` set how often reports are stored). An error means that the attempt is
+    /// cancelled; the report counts all the same.
     pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
         (self.0.heartbeats)(details.into());
         self.cancellation().map_or(Ok(()), Err)

@@ -1,14 +1,15 @@
 //! Activities, called as functions and as a worker calls them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use dacapo::prelude::*;
 use dacapo::{ActivityInfo, Catalog, Payload};
-use dacapo_worker::{Activity, ActivityCode};
+use dacapo_worker::{Activity, ActivityCode, ActivityCtx as RawCtx};
 use futures::executor::block_on;
+use serde::{Deserialize, Serialize};
 
 /// Calls an activity as a worker does.
-fn serve<P>(items: impl Register<P>, name: &str, ctx: ActivityCtx, input: Vec<Payload>) -> Result<Payload, Failure> {
+fn serve<P>(items: impl Register<P>, name: &str, ctx: RawCtx, input: Vec<Payload>) -> Result<Payload, Failure> {
     let catalog = Catalog::of(items).unwrap();
     let activity: &Activity = catalog.registry.find_activity(name).unwrap();
     match activity.code() {
@@ -55,7 +56,7 @@ fn an_activity_is_a_function_that_a_unit_test_can_call() {
 
 #[test]
 fn a_worker_calls_it_with_payloads() {
-    let ctx = ActivityCtx::detached;
+    let ctx = RawCtx::detached;
     assert_eq!(serve(double, "double", ctx(), vec!["4".into()]), Ok("8".into()));
     let input = vec![r#""hi""#.into(), r#"["a","b"]"#.into()];
     assert_eq!(serve(greet, "greet", ctx(), input), Ok(r#""hi a b, try 1""#.into()));
@@ -68,7 +69,7 @@ fn a_worker_calls_it_with_payloads() {
 /// S4-55
 #[test]
 fn an_input_that_does_not_decode_is_not_tried_again() {
-    let failure = serve(double, "double", ActivityCtx::detached(), vec![r#""four""#.into()]).unwrap_err();
+    let failure = serve(double, "double", RawCtx::detached(), vec![r#""four""#.into()]).unwrap_err();
     assert_eq!((failure.type_name.as_deref(), failure.non_retryable), (Some("BadInput"), true));
     assert_eq!(
         failure.message,
@@ -102,8 +103,8 @@ impl Bank {
 fn methods_are_served_with_their_value() {
     let bank = Arc::new(Bank { fee: 2 });
     assert_eq!(block_on(bank.clone().charge(5)), Ok(7));
-    assert_eq!(serve(bank.clone(), "Bank::charge", ActivityCtx::detached(), vec!["5".into()]), Ok("7".into()));
-    let refunded = serve(Bank { fee: 1 }, "refund", ActivityCtx::detached(), vec!["5".into()]);
+    assert_eq!(serve(bank.clone(), "Bank::charge", RawCtx::detached(), vec!["5".into()]), Ok("7".into()));
+    let refunded = serve(Bank { fee: 1 }, "refund", RawCtx::detached(), vec!["5".into()]);
     assert_eq!(refunded, Ok(r#""4 None 1""#.into()));
 }
 
@@ -129,24 +130,48 @@ fn methods_are_called_by_their_path() {
     );
 }
 
+/// A type of the user's own. The prelude has nothing of this name that it would hide.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Progress {
+    done: u64,
+}
+
 #[activity]
 async fn resumes(ctx: ActivityCtx) -> Result<u64, Failure> {
-    let done: u64 = ctx.details()?.unwrap_or(0);
-    ctx.heartbeat(&(done + 1))?;
+    let done = ctx.details::<Progress>()?.map_or(0, |progress| progress.done);
+    ctx.heartbeat(&Progress { done: done + 1 })?;
     Ok(done)
 }
 
+/// A ctx whose earlier attempt reported `details`, and the reports of this attempt.
+fn resumed(details: &'static str) -> (ActivityCtx, Arc<Mutex<Vec<Payload>>>) {
+    let info = ActivityInfo { details: Some(details.into()), ..ActivityInfo::default() };
+    let reports = Arc::<Mutex<Vec<Payload>>>::default();
+    let heartbeats = reports.clone();
+    let raw = RawCtx::new(info, Arc::new(move |report| heartbeats.lock().unwrap().push(report)));
+    (raw.into(), reports)
+}
+
 #[test]
-fn progress_is_typed() {
-    let info = ActivityInfo { details: Some("41".into()), ..ActivityInfo::default() };
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let hears = heard.clone();
-    let ctx = ActivityCtx::new(info, Arc::new(move |progress| hears.lock().unwrap().push(progress)));
+fn heartbeat_encodes_its_details_and_the_next_attempt_decodes_them() {
+    let (ctx, reports) = resumed(r#"{"done":41}"#);
     assert_eq!(block_on(resumes(ctx)), Ok(41));
-    assert_eq!(*heard.lock().unwrap(), [Payload::from("42")]);
-    let info = ActivityInfo { details: Some("[]".into()), ..ActivityInfo::default() };
-    let failure = block_on(resumes(ActivityCtx::new(info, Arc::new(|_| {})))).unwrap_err();
+    assert_eq!(*reports.lock().unwrap(), [Payload::from(r#"{"done":42}"#)]);
+}
+
+#[test]
+fn details_of_another_type_fail_the_attempt_as_bad_input() {
+    let failure = block_on(resumes(resumed("[]").0)).unwrap_err();
     assert_eq!(failure.type_name.as_deref(), Some("BadInput"));
+}
+
+#[test]
+fn heartbeat_of_a_cancelled_attempt_counts_and_fails_with_the_reason() {
+    let (ctx, reports) = resumed(r#"{"done":1}"#);
+    ctx.cancel("the order is withdrawn");
+    let failure = block_on(resumes(ctx)).unwrap_err();
+    assert!(failure.is_cancelled() && failure.message.contains("the order is withdrawn"), "{failure}");
+    assert_eq!(reports.lock().unwrap().len(), 1);
 }
 
 #[activity]
@@ -157,8 +182,8 @@ async fn odd_names(input: u64, receiver: u64, ctx: u64, r#type: u64) -> Result<u
 #[test]
 fn arguments_may_bear_any_name() {
     let input = vec!["1".into(), "2".into(), "3".into(), "4".into()];
-    assert_eq!(serve(odd_names, "odd_names", ActivityCtx::detached(), input), Ok("4321".into()));
-    let failure = serve(odd_names, "odd_names", ActivityCtx::detached(), vec!["1".into(); 3]).unwrap_err();
+    assert_eq!(serve(odd_names, "odd_names", RawCtx::detached(), input), Ok("4321".into()));
+    let failure = serve(odd_names, "odd_names", RawCtx::detached(), vec!["1".into(); 3]).unwrap_err();
     assert!(failure.message.starts_with("argument `type`: what came is no `u64`"), "{failure}");
 }
 
@@ -175,7 +200,7 @@ async fn trip(ctx: Ctx, trip: u64) -> Result<u64, Failure> {
 /// `async fn trip(ctx: Ctx, trip: Trip)` reads well, and did not compile.
 #[test]
 fn an_argument_may_bear_the_name_of_its_function() {
-    assert_eq!(serve(parcel, "parcel", ActivityCtx::detached(), vec!["1".into()]), Ok("2".into()));
+    assert_eq!(serve(parcel, "parcel", RawCtx::detached(), vec!["1".into()]), Ok("2".into()));
     let script = "start = 1\n resolve parcel = 2";
     let expected = dacapo_testkit::expect![[r#"
         turn 0  [] activity parcel
@@ -230,7 +255,7 @@ async fn question_marks(which: u8) -> Result<(), Failure> {
 #[test]
 fn errors_of_any_type_become_failures() {
     let fails = |result: Result<Payload, Failure>| result.unwrap_err();
-    let ctx = ActivityCtx::detached;
+    let ctx = RawCtx::detached;
     assert_eq!(fails(serve(any_error, "any_error", ctx(), vec![])).to_string(), "the disk is full: 0 bytes left");
     let own = fails(serve(own_conversion, "own_conversion", ctx(), vec![]));
     assert_eq!((own.type_name.as_deref(), own.non_retryable), (Some("NoCard"), true));
@@ -247,7 +272,7 @@ async fn unencodable() -> Result<std::collections::BTreeMap<(u8, u8), u8>, Failu
 
 #[test]
 fn a_result_that_json_cannot_hold_is_a_failure() {
-    let failure = serve(unencodable, "unencodable", ActivityCtx::detached(), vec![]).unwrap_err();
+    let failure = serve(unencodable, "unencodable", RawCtx::detached(), vec![]).unwrap_err();
     assert_eq!((failure.type_name.as_deref(), failure.non_retryable), (Some("BadOutput"), true));
 }
 

@@ -8,6 +8,7 @@ use super::{Kit, Started};
 
 impl Kit {
     /// Signals a run.
+    #[track_caller]
     pub fn signal<O: 'static, T: Serialize + Clone>(
         &mut self,
         run: &Started<O>,
@@ -15,7 +16,7 @@ impl Kit {
         value: T,
     ) -> Result<(), Error> {
         let (id, key) = (run.workflow_id.clone(), self.key());
-        let result = self.insist(move |app| {
+        let result = self.processes.insist(move |app| {
             let (handle, value, key) = (app.handle_raw(id.clone()), value.clone(), key.clone());
             async move { handle.signal(signal, value).request_id(key).await }
         });
@@ -24,6 +25,7 @@ impl Kit {
     }
 
     /// Queries a run.
+    #[track_caller]
     pub fn query<O, I: Serialize, A: DeserializeOwned>(
         &mut self,
         run: &Started<O>,
@@ -31,10 +33,11 @@ impl Kit {
         input: I,
     ) -> Result<A, Error> {
         let handle = self.handle(run);
-        self.sim().wait(handle.query(query, input))
+        self.wait(handle.query(query, input))
     }
 
     /// Sends an update and returns its answer. Time passes if the update takes any.
+    #[track_caller]
     pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
         &mut self,
         run: &Started<O>,
@@ -42,7 +45,7 @@ impl Kit {
         input: I,
     ) -> Result<A, Error> {
         let (id, key) = (run.workflow_id.clone(), self.key());
-        let result = self.insist(move |app| {
+        let result = self.processes.insist(move |app| {
             app.handle_raw(id.clone()).update(update, input.clone()).request_id(key.clone()).into_future()
         });
         self.settle();
@@ -50,14 +53,15 @@ impl Kit {
     }
 
     /// Resolves a promise of a run.
+    #[track_caller]
     pub fn resolve<O: 'static, T: Serialize + Clone>(
         &mut self,
         run: &Started<O>,
         promise: Promise<T>,
         value: T,
     ) -> Result<(), Error> {
-        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
-        let result = self.insist(move |app| {
+        let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
+        let result = self.processes.insist(move |app| {
             let (handle, value) = (app.handle_raw(id.clone()), value.clone());
             async move { handle.resolve(promise, value).await }
         });
@@ -65,7 +69,7 @@ impl Kit {
         match result {
             // This resolution was stored, and its answer was lost when its process died.
             Err(Error::Client(ClientError::AlreadyResolved(_) | ClientError::Closed { .. }))
-                if self.deaths.len() > deaths =>
+                if self.processes.deaths.len() > deaths =>
             {
                 Ok(())
             }
@@ -74,10 +78,11 @@ impl Kit {
     }
 
     /// Completes the attempt of a completion token, or lets it fail.
+    #[track_caller]
     pub fn complete<T: Serialize>(&mut self, token: &str, result: Result<T, Failure>) -> Result<(), Error> {
-        let (deaths, token) = (self.deaths.len(), token.to_owned());
+        let (deaths, token) = (self.processes.deaths.len(), token.to_owned());
         let result = result.map(|value| dacapo::encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
-        let answer = self.insist(move |app| {
+        let answer = self.processes.insist(move |app| {
             let answer = app.client().complete(token.clone(), result.clone());
             async move { Ok(answer.await?) }
         });
@@ -86,22 +91,23 @@ impl Kit {
             // This call was stored, and its answer was lost when its process died.
             Err(Error::Client(
                 ClientError::ActivityNotFound { .. } | ClientError::StaleToken { .. } | ClientError::Closed { .. },
-            )) if self.deaths.len() > deaths => Ok(()),
+            )) if self.processes.deaths.len() > deaths => Ok(()),
             answer => answer,
         }
     }
 
     /// Terminates a run.
+    #[track_caller]
     pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
-        let (id, deaths) = (run.workflow_id.clone(), self.deaths.len());
-        let result = self.insist(move |app| {
+        let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
+        let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
             async move { handle.terminate(reason).await }
         });
         self.settle();
         match result {
             Err(Error::Client(ClientError::Closed { status: Status::Terminated, .. }))
-                if self.deaths.len() > deaths =>
+                if self.processes.deaths.len() > deaths =>
             {
                 Ok(())
             }
@@ -110,9 +116,10 @@ impl Kit {
     }
 
     /// Resets a run to an earlier turn.
+    #[track_caller]
     pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
-        let result = self.insist(move |app| {
+        let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
             async move { handle.reset(turn, reason).await.map(drop) }
         });
@@ -121,9 +128,10 @@ impl Kit {
     }
 
     /// Asks a run to cancel.
+    #[track_caller]
     pub fn cancel<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
-        let result = self.insist(move |app| {
+        let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
             async move { handle.cancel(reason).await }
         });
