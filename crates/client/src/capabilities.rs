@@ -32,11 +32,16 @@ pub enum Feature {
     Backup,
     /// Export and import of histories.
     Archive,
+    /// Runs that are pinned to a scheduler policy other than the deterministic one.
+    Policies,
+    /// A feature that a newer backend has and this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Feature {
-    /// All features.
-    pub const ALL: [Self; 10] = [
+    /// All features that this build knows.
+    pub const ALL: [Self; 11] = [
         Self::Writing,
         Self::Promises,
         Self::SideEffects,
@@ -47,6 +52,7 @@ impl Feature {
         Self::Verification,
         Self::Backup,
         Self::Archive,
+        Self::Policies,
     ];
 }
 
@@ -63,6 +69,8 @@ impl fmt::Display for Feature {
             Self::Verification => "verification",
             Self::Backup => "backup",
             Self::Archive => "export and import",
+            Self::Policies => "scheduler policies other than the deterministic one",
+            Self::Unknown => "an unknown feature",
         })
     }
 }
@@ -106,6 +114,6 @@ mod tests {
             Capabilities::new("sqlite, read-only", Feature::ALL.into_iter().filter(|f| *f != Feature::Writing));
         assert_eq!(reader.require(Feature::Backup), Ok(()));
         let refused = reader.require(Feature::Writing).unwrap_err().to_string();
-        assert_eq!(refused, "writing is not supported by this backend (sqlite, read-only)");
+        assert_eq!(refused, "this backend (sqlite, read-only) does not support writing");
     }
 }

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use dacapo_core::{Failure, Inspection, Payload};
 
 use crate::{
-    Capabilities, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryEvent, Page, Problem, QueryRun,
-    RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns,
-    UpdateState,
+    Capabilities, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage, Page, PollUpdate,
+    Problem, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
+    Started, StuckRuns, UpdateState,
 };
 
 /// The answer of a backend. It owns everything it needs, so a caller may await it anywhere.
@@ -57,8 +57,12 @@ pub trait Client: Send + Sync {
     fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload>;
 
     /// Sends an update to an open run and waits until it is accepted or completed. A backend that cannot wait until it is
-    /// completed answers [`UpdateState::Accepted`] after a while: the caller asks again with the same id.
+    /// completed answers [`UpdateState::Accepted`] after a while: the caller goes on with [`Client::update_result`].
     fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState>;
+
+    /// Waits until an update that was sent before is accepted or completed, by its id alone. May answer
+    /// [`UpdateState::Accepted`] early, as [`Client::update`] does.
+    fn update_result(&self, run: RunRef, update: PollUpdate) -> Answer<UpdateState>;
 
     /// Asks an open run to cancel itself.
     fn cancel(&self, run: RunRef, reason: String) -> Answer<()>;
@@ -87,8 +91,9 @@ pub trait Client: Send + Sync {
     /// Counts runs.
     fn count(&self, filter: Filter) -> Answer<u64>;
 
-    /// Returns what has happened in a run, in order, in terms that all backends share.
-    fn history(&self, run: RunRef) -> Answer<Vec<HistoryEvent>>;
+    /// Returns what has happened in a run, in order, in terms that all backends share: about `limit` events after the page
+    /// that returned this cursor. The events of one turn are never split.
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> Answer<HistoryPage>;
 
     /// Returns the history of a run in the backend's own format.
     fn raw_history(&self, run: RunRef) -> Answer<RawHistory>;

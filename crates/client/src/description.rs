@@ -113,6 +113,9 @@ pub enum ActivityState {
     Unserved,
     /// Its process died too often while it ran; it waits until it is released.
     Quarantined,
+    /// A state that a newer backend has and this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl fmt::Display for ActivityState {
@@ -125,6 +128,7 @@ impl fmt::Display for ActivityState {
             Self::External => "waits to be completed by its token",
             Self::Unserved => "no activity of this type is served here",
             Self::Quarantined => "quarantined: it is not tried until it is released",
+            Self::Unknown => "in a state that this build does not know",
         })
     }
 }

@@ -138,6 +138,17 @@ pub enum Error {
         /// The attempt that the token names.
         attempt: u32,
     },
+    /// The run was sent no such update.
+    #[error(
+        "the run of workflow id {workflow_id:?} has no update {update_id:?}: it was never sent, was rejected, or its run is deleted. Send it \
+         with `update`"
+    )]
+    UpdateNotFound {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The id asked for.
+        update_id: Name,
+    },
     /// The workflow rejected the update. It left no trace.
     #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
@@ -154,7 +165,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// The backend lacks a feature.
-    #[error("{feature} is not supported by this backend ({backend})")]
+    #[error("this backend ({backend}) does not support {feature}")]
     Unsupported {
         /// The feature.
         feature: Feature,

@@ -5,7 +5,7 @@ use std::fmt;
 use dacapo_core::{Failure, Name, Payload, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::Status;
+use crate::{Cursor, Status};
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,15 @@ pub struct HistoryEvent {
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+/// Some events of a run, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HistoryPage {
+    /// The events.
+    pub events: Vec<HistoryEvent>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Cursor>,
 }
 
 /// What happened.
@@ -111,6 +120,9 @@ pub enum EventKind {
         /// The result; none if the run continued as new.
         result: Option<Result<Payload, Failure>>,
     },
+    /// An event that a newer backend has and this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The kind of an operation.
@@ -136,6 +148,9 @@ pub enum OperationKind {
     Nexus,
     /// A promise.
     Promise,
+    /// A kind that a newer backend has and this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl fmt::Display for OperationKind {
@@ -150,6 +165,7 @@ impl fmt::Display for OperationKind {
             Self::CancelExternal => "cancel request to",
             Self::Nexus => "Nexus operation",
             Self::Promise => "promise",
+            Self::Unknown => "unknown operation",
         })
     }
 }
@@ -161,4 +177,22 @@ pub struct RawHistory {
     pub format: String,
     /// The history as text.
     pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ActivityState, Capabilities, Feature};
+
+    #[test]
+    fn words_of_a_newer_backend_are_read_as_unknown() {
+        let event = r#"{"at":0,"turn":3,"event":"teleported","to":"mars"}"#;
+        let event = serde_json::from_str::<HistoryEvent>(event);
+        assert!(matches!(event, Ok(HistoryEvent { turn: 3, kind: EventKind::Unknown, .. })), "{event:?}");
+        assert_eq!(serde_json::from_str::<OperationKind>("\"teleport\"").unwrap(), OperationKind::Unknown);
+        assert_eq!(serde_json::from_str::<ActivityState>("\"dreaming\"").unwrap(), ActivityState::Unknown);
+        let newer = r#"{"backend":"mars","features":["writing","teleporting"]}"#;
+        let newer: Capabilities = serde_json::from_str(newer).unwrap();
+        assert_eq!(newer, Capabilities::new("mars", [Feature::Writing, Feature::Unknown]));
+    }
 }

@@ -6,6 +6,7 @@
 //!
 //! Serving workflows is not part of it: a client may serve nothing.
 
+mod call;
 mod capabilities;
 mod client;
 mod description;
@@ -16,15 +17,16 @@ mod reference;
 mod requests;
 mod status;
 
+pub use call::{ClientCall, ClientReply};
 pub use capabilities::{Capabilities, Feature};
 pub use client::{Answer, Client, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem, Stuck, StuckRuns};
 pub use error::{Error, Result};
-pub use history::{EventKind, HistoryEvent, OperationKind, RawHistory};
+pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, RawHistory};
 pub use list::{Cursor, Filter, Page};
 pub use reference::RunRef;
 pub use requests::{
-    CompleteActivity, IdConflict, QueryRun, ResolvePromise, RunResult, SendSignal, SendUpdate, StartRun, Started,
-    UpdateState, UpdateWait,
+    CompleteActivity, IdConflict, PollUpdate, QueryRun, ResolvePromise, RunResult, SendSignal, SendUpdate, StartRun,
+    Started, UpdateState, UpdateWait,
 };
 pub use status::Status;

@@ -6,17 +6,27 @@ use dacapo_core::Name;
 use serde::{Deserialize, Serialize};
 
 /// Names a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRef {
     /// The caller's name for the run.
     pub workflow_id: Name,
     /// The run id; without one, the open run of the workflow id is meant, or the last if none is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<Name>,
-    /// Where the backend finds the run, as its answer to a start said. Callers pass it on and do not make one up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Where the backend of this connection finds the run, as its answer to a start said. It is not serialised: it means
+    /// nothing to another process.
+    #[serde(skip)]
     pub locator: Option<u64>,
 }
+
+/// Two references are equal if they name the same run, wherever it is found.
+impl PartialEq for RunRef {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.workflow_id, &self.run_id) == (&other.workflow_id, &other.run_id)
+    }
+}
+
+impl Eq for RunRef {}
 
 impl RunRef {
     /// The open run of this workflow id, or the last.

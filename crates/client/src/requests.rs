@@ -108,6 +108,16 @@ pub struct SendUpdate {
     pub wait: UpdateWait,
 }
 
+/// A question about an update that was sent before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PollUpdate {
+    /// The update's id.
+    pub id: Name,
+    /// How long the caller waits.
+    pub wait: UpdateWait,
+}
+
 /// How long the sender of an update waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

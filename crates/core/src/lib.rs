@@ -63,7 +63,7 @@ pub use policy::{
 pub use rng::Rng;
 pub use run::{
     Inspection, Order, OwnPolicy, PendingOperation, Pins, ReplaySilencer, Reporter, Run, RunClosure, RunOptions,
-    SEMANTICS, UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, is_playing,
+    SEMANTICS, UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, WorkflowCode, is_playing,
 };
 pub use seq::{NotAnId, OperationId, Ordinal, Seq};
 pub use time::Timestamp;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dacapo_worker::Activity;
 
+use crate::Layers;
 use crate::activity::{ActivityType, served};
 
 /// A type with methods that are activities. `#[activities]` implements it; a program serves the value, or its `Arc`.
@@ -19,18 +20,19 @@ pub trait Activities: Send + Sync + Sized + 'static {
 /// The activities of a value, as they are listed.
 pub struct ActivityList<'r, T> {
     receiver: &'r Arc<T>,
+    layers: &'r Layers,
     activities: Vec<Activity>,
 }
 
 impl<'r, T: Activities> ActivityList<'r, T> {
-    pub(crate) fn of(receiver: &'r Arc<T>) -> Vec<Activity> {
-        let mut list = Self { receiver, activities: Vec::new() };
+    pub(crate) fn of(receiver: &'r Arc<T>, layers: &'r Layers) -> Vec<Activity> {
+        let mut list = Self { receiver, layers, activities: Vec::new() };
         T::list(&mut list);
         list.activities
     }
 
     /// Adds one.
     pub fn add<A: ActivityType<Receiver = T>>(&mut self) {
-        self.activities.push(served::<A>(self.receiver.clone()));
+        self.activities.push(served::<A>(self.receiver.clone(), self.layers));
     }
 }

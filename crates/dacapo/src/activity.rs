@@ -11,8 +11,7 @@ use dacapo_worker::Activity;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ActivityCtx;
-use crate::json::encode;
+use crate::{ActivityCtx, Converter, Layers};
 
 /// All that is known of one activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
 pub trait ActivityType: Sized + 'static {
@@ -30,10 +29,10 @@ pub trait ActivityType: Sized + 'static {
     type Error: Send + 'static;
 
     /// An input as payloads, one for each argument.
-    fn encode(input: Self::Input) -> Result<Vec<Payload>, Failure>;
+    fn encode(input: Self::Input, converter: &Converter) -> Result<Vec<Payload>, Failure>;
 
     /// Payloads as an input.
-    fn decode(input: Vec<Payload>) -> Result<Self::Input, Failure>;
+    fn decode(input: Vec<Payload>, converter: &Converter) -> Result<Self::Input, Failure>;
 
     /// Its error as a failure.
     fn failure(error: Self::Error) -> Failure;
@@ -95,14 +94,19 @@ impl<A: ActivityType> Attempt<A> {
     }
 
     /// Runs it to its end on this thread: for unit tests without a runtime, and for activities that block.
-    pub fn wait(mut self) -> Outcome<A> {
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut cx = Context::from_waker(&waker);
-        loop {
-            match Pin::new(&mut self).poll(&mut cx) {
-                Poll::Ready(outcome) => return outcome,
-                Poll::Pending => std::thread::park(),
-            }
+    pub fn wait(self) -> Outcome<A> {
+        block_on(self)
+    }
+}
+
+/// Polls a future on this thread until it ends.
+pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        match Pin::new(&mut future).poll(&mut cx) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
         }
     }
 }
@@ -136,18 +140,24 @@ impl Wake for Unpark {
 }
 
 /// The activity as a worker registers it.
-pub(crate) fn served<A: ActivityType>(receiver: Arc<A::Receiver>) -> Activity {
+pub(crate) fn served<A: ActivityType>(receiver: Arc<A::Receiver>, layers: &Layers) -> Activity {
+    let layers = layers.clone();
+    let attempt = move |ctx, input| {
+        let input = A::decode(input, &layers.converter)?;
+        let ctx = layers.activity_ctx(ctx);
+        Ok::<_, Failure>((A::attempt(&receiver, ctx, input), layers.converter.clone()))
+    };
     match A::BLOCKING {
         true => Activity::blocking(A::NAME, move |ctx, input| {
-            finish::<A>(A::attempt(&receiver, ctx.into(), A::decode(input)?).wait())
+            let (attempt, converter) = attempt(ctx, input)?;
+            converter.encode(&attempt.wait().map_err(A::failure)?)
         }),
         false => Activity::new(A::NAME, move |ctx, input| {
-            let receiver = receiver.clone();
-            async move { finish::<A>(A::attempt(&receiver, ctx.into(), A::decode(input)?).await) }
+            let attempt = attempt(ctx, input);
+            async move {
+                let (attempt, converter) = attempt?;
+                converter.encode(&attempt.await.map_err(A::failure)?)
+            }
         }),
     }
-}
-
-fn finish<A: ActivityType>(outcome: Outcome<A>) -> Result<Payload, Failure> {
-    encode(&outcome.map_err(A::failure)?)
 }

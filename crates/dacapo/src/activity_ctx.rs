@@ -1,6 +1,7 @@
 //! The ctx of an activity: facts about the attempt, its heartbeats and its cancellation.
 
 use std::fmt;
+use std::sync::Arc;
 
 use dacapo_core::{Cancelled, Failure, Payload};
 use dacapo_worker::ActivityInfo;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
-use crate::json::{decode, encode};
+use crate::Converter;
 
 /// An activity's access to its attempt. Cheap to clone, and usable from any thread or task of the activity.
 ///
@@ -31,9 +32,23 @@ use crate::json::{decode, encode};
 #[derive(Clone)]
 pub struct ActivityCtx {
     raw: dacapo_worker::ActivityCtx,
+    converter: Converter,
+    /// Looks at each report before it leaves, and may change it.
+    report: Option<ReportHook>,
 }
 
+pub(crate) type ReportHook = Arc<dyn Fn(&ActivityInfo, &mut Payload) + Send + Sync>;
+
 impl ActivityCtx {
+    pub(crate) fn new(raw: dacapo_worker::ActivityCtx, converter: Converter, report: Option<ReportHook>) -> Self {
+        Self { raw, converter, report }
+    }
+
+    /// Returns the ctx of the worker: payloads instead of types.
+    pub fn into_raw(self) -> dacapo_worker::ActivityCtx {
+        self.raw
+    }
+
     /// Creates a ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless
     /// activity, whose heartbeats are dropped.
     ///
@@ -66,17 +81,21 @@ impl ActivityCtx {
     /// After a failure or a timeout the next attempt gets the very last report. After a crash of the process it gets
     /// the last one that was stored, which is older by up to one interval: work that was reported since is done again.
     pub fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure> {
-        Ok(self.raw.heartbeat_payload(encode(details)?)?)
+        Ok(self.heartbeat_payload(self.converter.encode(details)?)?)
     }
 
     /// Returns the last report of an earlier attempt, if there is one. See [`heartbeat`](Self::heartbeat) for what a crash
     /// leaves of it.
     pub fn details<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
-        self.info().details.as_ref().map(decode).transpose()
+        self.info().details.as_ref().map(|details| self.converter.decode(details)).transpose()
     }
 
     /// Reports progress as [`heartbeat`](Self::heartbeat) does, with a payload that is encoded already.
     pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
+        let mut details = details.into();
+        if let Some(report) = &self.report {
+            report(self.info(), &mut details);
+        }
         self.raw.heartbeat_payload(details)
     }
 
@@ -129,10 +148,10 @@ impl ActivityCtx {
     ///
     /// ```
     /// # use dacapo::prelude::*;
-    /// # fn mail(_: String) {}
+    /// # fn send(_: String) {}
     /// #[activity]
     /// async fn ask(ctx: ActivityCtx, question: String) -> Result<bool, Failure> {
-    ///     mail(format!("{question} Answer with token {}", ctx.completion_token()));
+    ///     send(format!("{question} Answer with token {}", ctx.completion_token()));
     ///     Err(ctx.complete_later())
     /// }
     /// ```
@@ -162,7 +181,7 @@ impl ActivityCtx {
 /// Adds types to the ctx of a worker.
 impl From<dacapo_worker::ActivityCtx> for ActivityCtx {
     fn from(raw: dacapo_worker::ActivityCtx) -> Self {
-        Self { raw }
+        Self::new(raw, Converter::json(), None)
     }
 }
 

@@ -15,7 +15,7 @@ use std::any::type_name;
 
 pub use serde_json::{Value, json};
 
-use dacapo_core::{Failure, Name, Payload};
+use dacapo_core::{Failure, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -36,62 +36,24 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
 
 /// A payload as a value. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came.
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
-    let bytes = if payload.data.is_empty() { b"null" } else { &payload.data[..] };
-    serde_json::from_slice(bytes).map_err(|error| {
+    serde_json::from_slice(bytes(payload)).map_err(|error| {
         let message = format!("what came is no `{}`: {error}; it came as {}", type_name::<T>(), excerpt(payload));
         Failure::application(message).typed(BAD_INPUT).non_retryable()
     })
 }
 
-/// The one value of a message, which may bring none at all. A failure names the message.
-pub(crate) fn decode_message<T: DeserializeOwned>(what: &str, name: &Name, input: &[Payload]) -> Result<T, Failure> {
-    decode(input.first().unwrap_or(&Payload::empty())).map_err(|mut failure| {
-        failure.message = format!("{what} {name:?}: {}", failure.message);
-        failure
-    })
+/// The JSON of a payload.
+pub(crate) fn bytes(payload: &Payload) -> &[u8] {
+    if payload.data.is_empty() { b"null" } else { &payload.data[..] }
 }
 
 /// A payload for a message to people.
-fn excerpt(payload: &Payload) -> String {
+pub(crate) fn excerpt(payload: &Payload) -> String {
     const MOST: usize = 200;
     let text = payload.to_string();
     match text.char_indices().nth(MOST) {
         None if text.is_empty() => "nothing".to_owned(),
         None => format!("`{text}`"),
         Some((end, _)) => format!("`{}…` ({} bytes)", &text[..end], payload.data.len()),
-    }
-}
-
-/// The arguments of a call, taken one by one.
-#[doc(hidden)]
-pub struct Arguments {
-    input: std::vec::IntoIter<Payload>,
-    taken: usize,
-}
-
-impl Arguments {
-    /// All that came.
-    pub fn new(input: Vec<Payload>) -> Self {
-        Self { input: input.into_iter(), taken: 0 }
-    }
-
-    /// The next argument. One that did not come is `null`, so that code can add an `Option`.
-    pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Failure> {
-        self.taken += 1;
-        let payload = self.input.next().unwrap_or_default();
-        decode(&payload).map_err(|mut failure| {
-            failure.message = format!("argument `{name}`: {}", failure.message);
-            failure
-        })
-    }
-
-    /// Nothing may be left, except for what says nothing.
-    pub fn end(self) -> Result<(), Failure> {
-        let extra = self.input.filter(|payload| !payload.data.is_empty() && &payload.data[..] != b"null").count();
-        if extra == 0 {
-            return Ok(());
-        }
-        let message = format!("{} arguments came, and {} are taken", self.taken + extra, self.taken);
-        Err(Failure::application(message).typed(BAD_INPUT).non_retryable())
     }
 }

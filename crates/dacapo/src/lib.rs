@@ -42,9 +42,13 @@ pub mod prelude;
 mod activities;
 mod activity;
 mod activity_ctx;
+mod arguments;
 mod client;
+mod converter;
 mod ctx;
 mod durations;
+mod interceptor;
+mod layers;
 mod names;
 mod or_fail;
 mod register;
@@ -59,13 +63,14 @@ pub use client::{
     App, Connection, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Result, Runs, SignalCall, StartCall,
     UpdateCall, UpdateHandle,
 };
+pub use converter::{Converter, ConverterError, PayloadConverter, TypedValue, ValueReader};
 pub use ctx::{
     Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, SideEffect, SignalWait,
     StartedChild, Store,
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
-    IdConflict, OperationKind, Page, PendingActivity, Problem, RunRef, Status, Stuck, StuckRuns,
+    HistoryPage, IdConflict, OperationKind, Page, PendingActivity, Problem, RunRef, Status, Stuck, StuckRuns,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};
@@ -81,7 +86,12 @@ pub use dacapo_worker::{
     SettingErrors, StoppingCode, TokenError,
 };
 pub use durations::{days, hours, millis, mins, secs};
+pub use interceptor::{
+    ActivityCall, CodeFuture, InboundKind, InboundMessage, Interceptor, Next, OutboundCommand, OutboundKind,
+    WorkflowCall,
+};
 pub use json::{decode, encode};
+pub use layers::Layers;
 pub use names::{Attr, Key, Promise, Query, Signal, Update};
 pub use or_fail::OrFail;
 pub use register::{Catalog, Register};
@@ -90,7 +100,7 @@ pub use workflow::{Play, WorkflowDef, WorkflowFn, WorkflowType};
 /// What generated code calls. Programs do not call it.
 #[doc(hidden)]
 pub mod __macros {
-    pub use crate::json::Arguments;
+    pub use crate::arguments::Arguments;
     pub use crate::returned::{AnyType, ByError, ByInto, Returned, Thrown};
     pub use crate::state_handlers::{query, signal, signal_async, update, update_async};
 }

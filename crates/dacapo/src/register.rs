@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dacapo_core::{Name, Pins, Workflow};
+use dacapo_client::{Capabilities, Error as ClientError, Feature};
+use dacapo_core::{Name, Pins, PolicySpec, Workflow};
 use dacapo_worker::{Activity, Registry, RegistryError};
 
 use crate::activity::served;
-use crate::{Activities, ActivityFn, ActivityList, ActivityType, WorkflowDef, WorkflowFn, WorkflowType};
+use crate::interceptor::intercepted_activity;
+use crate::{Activities, ActivityFn, ActivityList, ActivityType, Layers, WorkflowDef, WorkflowFn, WorkflowType};
 
 /// All that a program serves: what a worker plays, and what new runs of each workflow are pinned to.
 #[derive(Clone, Debug, Default)]
@@ -16,27 +18,40 @@ pub struct Catalog {
     pub registry: Registry,
     /// What a new run keeps for life, by the workflow's name.
     pub pins: BTreeMap<Name, Pins>,
+    /// The converter and the interceptors of what is registered from now on.
+    pub layers: Layers,
 }
 
 impl Catalog {
     /// The catalog of all this.
     pub fn of<P>(items: impl Register<P>) -> Result<Self, RegistryError> {
-        let mut catalog = Self::default();
+        Self::in_layers(items, Layers::default())
+    }
+
+    /// The catalog of all this, with a converter and interceptors.
+    pub fn in_layers<P>(items: impl Register<P>, layers: Layers) -> Result<Self, RegistryError> {
+        let mut catalog = Self { layers, ..Self::default() };
         items.register(&mut catalog)?;
         Ok(catalog)
+    }
+
+    /// Checks that a backend has the features that the registered workflows need.
+    pub(crate) fn check(&self, capabilities: &Capabilities) -> Result<(), ClientError> {
+        let needs_policies = self.pins.values().any(|pins| pins.policy != PolicySpec::Deterministic);
+        if needs_policies { capabilities.require(Feature::Policies) } else { Ok(()) }
     }
 
     /// Adds a workflow.
     pub fn workflow(&mut self, definition: WorkflowDef) -> Result<(), RegistryError> {
         let name = definition.workflow.name().clone();
-        self.registry.workflow(definition.workflow)?;
+        self.registry.workflow(definition.in_layers(&self.layers))?;
         self.pins.insert(name, definition.pins);
         Ok(())
     }
 
     /// Adds an activity.
     pub fn activity(&mut self, activity: Activity) -> Result<(), RegistryError> {
-        self.registry.activity(activity)
+        self.registry.activity(intercepted_activity(activity, &self.layers))
     }
 }
 
@@ -77,7 +92,7 @@ where
     F::Activity: ActivityType<Receiver = ()>,
 {
     fn register(self, catalog: &mut Catalog) -> Result<(), RegistryError> {
-        catalog.activity(served::<F::Activity>(Arc::new(())))
+        catalog.activity(served::<F::Activity>(Arc::new(()), &catalog.layers))
     }
 }
 
@@ -90,7 +105,7 @@ impl<F: WorkflowFn<P>, P> Register<kind::OfWorkflow<P>> for F {
 #[diagnostic::do_not_recommend]
 impl<T: Activities> Register<kind::OfShared> for Arc<T> {
     fn register(self, catalog: &mut Catalog) -> Result<(), RegistryError> {
-        ActivityList::of(&self).into_iter().try_for_each(|activity| catalog.activity(activity))
+        ActivityList::of(&self, &catalog.layers.clone()).into_iter().try_for_each(|activity| catalog.activity(activity))
     }
 }
 
@@ -163,4 +178,24 @@ tuples! {
     (A KA B KB C KC D KD E KE F KF G KG H KH I KI J KJ K KK L KL M KM N KN)
     (A KA B KB C KC D KD E KE F KF G KG H KH I KI J KJ K KK L KL M KM N KN O KO)
     (A KA B KB C KC D KD E KE F KF G KG H KH I KI J KJ K KK L KL M KM N KN O KO Q KQ)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workflow_with_a_policy_is_refused_by_a_backend_that_has_none() {
+        let raw = Workflow::new("explores", |_, _| async { Ok(Default::default()) });
+        let mut definition = WorkflowDef::from(raw);
+        let without = Capabilities::new("temporal", [Feature::Writing]);
+        assert_eq!(Catalog::of(definition.clone()).unwrap().check(&without), Ok(()));
+        definition.pins.policy = PolicySpec::Random { seed: 1 };
+        let catalog = Catalog::of(definition).unwrap();
+        assert_eq!(catalog.check(&Capabilities::new("memory", Feature::ALL)), Ok(()));
+        assert_eq!(
+            catalog.check(&without).unwrap_err().to_string(),
+            "this backend (temporal) does not support scheduler policies other than the deterministic one"
+        );
+    }
 }

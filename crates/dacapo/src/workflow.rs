@@ -1,16 +1,18 @@
 //! Workflows as typed functions.
 
+use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use dacapo_core::{Failure, Order, Payload, Pins, UnfinishedHandlers, Workflow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Ctx;
-use crate::json::encode;
+use crate::interceptor::intercepted_workflow;
+use crate::{Converter, Ctx, Layers};
 
 /// All that is known of one workflow: its name, its types, and how it is decoded and played. `#[workflow]` implements it.
 pub trait WorkflowType: Sized + 'static {
@@ -26,10 +28,10 @@ pub trait WorkflowType: Sized + 'static {
     type Error: Send + 'static;
 
     /// An input as payloads, one for each argument.
-    fn encode(input: Self::Input) -> Result<Vec<Payload>, Failure>;
+    fn encode(input: Self::Input, converter: &Converter) -> Result<Vec<Payload>, Failure>;
 
     /// Payloads as an input.
-    fn decode(input: Vec<Payload>) -> Result<Self::Input, Failure>;
+    fn decode(input: Vec<Payload>, converter: &Converter) -> Result<Self::Input, Failure>;
 
     /// Its error as a failure.
     fn failure(error: Self::Error) -> Failure;
@@ -100,12 +102,20 @@ impl<W: WorkflowType> Future for Play<W> {
 }
 
 /// A workflow as a worker registers it, with what its new runs are pinned to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WorkflowDef {
     /// The function.
     pub workflow: Workflow,
     /// What a run that begins now keeps for life.
     pub pins: Pins,
+    /// Makes the function anew with the converter and the interceptors of an app; none for a raw workflow.
+    typed: Option<Arc<dyn Fn(&Layers) -> Workflow + Send + Sync>>,
+}
+
+impl fmt::Debug for WorkflowDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkflowDef").field("workflow", &self.workflow).field("pins", &self.pins).finish()
+    }
 }
 
 impl WorkflowDef {
@@ -113,22 +123,33 @@ impl WorkflowDef {
     #[track_caller]
     pub fn of<W: WorkflowType>(order: Order, unfinished_handlers: UnfinishedHandlers) -> Self {
         let site = Location::caller();
-        let workflow = Workflow::new(W::NAME, move |raw, input| play::<W>(raw, input, site));
-        let workflow = workflow.unfinished_handlers(unfinished_handlers);
-        Self { workflow, pins: Pins { order, ..Pins::default() } }
+        let typed = move |layers: &Layers| {
+            let layers = layers.clone();
+            let workflow = Workflow::new(W::NAME, move |raw, input| play::<W>(raw, input, layers.clone(), site));
+            workflow.unfinished_handlers(unfinished_handlers)
+        };
+        let workflow = typed(&Layers::default());
+        Self { workflow, pins: Pins { order, ..Pins::default() }, typed: Some(Arc::new(typed)) }
+    }
+
+    /// Returns the function with the converter of an app, inside its interceptors.
+    pub(crate) fn in_layers(&self, layers: &Layers) -> Workflow {
+        let workflow = self.typed.as_ref().map_or_else(|| self.workflow.clone(), |typed| typed(layers));
+        intercepted_workflow(workflow, layers)
     }
 }
 
 /// A raw workflow, with the pins of every run that says nothing else.
 impl From<Workflow> for WorkflowDef {
     fn from(workflow: Workflow) -> Self {
-        Self { workflow, pins: Pins::default() }
+        Self { workflow, pins: Pins::default(), typed: None }
     }
 }
 
 async fn play<W: WorkflowType>(
     raw: dacapo_core::Ctx,
     input: Vec<Payload>,
+    layers: Layers,
     site: &'static Location<'static>,
 ) -> Result<Payload, Failure> {
     let refuse = |what: &str, failure: Failure| -> ! {
@@ -140,9 +161,10 @@ async fn play<W: WorkflowType>(
             site,
         )
     };
-    let input = W::decode(input).unwrap_or_else(|failure| refuse("the input", failure));
-    let ctx = Ctx::with_state(raw.clone(), W::init(&input));
+    let input = W::decode(input, &layers.converter).unwrap_or_else(|failure| refuse("the input", failure));
+    let converter = layers.converter.clone();
+    let ctx = Ctx::in_layers(raw.clone(), W::init(&input), layers);
     W::handlers(&ctx);
     let output = W::play(ctx, input).await.map_err(W::failure)?;
-    Ok(encode(&output).unwrap_or_else(|failure| refuse("the result", failure)))
+    Ok(converter.encode(&output).unwrap_or_else(|failure| refuse("the result", failure)))
 }

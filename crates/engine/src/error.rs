@@ -80,6 +80,14 @@ pub enum EngineError {
         /// The id asked for.
         activity_id: Name,
     },
+    /// The run was sent no such update.
+    #[error("the run of workflow id {workflow_id:?} has no update {update_id:?}: it was never sent, or was rejected")]
+    NoSuchUpdate {
+        /// The workflow id.
+        workflow_id: Name,
+        /// The id asked for.
+        update_id: Name,
+    },
     /// A text that is no completion token.
     #[error(transparent)]
     Token(#[from] TokenError),

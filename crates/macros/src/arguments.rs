@@ -84,19 +84,21 @@ pub(crate) fn codec(arguments: &[Argument]) -> TokenStream {
     let types: Vec<&Type> = arguments.iter().map(|argument| &argument.ty).collect();
     let texts: Vec<String> = names.iter().map(|name| unraw(name)).collect();
     quote! {
-        #[allow(clippy::let_unit_value)]
+        #[allow(unused_variables, clippy::let_unit_value)]
         fn encode(
             __input: Self::Input,
+            __converter: &::dacapo::Converter,
         ) -> ::core::result::Result<::std::vec::Vec<::dacapo::Payload>, ::dacapo::Failure> {
             let #input = __input;
-            ::core::result::Result::Ok(::std::vec![#(::dacapo::encode(&#names)?),*])
+            ::core::result::Result::Ok(::std::vec![#(__converter.encode(&#names)?),*])
         }
 
         #[allow(unused_mut, unused_parens, clippy::unused_unit, clippy::let_unit_value)]
         fn decode(
             __input: ::std::vec::Vec<::dacapo::Payload>,
+            __converter: &::dacapo::Converter,
         ) -> ::core::result::Result<Self::Input, ::dacapo::Failure> {
-            let mut __arguments = ::dacapo::__macros::Arguments::new(__input);
+            let mut __arguments = ::dacapo::__macros::Arguments::new(__input, __converter);
             let __input = (#(__arguments.take::<#types>(#texts)?),*);
             __arguments.end()?;
             ::core::result::Result::Ok(__input)

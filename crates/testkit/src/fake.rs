@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo::{ActivityCtx, ActivityInfo, ActivityType, Failure, Payload, Timestamp};
+use dacapo::{ActivityCtx, ActivityInfo, ActivityType, Converter, Failure, Layers, Payload, Timestamp};
 use dacapo_worker::{Activity, ActivityFuture};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -16,6 +16,7 @@ use crate::virtual_time::{Sleep, VirtualTime};
 /// A replacement for an activity. It records every attempt, also across crashes: a fake outlives processes.
 pub struct Fake<A> {
     calls: Arc<Mutex<Vec<Called>>>,
+    converter: Converter,
     activity: PhantomData<fn() -> A>,
 }
 
@@ -27,7 +28,7 @@ struct Called {
 
 impl<A> Clone for Fake<A> {
     fn clone(&self) -> Self {
-        Self { calls: self.calls.clone(), activity: PhantomData }
+        Self { calls: self.calls.clone(), converter: self.converter.clone(), activity: PhantomData }
     }
 }
 
@@ -55,24 +56,26 @@ impl<A> Fake<A> {
 
 impl<A: ActivityType> Fake<A> {
     /// Creates a fake with this answer, and the answer as the kit registers it.
-    pub(crate) fn new<F, P>(answer: F) -> (Self, Answer)
+    pub(crate) fn new<F, P>(converter: &Converter, answer: F) -> (Self, Answer)
     where
         F: Fn(FakeCtx, A::Input) -> P + Send + Sync + 'static,
         P: Future<Output = Result<A::Output, Failure>> + Send + 'static,
     {
-        let fake = Self { calls: Arc::default(), activity: PhantomData };
+        let fake = Self { calls: Arc::default(), converter: converter.clone(), activity: PhantomData };
         let calls = fake.clone();
         let answer: Answer = Arc::new(move |ctx, input| {
             calls.lock().push(Called { info: ctx.info().clone(), input: input.clone() });
-            let output = A::decode(input).map(|input| answer(ctx, input));
-            Box::pin(async move { dacapo::encode(&output?.await?) })
+            let converter = calls.converter.clone();
+            let output = A::decode(input, &converter).map(|input| answer(ctx, input));
+            Box::pin(async move { converter.encode(&output?.await?) })
         });
         (fake, answer)
     }
 
     /// Returns the input of each attempt, in order.
     pub fn calls(&self) -> Vec<A::Input> {
-        let decode = |called: &Called| A::decode(called.input.clone()).expect("it was decoded when it came");
+        let decode =
+            |called: &Called| A::decode(called.input.clone(), &self.converter).expect("it was decoded when it came");
         self.lock().iter().map(decode).collect()
     }
 }
@@ -143,17 +146,17 @@ impl Fakes {
     }
 
     /// Returns all fakes as activities to register.
-    pub(crate) fn activities(&self) -> Vec<Activity> {
+    pub(crate) fn activities(&self, layers: &Layers) -> Vec<Activity> {
         let names: Vec<&'static str> = self.answers.lock().keys().copied().collect();
-        names.into_iter().map(|name| self.activity(name)).collect()
+        names.into_iter().map(|name| layers.around_activity(self.activity(name, layers))).collect()
     }
 
-    fn activity(&self, name: &'static str) -> Activity {
-        let fakes = self.clone();
+    fn activity(&self, name: &'static str, layers: &Layers) -> Activity {
+        let (fakes, layers) = (self.clone(), layers.clone());
         Activity::new(name, move |ctx, input| {
             fakes.time.begin_fake();
             let answer = fakes.answers.lock()[name].clone();
-            answer(FakeCtx { ctx: ctx.into(), time: Time(fakes.time.clone()) }, input)
+            answer(FakeCtx { ctx: layers.activity_ctx(ctx), time: Time(fakes.time.clone()) }, input)
         })
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Error, Failure, Handle, Register, Registry, Timestamp, WorkflowFn,
-    WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Converter, Error, Failure, Handle, Interceptor, Register, Registry,
+    Timestamp, WorkflowFn, WorkflowType,
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
@@ -117,6 +117,24 @@ impl Kit {
         self
     }
 
+    /// Encodes and decodes values with this converter, as [`dacapo::Dacapo::converter`] does. Set it before anything is served or
+    /// faked.
+    #[must_use]
+    pub fn converter(mut self, converter: impl Into<Converter>) -> Self {
+        self.catalog.layers.converter = converter.into();
+        self.processes.layers = self.catalog.layers.clone();
+        self
+    }
+
+    /// Puts an interceptor around calls, workflows and activities, fakes included, as [`dacapo::Dacapo::intercept`] does. Set it
+    /// before anything is served or faked.
+    #[must_use]
+    pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
+        self.catalog.layers.intercept(interceptor);
+        self.processes.layers = self.catalog.layers.clone();
+        self
+    }
+
     /// Sets how long the kit waits, in real time, for an attempt of a real activity: 30 seconds by default. An attempt
     /// that takes longer fails the test.
     #[must_use]
@@ -174,7 +192,8 @@ impl Kit {
             + 'static,
     {
         let _ = activity;
-        let (fake, answer) = Fake::new(move |_, input| std::future::ready(answer(input)));
+        let (fake, answer) =
+            Fake::new(&self.catalog.layers.converter, move |_, input| std::future::ready(answer(input)));
         self.set_fake(F::Activity::NAME, answer);
         fake
     }
@@ -218,7 +237,7 @@ impl Kit {
         T: Future<Output = Result<<F::Activity as ActivityType>::Output, Failure>> + Send + 'static,
     {
         let _ = activity;
-        let (fake, answer) = Fake::new(answer);
+        let (fake, answer) = Fake::new(&self.catalog.layers.converter, answer);
         self.set_fake(F::Activity::NAME, answer);
         fake
     }
@@ -241,7 +260,7 @@ impl Kit {
         for workflow in served.workflows().filter_map(|name| served.find_workflow(name)) {
             registry.workflow(workflow.clone()).expect("names are unique in a catalog");
         }
-        let fakes = self.fakes.activities();
+        let fakes = self.fakes.activities(&self.catalog.layers);
         let is_faked = |name: &Name| fakes.iter().any(|fake| fake.name() == name);
         let real = served.activities().filter(|name| !is_faked(name)).filter_map(|name| served.find_activity(name));
         for activity in real.chain(&fakes) {
@@ -287,7 +306,8 @@ impl Kit {
         }
         self.next_id += 1;
         let workflow_id = format!("test-{}", self.next_id);
-        let input = F::Workflow::encode(input).unwrap_or_else(|failure| panic!("{failure}"));
+        let input =
+            F::Workflow::encode(input, &self.catalog.layers.converter).unwrap_or_else(|failure| panic!("{failure}"));
         let id = workflow_id.clone();
         let started = self.processes.insist(move |app| {
             let new = StartRun {
@@ -415,7 +435,8 @@ impl Kit {
         assert_eq!(made, known + lost, "{made} attempts were made, {known} are known, {lost} were lost in crashes");
     }
 
-    fn handle<O>(&mut self, run: &Started<O>) -> Handle<O> {
+    /// Returns a handle on a run, for calls that the kit has no short form of. Await them with [`Kit::wait`].
+    pub fn handle<O>(&mut self, run: &Started<O>) -> Handle<O> {
         let app = self.app();
         app.handle_of(run.workflow_id.clone())
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dacapo_core::{Cancelled, Failure, Name, Payload, Timestamp};
+use dacapo_core::{Cancelled, Failure, Headers, Name, Payload, Timestamp};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -39,6 +39,8 @@ pub struct ActivityInfo {
     pub deadline: Option<Timestamp>,
     /// The progress that the last attempt reported.
     pub details: Option<Payload>,
+    /// The headers that came beside the arguments.
+    pub headers: Headers,
 }
 
 /// The ctx of an attempt. Cheap to clone, and usable from anywhere the activity's code goes.

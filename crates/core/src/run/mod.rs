@@ -36,7 +36,7 @@ pub use shared::Reporter;
 pub use state::{RunClosure, UnfinishedHandlers};
 pub use unit::UnitFuture;
 pub use watch::Watch;
-pub use workflow::{Order, OwnPolicy, Pins, ReplaySilencer, RunOptions, SEMANTICS, Workflow};
+pub use workflow::{Order, OwnPolicy, Pins, ReplaySilencer, RunOptions, SEMANTICS, Workflow, WorkflowCode};
 
 pub(crate) use conditions::{CellId, Condition};
 pub(crate) use current_turn::{CurrentTurn, Mode, TurnGuard};

@@ -19,6 +19,9 @@ use crate::{Ctx, Failure, Name, Payload, UnitId};
 /// The newest rules of play that this build knows. A run keeps the version it began with; all versions stay playable.
 pub const SEMANTICS: u32 = 1;
 
+/// The function of a workflow, called once.
+pub type WorkflowCode = Box<dyn FnOnce(Ctx, Vec<Payload>) -> UnitFuture + Send>;
+
 type StartFn = Arc<dyn Fn(Ctx, Vec<Payload>) -> UnitFuture + Send + Sync>;
 
 /// A registered workflow: a name, and the async function that decides.
@@ -53,6 +56,21 @@ impl Workflow {
     #[must_use]
     pub fn unfinished_handlers(mut self, policy: UnfinishedHandlers) -> Self {
         Arc::make_mut(&mut self.0).unfinished_handlers = policy;
+        self
+    }
+
+    /// Puts code around the function: `around` gets the arguments and the function, and returns the future that is played.
+    #[must_use]
+    pub fn wrapped<F>(mut self, around: F) -> Self
+    where
+        F: Fn(Ctx, Vec<Payload>, WorkflowCode) -> UnitFuture + Send + Sync + 'static,
+    {
+        let definition = Arc::make_mut(&mut self.0);
+        let start = definition.start.clone();
+        definition.start = Arc::new(move |ctx, input| {
+            let start = start.clone();
+            around(ctx, input, Box::new(move |ctx, input| start(ctx, input)))
+        });
         self
     }
 

@@ -11,6 +11,7 @@ use dacapo_core::Name;
 use dacapo_engine::{Engine, ShutdownReport, Threads, Unplayable, blocking, force_exit_after};
 use dacapo_worker::{Effective, Health};
 
+use crate::Layers;
 use crate::client::link::Link;
 use crate::client::serving::Serving;
 use crate::client::stop_signals::StopSignals;
@@ -39,21 +40,25 @@ impl Deref for App {
 }
 
 impl App {
-    pub(crate) fn new(engine: Engine, host: Arc<Threads>, settings: Effective) -> Self {
-        Self::of(Serving { engine, host: Some(host), settings: Some(settings) })
+    pub(crate) fn new(engine: Engine, host: Arc<Threads>, settings: Effective, layers: &Layers) -> Self {
+        Self::of(Serving { engine, host: Some(host), settings: Some(settings) }, layers)
     }
 
     /// An app over an engine that the caller drives, as the test kit does.
     #[doc(hidden)]
-    pub fn over_engine(engine: Engine) -> Self {
-        Self::of(Serving { engine, host: None, settings: None })
+    pub fn over_engine(engine: Engine, layers: &Layers) -> Self {
+        Self::of(Serving { engine, host: None, settings: None }, layers)
     }
 
-    fn of(serving: Serving) -> Self {
+    fn of(serving: Serving, layers: &Layers) -> Self {
         let serving = Arc::new(serving);
         let engine = &serving.engine;
-        let connection =
-            Connection(Link::over_store(Arc::new(engine.clone()), engine.reader().clone(), Some(serving.clone())));
+        let connection = Connection(Link::over_store(
+            Arc::new(engine.clone()),
+            layers,
+            engine.reader().clone(),
+            Some(serving.clone()),
+        ));
         Self { connection, serving }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::client::link::Link;
 use crate::client::{Error, Handle, IntoName, Result, Runs, StartCall};
-use crate::{WorkflowFn, WorkflowType, encode};
+use crate::{Layers, WorkflowFn, WorkflowType};
 
 /// A connection to a backend: starts runs, finds them and completes activities. Cheap to clone.
 ///
@@ -21,7 +21,12 @@ pub struct Connection(pub(crate) Link);
 impl Connection {
     /// Connects to a backend of your own.
     pub fn over(client: Arc<dyn Client>) -> Self {
-        Self(Link::over(client))
+        Self::in_layers(client, &Layers::default())
+    }
+
+    /// Connects to a backend of your own, with a converter and interceptors.
+    pub fn in_layers(client: Arc<dyn Client>, layers: &Layers) -> Self {
+        Self(Link::over(client, layers))
     }
 
     /// Returns the name of the backend and the features it has.
@@ -44,12 +49,16 @@ impl Connection {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        StartCall::new(self.0.clone(), Name::from_static(F::Workflow::NAME), F::Workflow::encode(input))
+        StartCall::new(
+            self.0.clone(),
+            Name::from_static(F::Workflow::NAME),
+            F::Workflow::encode(input, self.0.converter()),
+        )
     }
 
     /// Starts a workflow that is known by its name only. Several arguments are several values.
     pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
-        let input = input.into_iter().map(|value| encode(&value)).collect();
+        let input = input.into_iter().map(|value| self.0.converter().encode(&value)).collect();
         StartCall::new(self.0.clone(), workflow.into_name(), input)
     }
 
@@ -75,7 +84,7 @@ impl Connection {
     /// Completes the attempt of this [token](crate::ActivityCtx::completion_token) with a result. It is durable when this
     /// answers. A token whose attempt was followed by another is refused.
     pub async fn complete<T: Serialize + ?Sized>(&self, token: &str, result: &T) -> Result<()> {
-        let result = encode(result).map_err(Error::value)?;
+        let result = self.0.converter().encode(result).map_err(Error::value)?;
         Ok(self.client().complete(token.to_owned(), Ok(result)).await?)
     }
 
@@ -87,7 +96,7 @@ impl Connection {
     /// Reports progress of the attempt of this token: its heartbeat timeout begins anew, and the next attempt would be given
     /// the details. Returns why the attempt is cancelled, if it is.
     pub async fn heartbeat<T: Serialize + ?Sized>(&self, token: &str, details: &T) -> Result<Option<Cancelled>> {
-        let details = encode(details).map_err(Error::value)?;
+        let details = self.0.converter().encode(details).map_err(Error::value)?;
         let reason = self.client().heartbeat(token.to_owned(), details).await?;
         Ok(reason.map(|reason| Cancelled { reason }))
     }

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::client::link::Link;
 use crate::client::url::Place;
 use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
-use crate::{Catalog, Register};
+use crate::{Catalog, Converter, Interceptor, Layers, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
 #[must_use = "an opened store does nothing; serve workflows and activities on it, or look at its runs"]
@@ -27,6 +27,8 @@ pub struct Dacapo {
     environment: Option<Vec<(OsString, OsString)>>,
     /// What errors call the kind of store.
     backend: &'static str,
+    /// The converter and the interceptors.
+    layers: Layers,
     /// Reads the store as far as the settings are known.
     connection: Connection,
 }
@@ -55,7 +57,7 @@ impl Dacapo {
         let place = Place::parse(url)?.read_only(url)?;
         let backend = place.backend();
         let store = blocking(move || open(place)).await??;
-        Ok(reading(store, backend, CrashLimits::default()))
+        Ok(reading(store, backend, CrashLimits::default(), &Layers::default()))
     }
 
     /// Over a store of your own.
@@ -64,9 +66,10 @@ impl Dacapo {
     }
 
     fn over(store: Arc<dyn Store>, backend: &'static str, read_only: bool) -> Self {
-        let connection = reading(store.clone(), backend, CrashLimits::default());
+        let layers = Layers::default();
+        let connection = reading(store.clone(), backend, CrashLimits::default(), &layers);
         let (options, settings) = (Options::default(), AppSettings::new());
-        Self { store, read_only, options, settings, environment: None, backend, connection }.read_by_settings()
+        Self { store, read_only, options, settings, environment: None, backend, layers, connection }.read_by_settings()
     }
 
     /// The runs in it, to look at.
@@ -119,7 +122,7 @@ impl Dacapo {
     /// Has runs described by the settings as far as they were given. Wrong settings are an error of whatever needs them.
     fn read_by_settings(mut self) -> Self {
         if let Ok(effective) = self.effective() {
-            self.connection = reading(self.store.clone(), self.backend, crash_limits(&effective.app));
+            self.connection = reading(self.store.clone(), self.backend, crash_limits(&effective.app), &self.layers);
         }
         self
     }
@@ -199,6 +202,19 @@ impl Dacapo {
         self
     }
 
+    /// Encodes and decodes the values of this app with a converter of your own instead of JSON. All apps that talk to each other need
+    /// the same one.
+    pub fn converter(mut self, converter: impl Into<Converter>) -> Self {
+        self.layers.converter = converter.into();
+        self.read_by_settings()
+    }
+
+    /// Puts an interceptor around the calls, workflows and activities of this app, inside those that were added before.
+    pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
+        self.layers.intercept(interceptor);
+        self.read_by_settings()
+    }
+
     /// The policy of runs that are pinned to one of your own.
     pub fn own_policy(mut self, policy: OwnPolicy) -> Self {
         self.options.own_policy = Some(policy);
@@ -217,10 +233,10 @@ impl Dacapo {
         let threads = if turn_threads == 0 { processors + 1 } else { turn_threads };
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
         let host = Threads::new(&self.options, threads, force_exit_timeout, Handle::current()).map_err(system)?;
-        let (store, options, for_engine) = (self.store, self.options, host.clone());
+        let (store, options, layers, for_engine) = (self.store, self.options, self.layers, host.clone());
         let engine = blocking(move || Engine::open(store, for_engine, options)).await??;
         host.watch(&engine).map_err(system)?;
-        Ok(App::new(engine, host, effective))
+        Ok(App::new(engine, host, effective, &layers))
     }
 
     /// Plays every open run of the served queues again with these workflows, without serving them and without changing
@@ -239,7 +255,9 @@ impl Dacapo {
     /// Takes the settings that hold, and what is served, into the options of the engine.
     fn set_up<P>(&mut self, items: impl Register<P>) -> Result<Effective> {
         let effective = self.effective()?;
-        let catalog = Catalog::of(items)?;
+        let catalog = Catalog::in_layers(items, self.layers.clone())?;
+        let capabilities = Capabilities::new(self.backend, features(self.backend));
+        catalog.check(&capabilities)?;
         let AppValues { cache_size, payload_limit, message_limit, completions_per_turn, retention, .. } = effective.app;
         self.options = Options {
             registry: catalog.registry,
@@ -251,7 +269,7 @@ impl Dacapo {
             completions_per_turn,
             crash_limits: crash_limits(&effective.app),
             retention: (!retention.is_zero()).then_some(retention),
-            capabilities: Capabilities::new(self.backend, features(self.backend)),
+            capabilities,
             ..std::mem::take(&mut self.options)
         };
         Ok(effective)
@@ -268,10 +286,10 @@ fn crash_limits(values: &AppValues) -> CrashLimits {
 }
 
 /// A connection that reads a store.
-fn reading(store: Arc<dyn Store>, backend: &str, crash_limits: CrashLimits) -> Connection {
+fn reading(store: Arc<dyn Store>, backend: &str, crash_limits: CrashLimits, layers: &Layers) -> Connection {
     let reader = Reader::new(store).with_crash_limits(crash_limits);
     let client = Arc::new(StoreClient::new(reader.clone(), backend));
-    Connection(Link::over_store(client, reader, None))
+    Connection(Link::over_store(client, layers, reader, None))
 }
 
 fn open(place: Place) -> Result<Arc<dyn Store>> {

@@ -4,7 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use dacapo_client::{
-    Client, CompleteActivity, Description, HistoryEvent, QueryRun, RawHistory, ResolvePromise, RunRef, RunResult,
+    Client, CompleteActivity, Cursor, Description, HistoryEvent, HistoryPage, QueryRun, RawHistory, ResolvePromise,
+    RunRef, RunResult,
 };
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
 use serde::Serialize;
@@ -12,9 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::client::link::Link;
-use crate::client::{Error, IntoName, Result, SignalCall, UpdateCall};
-use crate::{Promise, Query, Signal, Update, decode, encode};
+use crate::client::{Error, IntoName, Result, SignalCall, UpdateCall, UpdateHandle};
+use crate::{Promise, Query, Signal, Update};
 
+/// How many events of a history are asked for at a time.
+const EVENTS: usize = 10_000;
 /// The format of a history of our own.
 const TRANSCRIPT: &str = "dacapo-transcript";
 
@@ -98,7 +101,7 @@ impl<O> Handle<O> {
         O: DeserializeOwned,
     {
         match result {
-            Ok(result) => decode(&result).map_err(Error::value),
+            Ok(result) => self.link.converter().decode(&result).map_err(Error::value),
             Err(failure) => {
                 Err(Error::Run { workflow_id: self.run.workflow_id.clone(), status, failure: Box::new(failure) })
             }
@@ -107,25 +110,25 @@ impl<O> Handle<O> {
 
     /// Sends a signal: set options, then await it. The signal is durable when it answers.
     pub fn signal<T: Serialize>(&self, signal: Signal<T>, value: T) -> SignalCall {
-        SignalCall::new(self.link.clone(), self.run.clone(), signal.name().into(), encode(&value))
+        SignalCall::new(self.link.clone(), self.run.clone(), signal.name().into(), self.link.converter().encode(&value))
     }
 
     /// Sends a signal by name and JSON.
     pub fn signal_raw(&self, name: impl IntoName, value: Value) -> SignalCall {
-        SignalCall::new(self.link.clone(), self.run.clone(), name.into_name(), encode(&value))
+        SignalCall::new(self.link.clone(), self.run.clone(), name.into_name(), self.link.converter().encode(&value))
     }
 
     /// Asks the run a question. The answer takes into account all that was acknowledged before. A closed run can be asked
     /// as well; it is played again for that.
     pub async fn query<I: Serialize, A: DeserializeOwned>(&self, query: Query<I, A>, input: I) -> Result<A> {
-        let answer = self.ask(query.name().into(), encode(&input)).await?;
-        decode(&answer).map_err(Error::value)
+        let answer = self.ask(query.name().into(), self.link.converter().encode(&input)).await?;
+        self.link.converter().decode(&answer).map_err(Error::value)
     }
 
     /// Asks the run a question by name and JSON.
     pub async fn query_raw(&self, name: impl IntoName, input: Value) -> Result<Value> {
-        let answer = self.ask(name.into_name(), encode(&input)).await?;
-        decode(&answer).map_err(Error::value)
+        let answer = self.ask(name.into_name(), self.link.converter().encode(&input)).await?;
+        self.link.converter().decode(&answer).map_err(Error::value)
     }
 
     async fn ask(&self, name: Name, input: std::result::Result<Payload, Failure>) -> Result<Payload> {
@@ -136,17 +139,23 @@ impl<O> Handle<O> {
 
     /// Sends an update: await it for the answer, or first wait until it is [accepted](UpdateCall::accepted).
     pub fn update<I: Serialize, A>(&self, update: Update<I, A>, input: I) -> UpdateCall<A> {
-        UpdateCall::new(self.link.clone(), self.run.clone(), update.name().into(), encode(&input))
+        UpdateCall::new(self.link.clone(), self.run.clone(), update.name().into(), self.link.converter().encode(&input))
     }
 
     /// Sends an update by name and JSON.
     pub fn update_raw(&self, name: impl IntoName, input: Value) -> UpdateCall<Value> {
-        UpdateCall::new(self.link.clone(), self.run.clone(), name.into_name(), encode(&input))
+        UpdateCall::new(self.link.clone(), self.run.clone(), name.into_name(), self.link.converter().encode(&input))
+    }
+
+    /// Returns a handle on an update that was sent before, by its request id: for a program that was restarted while it waited.
+    pub fn update_handle<I, A>(&self, update: Update<I, A>, request_id: impl IntoName) -> UpdateHandle<A> {
+        let _ = update;
+        UpdateHandle::new(self.link.clone(), self.run.clone(), request_id.into_name())
     }
 
     /// Keeps a promise of the run. The first resolution holds.
     pub async fn resolve<T: Serialize>(&self, promise: Promise<T>, value: T) -> Result<()> {
-        let value = encode(&value).map_err(Error::value)?;
+        let value = self.link.converter().encode(&value).map_err(Error::value)?;
         self.settle_promise(promise.name().into(), Ok(value)).await
     }
 
@@ -157,7 +166,7 @@ impl<O> Handle<O> {
 
     /// Keeps a promise of the run by its name or its id, with JSON.
     pub async fn resolve_raw(&self, promise: impl IntoName, value: Value) -> Result<()> {
-        let value = encode(&value).map_err(Error::value)?;
+        let value = self.link.converter().encode(&value).map_err(Error::value)?;
         self.settle_promise(promise.into_name(), Ok(value)).await
     }
 
@@ -178,7 +187,7 @@ impl<O> Handle<O> {
     /// Gives a pending activity its result from outside, by the id that [`Handle::describe`] shows and
     /// [`ActivityInfo`](crate::ActivityInfo) holds. An attempt that runs is given up; the first result holds.
     pub async fn complete_activity<T: Serialize>(&self, activity_id: impl IntoName, result: &T) -> Result<()> {
-        let result = encode(result).map_err(Error::value)?;
+        let result = self.link.converter().encode(result).map_err(Error::value)?;
         self.end_activity(activity_id.into_name(), Ok(result)).await
     }
 
@@ -228,7 +237,21 @@ impl<O> Handle<O> {
 
     /// What has happened in the run, in order, in terms that all backends share.
     pub async fn history(&self) -> Result<Vec<HistoryEvent>> {
-        Ok(self.client().history(self.run.clone()).await?)
+        let mut events = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.client().history(self.run.clone(), after, EVENTS).await?;
+            events.extend(page.events);
+            after = page.next;
+            if after.is_none() {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Returns a page of what [`Handle::history`] returns: about `limit` events after the page that ended at this cursor.
+    pub async fn history_page(&self, after: Option<Cursor>, limit: usize) -> Result<HistoryPage> {
+        Ok(self.client().history(self.run.clone(), after, limit).await?)
     }
 
     /// All turns of the run, as a replay needs them. Backends that keep other histories have none.
@@ -239,7 +262,7 @@ impl<O> Handle<O> {
     /// The snapshot that the run published last, without disturbing it.
     pub async fn published<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let published = self.describe().await?.published;
-        published.map(|snapshot| decode(&snapshot).map_err(Error::value)).transpose()
+        published.map(|snapshot| self.link.converter().decode(&snapshot).map_err(Error::value)).transpose()
     }
 }
 

@@ -9,9 +9,9 @@ use dacapo_client::{IdConflict, StartRun};
 use dacapo_core::{Failure, IdReuse, Name, Payload, Pins, Retry};
 use serde::Serialize;
 
+use crate::Attr;
 use crate::client::link::Link;
 use crate::client::{Error, Handle, IntoName, Result};
-use crate::{Attr, encode};
 
 /// A run that is about to be started: set options, then await it.
 #[must_use = "a start does nothing unless it is awaited"]
@@ -90,7 +90,7 @@ impl<O> StartCall<O> {
 
     /// Sets an entry of the memo.
     pub fn memo<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
-        match encode(value) {
+        match self.link.converter().encode(value) {
             Ok(value) => drop(self.new.memo.insert(name.into_name(), value)),
             Err(failure) => drop(self.failure.get_or_insert(failure)),
         }
@@ -99,7 +99,7 @@ impl<O> StartCall<O> {
 
     /// Sets a search attribute.
     pub fn attr<T: Serialize>(mut self, attribute: Attr<T>, value: T) -> Self {
-        match encode(&value) {
+        match self.link.converter().encode(&value) {
             Ok(value) => drop(self.new.attributes.insert(attribute.into(), value)),
             Err(failure) => drop(self.failure.get_or_insert(failure)),
         }

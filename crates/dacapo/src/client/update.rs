@@ -4,13 +4,12 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
 
-use dacapo_client::{RunRef, SendUpdate, UpdateState, UpdateWait};
+use dacapo_client::{PollUpdate, RunRef, SendUpdate, UpdateState, UpdateWait};
 use dacapo_core::{Failure, Name, Payload};
 use serde::de::DeserializeOwned;
 
 use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
-use crate::decode;
 
 /// An update that is about to be sent: await it for its answer.
 #[must_use = "an update does nothing unless it is awaited"]
@@ -22,8 +21,13 @@ pub struct UpdateCall<A> {
     answer: PhantomData<fn() -> A>,
 }
 
-/// An update that the workflow accepted.
-pub struct UpdateHandle<A>(UpdateCall<A>);
+/// An update that was sent to a run: [answer](UpdateHandle::answer) waits for its answer.
+pub struct UpdateHandle<A> {
+    link: Link,
+    run: RunRef,
+    id: Name,
+    answer: PhantomData<fn() -> A>,
+}
 
 impl<A> UpdateCall<A> {
     pub(crate) fn new(link: Link, run: RunRef, name: Name, input: std::result::Result<Payload, Failure>) -> Self {
@@ -43,32 +47,25 @@ impl<A> UpdateCall<A> {
         self
     }
 
-    async fn send(&self, wait: UpdateWait) -> Result<UpdateState> {
-        if let Some(failure) = &self.failure {
-            return Err(Error::value(failure.clone()));
+    /// Adds a header, which travels beside the input.
+    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+        self.update.headers.insert(name.into_name(), value.into());
+        self
+    }
+
+    async fn send(self, wait: UpdateWait) -> Result<(UpdateState, UpdateHandle<A>)> {
+        let Self { link, run, update, failure, .. } = self;
+        if let Some(failure) = failure {
+            return Err(Error::value(failure));
         }
-        let update = SendUpdate { wait, ..self.update.clone() };
-        Ok(self.link.client().update(self.run.clone(), update).await?)
+        let handle = UpdateHandle { link, run, id: update.id.clone(), answer: PhantomData };
+        let state = handle.link.client().update(handle.run.clone(), SendUpdate { wait, ..update }).await?;
+        Ok((state, handle))
     }
 
     /// Sends it, and waits until the workflow accepts it.
     pub async fn accepted(self) -> Result<UpdateHandle<A>> {
-        self.send(UpdateWait::Accepted).await?;
-        Ok(UpdateHandle(self))
-    }
-
-    async fn answer(&self) -> Result<A>
-    where
-        A: DeserializeOwned,
-    {
-        loop {
-            match self.send(UpdateWait::Completed).await? {
-                UpdateState::Completed(Ok(answer)) => return decode(&answer).map_err(Error::value),
-                UpdateState::Completed(Err(failure)) => return Err(Error::Update(Box::new(failure))),
-                // A backend may wait for less long than we do.
-                UpdateState::Accepted => {}
-            }
-        }
+        Ok(self.send(UpdateWait::Accepted).await?.1)
     }
 }
 
@@ -77,14 +74,21 @@ impl<A: DeserializeOwned + 'static> IntoFuture for UpdateCall<A> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.answer().await })
+        Box::pin(async move {
+            let (state, handle) = self.send(UpdateWait::Completed).await?;
+            handle.answer_from(state).await
+        })
     }
 }
 
 impl<A> UpdateHandle<A> {
-    /// The id of the update.
+    pub(crate) fn new(link: Link, run: RunRef, id: Name) -> Self {
+        Self { link, run, id, answer: PhantomData }
+    }
+
+    /// Returns the id of the update.
     pub fn id(&self) -> &str {
-        &self.0.update.id
+        &self.id
     }
 
     /// Waits for the answer.
@@ -92,7 +96,25 @@ impl<A> UpdateHandle<A> {
     where
         A: DeserializeOwned,
     {
-        // The same id again is the same update.
-        self.0.answer().await
+        self.answer_from(UpdateState::Accepted).await
+    }
+
+    async fn answer_from(&self, mut state: UpdateState) -> Result<A>
+    where
+        A: DeserializeOwned,
+    {
+        loop {
+            match state {
+                UpdateState::Completed(Ok(answer)) => {
+                    return self.link.converter().decode(&answer).map_err(Error::value);
+                }
+                UpdateState::Completed(Err(failure)) => return Err(Error::Update(Box::new(failure))),
+                // A backend may wait for less long than the caller.
+                UpdateState::Accepted => {
+                    let poll = PollUpdate { id: self.id.clone(), wait: UpdateWait::Completed };
+                    state = self.link.client().update_result(self.run.clone(), poll).await?;
+                }
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ impl<S> Ctx<S> {
     /// Sets a search attribute.
     #[track_caller]
     pub fn set_attr<T: Serialize>(&self, attribute: Attr<T>, value: T) {
-        let value = encoded(&self.raw, &value, Location::caller());
+        let value = encoded(self, &value, Location::caller());
         self.raw.upsert_search_attributes([(attribute.into(), Some(value))]);
     }
 
@@ -26,14 +26,14 @@ impl<S> Ctx<S> {
     /// A search attribute as it now stands.
     #[track_caller]
     pub fn attr<T: DeserializeOwned>(&self, attribute: Attr<T>) -> Option<T> {
-        let recorded = Recorded::new(&self.raw, "search attribute", attribute.into(), Location::caller());
+        let recorded = Recorded::new(self, "search attribute", attribute.into(), Location::caller());
         Some(recorded.value(self.raw.info()?.search_attributes.get(attribute.name())?))
     }
 
     /// Sets an entry of the memo.
     #[track_caller]
     pub fn set_memo<T: Serialize + ?Sized>(&self, name: impl Into<Name>, value: &T) {
-        let value = encoded(&self.raw, value, Location::caller());
+        let value = encoded(self, value, Location::caller());
         self.raw.upsert_memo([(name.into(), Some(value))]);
     }
 
@@ -47,7 +47,7 @@ impl<S> Ctx<S> {
     #[track_caller]
     pub fn memo<T: DeserializeOwned>(&self, name: impl Into<Name>) -> Option<T> {
         let name = name.into();
-        let recorded = Recorded::new(&self.raw, "memo", name.clone(), Location::caller());
+        let recorded = Recorded::new(self, "memo", name.clone(), Location::caller());
         Some(recorded.value(self.raw.info()?.memo.get(&name)?))
     }
 
@@ -55,7 +55,7 @@ impl<S> Ctx<S> {
     /// command: it is rebuilt by replay and never compared.
     #[track_caller]
     pub fn publish<T: Serialize + ?Sized>(&self, snapshot: &T) {
-        let snapshot = encoded(&self.raw, snapshot, Location::caller());
+        let snapshot = encoded(self, snapshot, Location::caller());
         self.raw.publish(snapshot);
     }
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::recorded::{Recorded, accepted, encoded};
+use crate::interceptor::OutboundKind;
 use crate::{Ctx, Signal, WorkflowFn, WorkflowType};
 
 impl<S> Ctx<S> {
@@ -28,21 +29,25 @@ impl<S> Ctx<S> {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        let input = accepted(&self.raw, F::Workflow::encode(input), Location::caller());
+        let input = accepted(self, F::Workflow::encode(input, self.converter()), Location::caller());
         self.child_payloads(Name::from_static(F::Workflow::NAME), input)
     }
 
     /// Starts a child workflow that is only known by its name.
     #[track_caller]
     pub fn child_raw(&self, workflow: impl Into<Name>, input: Value) -> Child<Value> {
-        self.child_payloads(workflow.into(), vec![encoded(&self.raw, &input, Location::caller())])
+        self.child_payloads(workflow.into(), vec![encoded(self, &input, Location::caller())])
     }
 
     #[track_caller]
     fn child_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> Child<O> {
-        let recorded = Recorded::new(&self.raw, "result of child", name.clone(), Location::caller());
+        let recorded = Recorded::new(self, "result of child", name.clone(), Location::caller());
+        let headers = self.outbound_headers(OutboundKind::Child, &name);
         let pending = self.raw.child(name, Payload::empty());
-        Child { pending, id: Name::default(), ctx: self.plain(), recorded }.with(|child| child.input = input)
+        Child { pending, id: Name::default(), ctx: self.plain(), recorded }.with(|child| {
+            child.input = input;
+            child.headers = headers;
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use dacapo_core::{ContinueAsNew, Failure, Name, Payload};
 use serde_json::Value;
 
 use super::recorded::{accepted, encoded};
+use crate::interceptor::OutboundKind;
 use crate::{Ctx, WorkflowFn, WorkflowType};
 
 impl<S> Ctx<S> {
@@ -40,14 +41,14 @@ impl<S> Ctx<S> {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        let input = accepted(&self.raw, F::Workflow::encode(input), Location::caller());
+        let input = accepted(self, F::Workflow::encode(input, self.converter()), Location::caller());
         self.continue_payloads(Name::from_static(F::Workflow::NAME), input, options)
     }
 
     /// [`Ctx::continue_as_new`] for a workflow that is only known by its name.
     #[track_caller]
     pub fn continue_as_new_raw(&self, workflow: impl Into<Name>, input: Value) -> Failure {
-        self.continue_payloads(workflow.into(), vec![encoded(&self.raw, &input, Location::caller())], |_| {})
+        self.continue_payloads(workflow.into(), vec![encoded(self, &input, Location::caller())], |_| {})
     }
 
     #[track_caller]
@@ -57,7 +58,8 @@ impl<S> Ctx<S> {
         input: Vec<Payload>,
         options: impl FnOnce(&mut ContinueAsNew),
     ) -> Failure {
-        let mut next = ContinueAsNew { workflow, input, ..ContinueAsNew::default() };
+        let headers = self.outbound_headers(OutboundKind::ContinueAsNew, &workflow);
+        let mut next = ContinueAsNew { workflow, input, headers, ..ContinueAsNew::default() };
         options(&mut next);
         self.raw.continue_as_new(next)
     }

@@ -2,11 +2,12 @@
 
 use std::panic::Location;
 
-use dacapo_core::{CancelExternalCall, Name, SignalExternalCall, Target};
+use dacapo_core::{CancelExternalCall, Name, Payload, SignalExternalCall, Target};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::recorded::encoded;
+use crate::interceptor::OutboundKind;
 use crate::{Ctx, Signal};
 
 impl<S> Ctx<S> {
@@ -18,8 +19,15 @@ impl<S> Ctx<S> {
         signal: Signal<T>,
         value: T,
     ) -> SignalExternalCall {
-        let value = encoded(&self.raw, &value, Location::caller());
-        self.raw.signal_external(workflow.into(), signal, value)
+        let value = encoded(self, &value, Location::caller());
+        self.signal_payload(workflow.into(), signal.into(), value)
+    }
+
+    #[track_caller]
+    fn signal_payload(&self, workflow: Target, signal: Name, value: Payload) -> SignalExternalCall {
+        let headers = self.outbound_headers(OutboundKind::SignalExternal, &signal);
+        let call = self.raw.signal_external(workflow, signal, value);
+        headers.into_iter().fold(call, |call, (name, value)| call.header(name, value))
     }
 
     /// [`Ctx::signal_external`] for a signal that is only known by its name.
@@ -30,8 +38,8 @@ impl<S> Ctx<S> {
         signal: impl Into<Name>,
         value: Value,
     ) -> SignalExternalCall {
-        let value = encoded(&self.raw, &value, Location::caller());
-        self.raw.signal_external(workflow.into(), signal, value)
+        let value = encoded(self, &value, Location::caller());
+        self.signal_payload(workflow.into(), signal.into(), value)
     }
 
     /// Asks another workflow to cancel.

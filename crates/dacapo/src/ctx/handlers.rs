@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::recorded::Recorded;
-use crate::json::{decode_message, encode};
+use crate::interceptor::InboundKind;
 use crate::{Ctx, Query, Signal, Update};
 
 impl<S> Ctx<S> {
@@ -44,9 +44,12 @@ impl<S> Ctx<S> {
         P: Future<Output = Result<(), Failure>> + Send + 'static,
     {
         let handler = Arc::new(handler);
+        let (converter, check) = (self.converter().clone(), self.check_message(InboundKind::Signal));
         self.raw.on_signal(name, move |signal| {
             let handler = handler.clone();
-            async move { handler(decode_message("signal", &signal.name, &signal.input)?).await }
+            let input = check(&signal.name, &signal.headers, &signal.input)
+                .and_then(|()| converter.decode_message("signal", &signal.name, &signal.input));
+            async move { handler(input?).await }
         });
     }
 
@@ -85,16 +88,21 @@ impl<S> Ctx<S> {
         P: Future<Output = Result<O, Failure>> + Send + 'static,
     {
         // It passed the validator, so it was of this type then: one that is not any more is an unreadable record.
-        let accepted = Arc::new(Recorded::<I>::new(&self.raw, "accepted update", name.clone(), Location::caller()));
+        let accepted = Arc::new(Recorded::<I>::new(self, "accepted update", name.clone(), Location::caller()));
         let handler = Arc::new(handler);
+        let (converter, check) = (self.converter().clone(), self.check_message(InboundKind::Update));
+        let answers = converter.clone();
         self.raw.on_update(
             name,
-            move |update| validator(&decode_message("update", &update.name, &update.input)?),
             move |update| {
-                let (handler, accepted) = (handler.clone(), accepted.clone());
+                check(&update.name, &update.headers, &update.input)?;
+                validator(&converter.decode_message("update", &update.name, &update.input)?)
+            },
+            move |update| {
+                let (handler, accepted, converter) = (handler.clone(), accepted.clone(), answers.clone());
                 async move {
                     let input = accepted.value(update.input.first().unwrap_or(&Default::default()));
-                    encode(&handler(input).await?)
+                    converter.encode(&handler(input).await?)
                 }
             },
         );
@@ -108,7 +116,20 @@ impl<S> Ctx<S> {
         I: DeserializeOwned + 'static,
         O: Serialize + 'static,
     {
-        self.raw.on_query(query, move |query| encode(&handler(decode_message("query", &query.name, &query.input)?)?));
+        self.answer_queries(query.into(), handler);
+    }
+
+    #[track_caller]
+    fn answer_queries<I, O>(&self, name: Name, handler: impl Fn(I) -> Result<O, Failure> + Send + Sync + 'static)
+    where
+        I: DeserializeOwned + 'static,
+        O: Serialize + 'static,
+    {
+        let (converter, check) = (self.converter().clone(), self.check_message(InboundKind::Query));
+        self.raw.on_query(name, move |query| {
+            check(&query.name, &query.headers, &query.input)?;
+            converter.encode(&handler(converter.decode_message("query", &query.name, &query.input)?)?)
+        });
     }
 
     /// [`Ctx::on_query`] for a query that is only known by its name.
@@ -118,6 +139,6 @@ impl<S> Ctx<S> {
         query: impl Into<Name>,
         handler: impl Fn(Value) -> Result<Value, Failure> + Send + Sync + 'static,
     ) {
-        self.raw.on_query(query, move |query| encode(&handler(decode_message("query", &query.name, &query.input)?)?));
+        self.answer_queries(query.into(), handler);
     }
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::recorded::{Recorded, accepted, encoded};
+use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
 impl<S> Ctx<S> {
@@ -26,20 +27,23 @@ impl<S> Ctx<S> {
         F: ActivityFn<P>,
     {
         let _ = activity;
-        let input = accepted(&self.raw, F::Activity::encode(input), Location::caller());
+        let input = accepted(self, F::Activity::encode(input, self.converter()), Location::caller());
         self.call_local_payloads(Name::from_static(F::Activity::NAME), input)
     }
 
     /// [`Ctx::call_local`] for an activity that is only known by its name.
     #[track_caller]
     pub fn call_local_raw(&self, activity: impl Into<Name>, input: Value) -> LocalCall<Value> {
-        self.call_local_payloads(activity.into(), vec![encoded(&self.raw, &input, Location::caller())])
+        self.call_local_payloads(activity.into(), vec![encoded(self, &input, Location::caller())])
     }
 
     #[track_caller]
     fn call_local_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> LocalCall<O> {
-        let recorded = Recorded::new(&self.raw, "result of local activity", name.clone(), Location::caller());
-        LocalCall { pending: self.raw.local_activity_args(name, input), recorded }
+        let recorded = Recorded::new(self, "result of local activity", name.clone(), Location::caller());
+        let headers = self.outbound_headers(OutboundKind::LocalActivity, &name);
+        let pending = self.raw.local_activity_args(name, input);
+        let pending = headers.into_iter().fold(pending, |pending, (name, value)| pending.header(name, value));
+        LocalCall { pending, recorded }
     }
 }
 

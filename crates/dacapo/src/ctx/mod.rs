@@ -37,7 +37,10 @@ pub use store::Store;
 
 use std::fmt;
 
-use dacapo_core::{StateCell, StateGuard};
+use dacapo_core::{Failure, Headers, Name, Payload, StateCell, StateGuard};
+
+use crate::interceptor::{InboundKind, OutboundKind, check_message, outbound_headers};
+use crate::{Converter, Layers};
 
 /// A workflow's access to its run, and to the state `S` that its handlers share. Cheap to clone, and it belongs to the
 /// run: the unit that is running is the one that calls. Any other use fails the activation, and no command leaves.
@@ -47,11 +50,12 @@ use dacapo_core::{StateCell, StateGuard};
 pub struct Ctx<S = ()> {
     raw: dacapo_core::Ctx,
     state: StateCell<S>,
+    layers: Layers,
 }
 
 impl<S> Clone for Ctx<S> {
     fn clone(&self) -> Self {
-        Self { raw: self.raw.clone(), state: self.state.clone() }
+        Self { raw: self.raw.clone(), state: self.state.clone(), layers: self.layers.clone() }
     }
 }
 
@@ -71,8 +75,12 @@ impl From<dacapo_core::Ctx> for Ctx {
 impl<S: Send + 'static> Ctx<S> {
     /// Types around a raw ctx, with the first state.
     pub fn with_state(raw: dacapo_core::Ctx, state: S) -> Self {
+        Self::in_layers(raw, state, Layers::default())
+    }
+
+    pub(crate) fn in_layers(raw: dacapo_core::Ctx, state: S, layers: Layers) -> Self {
         let state = raw.state(state);
-        Self { raw, state }
+        Self { raw, state, layers }
     }
 
     /// The state, to look at and to change. The guard is not `Send`, so holding it over an await does not compile: let go
@@ -96,7 +104,26 @@ impl<S> Ctx<S> {
 
     /// The same ctx without the state, for functions that need none.
     pub fn plain(&self) -> Ctx {
-        Ctx::from(self.raw.clone())
+        Ctx::in_layers(self.raw.clone(), (), self.layers.clone())
+    }
+
+    pub(crate) fn converter(&self) -> &Converter {
+        &self.layers.converter
+    }
+
+    /// Shows a message to the interceptors of the app.
+    pub(crate) fn check_message(
+        &self,
+        kind: InboundKind,
+    ) -> impl Fn(&Name, &Headers, &[Payload]) -> Result<(), Failure> + Send + Sync + 'static {
+        let layers = self.layers.clone();
+        move |name, headers, input| check_message(&layers, kind, name, headers, input)
+    }
+
+    /// Returns the headers that the interceptors of the app add to a command.
+    #[track_caller]
+    pub(crate) fn outbound_headers(&self, kind: OutboundKind, name: &Name) -> Headers {
+        outbound_headers(&self.layers, &self.raw, kind, name)
     }
 
     /// A value that units and handlers of this run share. Replay rebuilds it like everything else in memory.

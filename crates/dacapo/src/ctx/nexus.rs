@@ -22,8 +22,8 @@ impl<S> Ctx<S> {
         operation: impl Into<Name>,
         input: &I,
     ) -> NexusCall<O> {
-        let (operation, input) = (operation.into(), encoded(&self.raw, input, Location::caller()));
-        let recorded = Recorded::new(&self.raw, "result of operation", operation.clone(), Location::caller());
+        let (operation, input) = (operation.into(), encoded(self, input, Location::caller()));
+        let recorded = Recorded::new(self, "result of operation", operation.clone(), Location::caller());
         NexusCall { pending: self.raw.nexus(endpoint, service, operation, input), recorded }
     }
 }

@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::recorded::Recorded;
-use crate::json::{decode_message, encode};
-use crate::{Ctx, Signal, Update};
+use crate::interceptor::InboundKind;
+use crate::{Converter, Ctx, Signal, Update};
 
 impl<S> Ctx<S> {
     /// A phase over this state. It opens when it is awaited, in the workflow function itself; one at a time.
     #[track_caller]
     pub fn phase<T: Send + 'static>(&self, state: &StateCell<T>) -> Phase<T> {
-        Phase { ctx: self.raw.clone(), builder: self.raw.phase(state) }
+        Phase { ctx: self.plain(), builder: self.raw.phase(state) }
     }
 }
 
@@ -37,14 +37,19 @@ impl<O> Handled<O> {
         Self::Async(Box::pin(future))
     }
 
-    fn encoded(self) -> dacapo_core::Handled
+    fn encoded(self, converter: &Converter) -> dacapo_core::Handled
     where
         O: Serialize + Send + 'static,
     {
         match self {
-            Self::Done(value) => encode(&value).map_or_else(dacapo_core::Handled::Failed, dacapo_core::Handled::Done),
+            Self::Done(value) => {
+                converter.encode(&value).map_or_else(dacapo_core::Handled::Failed, dacapo_core::Handled::Done)
+            }
             Self::Failed(failure) => dacapo_core::Handled::Failed(failure),
-            Self::Async(future) => dacapo_core::Handled::with(async move { encode(&future.await?) }),
+            Self::Async(future) => {
+                let converter = converter.clone();
+                dacapo_core::Handled::with(async move { converter.encode(&future.await?) })
+            }
         }
     }
 }
@@ -53,7 +58,7 @@ impl<O> Handled<O> {
 /// that are running then.
 #[must_use = "a phase does nothing unless it is awaited"]
 pub struct Phase<S> {
-    ctx: dacapo_core::Ctx,
+    ctx: Ctx,
     builder: PhaseBuilder<S>,
 }
 
@@ -64,9 +69,12 @@ impl<S: Send + 'static> Phase<S> {
         signal: Signal<T>,
         handler: impl Fn(&mut S, T) -> Handled + Send + Sync + 'static,
     ) -> Self {
+        let (converter, check) = (self.ctx.converter().clone(), self.ctx.check_message(InboundKind::Signal));
         let builder = self.builder.on_signal(signal, move |state, signal| {
-            match decode_message("signal", &signal.name, &signal.input) {
-                Ok(value) => handler(state, value).encoded(),
+            let value = check(&signal.name, &signal.headers, &signal.input)
+                .and_then(|()| converter.decode_message("signal", &signal.name, &signal.input));
+            match value {
+                Ok(value) => handler(state, value).encoded(&converter),
                 Err(failure) => dacapo_core::Handled::Failed(failure),
             }
         });
@@ -86,12 +94,17 @@ impl<S: Send + 'static> Phase<S> {
         O: Serialize + Send + 'static,
     {
         let accepted = Recorded::<I>::new(&self.ctx, "accepted update", update.into(), Location::caller());
+        let (converter, check) = (self.ctx.converter().clone(), self.ctx.check_message(InboundKind::Update));
+        let answers = converter.clone();
         let builder = self.builder.on_update(
             update,
-            move |state, update| validator(state, &decode_message("update", &update.name, &update.input)?),
+            move |state, update| {
+                check(&update.name, &update.headers, &update.input)?;
+                validator(state, &converter.decode_message("update", &update.name, &update.input)?)
+            },
             move |state, update| {
                 let input = accepted.value(update.input.first().unwrap_or(&Default::default()));
-                handler(state, input).encoded()
+                handler(state, input).encoded(&answers)
             },
         );
         Self { builder, ..self }

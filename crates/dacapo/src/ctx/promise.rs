@@ -27,7 +27,7 @@ impl<S> Ctx<S> {
 
     #[track_caller]
     fn open_promise<T: DeserializeOwned>(&self, name: Name) -> OpenPromise<T> {
-        let recorded = Recorded::new(&self.raw, "promise", name.clone(), Location::caller());
+        let recorded = Recorded::new(self, "promise", name.clone(), Location::caller());
         OpenPromise { pending: self.raw.promise(name), recorded }
     }
 }

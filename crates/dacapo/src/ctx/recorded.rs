@@ -3,16 +3,17 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use dacapo_core::{Ctx, Failure, Name, Payload};
+use dacapo_core::{Failure, Name, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::json;
+use crate::{Converter, Ctx};
 
 /// Reads what an operation came to as an `O`. A record that is no `O` fails the activation: it never becomes a value, and
 /// never ends the run.
 pub(super) struct Recorded<O> {
-    ctx: Ctx,
+    ctx: dacapo_core::Ctx,
+    converter: Converter,
     what: &'static str,
     name: Name,
     site: &'static Location<'static>,
@@ -20,8 +21,8 @@ pub(super) struct Recorded<O> {
 }
 
 impl<O: DeserializeOwned> Recorded<O> {
-    pub(super) fn new(ctx: &Ctx, what: &'static str, name: Name, site: &'static Location<'static>) -> Self {
-        Self { ctx: ctx.clone(), what, name, site, output: PhantomData }
+    pub(super) fn new<S>(ctx: &Ctx<S>, what: &'static str, name: Name, site: &'static Location<'static>) -> Self {
+        Self { ctx: ctx.raw().clone(), converter: ctx.converter().clone(), what, name, site, output: PhantomData }
     }
 
     pub(super) fn read(&self, outcome: Result<Payload, Failure>) -> Result<O, Failure> {
@@ -29,7 +30,7 @@ impl<O: DeserializeOwned> Recorded<O> {
     }
 
     pub(super) fn value(&self, payload: &Payload) -> O {
-        json::decode(payload).unwrap_or_else(|failure| {
+        self.converter.decode(payload).unwrap_or_else(|failure| {
             let Self { ctx, what, name, site, .. } = self;
             let advice = "The run stays open; it goes on once the code can read what was recorded.";
             ctx.refuse(format!("the {what} {name:?}: {failure}\n{advice}"), site)
@@ -38,11 +39,11 @@ impl<O: DeserializeOwned> Recorded<O> {
 }
 
 /// A value as a payload. One that cannot be encoded fails the activation.
-pub(super) fn encoded<T: Serialize + ?Sized>(ctx: &Ctx, value: &T, site: &'static Location<'static>) -> Payload {
-    accepted(ctx, json::encode(value), site)
+pub(super) fn encoded<S, T: Serialize + ?Sized>(ctx: &Ctx<S>, value: &T, site: &'static Location<'static>) -> Payload {
+    accepted(ctx, ctx.converter().encode(value), site)
 }
 
 /// What was encoded. A value that could not be fails the activation.
-pub(super) fn accepted<T>(ctx: &Ctx, encoded: Result<T, Failure>, site: &'static Location<'static>) -> T {
-    encoded.unwrap_or_else(|failure| ctx.refuse(failure.to_string(), site))
+pub(super) fn accepted<S, T>(ctx: &Ctx<S>, encoded: Result<T, Failure>, site: &'static Location<'static>) -> T {
+    encoded.unwrap_or_else(|failure| ctx.raw().refuse(failure.to_string(), site))
 }

@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 
 use super::recorded::Recorded;
 use crate::Ctx;
-use crate::json::encode;
 
 impl<S> Ctx<S> {
     /// Runs a closure outside the workflow and remembers what it came to: the result is recorded by the commit that takes
@@ -27,10 +26,11 @@ impl<S> Ctx<S> {
         P: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let name = name.into();
-        let recorded = Recorded::new(&self.raw, "result of run", name.clone(), Location::caller());
-        let pending = self.raw.run(name, || {
+        let recorded = Recorded::new(self, "result of run", name.clone(), Location::caller());
+        let converter = self.converter().clone();
+        let pending = self.raw.run(name, move || {
             let value = body();
-            async move { encode(&value.await?) }
+            async move { converter.encode(&value.await?) }
         });
         SideEffect { pending, recorded }
     }

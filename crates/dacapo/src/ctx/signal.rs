@@ -9,8 +9,7 @@ use dacapo_core::{Failure, Name};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::json::decode_message;
-use crate::{Ctx, Signal};
+use crate::{Converter, Ctx, Signal};
 
 impl<S> Ctx<S> {
     /// Waits for the next signal of this name. Signals are kept until they are taken, first come first served, so one that
@@ -19,25 +18,31 @@ impl<S> Ctx<S> {
     /// A signal that does not decode is taken, and ends the wait with a failure of type [`crate::json::BAD_INPUT`].
     #[track_caller]
     pub fn next_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
-        SignalWait { pending: self.raw.signal(signal), value: PhantomData }
+        SignalWait { pending: self.raw.signal(signal), converter: self.converter().clone(), value: PhantomData }
     }
 
     /// [`Ctx::next_signal`] for a signal that is only known by its name.
     #[track_caller]
     pub fn next_signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
-        SignalWait { pending: self.raw.signal(signal), value: PhantomData }
+        SignalWait { pending: self.raw.signal(signal), converter: self.converter().clone(), value: PhantomData }
     }
 
     /// Takes the next signal of this name if one has come.
     #[track_caller]
     pub fn try_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> Result<Option<T>, Failure> {
-        self.raw.try_signal(signal).map(|signal| decode_message("signal", &signal.name, &signal.input)).transpose()
+        self.taken(signal.into())
+    }
+
+    #[track_caller]
+    fn taken<T: DeserializeOwned>(&self, name: Name) -> Result<Option<T>, Failure> {
+        let signal = self.raw.try_signal(name);
+        signal.map(|signal| self.converter().decode_message("signal", &signal.name, &signal.input)).transpose()
     }
 
     /// [`Ctx::try_signal`] for a signal that is only known by its name.
     #[track_caller]
     pub fn try_signal_raw(&self, signal: impl Into<Name>) -> Result<Option<Value>, Failure> {
-        self.raw.try_signal(signal).map(|signal| decode_message("signal", &signal.name, &signal.input)).transpose()
+        self.taken(signal.into())
     }
 }
 
@@ -45,6 +50,7 @@ impl<S> Ctx<S> {
 #[must_use = "a wait does nothing unless it is awaited"]
 pub struct SignalWait<T> {
     pending: dacapo_core::SignalWait,
+    converter: Converter,
     value: PhantomData<fn() -> T>,
 }
 
@@ -53,6 +59,6 @@ impl<T: DeserializeOwned> Future for SignalWait<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let signal = ready!(Pin::new(&mut self.pending).poll(cx))?;
-        Poll::Ready(decode_message("signal", &signal.name, &signal.input))
+        Poll::Ready(self.converter.decode_message("signal", &signal.name, &signal.input))
     }
 }

@@ -226,9 +226,9 @@ fn an_argument_that_did_not_come_is_null_and_one_too_many_is_refused() {
     type Two =
         <fn(Ctx, u64, Option<u64>) -> dacapo::Play<__two> as dacapo::WorkflowFn<(Ctx, u64, Option<u64>)>>::Workflow;
     use dacapo::WorkflowType;
-    assert_eq!(Two::decode(vec!["1".into()]), Ok((1, None)));
-    assert_eq!(Two::decode(vec!["1".into(), "2".into(), "null".into()]), Ok((1, Some(2))));
-    let failure = Two::decode(vec!["1".into(), "2".into(), "3".into()]).unwrap_err();
+    assert_eq!(Two::decode(vec!["1".into()], &dacapo::Converter::json()), Ok((1, None)));
+    assert_eq!(Two::decode(vec!["1".into(), "2".into(), "null".into()], &dacapo::Converter::json()), Ok((1, Some(2))));
+    let failure = Two::decode(vec!["1".into(), "2".into(), "3".into()], &dacapo::Converter::json()).unwrap_err();
     assert_eq!(failure.message, "3 arguments came, and 2 are taken");
     check(
         two,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, Resolution, Retry, RetryState, ScheduleLocalActivity,
-    ScheduleRun, Seq, TimeoutKind, Timeouts, Timestamp,
+    ActivityFailed, Failure, FailureKind, Headers, Name, Outcome, Payload, Resolution, Retry, RetryState,
+    ScheduleLocalActivity, ScheduleRun, Seq, TimeoutKind, Timeouts, Timestamp,
 };
 use dacapo_store::{Doing, RunNo};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt};
@@ -44,6 +44,7 @@ struct Work {
     deadline: Option<Steady>,
     over: Option<Steady>,
     is_closure: bool,
+    headers: Headers,
     retry_here: Duration,
 }
 
@@ -80,6 +81,7 @@ impl Work {
             deadline: None,
             over: None,
             is_closure: false,
+            headers: command.headers.clone(),
             retry_here: command.local_retry_threshold.unwrap_or(RETRY_HERE),
         }
     }
@@ -96,6 +98,7 @@ impl Work {
             deadline: None,
             over: None,
             is_closure: true,
+            headers: Headers::new(),
             retry_here: Duration::MAX,
         }
     }
@@ -343,5 +346,6 @@ fn attempt_info(run: &RunInfo, work: &Work, now: Timestamp) -> ActivityInfo {
         started: now,
         deadline: work.timeouts.start_to_close.map(|timeout| now.after(timeout)),
         details: None,
+        headers: work.headers.clone(),
     }
 }

@@ -225,6 +225,7 @@ impl Task {
             started: now,
             deadline: command.timeouts.start_to_close.map(|timeout| now.after(timeout)),
             details: self.details.clone(),
+            headers: command.headers.clone(),
         }
     }
 

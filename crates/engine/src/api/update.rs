@@ -65,6 +65,55 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Waits until an update that was sent before is accepted or answered.
+    pub async fn update_result(&self, to: &RunId, id: Name, wait: WaitFor) -> Result<UpdateStage, EngineError> {
+        check_name("an update id", &id)?;
+        let of = to.clone();
+        match self.blocking(WorkKind::Read, move |shared| find(shared, &of, &id, wait)).await? {
+            Found::Known(answer) => answer,
+            Found::Open(answered) => answered.await.unwrap_or(Err(EngineError::ShutDown)),
+        }
+    }
+}
+
+/// An update that was sent before.
+enum Found {
+    /// This is its answer.
+    Known(UpdateAnswer),
+    /// A run has it, and answers here.
+    Open(oneshot::Receiver<UpdateAnswer>),
+}
+
+fn find(shared: &Arc<Shared>, to: &RunId, id: &Name, wait: WaitFor) -> Result<Found, EngineError> {
+    let row = row(shared, to)?;
+    // Register before the stored answer is looked for: it may come at once.
+    let answered = shared.waiters.for_update((row.no, &row.first_run_id), id.clone(), wait);
+    let known = find_answer(shared, &row, id, wait);
+    if matches!(known, Ok(None)) {
+        return Ok(Found::Open(answered));
+    }
+    drop(answered);
+    shared.waiters.forget_update(&row.first_run_id, id);
+    Ok(Found::Known(known?.expect("an answer that is not there is waited for")))
+}
+
+/// Returns the answer to an update that the chain of this run was sent; none if it is still worked on.
+fn find_answer(shared: &Shared, row: &RunRow, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
+    // The last run first: it answers an update that was handed on.
+    for run in shared.store().asked(&row.first_run_id, &update_key(id))?.into_iter().rev() {
+        let Some(run) = shared.store().run(run)? else { continue };
+        if let Some(answer) = known_answer(shared, run.no, id, wait)? {
+            return Ok(Some(answer));
+        }
+        if run.status.is_open() || is_handed_on(shared, &run, id)? {
+            return Ok(None);
+        }
+        return Err(EngineError::Closed { workflow_id: run.workflow_id, status: run.status });
+    }
+    Err(EngineError::NoSuchUpdate { workflow_id: row.workflow_id.clone(), update_id: id.clone() })
+}
+
 /// An update that was sent.
 enum Sent {
     /// It was sent before, and this is its answer.

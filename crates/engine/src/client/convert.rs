@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use dacapo_client::{
-    Cursor, Error, EventKind, Filter, HistoryEvent, Page, RawHistory, RunRef, RunResult, StartRun, Started, StuckRuns,
-    UpdateState, UpdateWait,
+    Cursor, Error, EventKind, Filter, HistoryEvent, HistoryPage, Page, RawHistory, RunRef, RunResult, StartRun,
+    Started, StuckRuns, UpdateState, UpdateWait,
 };
 use dacapo_store::{Refused, RunNo, RunRow, StoreError};
 
@@ -13,7 +13,7 @@ use crate::api::start::NewStart;
 use crate::client::events::events_of;
 use crate::read::describe::{Description, row};
 use crate::read::outcome::{next_run, outcome_of};
-use crate::read::records::each_record;
+use crate::read::records::each_record_from;
 use crate::read::{Reader, RunId};
 use crate::run::started::StartedAs;
 use crate::run::waiters::{UpdateStage, WaitFor};
@@ -125,6 +125,7 @@ impl From<EngineError> for Error {
             E::AttemptTimedOut { workflow_id, activity_id, attempt } => {
                 Self::AttemptTimedOut { workflow_id, activity_id, attempt }
             }
+            E::NoSuchUpdate { workflow_id, update_id } => Self::UpdateNotFound { workflow_id, update_id },
             E::AlreadyResolved(promise) => Self::AlreadyResolved(promise),
             E::UpdateRejected(failure) => Self::UpdateRejected(failure),
             E::UpdateWaits(why) => Self::UpdateWaits(why),
@@ -163,13 +164,18 @@ fn trouble(error: StoreError) -> Error {
     }
 }
 
+fn unreadable(Cursor(text): Cursor) -> EngineError {
+    EngineError::BadInput(format!(
+        "{text:?} is no cursor of this backend: pass on the one that the page before returned"
+    ))
+}
+
 impl Reader {
     /// Reads a page of a list.
     pub(super) fn page(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Result<Page, EngineError> {
         if limit == 0 {
             return Err(EngineError::BadInput("a page of 0 runs never ends: ask for 1 or more".to_owned()));
         }
-        let unreadable = |Cursor(text)| EngineError::BadInput(format!("{text:?} is no cursor of this backend"));
         let before = match after {
             Some(cursor) => Some(RunNo(cursor.0.parse().map_err(|_| unreadable(cursor))?)),
             None => None,
@@ -179,15 +185,26 @@ impl Reader {
         Ok(Page { runs: runs.into_iter().map(Into::into).collect(), next })
     }
 
-    /// Reads what has happened in a run.
-    pub(super) fn events(&self, of: &RunId) -> Result<Vec<HistoryEvent>, EngineError> {
+    /// Reads a page of what has happened in a run: whole turns, until it has this many events.
+    pub(super) fn events(&self, of: &RunId, after: Option<Cursor>, limit: usize) -> Result<HistoryPage, EngineError> {
+        if limit == 0 {
+            return Err(EngineError::BadInput("a page of 0 events never ends: ask for 1 or more".to_owned()));
+        }
+        let from = match after {
+            Some(cursor) => cursor.0.parse().map_err(|_| unreadable(cursor))?,
+            None => 0,
+        };
         let row = row(self.store(), of)?;
         let mut events = Vec::new();
-        let read = each_record(self.store(), row.no, |record, _| {
+        let read = each_record_from(self.store(), row.no, from, |record, _| {
+            let next = record.number + 1;
             events_of(record, &mut events);
-            ControlFlow::<()>::Continue(())
+            if events.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(next) }
         });
-        read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+        let stopped = read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+        if let Some(next) = stopped.filter(|next| *next < row.turns) {
+            return Ok(HistoryPage { events, next: Some(Cursor(next.to_string())) });
+        }
         // A run that was terminated or timed out has no turn that says so.
         let is_closed = matches!(events.last(), Some(HistoryEvent { kind: EventKind::Closed { .. }, .. }));
         if !row.status.is_open() && !is_closed {
@@ -195,7 +212,7 @@ impl Reader {
             let kind = EventKind::Closed { status: row.status, result };
             events.push(HistoryEvent { at: row.closed.unwrap_or_default(), turn: row.turns, kind });
         }
-        Ok(events)
+        Ok(HistoryPage { events, next: None })
     }
 
     /// Reads the history of a run as text.

@@ -5,9 +5,9 @@ mod events;
 mod store_client;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Filter, HistoryEvent, Page, Problem, Progress,
-    QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
-    StuckRuns, UpdateState,
+    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Filter, HistoryPage, Page, PollUpdate,
+    Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
+    StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
@@ -27,18 +27,16 @@ fn answer<T, A: Into<T>>(call: impl Future<Output = Result<A, EngineError>> + Se
     Box::pin(async move { Ok(call.await?.into()) })
 }
 
-impl Engine {
-    /// Reads the store on a thread that may block.
-    fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> Result<T, EngineError> + Send + 'static,
-    ) -> Answer<T> {
-        let engine = self.clone();
-        answer(async move {
-            let reader = engine.reader().clone();
-            engine.blocking(WorkKind::Read, move |_| read(&reader)).await
-        })
-    }
+/// Reads the store on a thread that may block.
+fn read<T: Send + 'static>(
+    engine: &Engine,
+    read: impl FnOnce(&Reader) -> Result<T, EngineError> + Send + 'static,
+) -> Answer<T> {
+    let engine = engine.clone();
+    answer(async move {
+        let reader = engine.reader().clone();
+        engine.blocking(WorkKind::Read, move |_| read(&reader)).await
+    })
 }
 
 impl Client for Engine {
@@ -69,6 +67,13 @@ impl Client for Engine {
         let SendUpdate { id, name, input, headers, wait } = update;
         let update = Update { id, name, input, headers, ..Update::default() };
         let call = async move { Engine::update(&engine, &RunId::from(run), update, WaitFor::from(wait)).await };
+        answer::<_, UpdateStage>(call)
+    }
+
+    fn update_result(&self, run: RunRef, update: PollUpdate) -> Answer<UpdateState> {
+        let engine = self.clone();
+        let PollUpdate { id, wait } = update;
+        let call = async move { Engine::update_result(&engine, &RunId::from(run), id, WaitFor::from(wait)).await };
         answer::<_, UpdateStage>(call)
     }
 
@@ -120,19 +125,19 @@ impl Client for Engine {
     }
 
     fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page> {
-        self.read(move |reader| reader.page(filter, after, limit))
+        read(self, move |reader| reader.page(filter, after, limit))
     }
 
     fn count(&self, filter: Filter) -> Answer<u64> {
-        self.read(move |reader| reader.count(&filter))
+        read(self, move |reader| reader.count(&filter))
     }
 
-    fn history(&self, run: RunRef) -> Answer<Vec<HistoryEvent>> {
-        self.read(move |reader| reader.events(&run.into()))
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> Answer<HistoryPage> {
+        read(self, move |reader| reader.events(&run.into(), after, limit))
     }
 
     fn raw_history(&self, run: RunRef) -> Answer<RawHistory> {
-        self.read(move |reader| reader.raw_history(&run.into()))
+        read(self, move |reader| reader.raw_history(&run.into()))
     }
 
     fn complete(&self, token: String, result: Result<Payload, Failure>) -> Answer<()> {
@@ -176,14 +181,14 @@ impl Client for Engine {
     }
 
     fn stuck_runs(&self) -> Answer<Vec<StuckRuns>> {
-        self.read(Reader::stuck_runs)
+        read(self, Reader::stuck_runs)
     }
 
     fn verify(&self, mut progress: Progress) -> Answer<Vec<Problem>> {
-        self.read(move |reader| reader.verify(&mut progress))
+        read(self, move |reader| reader.verify(&mut progress))
     }
 
     fn back_up(&self, to: PathBuf) -> Answer<()> {
-        self.read(move |reader| reader.back_up(&to))
+        read(self, move |reader| reader.back_up(&to))
     }
 }

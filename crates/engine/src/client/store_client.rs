@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryEvent, Page,
-    Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
-    StartRun, Started, StuckRuns, UpdateState,
+    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage, Page,
+    PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
+    SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Payload};
 use dacapo_store::RunRow;
@@ -78,6 +78,11 @@ impl Client for StoreClient {
         self.refused()
     }
 
+    /// Waits for nothing, as `result` does not; what a run answered is known to the process that serves it.
+    fn update_result(&self, _: RunRef, _: PollUpdate) -> Answer<UpdateState> {
+        self.refused()
+    }
+
     fn cancel(&self, _: RunRef, _: String) -> Answer<()> {
         self.refused()
     }
@@ -114,8 +119,8 @@ impl Client for StoreClient {
         self.read(move |reader| reader.count(&filter))
     }
 
-    fn history(&self, run: RunRef) -> Answer<Vec<HistoryEvent>> {
-        self.read(move |reader| reader.events(&run.into()))
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> Answer<HistoryPage> {
+        self.read(move |reader| reader.events(&run.into(), after, limit))
     }
 
     fn raw_history(&self, run: RunRef) -> Answer<RawHistory> {

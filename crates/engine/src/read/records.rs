@@ -33,10 +33,20 @@ impl Unreadable {
 pub(crate) fn each_record<S>(
     store: &(impl Turns + Sync + ?Sized),
     run: RunNo,
+    show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
+) -> Result<Option<S>, Unreadable> {
+    each_record_from(store, run, 0, show)
+}
+
+/// Does the same with the records of this turn and later ones.
+pub(crate) fn each_record_from<S>(
+    store: &(impl Turns + Sync + ?Sized),
+    run: RunNo,
+    from: u64,
     mut show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
 ) -> Result<Option<S>, Unreadable> {
     let mut stopped = None;
-    let read = each_row(store, run, &mut |number, bytes| {
+    let read = each_row_from(store, run, from, &mut |number, bytes| {
         let shown = decode(number, bytes).map(|record| show(record, bytes.len()));
         match shown {
             Ok(ControlFlow::Continue(())) => return ControlFlow::Continue(()),
@@ -102,7 +112,16 @@ pub(crate) fn each_row(
     run: RunNo,
     show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    let first = Chunk::read(store, run, 0)?;
+    each_row_from(store, run, 0, show)
+}
+
+fn each_row_from(
+    store: &(impl Turns + Sync + ?Sized),
+    run: RunNo,
+    from: u64,
+    show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    let first = Chunk::read(store, run, from)?;
     if first.next.is_none() {
         let _ = first.show(show);
         return Ok(());

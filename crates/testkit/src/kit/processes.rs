@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo::{App, Error, Timestamp};
+use dacapo::{App, Error, Layers, Timestamp};
 use dacapo_core::{Name, Transcript};
 use dacapo_engine::{Description, Options, Reader, RunId};
 use dacapo_store::{Filter, MemoryStore, Store};
@@ -21,6 +21,7 @@ const REAL_TIME_LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) struct Processes {
     pub(super) options: Options,
+    pub(super) layers: Layers,
     pub(super) opens: Option<Opens>,
     pub(super) time: Arc<VirtualTime>,
     pub(super) real_time_limit: Duration,
@@ -37,6 +38,7 @@ impl Processes {
     pub(super) fn new() -> Self {
         Self {
             options: Options { build: "test".into(), double_play: true, ..Options::default() },
+            layers: Layers::default(),
             opens: None,
             time: VirtualTime::starting_at(BEGIN),
             real_time_limit: REAL_TIME_LIMIT,
@@ -68,7 +70,8 @@ impl Processes {
     }
 
     pub(super) fn app(&mut self) -> App {
-        App::over_engine(self.sim().engine().clone())
+        let layers = self.layers.clone();
+        App::over_engine(self.sim().engine().clone(), &layers)
     }
 
     /// Stops the process, whatever it is doing, and starts another.

@@ -81,7 +81,8 @@ impl Kit {
     #[track_caller]
     pub fn complete<T: Serialize>(&mut self, token: &str, result: Result<T, Failure>) -> Result<(), Error> {
         let (deaths, token) = (self.processes.deaths.len(), token.to_owned());
-        let result = result.map(|value| dacapo::encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
+        let converter = &self.catalog.layers.converter;
+        let result = result.map(|value| converter.encode(&value).unwrap_or_else(|failure| panic!("{failure}")));
         let answer = self.processes.insist(move |app| {
             let answer = app.client().complete(token.clone(), result.clone());
             async move { Ok(answer.await?) }
