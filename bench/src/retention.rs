@@ -63,7 +63,7 @@ pub(crate) async fn run(load: Load, folder: &Path) -> Result<()> {
         for (keep, seen) in [None, Some(KEPT)].into_iter().zip(&mut seen) {
             let file = folder.join(format!("retention-{round}-{}.db", keep.is_some()));
             let store = Dacapo::open(&format!("sqlite:{}", file.display())).await?;
-            let store = if let Some(time) = keep { store.retention(time) } else { store };
+            let store = if let Some(time) = keep { store.settings(|app| app.retention(time)) } else { store };
             let app = store.serve((steps, step)).await?;
             measure(load, &app, &file, seen).await?;
             app.stop().await;

@@ -18,7 +18,7 @@ const AT_A_TIME: u64 = 40;
 async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [file, acks, account, life] = &args[..] else { anyhow::bail!("endure FILE ACKS ACCOUNT LIFE|drain") };
-    let store = Dacapo::open(&format!("sqlite:{file}")).await?.cache_size(10).retention(secs(3));
+    let store = Dacapo::open(&format!("sqlite:{file}")).await?.settings(|app| app.cache_size(10).retention(secs(3)));
     let app = serve(store).await?;
     // It is killed from outside, which nothing that it does is to blame for.
     for run in app.runs().list(&Filter::stuck(), 10_000).await?.runs {

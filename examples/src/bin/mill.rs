@@ -12,7 +12,9 @@ async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [file, log, life, count] = &args[..] else { anyhow::bail!("mill FILE LOG LIFE COUNT") };
     let log = Arc::new(Log::open(log, life.parse()?)?);
-    let store = Dacapo::open(&format!("sqlite:{file}")).await?.max_concurrent_activities(8);
+    let store = Dacapo::open(&format!("sqlite:{file}"))
+        .await?
+        .settings(|app| app.every_queue(|queue| queue.max_concurrent_activities(8)));
     let app = store.serve((line, fan, nap, stubborn, family, at_home, fed, log)).await?;
     // It was killed from outside, which no activity is to blame for; most have nothing in quarantine, and say so.
     for run in app.runs().list(&Filter::open(), 1_000).await?.runs {

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use dacapo::QueueSettings;
 use dacapo::prelude::*;
 
 /// Whether the process hears signals by now: before that, whoever waits for work to begin must not send one.
@@ -63,11 +64,13 @@ async fn main() -> Result<()> {
     let [file, work, times @ ..] = arguments.as_slice() else { anyhow::bail!("shift <file> <work> <times in ms>") };
     let time =
         |place: usize| -> Result<std::time::Duration> { Ok(millis(times.get(place).context("three times")?.parse()?)) };
+    let (grace, force, force_exit) = (time(0)?, time(1)?, time(2)?);
     let app = Dacapo::open(&format!("sqlite:{file}"))
         .await?
-        .shutdown_grace_period(time(0)?)
-        .shutdown_force_timeout(time(1)?)
-        .force_exit_timeout(time(2)?)
+        .settings(|app| {
+            let queue_times = |queue: QueueSettings| queue.shutdown_grace_period(grace).shutdown_force_timeout(force);
+            app.force_exit_timeout(force_exit).every_queue(queue_times)
+        })
         .serve((shift, brief, polite, deaf))
         .await?;
     app.start(shift, (work.clone(), file.clone())).id("shift").id_conflict(IdConflict::UseExisting).await?;

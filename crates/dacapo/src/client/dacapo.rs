@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use dacapo_client::{Capabilities, Feature};
 use dacapo_core::OwnPolicy;
@@ -83,15 +82,19 @@ impl Dacapo {
         self.set(|settings| settings.queue(queue.into_queue()))
     }
 
-    /// Settings for all queues that do not say otherwise.
-    pub fn every_queue(self, settings: QueueSettings) -> Self {
-        self.set(|all| all.every_queue(settings))
-    }
-
-    /// All settings in one piece, instead of those that were given before. `docs/settings.md` lists them.
-    pub fn settings(mut self, settings: AppSettings) -> Self {
-        self.settings = settings;
-        self.read_by_settings()
+    /// Changes settings of the application, or of all its queues; `docs/settings.md` lists them. What code sets goes before the
+    /// environment.
+    ///
+    /// ```no_run
+    /// # use dacapo::prelude::*;
+    /// # async fn open() -> dacapo::Result<()> {
+    /// let orders = Dacapo::open("sqlite:orders.db")
+    ///     .await?
+    ///     .settings(|app| app.cache_size(50_000).retention(days(30)).every_queue(|queue| queue.max_concurrent_activities(20)));
+    /// # Ok(()) }
+    /// ```
+    pub fn settings(self, change: impl FnOnce(AppSettings) -> AppSettings) -> Self {
+        self.set(change)
     }
 
     /// Takes settings from these variables instead of the environment of the process. What code says goes before them.
@@ -127,73 +130,11 @@ impl Dacapo {
         self
     }
 
-    /// How many runs stay in memory between turns: 10,000 by default. With 0 every turn is played from the beginning.
-    pub fn cache_size(self, runs: usize) -> Self {
-        self.set(|settings| settings.cache_size(runs))
-    }
-
     /// Whether every turn is played twice and compared, which finds code that decides by something else than what was
     /// recorded. On in debug builds, off in release builds by default.
     pub fn double_play(mut self, on: bool) -> Self {
         self.options.double_play = on;
         self
-    }
-
-    /// The most bytes of one payload: 2 MiB by default.
-    pub fn payload_limit(self, bytes: usize) -> Self {
-        self.set(|settings| settings.payload_limit(bytes))
-    }
-
-    /// The most messages that wait for one run: 200,000 by default. Senders beyond that get an error.
-    pub fn message_limit(self, messages: usize) -> Self {
-        self.set(|settings| settings.message_limit(messages))
-    }
-
-    /// How many results one turn takes at most: 256 by default.
-    pub fn completions_per_turn(self, most: usize) -> Self {
-        self.set(|settings| settings.completions_per_turn(most))
-    }
-
-    /// How many threads play turns while none of them is held up: by default, and with 0, one more than there are
-    /// processors. There are more while workflow code blocks.
-    pub fn turn_threads(self, threads: usize) -> Self {
-        self.set(|settings| settings.turn_threads(threads))
-    }
-
-    /// How long closed runs are kept: for ever by default, and with zero. Open runs are never touched.
-    pub fn retention(self, time: Duration) -> Self {
-        self.set(|settings| settings.retention(time))
-    }
-
-    /// How long after the beginning of a shutdown the process ends with exit code 1 if it has not ended by itself: 60 s by
-    /// default.
-    pub fn force_exit_timeout(self, time: Duration) -> Self {
-        self.set(|settings| settings.force_exit_timeout(time))
-    }
-
-    fn set_queues(self, change: impl FnOnce(QueueSettings) -> QueueSettings) -> Self {
-        self.every_queue(change(QueueSettings::default()))
-    }
-
-    /// The most attempts of activities of each queue at a time: 200 by default.
-    pub fn max_concurrent_activities(self, most: usize) -> Self {
-        self.set_queues(|queue| queue.max_concurrent_activities(most))
-    }
-
-    /// How long one turn may take before it counts as a deadlock: its thread is abandoned and its run is stuck. 2 s by
-    /// default; zero never gives up. Time in which the thread merely waited for a processor does not count.
-    pub fn workflow_deadlock_timeout(self, timeout: Duration) -> Self {
-        self.set_queues(|queue| queue.workflow_deadlock_timeout(timeout))
-    }
-
-    /// How long a shutdown lets attempts run to their end: 10 s by default.
-    pub fn shutdown_grace_period(self, time: Duration) -> Self {
-        self.set_queues(|queue| queue.shutdown_grace_period(time))
-    }
-
-    /// How long a shutdown then waits for attempts that were asked to stop: 5 s by default.
-    pub fn shutdown_force_timeout(self, time: Duration) -> Self {
-        self.set_queues(|queue| queue.shutdown_force_timeout(time))
     }
 
     /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what.

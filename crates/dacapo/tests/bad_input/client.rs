@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use dacapo::prelude::*;
-use dacapo::{AppSettings, Dacapo, Filter, Handle, IdConflict, QueueSettings};
+use dacapo::{Dacapo, Filter, Handle, IdConflict};
 use serde_json::{Value, json};
 
 use crate::setup::{CONSENT, LEVEL, NUDGE, RAISE, Setup, dying, large, long, sample, token, words};
@@ -56,24 +56,24 @@ fn opening() -> Vec<Row> {
         }),
         row!("Dacapo::check_open_runs", "one workflow twice", "sample", _s =>
             Dacapo::open("memory:").await.unwrap().check_open_runs((sample, sample), |_| ()).await),
-        row!("Dacapo::max_concurrent_activities", "none", "max_concurrent_activities", _s =>
-            Dacapo::open("memory:").await.unwrap().max_concurrent_activities(0).serve(sample).await),
-        row!("Dacapo::completions_per_turn", "none", "completions_per_turn", _s =>
-            Dacapo::open("memory:").await.unwrap().completions_per_turn(0).serve(sample).await),
-        row!("Dacapo::turn_threads", "far too many", "turn_threads", _s =>
-            Dacapo::open("memory:").await.unwrap().turn_threads(1_000_000).serve(sample).await),
-        row!("Dacapo::force_exit_timeout", "no time", "force_exit_timeout", _s =>
-            Dacapo::open("memory:").await.unwrap().force_exit_timeout(secs(0)).serve(sample).await),
-        row!("Dacapo::cache_size", "far too many", "cache_size", _s =>
-            Dacapo::open("memory:").await.unwrap().cache_size(usize::MAX).serve(sample).await),
-        row!("Dacapo::workflow_deadlock_timeout", "longer than a year", "workflow_deadlock_timeout", _s =>
-            Dacapo::open("memory:").await.unwrap().workflow_deadlock_timeout(days(1_000)).serve(sample).await),
-        row!("Dacapo::shutdown_grace_period", "longer than a year", "shutdown_grace_period", _s =>
-            Dacapo::open("memory:").await.unwrap().shutdown_grace_period(days(1_000)).serve(sample).await),
-        row!("Dacapo::shutdown_force_timeout", "longer than a year", "shutdown_force_timeout", _s =>
-            Dacapo::open("memory:").await.unwrap().shutdown_force_timeout(days(1_000)).serve(sample).await),
-        row!("Dacapo::retention", "longer than anybody lives", "retention", _s =>
-            Dacapo::open("memory:").await.unwrap().retention(days(1_000_000)).serve(sample).await),
+        row!("Dacapo::settings", "none", "max_concurrent_activities", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.every_queue(|queue| queue.max_concurrent_activities(0))).serve(sample).await),
+        row!("Dacapo::settings", "none", "completions_per_turn", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.completions_per_turn(0)).serve(sample).await),
+        row!("Dacapo::settings", "far too many", "turn_threads", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.turn_threads(1_000_000)).serve(sample).await),
+        row!("Dacapo::settings", "no time", "force_exit_timeout", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.force_exit_timeout(secs(0))).serve(sample).await),
+        row!("Dacapo::settings", "far too many", "cache_size", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.cache_size(usize::MAX)).serve(sample).await),
+        row!("Dacapo::settings", "longer than a year", "workflow_deadlock_timeout", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.every_queue(|queue| queue.workflow_deadlock_timeout(days(1_000)))).serve(sample).await),
+        row!("Dacapo::settings", "longer than a year", "shutdown_grace_period", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.every_queue(|queue| queue.shutdown_grace_period(days(1_000)))).serve(sample).await),
+        row!("Dacapo::settings", "longer than a year", "shutdown_force_timeout", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.every_queue(|queue| queue.shutdown_force_timeout(days(1_000)))).serve(sample).await),
+        row!("Dacapo::settings", "longer than a century", "retention", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.retention(days(1_000_000))).serve(sample).await),
         row!("App::import", "no file of histories", "line 1", _s => {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
             app.import(std::io::Cursor::new("hello")).await
@@ -96,18 +96,18 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().queue("").serve(sample).await),
         row!("Dacapo::queue", "twice", "\"a\"", _s =>
             Dacapo::open("memory:").await.unwrap().queue("a").queue("a").serve(sample).await),
-        row!("Dacapo::every_queue", "an unknown setting", "max_zombies", _s =>
-            Dacapo::open("memory:").await.unwrap().every_queue(QueueSettings::default().set("max_zombies", "1")).serve(sample).await),
+        row!("Dacapo::settings", "an unknown setting", "max_zombies", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.every_queue(|queue| queue.set("max_zombies", "1"))).serve(sample).await),
         row!("Dacapo::settings", "an unknown setting", "cash_size", _s =>
-            Dacapo::open("memory:").await.unwrap().settings(AppSettings::new().set("cash_size", "1")).serve(sample).await),
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.set("cash_size", "1")).serve(sample).await),
         row!("Dacapo::environment", "an unknown setting", "DACAPO_CASH_SIZE", _s =>
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).serve(sample).await),
         row!("Dacapo::effective", "an unknown setting", "did you mean", _s =>
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).effective()),
-        row!("Dacapo::payload_limit", "less than an input", "the limit is 1", _s =>
-            Dacapo::open("memory:").await.unwrap().payload_limit(1).serve(sample).await.unwrap().start(sample, 12).await),
-        row!("Dacapo::message_limit", "no room at all", "message_limit", _s =>
-            Dacapo::open("memory:").await.unwrap().message_limit(0).serve(sample).await),
+        row!("Dacapo::settings", "less than an input", "the limit is 1", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.payload_limit(1)).serve(sample).await.unwrap().start(sample, 12).await),
+        row!("Dacapo::settings", "no room at all", "message_limit", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.message_limit(0)).serve(sample).await),
     ]
 }
 

@@ -52,7 +52,13 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) async fn new() -> Self {
-        let app = Dacapo::open("memory:").await.unwrap().payload_limit(10_000).serve((sample, dying)).await.unwrap();
+        let app = Dacapo::open("memory:")
+            .await
+            .unwrap()
+            .settings(|app| app.payload_limit(10_000))
+            .serve((sample, dying))
+            .await
+            .unwrap();
         let open = app.start(sample, 5).id("open").request_id("asked").await.unwrap();
         let closed = app.start(sample, 0).id("closed").await.unwrap();
         assert_eq!(closed.result().await.unwrap(), 0);

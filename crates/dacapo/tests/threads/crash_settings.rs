@@ -47,12 +47,12 @@ async fn crash_settings_of_code_and_environment_reach_the_engine() {
     let open = async || Dacapo::open(&format!("sqlite:{path}")).await.unwrap();
     let (hour, two_hours) = (Duration::from_secs(3_600), Duration::from_secs(7_200));
 
-    let code = AppSettings::new().crash_quarantine_after(1);
+    let code = |app: AppSettings| app.crash_quarantine_after(1);
     assert_eq!(served(open().await.settings(code)).await.pending[0].state, ActivityState::Quarantined);
     let variables = [("DACAPO_CRASH_QUARANTINE_AFTER", "1")];
     assert_eq!(served(open().await.environment(variables)).await.pending[0].state, ActivityState::Quarantined);
 
-    let code = AppSettings::new().crash_delay_after(1).crash_delay(two_hours).crash_delay_limit(hour);
+    let code = |app: AppSettings| app.crash_delay_after(1).crash_delay(two_hours).crash_delay_limit(hour);
     let variables =
         [("DACAPO_CRASH_DELAY_AFTER", "1"), ("DACAPO_CRASH_DELAY", "2h"), ("DACAPO_CRASH_DELAY_LIMIT", "1h")];
     let now = Timestamp::from_millis(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64);
@@ -70,16 +70,14 @@ async fn crash_settings_decide_what_a_reader_of_a_file_calls_quarantined() {
     let path = folder.path().join("crashed.db").display().to_string();
     crashed_store(&path).await;
     // The next process counts the death; it delays the activity, so that no attempt resets the count.
-    let delays = AppSettings::new().crash_delay_after(1).crash_delay_limit(Duration::from_secs(600));
-    served(
-        Dacapo::open(&format!("sqlite:{path}")).await.unwrap().settings(delays.crash_delay(Duration::from_secs(600))),
-    )
-    .await;
+    let long = Duration::from_secs(600);
+    let delays = |app: AppSettings| app.crash_delay_after(1).crash_delay_limit(long).crash_delay(long);
+    served(Dacapo::open(&format!("sqlite:{path}")).await.unwrap().settings(delays)).await;
     let open = async || Dacapo::open(&format!("sqlite:{path}?mode=ro")).await.unwrap();
     let state = async |store: Dacapo| store.runs().describe("a").await.unwrap().pending[0].state;
 
     assert_eq!(state(open().await).await, ActivityState::Pending, "20 deaths by default");
-    let code = AppSettings::new().crash_quarantine_after(1);
+    let code = |app: AppSettings| app.crash_quarantine_after(1);
     assert_eq!(state(open().await.settings(code)).await, ActivityState::Quarantined);
     let variables = [("DACAPO_CRASH_QUARANTINE_AFTER", "1")];
     assert_eq!(state(open().await.environment(variables)).await, ActivityState::Quarantined);

@@ -86,8 +86,7 @@ async fn turns_that_do_not_return_are_given_up_on_and_nobody_else_notices() {
     let app = Dacapo::open("memory:")
         .await
         .unwrap()
-        .turn_threads(2)
-        .workflow_deadlock_timeout(millis(200))
+        .settings(|app| app.turn_threads(2).every_queue(|queue| queue.workflow_deadlock_timeout(millis(200))))
         .serve((healthy, blocks, blocks_at_once, spins, panics, step))
         .await
         .unwrap();
@@ -140,7 +139,7 @@ async fn a_run_whose_turn_does_not_return_costs_one_thread_and_is_played_again_o
     let app = Dacapo::open("memory:")
         .await
         .unwrap()
-        .workflow_deadlock_timeout(millis(100))
+        .settings(|app| app.every_queue(|queue| queue.workflow_deadlock_timeout(millis(100))))
         .serve((blocks_for_long, step))
         .await
         .unwrap();
@@ -169,7 +168,10 @@ async fn takes_its_time(ctx: Ctx) -> Result<u64, Failure> {
 /// S3-43: with 0 a turn may take all the time there is, and others do not notice either.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_no_limit_turns_are_not_watched() {
-    let store = Dacapo::open("memory:").await.unwrap().turn_threads(1).workflow_deadlock_timeout(secs(0));
+    let store = Dacapo::open("memory:")
+        .await
+        .unwrap()
+        .settings(|app| app.turn_threads(1).every_queue(|queue| queue.workflow_deadlock_timeout(secs(0))));
     let app = store.serve((takes_its_time, healthy, step)).await.unwrap();
     let slow = app.start(takes_its_time, ()).await.unwrap();
     let others: Vec<_> = futures::future::join_all((0..50).map(|_| async { app.start(healthy, 3).await })).await;

@@ -76,7 +76,13 @@ async fn runs_that_are_hammered_from_all_sides_take_everything_once_and_in_turns
     const SIGNALS: u64 = 10;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("hammer.db").display());
-    let app = Dacapo::open(&url).await.unwrap().cache_size(7).serve((adder, double, halve)).await.unwrap();
+    let app = Dacapo::open(&url)
+        .await
+        .unwrap()
+        .settings(|app| app.cache_size(7))
+        .serve((adder, double, halve))
+        .await
+        .unwrap();
     let rejected = Arc::new(AtomicU64::new(0));
     let mut senders = tokio::task::JoinSet::new();
     let mut runs = Vec::new();

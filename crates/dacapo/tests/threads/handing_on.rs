@@ -42,7 +42,14 @@ async fn everybody_who_put_something_is_answered_while_the_run_goes_on_as_anothe
     const RELAYS: u64 = 8;
     const ROUNDS: u64 = 100;
     const EACH: u64 = 3;
-    let app = Dacapo::open("memory:").await.unwrap().double_play(false).cache_size(4).serve(relay).await.unwrap();
+    let app = Dacapo::open("memory:")
+        .await
+        .unwrap()
+        .double_play(false)
+        .settings(|app| app.cache_size(4))
+        .serve(relay)
+        .await
+        .unwrap();
     let (mut relays, mut askers) = (JoinSet::new(), JoinSet::new());
     for number in 0..RELAYS {
         let run = app.start(relay, vec![]).id(format!("r{number}")).await.unwrap();

@@ -124,7 +124,7 @@ async fn failing(_ctx: Ctx) -> Result<u64, Failure> {
 /// The moment of the next run was more than a timestamp holds: the sum panicked, on a thread that plays turns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_retry_policy_without_end_takes_no_thread_away() {
-    let app = Dacapo::open("memory:").await.unwrap().double_play(false).turn_threads(2);
+    let app = Dacapo::open("memory:").await.unwrap().double_play(false).settings(|app| app.turn_threads(2));
     let app = app.serve((failing, collect)).await.unwrap();
     for number in 0..4 {
         let retry = Retry::exponential().first_pause(Duration::MAX).max_pause(Duration::MAX);
@@ -166,7 +166,14 @@ async fn nothing_is_lost_or_doubled_over_continue_as_new() {
     const ENTITIES: u64 = 12;
     const EACH: u64 = 60;
     let (_folder, url) = a_file();
-    let app = Dacapo::open(&url).await.unwrap().double_play(false).cache_size(3).serve(entity).await.unwrap();
+    let app = Dacapo::open(&url)
+        .await
+        .unwrap()
+        .double_play(false)
+        .settings(|app| app.cache_size(3))
+        .serve(entity)
+        .await
+        .unwrap();
     let mut senders = JoinSet::new();
     for number in 0..ENTITIES {
         let run = app.start(entity, vec![]).id(format!("e{number}")).await.unwrap();
@@ -232,7 +239,7 @@ async fn dicey(ctx: Ctx) -> Result<u64, Failure> {
 /// The closure was called on a thread that plays turns, and its panic took the thread along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn closures_that_panic_before_they_give_a_future_take_no_thread_away() {
-    let app = Dacapo::open("memory:").await.unwrap().double_play(false).turn_threads(2);
+    let app = Dacapo::open("memory:").await.unwrap().double_play(false).settings(|app| app.turn_threads(2));
     let app = app.serve((dicey, collect)).await.unwrap();
     for number in 0..4 {
         soon("a start", app.start(dicey, ()).id(format!("d{number}"))).await.unwrap();

@@ -67,7 +67,7 @@ async fn replay_check_finds_idle_runs_that_a_deploy_would_make_stuck() {
     let bad = [("blocked", "deadlock: turn 0"), ("odd-1", differs), ("odd-2", differs)];
     let played = Arc::new(Mutex::new(0));
     let (of_check, reading) = (played.clone(), Dacapo::open(&format!("{url}?mode=ro")).await.unwrap());
-    let quick = reading.workflow_deadlock_timeout(millis(100));
+    let quick = reading.settings(|app| app.every_queue(|queue| queue.workflow_deadlock_timeout(millis(100))));
     let before = quick.check_open_runs((v3::visit, note), move |number| *of_check.lock().unwrap() = number).await;
     assert_eq!(told(&before.unwrap()), bad, "before the deploy, beside the process that serves");
     assert_eq!(*played.lock().unwrap(), 5);
@@ -79,7 +79,10 @@ async fn replay_check_finds_idle_runs_that_a_deploy_would_make_stuck() {
     assert!(without[0].to_string().contains("no workflow \"visit\" is registered here"), "{}", without[0]);
     app.shutdown().await;
 
-    let quick = Dacapo::open(&url).await.unwrap().workflow_deadlock_timeout(millis(100));
+    let quick = Dacapo::open(&url)
+        .await
+        .unwrap()
+        .settings(|app| app.every_queue(|queue| queue.workflow_deadlock_timeout(millis(100))));
     let app = quick.serve((v3::visit, note)).await.unwrap();
     assert_eq!(app.runs().count(&Filter::stuck()).await.unwrap(), 0, "nothing has woken them");
     assert_eq!(told(&app.check_open_runs(|_| ()).await.unwrap()), bad);

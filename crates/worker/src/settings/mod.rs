@@ -76,10 +76,10 @@ impl AppSettings {
         self
     }
 
-    /// Adds settings for all queues, below those that a queue sets in code. The name in `settings` is ignored.
+    /// Changes settings of all queues, below those that a queue sets in code.
     #[must_use]
-    pub fn every_queue(mut self, settings: QueueSettings) -> Self {
-        for (name, value) in settings.given.0 {
+    pub fn every_queue(mut self, change: impl FnOnce(QueueSettings) -> QueueSettings) -> Self {
+        for (name, value) in change(QueueSettings::default()).given.0 {
             self.every_queue.put(&name, value);
         }
         self

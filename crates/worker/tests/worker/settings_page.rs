@@ -11,8 +11,9 @@ Every setting of a worker, with its default and its unit. This page is written f
 the test `the_page_of_settings_is_the_table`.
 
 A setting can be made in code, in the environment, or left alone; code goes before the environment, and that before the
-default. In code every setting is a setter of `AppSettings` or `QueueSettings`, and `set` takes any spelling of the name
-with the value as text. In the environment a setting is called `DACAPO_` and its name in capitals. A setting of a queue
+default. In code every setting is a setter: `Dacapo::settings(|app| app.cache_size(0))`, and of queues
+`app.every_queue(|queue| queue.max_zombie_count(0))`, or `Dacapo::queue(QueueSettings::new(…).max_zombie_count(0))` for one. Where
+names and values come as text, from a file or a command line, `set` takes both. In the environment a setting is called `DACAPO_` and its name in capitals. A setting of a queue
 holds for all queues then; for one queue it is `DACAPO_QUEUE_`, the queue's name, `_` and the setting, and goes before the
 one for all. A queue's name is written in capitals there, with `_` for all but letters and digits: `orders-eu` becomes
 `ORDERS_EU`. Where two queues of a program come out the same, a variable for either is refused: set them in code.
