@@ -22,6 +22,7 @@ mod failure_from;
 mod identity;
 mod job;
 mod lock;
+mod meaning;
 mod name;
 mod nondeterminism;
 mod options;
@@ -55,7 +56,7 @@ pub use name::Name;
 pub use nondeterminism::{Mismatch, Nondeterminism};
 pub use options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};
 pub use panic_place::{keep_panic_places, panic_place};
-pub use payload::{Headers, Payload};
+pub use payload::{ExternalPayload, Headers, Payload, PayloadData, PayloadDigest, PayloadReference};
 pub use policy::{
     Action, Choice, ChoiceLog, Deterministic, Divergence, Enabled, LogHeader, Policy, PolicyError, PolicyKind,
     PolicyOptions, PolicySpec, PolicyWarning, Random, Replay, Scheduler, TurnChoices,

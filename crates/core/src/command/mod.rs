@@ -202,7 +202,7 @@ impl fmt::Display for CommandKind {
             Self::State(SetState { key, value: None }) => write!(f, "{word} {key} cleared"),
             Self::AcceptUpdate { update } => write!(f, "{word} {update}"),
             Self::CompleteUpdate(c) => write!(f, "{word} {} {}", c.update, c.outcome),
-            Self::Complete { result } if result.data.is_empty() => f.write_str(word),
+            Self::Complete { result } if result.as_text() == Some("") => f.write_str(word),
             Self::Complete { result } => write!(f, "{word} {result}"),
             Self::Fail { failure } | Self::CancelRun { failure } => write!(f, "{word} {failure}"),
             Self::ContinueAsNew(c) => write!(f, "{word} {}", c.workflow),

@@ -9,7 +9,7 @@ use crate::names::check_name;
 
 /// Returns why this turn cannot be stored, if it cannot. `published` is the snapshot that it published.
 pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: usize) -> Option<String> {
-    if let Some(size) = published.map(|payload| payload.data.len()).filter(|size| *size > limit) {
+    if let Some(size) = published.map(|payload| payload.inline_size()).filter(|size| *size > limit) {
         return Some(format!("the published value: {}", too_large(size, limit)));
     }
     record.commands.iter().find_map(|command| {
@@ -35,7 +35,7 @@ fn too_large(size: usize, limit: usize) -> String {
 /// The size of the largest part of a failure or of its causes: a message, or a value among the details.
 pub(crate) fn failure_size(failure: &Failure) -> usize {
     let parts = failure.chain().flat_map(|failure| {
-        let details = failure.details.iter().map(|payload| payload.data.len());
+        let details = failure.details.iter().map(|payload| payload.inline_size());
         details.chain([failure.message.len()])
     });
     parts.max().unwrap_or(0)
@@ -57,7 +57,7 @@ pub(crate) fn failure_within_limit(failure: Failure, limit: usize) -> Failure {
 /// Replaces the result of an attempt by a failure if it is too large.
 pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
     let size = match &result {
-        Ok(payload) => payload.data.len(),
+        Ok(payload) => payload.inline_size(),
         Err(_) => return result.map_err(|failure| failure_within_limit(failure, limit)),
     };
     if size <= limit {
@@ -71,20 +71,20 @@ pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Re
 
 /// The size of the largest payload of a command.
 fn largest(command: &CommandKind) -> Option<usize> {
-    let of = |payloads: &[Payload]| payloads.iter().map(|payload| payload.data.len()).max();
+    let of = |payloads: &[Payload]| payloads.iter().map(|payload| payload.inline_size()).max();
     match command {
         CommandKind::Activity(c) => of(&c.input),
         CommandKind::LocalActivity(c) => of(&c.input),
         CommandKind::Child(c) => of(&c.input),
         CommandKind::SignalExternal(c) => of(&c.input),
         CommandKind::ContinueAsNew(c) => of(&c.input),
-        CommandKind::Complete { result } => Some(result.data.len()),
-        CommandKind::State(c) => c.value.as_ref().map(|value| value.data.len()),
+        CommandKind::Complete { result } => Some(result.inline_size()),
+        CommandKind::State(c) => c.value.as_ref().map(|value| value.inline_size()),
         CommandKind::Memo(changes) | CommandKind::SearchAttributes(changes) => {
-            changes.values().flatten().map(|value| value.data.len()).max()
+            changes.values().flatten().map(|value| value.inline_size()).max()
         }
         CommandKind::CompleteUpdate(c) => match &c.outcome {
-            Outcome::Completed(payload) => Some(payload.data.len()),
+            Outcome::Completed(payload) => Some(payload.inline_size()),
             Outcome::Failed(failure) => Some(failure_size(failure)),
         },
         CommandKind::Fail { failure } | CommandKind::CancelRun { failure } => Some(failure_size(failure)),

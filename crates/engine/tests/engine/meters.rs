@@ -84,7 +84,7 @@ fn attempts_are_counted_by_how_they_ended() {
             let _ = ctx.activity("asked", "").retry(once()).await;
             ctx.activity("waits", "").await
         })
-        .activity("work", |_, input| match input.data.is_empty() {
+        .activity("work", |_, input| match input.inline_size() == 0 {
             true => Err(Failure::application("no input")),
             false => Ok(input),
         })
