@@ -11,6 +11,7 @@
 compile_error!("dacapo needs `panic = \"unwind\"`: a panic in workflow code must fail its activation, not the process");
 
 mod activation;
+mod attribute;
 mod call_site;
 mod command;
 mod completion;
@@ -33,11 +34,13 @@ mod rng;
 mod run;
 mod seq;
 mod small_map;
+mod stored;
 mod time;
 mod transcript;
 mod unit_id;
 
 pub use activation::{Activation, History, Query, Recorded, Turn};
+pub use attribute::{AttributeValue, BadAttribute, MAX_KEYWORD, MAX_KEYWORDS};
 pub use call_site::CallSite;
 pub use command::{
     CallNexus, CancelExternal, CancelOperation, Command, CommandKind, CompleteUpdate, ContinueAsNew, CreatePromise,
@@ -67,6 +70,7 @@ pub use run::{
     SEMANTICS, UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, WorkflowCode, is_playing,
 };
 pub use seq::{NotAnId, OperationId, Ordinal, Seq};
+pub use stored::{StoredError, from_stored, to_stored};
 pub use time::Timestamp;
 pub use transcript::{ReplayFailed, Transcript, TranscriptDifference, TranscriptError, TurnRecord};
 pub use unit_id::{BadUnitId, Seg, UnitId};

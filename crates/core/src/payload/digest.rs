@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 use super::Payload;
-use super::text::HexText;
+use super::hex::HexText;
 use crate::Name;
 
 /// A keyed digest of a value before it was encrypted. Two payloads with digests of one key have the same meaning if their

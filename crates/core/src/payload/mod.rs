@@ -1,6 +1,7 @@
 //! Payloads: the encoded values that user code passes.
 
 mod digest;
+mod hex;
 mod reference;
 mod text;
 
@@ -17,7 +18,8 @@ use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 use crate::Name;
-use text::{PayloadText, hex};
+use hex::hex;
+use text::PayloadText;
 
 /// Named payloads sent with a call as metadata: tracing, authentication, data that an interceptor adds.
 pub type Headers = BTreeMap<Name, Payload>;
@@ -135,9 +137,10 @@ impl fmt::Display for Payload {
     }
 }
 
+/// As for people, but a payload without a value is `null`.
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        if self.is_null() { f.write_str("null") } else { fmt::Display::fmt(self, f) }
     }
 }
 

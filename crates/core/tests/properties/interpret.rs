@@ -273,7 +273,7 @@ impl Env {
             }
             Op::Attribute(key, value) => {
                 marks.hit("search attribute");
-                ctx.upsert_search_attributes([(NAMES[*key].into(), none(value))]);
+                ctx.upsert_search_attributes([(NAMES[*key].into(), value.map(|value| value.to_string().into()))]);
             }
             Op::Memo(key, value) => {
                 marks.hit("memo");
