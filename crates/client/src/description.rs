@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dacapo_core::{Failure, Name, Payload, Seq, Timestamp};
+use dacapo_core::{AttributeValue, Failure, Name, Payload, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{RunRef, Status};
+use crate::{RunRef, Status, Stuck};
 
 /// A run, without its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Description {
     /// Notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes. Lists leave this empty.
-    pub attributes: BTreeMap<Name, Payload>,
+    pub attributes: BTreeMap<Name, AttributeValue>,
     /// The snapshot that the run published last.
     pub published: Option<Payload>,
     /// The result of a closed run.
@@ -70,28 +70,6 @@ impl Description {
     pub fn reference(&self) -> RunRef {
         RunRef::exact(self.workflow_id.clone(), self.run_id.clone())
     }
-}
-
-/// Why an open run cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stuck {
-    /// What happened, where, and what to do.
-    pub reason: String,
-    /// Since when the run is stuck.
-    pub since: Timestamp,
-    /// How often the run was played in vain.
-    pub attempts: u32,
-    /// When the run is played again.
-    pub retry: Timestamp,
-}
-
-/// Runs that are stuck for the same cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StuckRuns {
-    /// How many there are.
-    pub runs: u64,
-    /// The newest of them, with its reason.
-    pub example: Description,
 }
 
 /// The state of a pending activity.

@@ -16,11 +16,12 @@ mod list;
 mod reference;
 mod requests;
 mod status;
+mod stuck;
 
 pub use call::{ClientCall, ClientReply};
 pub use capabilities::{Capabilities, Feature};
 pub use client::{Answer, Client, Progress};
-pub use description::{ActivityState, Description, PendingActivity, Problem, Stuck, StuckRuns};
+pub use description::{ActivityState, Description, PendingActivity, Problem};
 pub use error::{Error, Result};
 pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, RawHistory};
 pub use list::{Cursor, Filter, Page};
@@ -30,3 +31,4 @@ pub use requests::{
     Started, UpdateState, UpdateWait,
 };
 pub use status::Status;
+pub use stuck::{Stuck, StuckCause, StuckRuns};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dacapo_core::{Failure, Headers, IdReuse, Name, Payload, Pins, Retry};
+use dacapo_core::{AttributeValue, Failure, Headers, IdReuse, Name, Payload, Pins, Retry};
 use serde::{Deserialize, Serialize};
 
 use crate::{RunRef, Status};
@@ -50,7 +50,7 @@ pub struct StartRun {
     /// Notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes.
-    pub attributes: BTreeMap<Name, Payload>,
+    pub attributes: BTreeMap<Name, AttributeValue>,
     /// Headers that travel beside the arguments.
     pub headers: Headers,
     /// What the run keeps for life, such as its scheduler policy; without one, what the workflow was registered with.

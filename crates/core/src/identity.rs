@@ -3,9 +3,13 @@
 //! Replay is strict on meaning: another activity, input or duration is another program. It is lenient on tuning:
 //! timeouts, retries, priorities and the like may change while a run is open; the recorded value holds for commands
 //! that were recorded. Headers are transport, and replay ignores them.
+//!
+//! Payloads are compared by what they mean: by their digests where recorded and new payload have one of the same key,
+//! otherwise by their bytes. The recorded bytes hold.
 
 use std::fmt::Debug;
 
+use crate::meaning::Meaning;
 use crate::{CommandKind, Failure, Outcome};
 
 /// A field in which a new command differs from the recorded one.
@@ -52,9 +56,24 @@ impl Comparison {
         self.add(field, recorded, new, false, false);
     }
 
+    /// Adds a field that holds payloads, which are compared by what they mean: their bytes may differ.
+    fn payloads<T: Meaning + PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
+        match recorded.has_meaning_of(new) {
+            true => self.transport(field, recorded, new),
+            false => self.meaning(field, recorded, new),
+        }
+    }
+
+    fn tuning_payloads<T: Meaning + PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
+        match recorded.has_meaning_of(new) {
+            true => self.transport(field, recorded, new),
+            false => self.tuning(field, recorded, new),
+        }
+    }
+
     fn failure(&mut self, recorded: &Failure, new: &Failure) {
         let bare = |failure: &Failure| Failure { origin: None, ..failure.clone() };
-        self.meaning("failure", &bare(recorded), &bare(new));
+        self.payloads("failure", &bare(recorded), &bare(new));
         self.transport("origin", &recorded.origin, &new.origin);
     }
 }
@@ -68,7 +87,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("seq", &a.seq, &b.seq);
             c.meaning("id", &a.id, &b.id);
             c.meaning("activity", &a.activity, &b.activity);
-            c.meaning("input", &a.input, &b.input);
+            c.payloads("input", &a.input, &b.input);
             c.tuning("queue", &a.queue, &b.queue);
             c.tuning("timeouts", &a.timeouts, &b.timeouts);
             c.tuning("retry", &a.retry, &b.retry);
@@ -81,7 +100,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("seq", &a.seq, &b.seq);
             c.meaning("id", &a.id, &b.id);
             c.meaning("activity", &a.activity, &b.activity);
-            c.meaning("input", &a.input, &b.input);
+            c.payloads("input", &a.input, &b.input);
             c.meaning("attempt", &a.attempt, &b.attempt);
             c.tuning("timeouts", &a.timeouts, &b.timeouts);
             c.tuning("retry", &a.retry, &b.retry);
@@ -109,7 +128,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("namespace", &a.namespace, &b.namespace);
             c.meaning("workflow_id", &a.workflow_id, &b.workflow_id);
             c.meaning("workflow", &a.workflow, &b.workflow);
-            c.meaning("input", &a.input, &b.input);
+            c.payloads("input", &a.input, &b.input);
             c.tuning("queue", &a.queue, &b.queue);
             c.tuning("execution_timeout", &a.execution_timeout, &b.execution_timeout);
             c.tuning("run_timeout", &a.run_timeout, &b.run_timeout);
@@ -118,7 +137,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.tuning("id_reuse", &a.id_reuse, &b.id_reuse);
             c.tuning("retry", &a.retry, &b.retry);
             c.tuning("cron", &a.cron, &b.cron);
-            c.tuning("memo", &a.memo, &b.memo);
+            c.tuning_payloads("memo", &a.memo, &b.memo);
             c.tuning("search_attributes", &a.search_attributes, &b.search_attributes);
             c.tuning("cancel", &a.cancel, &b.cancel);
             c.tuning("priority", &a.priority, &b.priority);
@@ -129,7 +148,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("seq", &a.seq, &b.seq);
             c.meaning("target", &a.target, &b.target);
             c.meaning("signal", &a.signal, &b.signal);
-            c.meaning("input", &a.input, &b.input);
+            c.payloads("input", &a.input, &b.input);
             c.transport("headers", &a.headers, &b.headers);
         }
         (C::CancelExternal(a), C::CancelExternal(b)) => {
@@ -142,7 +161,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("endpoint", &a.endpoint, &b.endpoint);
             c.meaning("service", &a.service, &b.service);
             c.meaning("operation", &a.operation, &b.operation);
-            c.meaning("input", &a.input, &b.input);
+            c.payloads("input", &a.input, &b.input);
             c.tuning("schedule_to_close", &a.schedule_to_close, &b.schedule_to_close);
             c.tuning("schedule_to_start", &a.schedule_to_start, &b.schedule_to_start);
             c.tuning("start_to_close", &a.start_to_close, &b.start_to_close);
@@ -167,31 +186,31 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.transport("deprecated", &a.deprecated, &b.deprecated);
         }
         (C::SearchAttributes(a), C::SearchAttributes(b)) => c.meaning("search_attributes", a, b),
-        (C::Memo(a), C::Memo(b)) => c.meaning("memo", a, b),
+        (C::Memo(a), C::Memo(b)) => c.payloads("memo", a, b),
         (C::State(a), C::State(b)) => {
             c.meaning("key", &a.key, &b.key);
-            c.meaning("value", &a.value, &b.value);
+            c.payloads("value", &a.value, &b.value);
         }
         (C::AcceptUpdate { update: a }, C::AcceptUpdate { update: b }) => c.meaning("update", a, b),
         (C::CompleteUpdate(a), C::CompleteUpdate(b)) => {
             c.meaning("update", &a.update, &b.update);
             match (&a.outcome, &b.outcome) {
                 (Outcome::Failed(a), Outcome::Failed(b)) => c.failure(a, b),
-                (a, b) => c.meaning("outcome", a, b),
+                (a, b) => c.payloads("outcome", a, b),
             }
         }
-        (C::Complete { result: a }, C::Complete { result: b }) => c.meaning("result", a, b),
+        (C::Complete { result: a }, C::Complete { result: b }) => c.payloads("result", a, b),
         (C::Fail { failure: a }, C::Fail { failure: b })
         | (C::CancelRun { failure: a }, C::CancelRun { failure: b }) => {
             c.failure(a, b);
         }
         (C::ContinueAsNew(a), C::ContinueAsNew(b)) => {
             c.meaning("workflow", &a.workflow, &b.workflow);
-            c.meaning("input", &a.input, &b.input);
+            c.payloads("input", &a.input, &b.input);
             c.tuning("queue", &a.queue, &b.queue);
             c.tuning("run_timeout", &a.run_timeout, &b.run_timeout);
             c.tuning("task_timeout", &a.task_timeout, &b.task_timeout);
-            c.tuning("memo", &a.memo, &b.memo);
+            c.tuning_payloads("memo", &a.memo, &b.memo);
             c.tuning("search_attributes", &a.search_attributes, &b.search_attributes);
             c.tuning("retry", &a.retry, &b.retry);
             c.tuning("start_delay", &a.start_delay, &b.start_delay);

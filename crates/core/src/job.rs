@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::{Priority, Retry};
 use crate::time::{text_duration, text_duration_option};
-use crate::{Failure, Headers, Name, Operation, Outcome, Payload, Seq, Timestamp};
+use crate::{AttributeValue, Failure, Headers, Name, Operation, Outcome, Payload, Seq, Timestamp};
 
 /// One event that wakes a run. Backends bring jobs in a canonical order: start, patches, seed, signals and updates, all
 /// others, results of local work. Queries and evictions are activations of their own, never jobs.
@@ -266,7 +266,7 @@ pub struct Start {
     /// The attributes by which the run can be found.
     #[n(10)]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub search_attributes: BTreeMap<Name, Payload>,
+    pub search_attributes: BTreeMap<Name, AttributeValue>,
     /// The caller that started the run.
     #[n(11)]
     #[serde(skip_serializing_if = "str::is_empty")]

@@ -11,6 +11,7 @@
 compile_error!("dacapo needs `panic = \"unwind\"`: a panic in workflow code must fail its activation, not the process");
 
 mod activation;
+mod attribute;
 mod call_site;
 mod command;
 mod completion;
@@ -22,6 +23,7 @@ mod failure_from;
 mod identity;
 mod job;
 mod lock;
+mod meaning;
 mod name;
 mod nondeterminism;
 mod options;
@@ -32,11 +34,13 @@ mod rng;
 mod run;
 mod seq;
 mod small_map;
+mod stored;
 mod time;
 mod transcript;
 mod unit_id;
 
 pub use activation::{Activation, History, Query, Recorded, Turn};
+pub use attribute::{AttributeValue, BadAttribute, MAX_KEYWORD, MAX_KEYWORDS};
 pub use call_site::CallSite;
 pub use command::{
     CallNexus, CancelExternal, CancelOperation, Command, CommandKind, CompleteUpdate, ContinueAsNew, CreatePromise,
@@ -55,7 +59,7 @@ pub use name::Name;
 pub use nondeterminism::{Mismatch, Nondeterminism};
 pub use options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};
 pub use panic_place::{keep_panic_places, panic_place};
-pub use payload::{Headers, Payload};
+pub use payload::{ExternalPayload, Headers, Payload, PayloadData, PayloadDigest, PayloadReference};
 pub use policy::{
     Action, Choice, ChoiceLog, Deterministic, Divergence, Enabled, LogHeader, Policy, PolicyError, PolicyKind,
     PolicyOptions, PolicySpec, PolicyWarning, Random, Replay, Scheduler, TurnChoices,
@@ -66,6 +70,7 @@ pub use run::{
     SEMANTICS, UnfinishedHandlers, UnitFuture, UnitView, Wait, Watch, Workflow, WorkflowCode, is_playing,
 };
 pub use seq::{NotAnId, OperationId, Ordinal, Seq};
+pub use stored::{StoredError, from_stored, to_stored};
 pub use time::Timestamp;
 pub use transcript::{ReplayFailed, Transcript, TranscriptDifference, TranscriptError, TurnRecord};
 pub use unit_id::{BadUnitId, Seg, UnitId};

@@ -24,6 +24,7 @@ pub struct Nondeterminism {
 
 /// The ways in which code and transcript can disagree.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a report is rare, and boxed as a whole")]
 pub enum Mismatch {
     /// The code no longer decides a recorded command.
     Missing {

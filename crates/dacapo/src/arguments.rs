@@ -32,7 +32,7 @@ impl<'c> Arguments<'c> {
 
     /// Nothing may be left, except for what says nothing.
     pub fn end(self) -> Result<(), Failure> {
-        let extra = self.input.filter(|payload| !payload.data.is_empty() && &payload.data[..] != b"null").count();
+        let extra = self.input.filter(|payload| !matches!(payload.as_text(), Some("" | "null"))).count();
         if extra == 0 {
             return Ok(());
         }

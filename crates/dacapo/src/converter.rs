@@ -28,12 +28,12 @@ pub type ConverterError = Box<dyn std::error::Error + Send + Sync>;
 /// impl PayloadConverter for MessagePack {
 ///     fn encode(&self, value: TypedValue<'_>) -> Result<Payload, ConverterError> {
 ///         let data = rmp_serde::to_vec_named(&value)?;
-///         Ok(Payload { data: data.into(), encoding: "binary/msgpack".into(), ..Payload::default() })
+///         Ok(Payload::new("binary/msgpack".into(), data.into()))
 ///     }
 ///
 ///     fn decode(&self, payload: &Payload, reader: ValueReader<'_>) -> Result<(), ConverterError> {
 ///         match payload.encoding.as_str() {
-///             "binary/msgpack" => reader.read(&mut rmp_serde::Deserializer::new(&payload.data[..])),
+///             "binary/msgpack" => reader.read(&mut rmp_serde::Deserializer::new(&payload.bytes()?[..])),
 ///             _ => reader.read_json(payload),
 ///         }
 ///     }
@@ -67,7 +67,7 @@ impl ValueReader<'_> {
 
     /// Reads the value from JSON, as an app without a converter does.
     pub fn read_json(self, payload: &Payload) -> Result<(), ConverterError> {
-        self.read(&mut serde_json::Deserializer::from_slice(json::bytes(payload)))
+        self.read(&mut serde_json::Deserializer::from_slice(json::bytes(payload)?))
     }
 }
 
@@ -98,6 +98,7 @@ impl Converter {
     /// Decodes a payload. A payload that does not decode is a failure of type [`BAD_INPUT`] that names the type and the payload.
     pub fn decode<T: DeserializeOwned>(&self, payload: &Payload) -> Result<T, Failure> {
         let Some(converter) = &self.0 else { return json::decode(payload) };
+        json::inline(payload)?;
         let mut value = None;
         let mut read = |deserializer: &mut dyn erased_serde::Deserializer<'_>| {
             value = Some(erased_serde::deserialize::<T>(deserializer)?);

@@ -1,7 +1,8 @@
 //! How typed values become payloads and back: JSON, one payload for each argument.
 //!
-//! `()` is `null`, and no bytes at all decode as `null` does. Payloads of commands are compared byte by byte on replay, so
-//! a type whose encoding differs from time to time has no place in them: use `BTreeMap`, never `HashMap`.
+//! `()` and `None` have no bytes: they become a payload of encoding `binary/null`, as in Temporal. Such a payload, JSON
+//! `null` and a payload without bytes all decode as `()` and `None`. Payloads of commands are compared byte by byte on
+//! replay, so a type whose encoding differs from time to time has no place in them: use `BTreeMap`, never `HashMap`.
 //!
 //! What cannot be decoded is treated by whose it is:
 //!
@@ -15,36 +16,57 @@ use std::any::type_name;
 
 pub use serde_json::{Value, json};
 
-use dacapo_core::{Failure, Payload};
+use dacapo_core::{ExternalPayload, Failure, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The type of failures that say: what came does not decode.
 pub const BAD_INPUT: &str = "BadInput";
 
+/// The type of failures that say: the bytes of this payload are kept in a store that this build does not read.
+pub const EXTERNAL_PAYLOAD: &str = "ExternalPayload";
+
 /// The type of failures that say: this value cannot be encoded.
 pub const BAD_OUTPUT: &str = "BadOutput";
 
 /// A value as a payload. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
 /// type [`BAD_OUTPUT`].
+///
+/// ```
+/// use dacapo::{decode, encode, Payload};
+/// assert_eq!(encode(&7)?, Payload::json("7"));
+/// assert_eq!(encode(&())?, Payload::empty());
+/// assert_eq!(decode::<Option<u8>>(&Payload::empty())?, None);
+/// # Ok::<(), dacapo::Failure>(())
+/// ```
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
-    serde_json::to_vec(value).map(Payload::json).map_err(|error| {
+    let payload = |json: Vec<u8>| if json == b"null" { Payload::empty() } else { Payload::json(json) };
+    serde_json::to_vec(value).map(payload).map_err(|error| {
         let message = format!("a value of type `{}` cannot be encoded as JSON: {error}", type_name::<T>());
         Failure::application(message).typed(BAD_OUTPUT).non_retryable()
     })
 }
 
-/// A payload as a value. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came.
+/// A payload as a value. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came. A
+/// payload whose bytes are kept in another store is a failure of type [`EXTERNAL_PAYLOAD`] that names the place.
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
-    serde_json::from_slice(bytes(payload)).map_err(|error| {
+    serde_json::from_slice(bytes(payload)?).map_err(|error| {
         let message = format!("what came is no `{}`: {error}; it came as {}", type_name::<T>(), excerpt(payload));
         Failure::application(message).typed(BAD_INPUT).non_retryable()
     })
 }
 
 /// The JSON of a payload.
-pub(crate) fn bytes(payload: &Payload) -> &[u8] {
-    if payload.data.is_empty() { b"null" } else { &payload.data[..] }
+pub(crate) fn bytes(payload: &Payload) -> Result<&[u8], Failure> {
+    let bytes = inline(payload)?;
+    Ok(if bytes.is_empty() { b"null" } else { bytes })
+}
+
+/// The bytes of a payload, which must not be kept in another store.
+pub(crate) fn inline(payload: &Payload) -> Result<&[u8], Failure> {
+    let external =
+        |error: ExternalPayload| Failure::application(error.to_string()).typed(EXTERNAL_PAYLOAD).non_retryable();
+    payload.bytes().map(|bytes| &bytes[..]).map_err(external)
 }
 
 /// A payload for a message to people.
@@ -54,6 +76,6 @@ pub(crate) fn excerpt(payload: &Payload) -> String {
     match text.char_indices().nth(MOST) {
         None if text.is_empty() => "nothing".to_owned(),
         None => format!("`{text}`"),
-        Some((end, _)) => format!("`{}…` ({} bytes)", &text[..end], payload.data.len()),
+        Some((end, _)) => format!("`{}…` ({} bytes)", &text[..end], payload.inline_size()),
     }
 }

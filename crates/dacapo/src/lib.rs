@@ -43,6 +43,7 @@ mod activities;
 mod activity;
 mod activity_ctx;
 mod arguments;
+mod attribute;
 mod client;
 mod converter;
 mod ctx;
@@ -59,6 +60,7 @@ mod workflow;
 pub use activities::{Activities, ActivityList};
 pub use activity::{ActivityFn, ActivityType, Attempt};
 pub use activity_ctx::ActivityCtx;
+pub use attribute::{FromAttribute, IntoAttribute};
 pub use client::{
     App, Connection, Dacapo, Error, Filter, Handle, Imported, IntoName, IntoQueue, Result, Runs, SignalCall, StartCall,
     UpdateCall, UpdateHandle,
@@ -70,14 +72,15 @@ pub use ctx::{
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
-    HistoryPage, IdConflict, OperationKind, Page, PendingActivity, Problem, RunRef, Status, Stuck, StuckRuns,
+    HistoryPage, IdConflict, OperationKind, Page, PendingActivity, Problem, RunRef, Status, Stuck, StuckCause,
+    StuckRuns,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};
 pub use dacapo_core::{
-    CancelHandle, CancelType, Cancelled, ContinueAsNew, Either, Failure, FailureKind, IdReuse, Info, Name, Order,
-    ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
-    Timestamp, UnfinishedHandlers,
+    AttributeValue, BadAttribute, CancelHandle, CancelType, Cancelled, ContinueAsNew, Either, Failure, FailureKind,
+    IdReuse, Info, Name, Order, ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard,
+    Target, TimeoutKind, Timestamp, UnfinishedHandlers,
 };
 pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};

@@ -73,6 +73,6 @@ typed_name! {
 }
 
 typed_name! {
-    /// A search attribute that holds a `T`.
+    /// A search attribute that holds a `T`: text, a number, a `bool`, a `Timestamp` or a list of text.
     Attr<T>
 }

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dacapo::prelude::*;
 use dacapo::{ClientError, Error, Filter, Imported};
+use dacapo_testkit::sealed_lines;
 use serde_json::{Value, json};
 
 const HIT: Update<u64, u64> = Update::new("hit");
@@ -70,14 +71,16 @@ fn runs_of(file: &str) -> Vec<Vec<Value>> {
     runs
 }
 
-/// A file of these runs, as the first two versions wrote it: without checksums.
-fn file_of(version: u32, runs: &[Vec<Value>]) -> String {
+/// A file of these runs, with the checksums of its lines.
+fn file_of(runs: &[Vec<Value>]) -> String {
+    file_of_version(1, runs)
+}
+
+fn file_of_version(version: u32, runs: &[Vec<Value>]) -> String {
     let mut lines = vec![json!({"file": {"kind": "dacapo histories", "version": version}})];
     lines.extend(runs.iter().flatten().cloned());
-    if version > 1 {
-        lines.push(json!({"complete": {"runs": runs.len()}}));
-    }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.push(json!({"complete": {"runs": runs.len()}}));
+    sealed_lines(lines.iter().map(Value::to_string))
 }
 
 /// The runs of a workflow id were written newest first, so that elsewhere the first counted as the last.
@@ -90,7 +93,7 @@ async fn the_last_run_of_a_workflow_id_is_the_last_elsewhere() {
     let file = exported(&app).await;
     let mut reversed = runs_of(&file);
     reversed.reverse();
-    for file in [file.clone(), file_of(2, &reversed), file_of(1, &reversed)] {
+    for file in [file.clone(), file_of(&reversed)] {
         for url in ["memory:", "sqlite:"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.db");
@@ -203,14 +206,26 @@ async fn a_file_that_was_cut_changes_nothing() {
         assert!(refused.contains(words), "{lines_kept}: {refused}");
     }
     let runs = runs_of(&file);
-    let one_left_out =
-        file_of(2, &runs).replace(&file_of(1, &runs[..1]).lines().skip(1).collect::<Vec<_>>().join("\n"), "");
-    let refused = import(&other, one_left_out.replace("\n\n", "\n")).await.unwrap_err().to_string();
+    let whole = file_of(&runs);
+    let first_line_of_second = 1 + runs[0].len();
+    let kept = whole.lines().enumerate().filter(|(at, _)| *at == 0 || *at >= first_line_of_second);
+    let one_left_out = sealed_lines(kept.map(|(_, line)| format!("{{{}", &line["{\"sum\":\"01234567\",".len()..])));
+    let refused = import(&other, one_left_out).await.unwrap_err().to_string();
     assert!(refused.contains("has 1 runs, and was written with 2"), "{refused}");
     let refused = import(&other, format!("{file}{}\n", lines[1])).await.unwrap_err().to_string();
     assert!(refused.contains("something follows the end"), "{refused}");
     assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 0);
     assert_eq!(import(&other, file).await.unwrap().runs, 2);
+}
+
+#[tokio::test]
+async fn file_of_a_later_version_or_of_a_development_build_is_refused() {
+    let other = serve("memory:").await;
+    let refused = import(&other, file_of_version(2, &[])).await.unwrap_err().to_string();
+    assert!(refused.contains("they have version 2, and this build reads version 1"), "{refused}");
+    let unsealed = format!("{}\n", json!({"file": {"kind": "dacapo histories", "version": 2}}));
+    let refused = import(&other, unsealed).await.unwrap_err().to_string();
+    assert!(refused.contains("a development build wrote it before the first numbered format"), "{refused}");
 }
 
 /// One flipped bit in an exported result was imported as another result.
@@ -271,10 +286,10 @@ async fn run_whose_result_is_not_what_its_last_turn_decided_is_refused() {
         let mut forged = runs[run].clone();
         forged[0]["run"]["status"] = runs[status][0]["run"]["status"].clone();
         forged[0]["run"]["result"] = runs[result][0]["run"]["result"].clone();
-        let refused = import(&other, file_of(2, &[forged])).await.unwrap_err().to_string();
+        let refused = import(&other, file_of(&[forged])).await.unwrap_err().to_string();
         assert!(refused.contains("its result is not what its last turn decided"), "{refused}");
     }
-    assert_eq!(import(&other, file_of(2, &runs)).await.unwrap().runs, 3);
+    assert_eq!(import(&other, file_of(&runs)).await.unwrap().runs, 3);
 }
 
 /// A chain of three runs, of which the first two go on, and a file in which one of these goes on as this one says.
@@ -302,8 +317,8 @@ async fn runs_that_go_on_as_each_other_are_refused() {
     let (runs, going_on) = chain().await;
     let other = serve("memory:").await;
     for (file, words) in [
-        (file_of(2, &[going_on(0, 0), runs[1].clone()]), "goes on as itself"),
-        (file_of(2, &[going_on(0, 1), going_on(1, 0)]), "without an end"),
+        (file_of(&[going_on(0, 0), runs[1].clone()]), "goes on as itself"),
+        (file_of(&[going_on(0, 1), going_on(1, 0)]), "without an end"),
     ] {
         let refused = import(&other, file).await.unwrap_err().to_string();
         assert!(refused.contains(words), "{refused}");
@@ -317,7 +332,7 @@ async fn whoever_waits_for_runs_that_go_on_as_each_other_is_told() {
     let (_, going_on) = chain().await;
     let other = serve("memory:").await;
     for run in [going_on(0, 1), going_on(1, 0)] {
-        assert_eq!(import(&other, file_of(2, &[run])).await.unwrap().runs, 1);
+        assert_eq!(import(&other, file_of(&[run])).await.unwrap().runs, 1);
     }
     let told = other.handle(goes_on, "c").result().await;
     assert!(matches!(told, Err(Error::Client(ClientError::Damaged(_)))), "{told:?}");

@@ -1,6 +1,8 @@
 //! Values as stores keep them.
 
+use dacapo_core::to_stored;
+
 /// Encodes a value.
 pub(crate) fn encode<T: minicbor::Encode<()>>(value: T) -> Vec<u8> {
-    minicbor::to_vec(value).expect("writing to memory cannot fail")
+    to_stored(&value)
 }

@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use dacapo_store::StoreError;
+use dacapo_store::{RunNo, Shard, StoreError};
 
 use crate::sum::{Part, Sum};
 use crate::trouble::trouble;
@@ -62,6 +62,11 @@ impl Counters {
         }
         self.next += 1;
         self.next - 1
+    }
+
+    /// Returns the number of a new run. A store in one file has one shard.
+    pub(crate) fn take_run(&mut self) -> RunNo {
+        RunNo::new(self.take(), Shard(0))
     }
 
     /// Returns whether these counters have reserved numbers that `before` had not.

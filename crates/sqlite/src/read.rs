@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
     Belongings, Filter, MessageRow, Messages, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
     Timers, Turns,
@@ -61,9 +61,9 @@ fn condition(filter: &Filter) -> (String, Vec<Value>) {
     // The constant lets SQLite use the index of open runs. Stuck runs are fewer: the plus keeps SQLite from using that
     // index.
     match (filter.status, filter.stuck) {
-        (Some(status), true) => terms.push(format!("+status = {} AND stuck_reason IS NOT NULL", status.code())),
+        (Some(status), true) => terms.push(format!("+status = {} AND stuck_cause IS NOT NULL", status.code())),
         (Some(status), false) => terms.push(format!("status = {}", status.code())),
-        (None, true) => terms.push("stuck_reason IS NOT NULL".to_owned()),
+        (None, true) => terms.push("stuck_cause IS NOT NULL".to_owned()),
         (None, false) => {}
     }
     (terms.join(" AND "), values)
@@ -130,9 +130,9 @@ impl Runs for SqliteStore {
         Ok(Belongings { request, attributes, messages })
     }
 
-    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>> {
-        let sql = format!("SELECT {} FROM attributes WHERE run = ? ORDER BY name", attribute::COLUMNS);
-        self.rows(&sql, &[run.0.into()], attribute::read)
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>> {
+        let sql = format!("SELECT {} FROM attributes WHERE run = ? ORDER BY name, place", attribute::COLUMNS);
+        attribute::values(run, self.rows(&sql, &[run.0.into()], attribute::read)?)
     }
 
     fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {

@@ -19,6 +19,8 @@ CREATE TABLE runs (
     first_run_id TEXT NOT NULL,
     request TEXT,
     crash_count INTEGER NOT NULL DEFAULT 0,
+    stuck_cause INTEGER,
+    stuck_subject TEXT,
     stuck_reason TEXT,
     stuck_since INTEGER,
     stuck_attempts INTEGER,
@@ -39,7 +41,7 @@ CREATE UNIQUE INDEX runs_open ON runs (workflow_id) WHERE status = 0;
 CREATE UNIQUE INDEX runs_request ON runs (request) WHERE request IS NOT NULL;
 CREATE INDEX runs_open_no ON runs (no) WHERE status = 0;
 CREATE INDEX runs_closed ON runs (closed) WHERE closed IS NOT NULL;
-CREATE INDEX runs_stuck ON runs (no) WHERE stuck_reason IS NOT NULL;
+CREATE INDEX runs_stuck ON runs (no) WHERE stuck_cause IS NOT NULL;
 CREATE INDEX runs_crash_count ON runs (crash_count) WHERE crash_count > 0;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL AND status = 0;
 
@@ -98,12 +100,18 @@ CREATE UNIQUE INDEX messages_key ON messages (run, key);
 CREATE INDEX messages_unseen ON messages (run) WHERE taken IS NULL;
 CREATE INDEX messages_chain ON messages (chain, key) WHERE chain IS NOT NULL;
 
+-- A search attribute is one row, a list of keywords one row for each keyword. One of text, number and real is the value.
 CREATE TABLE attributes (
     run INTEGER NOT NULL,
     name TEXT NOT NULL,
-    value BLOB NOT NULL,
+    place INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    text TEXT,
+    number INTEGER,
+    real REAL,
     sum INTEGER NOT NULL,
-    PRIMARY KEY (run, name)
+    PRIMARY KEY (run, name, place)
 ) STRICT, WITHOUT ROWID;
 
 -- Deleted runs whose turns and messages are yet to be removed.

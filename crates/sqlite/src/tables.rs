@@ -3,7 +3,7 @@
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use dacapo_core::{Name, ParentClose, Seq, Timestamp};
+use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
     AttemptWrite, Epoch, MessageNo, NewMessage, NewRun, NewTask, NodeNo, Rows, RunNo, RunRow, SWEEP_BYTES, Status,
     StoreError, Stuck, TaskNo, TimerKind, TimerRow, is_request,
@@ -129,7 +129,7 @@ impl Rows for Tables<'_> {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let first = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
         let parent = new.parent.as_ref();
-        let no = self.counters.take();
+        let RunNo(no) = self.counters.take_run();
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, turns, owner, epoch, pins, parent, \
              parent_seq, parent_close, first_run_id, request, memo, identity_sum, progress_sum, memo_sum) \
@@ -161,7 +161,7 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
-        let no = no.map_or_else(|| self.counters.take(), |no| no.0);
+        let no = no.unwrap_or_else(|| self.counters.take_run()).0;
         self.execute(
             "INSERT INTO runs (no, run_id, workflow_id, workflow, queue, status, started, closed, turns, epoch, pins, \
              first_run_id, request, memo, published, result, identity_sum, progress_sum, memo_sum, published_sum, result_sum) \
@@ -234,8 +234,8 @@ impl Rows for Tables<'_> {
     }
 
     fn advance(&mut self, run: RunNo, turn: u64, epoch: Epoch, crash_count: u32) -> Result<bool> {
-        let sql = "UPDATE runs SET turns = ?1 + 1, crash_count = ?4, progress_sum = ?5, stuck_reason = NULL, stuck_since = NULL, \
-             stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL \
+        let sql = "UPDATE runs SET turns = ?1 + 1, crash_count = ?4, progress_sum = ?5, stuck_cause = NULL, stuck_subject = NULL, \
+             stuck_reason = NULL, stuck_since = NULL, stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL \
              WHERE no = ?2 AND turns = ?1 AND epoch = ?3 AND status = 0";
         let sum = run_sums::progress(run.0, turn + 1, epoch, crash_count).finish();
         Ok(self.execute(sql, params![turn as i64, run.0, epoch.0, crash_count, sum])? == 1)
@@ -257,16 +257,18 @@ impl Rows for Tables<'_> {
     fn close(&mut self, run: RunNo, status: Status, at: Timestamp, result: &[u8]) -> Result<()> {
         // The owner stays in the row: it shares a checksum with columns that never change. A closed run is read without
         // its owner.
-        let sql = "UPDATE runs SET status = ?, closed = ?, result = ?, result_sum = ?, stuck_reason = NULL, \
+        let sql = "UPDATE runs SET status = ?, closed = ?, result = ?, result_sum = ?, stuck_cause = NULL, stuck_subject = NULL, stuck_reason = NULL, \
              stuck_since = NULL, stuck_attempts = NULL, stuck_retry = NULL, stuck_sum = NULL WHERE no = ?";
         let sum = run_sums::result(run.0, status, Some(moment(at)), Some(result)).finish();
         self.execute(sql, params![status.code(), moment(at), result, sum, run.0]).map(drop)
     }
 
     fn set_stuck(&mut self, run: RunNo, stuck: Option<&Stuck>) -> Result<()> {
-        let sql = "UPDATE runs SET stuck_reason = ?, stuck_since = ?, stuck_attempts = ?, stuck_retry = ?, stuck_sum = ? \
+        let sql = "UPDATE runs SET stuck_cause = ?, stuck_subject = ?, stuck_reason = ?, stuck_since = ?, stuck_attempts = ?, stuck_retry = ?, stuck_sum = ? \
              WHERE no = ?";
         let row = params![
+            stuck.map(|stuck| stuck.cause.code()),
+            stuck.map(|stuck| stuck.subject.as_str()),
             stuck.map(|stuck| stuck.reason.as_str()),
             stuck.map(|stuck| moment(stuck.since)),
             stuck.map(|stuck| stuck.attempts),
@@ -316,17 +318,16 @@ impl Rows for Tables<'_> {
         self.execute(sql, params![snapshot, sum, run.0]).map(drop)
     }
 
-    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&[u8]>) -> Result<()> {
-        match value {
-            Some(value) => {
-                let sql = "INSERT INTO attributes (run, name, value, sum) VALUES (?, ?, ?, ?) \
-                     ON CONFLICT (run, name) DO UPDATE SET value = excluded.value, sum = excluded.sum";
-                let sum = attribute::sum(run, name, value).finish();
-                self.execute(sql, params![run.0, name.as_str(), value, sum])
-            }
-            None => self.execute("DELETE FROM attributes WHERE run = ? AND name = ?", params![run.0, name.as_str()]),
+    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&AttributeValue>) -> Result<()> {
+        self.execute("DELETE FROM attributes WHERE run = ? AND name = ?", params![run.0, name.as_str()])?;
+        let sql = "INSERT INTO attributes (run, name, place, count, kind, text, number, real, sum) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        for part in value.map_or_else(Vec::new, attribute::parts) {
+            let sum = part.sum(run, name).finish();
+            let attribute::Part { place, count, kind, text, number, real } = part;
+            self.execute(sql, params![run.0, name.as_str(), place, count, kind, text, number, real, sum])?;
         }
-        .map(drop)
+        Ok(())
     }
 
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()> {

@@ -5,12 +5,12 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use dacapo_core::{Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp};
+use dacapo_core::{AttributeValue, Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
     AttemptWrite, Closing, Filter, IdConflict, Messages, NewMessage, NewRun, NewTask, NodeNo, Parent, RunNo, RunRow,
-    Runs, Status, StoreError, Stuck, TaskNo, Tasks, TimerKind, Timers, TurnOf, TurnWrite, Turns, Upkeep, Write, Writes,
-    Written,
+    Runs, Status, StoreError, Stuck, StuckCause, TaskNo, Tasks, TimerKind, Timers, TurnOf, TurnWrite, Turns, Upkeep,
+    Write, Writes, Written,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -41,8 +41,21 @@ fn new_run(workflow_id: &'static str) -> NewRun {
         request: Some(format!("request of {workflow_id}").into()),
         timers: vec![(at(90), TimerKind::RunTimeout)],
         memo: b"a memo".to_vec(),
-        attributes: vec![("colour".into(), b"red".to_vec())],
+        attributes: attributes(),
     }
+}
+
+/// One attribute of every kind.
+fn attributes() -> Vec<(Name, AttributeValue)> {
+    let keywords = vec!["fragile".to_owned(), "heavy".to_owned()];
+    vec![
+        ("colour".into(), "red".into()),
+        ("due".into(), at(5).into()),
+        ("paid".into(), true.into()),
+        ("size".into(), (-7_i64).into()),
+        ("tags".into(), keywords.into()),
+        ("weight".into(), 2.5.into()),
+    ]
 }
 
 fn start(store: &SqliteStore, new: NewRun) -> RunNo {
@@ -82,7 +95,14 @@ fn fill(store: &SqliteStore) {
     write(store, Write::Settle { run: open, epoch: Default::default(), messages: taken, tasks: Vec::new() });
     let link = Parent { run: open, seq: Seq(2), close: ParentClose::Abandon };
     let child = start(store, NewRun { parent: Some(link), ..new_run("child") });
-    let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
+    let stuck = Stuck {
+        cause: StuckCause::Nondeterminism,
+        subject: "a.rs:1:2".to_owned(),
+        reason: "it differs".to_owned(),
+        since: at(3),
+        attempts: 2,
+        retry: at(9),
+    };
     write(store, Write::SetStuck { run: child, epoch: Default::default(), stuck: Some(stuck) });
     let closing =
         Closing { status: Status::Completed, result: b"42".to_vec(), to_parent: None, next: None, carried: Vec::new() };
@@ -170,7 +190,8 @@ fn flipped(value: &Value) -> Vec<Value> {
             flipped.into_iter().filter_map(|bytes| String::from_utf8(bytes).ok()).map(Value::from).collect()
         }
         Value::Blob(blob) => bytes(blob, &[0, 7]).into_iter().map(Value::from).collect(),
-        _ => Vec::new(),
+        Value::Real(real) => [0, 30, 51, 63].map(|bit| Value::from(f64::from_bits(real.to_bits() ^ (1 << bit)))).into(),
+        Value::Null => Vec::new(),
     }
 }
 
@@ -278,7 +299,7 @@ fn values_that_changed_places_are_noticed() {
         ("runs", "no", "turns, epoch, crash_count, progress_sum"),
         ("turns", "run", "record, sum"),
         ("messages", "run", "sent, job, chain, sum"),
-        ("attributes", "run", "value, sum"),
+        ("attributes", "run", "text, number, real, kind, sum"),
     ] {
         trial.file.execute_batch(&format!("CREATE TEMP TABLE sound AS SELECT * FROM {table}")).unwrap();
         let sql = format!(

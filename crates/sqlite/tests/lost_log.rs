@@ -6,8 +6,8 @@ use std::fs;
 use dacapo_core::{Failure, IdReuse, Name, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    CrashCount, Epoch, Filter, IdConflict, NewMessage, NewRun, RunNo, Runs, Status, StoreError, Stuck, TurnOf,
-    TurnWrite, Upkeep, Write, Writes,
+    CrashCount, Epoch, Filter, IdConflict, NewMessage, NewRun, RunNo, Runs, Status, StoreError, Stuck, StuckCause,
+    TurnOf, TurnWrite, Upkeep, Write, Writes,
 };
 use tempfile::TempDir;
 
@@ -256,8 +256,14 @@ fn writes_of_every_kind(run: RunNo) -> Vec<Write> {
         let message = NewMessage { key: Name::from_static(key), sent: Timestamp::default(), job: vec![1] };
         Write::Post { run, message, ended: None }
     };
-    let stuck =
-        Stuck { reason: "broken".into(), since: Timestamp::default(), attempts: 1, retry: Timestamp::default() };
+    let stuck = Stuck {
+        cause: StuckCause::Internal,
+        subject: String::new(),
+        reason: "broken".into(),
+        since: Timestamp::default(),
+        attempts: 1,
+        retry: Timestamp::default(),
+    };
     let failure = Box::new(Failure::application("enough"));
     vec![
         turn(0),

@@ -15,12 +15,13 @@ use std::sync::mpsc;
 
 use dacapo_core::{
     Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, Started, Target, Timestamp,
+    from_stored,
 };
 
 use crate::{
     AttemptWrite, Belongings, Closing, CrashCount, Epoch, Filter, IdConflict, ImportWrite, MessageNo, NewMessage,
     NewRun, NewTask, NodeNo, Parent, Refused, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck,
-    TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    StuckCause, TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use closing::{
@@ -39,6 +40,7 @@ pub use delete::{
     the_parent_of_a_run_may_be_deleted_before_it,
 };
 pub use import::{
+    attribute_of_any_kind_is_set_replaced_and_removed, number_of_a_run_leaves_room_for_its_shard,
     runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
 };
 pub use messages::{
@@ -114,6 +116,8 @@ macro_rules! conformance_tests {
             a_closed_run_of_another_store_is_added_as_it_is
             runs_of_another_store_stand_in_the_order_of_their_starts
             what_belongs_to_a_run_goes_with_it_to_another_store
+            number_of_a_run_leaves_room_for_its_shard
+            attribute_of_any_kind_is_set_replaced_and_removed
             a_step_takes_small_runs_together_and_large_records_apart
             runs_that_closed_too_long_ago_go_together
             an_open_run_cannot_be_deleted
@@ -239,7 +243,7 @@ fn status(store: &dyn Store, run: RunNo) -> Status {
 
 fn jobs(store: &dyn Store, run: RunNo) -> Vec<Job> {
     let messages = store.unseen(run).expect("messages can be read");
-    messages.iter().filter_map(|message| minicbor::decode(&message.job).ok()).collect()
+    messages.iter().filter_map(|message| from_stored(&message.job).ok()).collect()
 }
 
 fn child(run: RunNo, seq: u64, workflow_id: &'static str, run_id: &'static str, close: ParentClose) -> (Seq, NewRun) {

@@ -1,6 +1,8 @@
 //! How a run ends without a turn of its own, and how the end of a run reaches its parent and its children.
 
-use dacapo_core::{ChildFailed, Failure, FailureKind, Job, Outcome, ParentClose, Resolution, Seq, Timestamp};
+use dacapo_core::{
+    ChildFailed, Failure, FailureKind, Job, Outcome, ParentClose, Resolution, Seq, Timestamp, to_stored,
+};
 
 use crate::post::{post, reply};
 use crate::rows::Rows;
@@ -33,7 +35,7 @@ fn end_one(
     written: &mut TurnWritten,
 ) -> Result<()> {
     let outcome = Outcome::Failed(Box::new(failure.clone()));
-    let result = minicbor::to_vec(&outcome).expect("writing to memory cannot fail");
+    let result = to_stored(&outcome);
     rows.close(row.no, status, at, &result)?;
     rows.delete_tasks(row.no)?;
     written.closed.push(ClosedRun { run: row.no, first_run_id: row.first_run_id.clone(), status, result });
@@ -48,7 +50,7 @@ fn end_one(
         let failure = Failure::new(FailureKind::Child(Box::new(child)), message).caused_by(failure.clone());
         let resolution = Resolution::Child(Outcome::Failed(Box::new(failure)));
         let job = Job::Resolve { seq: parent.seq, resolution };
-        tell_parent(rows, row, parent, at, minicbor::to_vec(&job).expect("writing to memory cannot fail"), written)?;
+        tell_parent(rows, row, parent, at, to_stored(&job), written)?;
     }
     Ok(())
 }

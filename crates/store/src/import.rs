@@ -3,11 +3,11 @@
 use dacapo_core::Timestamp;
 
 use crate::rows::Rows;
-use crate::{Belongings, ImportWrite, NewMessage, Refused, RunNo, RunRow, StoreError, Written};
+use crate::{Belongings, ImportWrite, NewMessage, Refused, RunNo, RunRow, Shard, StoreError, Written};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// The range of numbers that is searched for a free one at once. Numbers rise with nanoseconds, so this is about the
+/// The range of numbers that is searched for a free one at once. Numbers rise with microseconds, so this is about the
 /// same moment.
 const NEAR: i64 = 1_000;
 
@@ -52,10 +52,12 @@ fn is_last(rows: &mut impl Rows, row: &RunRow) -> Result<bool> {
 
 /// Returns a free number below all that stores give by themselves; it rises with the run's start.
 fn early_no(rows: &mut impl Rows, started: Timestamp) -> Result<RunNo> {
-    let started = i64::try_from(started.0).unwrap_or(i64::MAX);
-    let mut no = RunNo(started.min(i64::MAX / 2) - i64::MAX);
-    while let Some(taken) = rows.last_no(no, RunNo(no.0 + NEAR))? {
-        no = RunNo(taken.0 + 1);
+    // Shifting leaves room for the shard: a number is about a microsecond.
+    let started = i64::try_from(started.0).unwrap_or(i64::MAX) >> Shard::BITS;
+    let lowest = i64::MIN >> Shard::BITS;
+    let mut no = RunNo::new(lowest + started.min(i64::MAX >> (Shard::BITS + 1)), Shard(0));
+    while let Some(taken) = rows.last_no(no, RunNo::new(no.sequence() + NEAR, Shard(0)))? {
+        no = RunNo::new(taken.sequence() + 1, Shard(0));
     }
     Ok(no)
 }

@@ -33,12 +33,12 @@ mod turn;
 mod write;
 
 pub use apply::apply;
-pub use dacapo_client::{Filter, IdConflict, Status, Stuck};
+pub use dacapo_client::{Filter, IdConflict, Status, Stuck, StuckCause};
 pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
 pub use memory::MemoryStore;
 pub use message::{MessageRow, NewMessage, is_request};
-pub use number::{Epoch, MessageNo, NodeNo, RunNo, TaskNo};
+pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};
 pub use private::private_file;
 pub use reads::{Messages, Runs, Store, Tasks, Timers, Turns, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};

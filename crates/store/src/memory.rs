@@ -6,7 +6,7 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use dacapo_core::Name;
+use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{
@@ -29,14 +29,14 @@ struct Tables {
     timers: BTreeMap<TimerRow, ()>,
     messages: BTreeMap<MessageNo, MessageRow>,
     keys: BTreeMap<(RunNo, Name), MessageNo>,
-    attributes: BTreeMap<(RunNo, Name), Vec<u8>>,
+    attributes: BTreeMap<(RunNo, Name), AttributeValue>,
     /// Deleted runs whose turns and messages are yet to be removed.
     garbage: BTreeSet<RunNo>,
     last: i64,
 }
 
 impl Tables {
-    fn attributes_of(&self, run: RunNo) -> Vec<(Name, Vec<u8>)> {
+    fn attributes_of(&self, run: RunNo) -> Vec<(Name, AttributeValue)> {
         let attributes = self.attributes.iter().filter(|((of, _), _)| *of == run);
         attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect()
     }

@@ -1,6 +1,6 @@
 //! Messages to runs.
 
-use dacapo_core::{Job, Timestamp};
+use dacapo_core::{Job, Timestamp, to_stored};
 
 use crate::rows::Rows;
 use crate::{NewMessage, Posted, RunNo, StoreError, TurnWritten};
@@ -24,7 +24,7 @@ pub(crate) fn reply(
     job: &Job,
     written: &mut TurnWritten,
 ) -> Result<()> {
-    let job = minicbor::to_vec(job).expect("writing to memory cannot fail");
+    let job = to_stored(job);
     written.posted.push(post(rows, run, &NewMessage { key: key.into(), sent, job })?);
     Ok(())
 }

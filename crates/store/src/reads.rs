@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use crate::{Belongings, Filter, MessageRow, RunNo, RunRow, Running, StoreError, TaskNo, TaskRow, TimerRow, Writes};
 
@@ -29,8 +29,8 @@ pub trait Runs {
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>>;
     /// Returns the request, attributes and messages of a run.
     fn belongings(&self, run: RunNo) -> Result<Belongings>;
-    /// Returns the search attributes of a run: names and encoded values.
-    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>>;
+    /// Returns the search attributes of a run.
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>>;
     /// Lists open runs that have a crash count, with that count, lowest first.
     fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>>;
     /// Lists runs that closed before this moment, the earliest closed first.

@@ -1,7 +1,7 @@
 //! Reset: a new run starts from a point of another run's history. That history does not change: the new run has a copy
 //! of the turns it keeps.
 
-use dacapo_core::Outcome;
+use dacapo_core::{Outcome, to_stored};
 
 use crate::end::release_children;
 use crate::post::post;
@@ -26,7 +26,7 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     let mut written = TurnWritten::default();
     if row.status.is_open() {
         let outcome = Outcome::Failed(write.failure.clone());
-        let result = minicbor::to_vec(&outcome).expect("writing to memory cannot fail");
+        let result = to_stored(&outcome);
         rows.close(row.no, Status::Terminated, write.at, &result)?;
         rows.delete_tasks(row.no)?;
         let (run, first_run_id) = (row.no, row.first_run_id.clone());

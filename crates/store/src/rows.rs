@@ -1,7 +1,7 @@
 //! The rows of a store: primitive operations within a transaction. `apply` decides what writes mean, once for all
 //! stores; these are only operations on tables.
 
-use dacapo_core::{Name, ParentClose, Seq, Timestamp};
+use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 
 use crate::{
     AttemptWrite, Epoch, MessageNo, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError, Stuck,
@@ -59,7 +59,7 @@ pub trait Rows {
     /// Replaces a run's snapshot.
     fn set_published(&mut self, run: RunNo, snapshot: &[u8]) -> Result<()>;
     /// Sets or removes a search attribute.
-    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&[u8]>) -> Result<()>;
+    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&AttributeValue>) -> Result<()>;
 
     /// Adds a turn's record.
     fn insert_turn(&mut self, run: RunNo, turn: u64, record: &[u8]) -> Result<()>;

@@ -1,7 +1,7 @@
 //! Runs as a store keeps them.
 
 use dacapo_client::{Filter, IdConflict, Status, Stuck};
-use dacapo_core::{IdReuse, Name, ParentClose, Seq, Timestamp};
+use dacapo_core::{AttributeValue, IdReuse, Name, ParentClose, Seq, Timestamp};
 
 use crate::{Epoch, MessageRow, NodeNo, RunNo, TimerKind};
 
@@ -36,8 +36,8 @@ pub struct NewRun {
     pub timers: Vec<(Timestamp, TimerKind)>,
     /// The memo, encoded.
     pub memo: Vec<u8>,
-    /// The search attributes: names and encoded values.
-    pub attributes: Vec<(Name, Vec<u8>)>,
+    /// The search attributes.
+    pub attributes: Vec<(Name, AttributeValue)>,
 }
 
 /// The run that a child belongs to.
@@ -111,8 +111,8 @@ impl RunRow {
 pub struct Belongings {
     /// The request that started the run.
     pub request: Option<Name>,
-    /// The search attributes: names and encoded values.
-    pub attributes: Vec<(Name, Vec<u8>)>,
+    /// The search attributes.
+    pub attributes: Vec<(Name, AttributeValue)>,
     /// All messages that the run was ever sent, with their outcomes: a message that is sent again is recognised by its
     /// key.
     pub messages: Vec<MessageRow>,

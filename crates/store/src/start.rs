@@ -1,6 +1,6 @@
 //! How a run starts, and whether the store admits it.
 
-use dacapo_core::{Failure, FailureKind, IdReuse, Job, Name, TurnRecord};
+use dacapo_core::{Failure, FailureKind, IdReuse, Job, Name, Payload, TurnRecord, from_stored};
 
 use crate::end::end;
 use crate::rows::Rows;
@@ -88,10 +88,13 @@ fn same_input(rows: &mut impl Rows, run: RunNo, new: &NewRun) -> Result<bool> {
     let recorded = rows.turn(run, 0)?.and_then(|bytes| TurnRecord::from_bytes(&bytes).ok());
     let before = match recorded.and_then(|record| record.jobs.into_iter().next()) {
         Some(job) => Some(job),
-        None => rows.message_job(run, "start")?.and_then(|job| minicbor::decode(&job).ok()),
+        None => rows.message_job(run, "start")?.and_then(|job| from_stored(&job).ok()),
     };
-    Ok(match (before, minicbor::decode(&new.start)) {
-        (Some(Job::Start(before)), Ok(Job::Start(now))) => before.input == now.input,
+    Ok(match (before, from_stored(&new.start)) {
+        (Some(Job::Start(before)), Ok(Job::Start(now))) => {
+            let same = |(before, now): (&Payload, &Payload)| before.has_meaning_of(now);
+            before.input.len() == now.input.len() && before.input.iter().zip(&now.input).all(same)
+        }
         // A start that cannot be decoded cannot be compared.
         _ => true,
     })

@@ -108,7 +108,7 @@ fn insert_rows(rows: &mut impl Rows, run: RunNo, write: &TurnWrite, written: &mu
         rows.set_outcome(run, key, outcome)?;
     }
     for (name, value) in &write.attributes {
-        rows.set_attribute(run, name, value.as_deref())?;
+        rows.set_attribute(run, name, value.as_ref())?;
     }
     if let Some(memo) = &write.memo {
         rows.set_memo(run, memo)?;

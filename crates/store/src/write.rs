@@ -1,6 +1,6 @@
 //! Writes: everything that changes a store. Each is applied whole or not at all; many share one transaction.
 
-use dacapo_core::{Failure, Name, Seq, Target, Timestamp};
+use dacapo_core::{AttributeValue, Failure, Name, Seq, Target, Timestamp};
 
 use crate::{
     Belongings, Epoch, IdConflict, MessageNo, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, Stuck,
@@ -141,7 +141,7 @@ pub struct TurnWrite {
     /// Messages that it sends to other runs.
     pub sends: Vec<Send>,
     /// Changes of search attributes; none removes the attribute.
-    pub attributes: Vec<(Name, Option<Vec<u8>>)>,
+    pub attributes: Vec<(Name, Option<AttributeValue>)>,
     /// The new memo, if it changed.
     pub memo: Option<Vec<u8>>,
     /// The snapshot that the turn published.

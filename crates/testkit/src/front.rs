@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 use std::sync::Arc;
 
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
     Belongings, Doing, Done, Filter, MessageRow, Messages, RunNo, RunRow, Running, Runs, Slot, Store, StoreError,
     TaskNo, TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
@@ -93,7 +93,7 @@ impl<F: Front> Runs for Fronted<F> {
         self.store()?.belongings(run)
     }
 
-    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>, StoreError> {
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>, StoreError> {
         self.store()?.attributes(run)
     }
 

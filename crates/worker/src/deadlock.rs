@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use dacapo_core::Watch;
+use dacapo_core::{CallSite, Watch};
 use dacapo_sync::{Condvar, Mutex, MutexGuard, ranks};
 
 use crate::TurnThread;
@@ -26,6 +26,8 @@ pub type GiveUp = Box<dyn FnOnce(Deadlock) + Send>;
 pub struct Deadlock {
     /// What happened, where, and what to do, as text.
     pub reason: String,
+    /// The last call of the ctx before it, if there was one.
+    pub site: Option<CallSite>,
     /// The watch on the run, to stop the turn.
     pub watch: Watch,
 }
@@ -200,7 +202,8 @@ impl Shared {
     fn give_up(&self, turn: Watched) -> Option<Watched> {
         let Watched { limit, number, watch, thread, .. } = &turn;
         let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
-        let site = watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
+        let site = watch.site();
+        let after = site.as_ref().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("its state is not known");
         // The run may be at its next turn.
         if watch.turn() != *number || !watch.abandon() {
@@ -212,13 +215,13 @@ impl Shared {
             Err(error) => format!(" No thread could be started in its place: {error}."),
         };
         let reason = format!(
-            "deadlock: turn {} did not return within {:?}; unit {unit}, after {site}; its thread: {doing}. \
+            "deadlock: turn {} did not return within {:?}; unit {unit}, after {after}; its thread: {doing}. \
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
             number, limit,
         );
         let Watched { watch, give_up, .. } = turn;
-        give_up(Deadlock { reason, watch });
+        give_up(Deadlock { reason, site, watch });
         None
     }
 }

@@ -38,13 +38,13 @@ pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
 pub use drain::{Drain, DrainStep};
 pub use driver::{HandOver, Play, Playing, StuckPlay, TurnHost};
 pub use interrupt::{Interrupt, StuckTurn};
-pub use meters::{Level, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
+pub use meters::{Level, METERS_NUMBER, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
 pub use run_name::RunName;
 pub use settings::{
-    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, Scope, Setting, SettingError,
-    SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
+    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, SETTINGS_NUMBER, Scope,
+    Setting, SettingError, SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
 };
 pub use silence::{replay_silencer, silence};
 pub use termination::{Act, Termination, TerminationState};

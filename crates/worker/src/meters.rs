@@ -10,6 +10,9 @@ use std::time::Instant;
 use dacapo_core::{Failure, FailureKind, Payload};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level as Importance, Metadata, Unit};
 
+/// The number of the table of meters. It rises when a name, a kind or a label changes: dashboards depend on them.
+pub const METERS_NUMBER: u32 = 1;
+
 /// One counter, gauge or histogram.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {

@@ -17,7 +17,7 @@ use std::fmt;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::{CallSite, Failure, Name, Payload, Seq, UnitId};
+use crate::{AttributeValue, CallSite, Failure, Name, Payload, Seq, UnitId};
 
 /// One decision of workflow code, with the unit and the call site that made it. Replay matches it by its position in
 /// the turn's list; unit and call site are not part of its identity.
@@ -75,7 +75,7 @@ pub enum CommandKind {
     Patch(#[n(0)] PatchMarker),
     /// Merge these search attributes into the run's; `None` removes one.
     #[n(11)]
-    SearchAttributes(#[n(0)] BTreeMap<Name, Option<Payload>>),
+    SearchAttributes(#[n(0)] BTreeMap<Name, Option<AttributeValue>>),
     /// Merge this into the run's memo; `None` removes an entry.
     #[n(12)]
     Memo(#[n(0)] BTreeMap<Name, Option<Payload>>),
@@ -194,18 +194,21 @@ impl fmt::Display for CommandKind {
             Self::Cancel(c) => write!(f, "{word} {}", c.seq),
             Self::Patch(c) if c.deprecated => write!(f, "{word} {} (deprecated)", c.id),
             Self::Patch(c) => write!(f, "{word} {}", c.id),
-            Self::SearchAttributes(changes) | Self::Memo(changes) => {
-                let keys: Vec<&str> = changes.keys().map(Name::as_str).collect();
-                write!(f, "{word} {}", keys.join(" "))
-            }
+            Self::SearchAttributes(changes) => write!(f, "{word} {}", listed(changes.keys())),
+            Self::Memo(changes) => write!(f, "{word} {}", listed(changes.keys())),
             Self::State(SetState { key, value: Some(value) }) => write!(f, "{word} {key} = {value}"),
             Self::State(SetState { key, value: None }) => write!(f, "{word} {key} cleared"),
             Self::AcceptUpdate { update } => write!(f, "{word} {update}"),
             Self::CompleteUpdate(c) => write!(f, "{word} {} {}", c.update, c.outcome),
-            Self::Complete { result } if result.data.is_empty() => f.write_str(word),
+            Self::Complete { result } if result.as_text() == Some("") => f.write_str(word),
             Self::Complete { result } => write!(f, "{word} {result}"),
             Self::Fail { failure } | Self::CancelRun { failure } => write!(f, "{word} {failure}"),
             Self::ContinueAsNew(c) => write!(f, "{word} {}", c.workflow),
         }
     }
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n Name>) -> String {
+    let names: Vec<&str> = names.map(Name::as_str).collect();
+    names.join(" ")
 }

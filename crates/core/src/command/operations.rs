@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};
 use crate::time::{text_duration, text_duration_option};
-use crate::{Headers, Name, OperationId, Payload, Seq, Target, Timestamp};
+use crate::{AttributeValue, Headers, Name, OperationId, Payload, Seq, Target, Timestamp};
 
 /// The command to schedule an activity on a task queue.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
@@ -203,7 +203,7 @@ pub struct StartChild {
     /// The child's search attributes.
     #[n(15)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub search_attributes: BTreeMap<Name, Payload>,
+    pub search_attributes: BTreeMap<Name, AttributeValue>,
     /// The effect of a cancellation.
     #[n(16)]
     #[serde(default)]

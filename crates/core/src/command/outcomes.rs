@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::Retry;
 use crate::time::text_duration_option;
-use crate::{Failure, Headers, Name, Operation, Payload, Seq};
+use crate::{AttributeValue, Failure, Headers, Name, Operation, Payload, Seq};
 
 /// The command to cancel an operation that was started earlier.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub struct ContinueAsNew {
     pub headers: Headers,
     /// The search attributes of the new run: this run's current ones, unless set.
     #[n(7)]
-    pub search_attributes: Option<BTreeMap<Name, Payload>>,
+    pub search_attributes: Option<BTreeMap<Name, AttributeValue>>,
     /// The retry policy of the new run after a failure.
     #[n(8)]
     pub retry: Option<Retry>,

@@ -10,8 +10,8 @@ use crate::job::Start;
 use crate::rng::{derive, mix};
 use crate::run::{CurrentTurn, Mode, State};
 use crate::{
-    CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp, UnitId,
-    ViolationKind,
+    AttributeValue, CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp,
+    UnitId, ViolationKind,
 };
 
 /// Facts about the run.
@@ -28,7 +28,7 @@ pub struct Info {
     /// The current memo.
     pub memo: BTreeMap<Name, Payload>,
     /// The current search attributes.
-    pub search_attributes: BTreeMap<Name, Payload>,
+    pub search_attributes: BTreeMap<Name, AttributeValue>,
 }
 
 impl Ctx {
@@ -157,11 +157,17 @@ impl Ctx {
         }
     }
 
-    /// Merges search attributes into the run's; `None` removes one.
+    /// Merges search attributes into the run's; `None` removes one. A value that stores cannot hold fails the activation
+    /// ([`AttributeValue::check`]).
     #[track_caller]
-    pub fn upsert_search_attributes(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
+    pub fn upsert_search_attributes(&self, changes: impl IntoIterator<Item = (Name, Option<AttributeValue>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
+        let bad = changes.iter().find_map(|(name, value)| value.as_ref()?.check(name).err());
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
+        if let Some(bad) = bad {
+            drop(state);
+            self.refuse(bad.to_string(), Location::caller());
+        }
         merge(&mut state.facts_mut().search_attributes, &changes);
         state.emit(CommandKind::SearchAttributes(changes), Location::caller());
     }
@@ -205,7 +211,7 @@ impl State {
 /// The constant that keeps user randomness apart from the seeds of ids and policies.
 const USER_STREAM: u64 = 0x7573_6572_5f72_6e67;
 
-fn merge(into: &mut BTreeMap<Name, Payload>, changes: &BTreeMap<Name, Option<Payload>>) {
+fn merge<T: Clone>(into: &mut BTreeMap<Name, T>, changes: &BTreeMap<Name, Option<T>>) {
     for (name, change) in changes {
         match change {
             Some(value) => drop(into.insert(name.clone(), value.clone())),

@@ -20,8 +20,8 @@ use crate::job::{Signal, Start, Update};
 use crate::policy::RunScheduler;
 use crate::small_map::SmallMap;
 use crate::{
-    ActivationError, CallSite, Command, CommandKind, ContinueAsNew, Failure, Name, Ordinal, Payload, Rejected, Seq,
-    Timestamp, UnitId, Violation, ViolationKind, Warning,
+    ActivationError, AttributeValue, CallSite, Command, CommandKind, ContinueAsNew, Failure, Name, Ordinal, Payload,
+    Rejected, Seq, Timestamp, UnitId, Violation, ViolationKind, Warning,
 };
 
 /// The body of a `run`, which the worker takes by its seq.
@@ -144,7 +144,7 @@ pub(crate) struct Facts {
     /// Durable keys.
     pub(crate) store: BTreeMap<Name, Payload>,
     pub(crate) memo: BTreeMap<Name, Payload>,
-    pub(crate) search_attributes: BTreeMap<Name, Payload>,
+    pub(crate) search_attributes: BTreeMap<Name, AttributeValue>,
 }
 
 /// The state of the running unit's races. Most runs have no race.

@@ -135,7 +135,10 @@ fn json(value: &impl Serialize) -> String {
 fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null() && field.as_array().is_none_or(|items| !items.is_empty()));
+            // The only field of an object may be the tag of a value that is an empty list.
+            let is_tag = fields.len() == 1;
+            let is_empty = |field: &Value| !is_tag && field.as_array().is_some_and(Vec::is_empty);
+            fields.retain(|_, field| !field.is_null() && !is_empty(field));
             fields.values_mut().for_each(prune);
         }
         Value::Array(items) => items.iter_mut().for_each(prune),

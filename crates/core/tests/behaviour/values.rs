@@ -93,8 +93,8 @@ fn durable_keys_are_set_read_and_cleared() {
     );
 }
 
-fn entry(name: &'static str, value: Option<&'static str>) -> (Name, Option<Payload>) {
-    (name.into(), value.map(Payload::from))
+fn entry<T: From<&'static str>>(name: &'static str, value: Option<&'static str>) -> (Name, Option<T>) {
+    (name.into(), value.map(T::from))
 }
 
 /// S0-19
@@ -111,7 +111,7 @@ fn upserts_are_commands_and_merge_into_what_the_run_knows() {
         },
         "start",
         expect![[r#"
-            turn 0  [] search attributes a b  [] search attributes a  [] memo draft note  [] memo draft  [] complete {"b": 2} {"note": kept}
+            turn 0  [] search attributes a b  [] search attributes a  [] memo draft note  [] memo draft  [] complete {"b": Keyword("2")} {"note": kept}
         "#]],
     );
 }
@@ -227,13 +227,12 @@ fn continuing_as_new_closes_the_run_and_carries_memo_and_attributes_over() {
     play.play("start = 1");
     let command = play.transcript.turns[0].commands.pop().unwrap().kind;
     let dacapo_core::CommandKind::ContinueAsNew(next) = command else { panic!("{command}") };
-    let kept = |name: &'static str, value: &'static str| Some(BTreeMap::from([(name.into(), value.into())]));
     let expected = ContinueAsNew {
         workflow: "kit".into(),
         queue: Some("kit".into()),
         input: vec!["2".into()],
-        memo: kept("note", "kept"),
-        search_attributes: kept("a", "1"),
+        memo: Some(BTreeMap::from([("note".into(), "kept".into())])),
+        search_attributes: Some(BTreeMap::from([("a".into(), "1".into())])),
         ..ContinueAsNew::default()
     };
     assert_eq!(*next, expected);
@@ -303,7 +302,7 @@ fn a_run_begins_with_the_memo_and_attributes_of_its_start() {
     start.search_attributes.insert("customer".into(), "ada".into());
     let completion = run.activate(turn(vec![Job::Start(start)]));
     expect![[r#"
-        turn 0  [] complete {"note": for people} {"customer": ada}
+        turn 0  [] complete {"note": for people} {"customer": Keyword("ada")}
     "#]]
     .assert_eq(&shown(&completion));
 }

@@ -41,7 +41,8 @@ fn encode(value: &impl Serialize) -> Payload {
 }
 
 fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
-    serde_json::from_slice(&payload.data).map_err(|error| Failure::application(error.to_string()).typed("Decode"))
+    serde_json::from_str(payload.as_text().unwrap_or_default())
+        .map_err(|error| Failure::application(error.to_string()).typed("Decode"))
 }
 
 /// What the typed ctx's `call` does with the raw one.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dacapo_core::{
-    Activation, Answer, CallNexus, CancelExternal, CancelOperation, CancelType, CommandKind, CompleteUpdate,
-    Completion, ContinueAsNew, Continued, Failure, FailureKind, IdReuse, Job, Lineage, Name, Operation, OperationId,
-    Outcome, ParentClose, PatchMarker, Payload, Priority, Query, Rejected, Resolution, Retry, RunRef, ScheduleActivity,
-    ScheduleLocalActivity, ScheduleRun, Seq, Signal, SignalExternal, Start, StartChild, StartTimer, Started, Target,
-    Terms, Timeouts, Timestamp, TurnDone, Update,
+    Activation, Answer, AttributeValue, CallNexus, CancelExternal, CancelOperation, CancelType, CommandKind,
+    CompleteUpdate, Completion, ContinueAsNew, Continued, Failure, FailureKind, IdReuse, Job, Lineage, Name, Operation,
+    OperationId, Outcome, ParentClose, PatchMarker, Payload, Priority, Query, Rejected, Resolution, Retry, RunRef,
+    ScheduleActivity, ScheduleLocalActivity, ScheduleRun, Seq, Signal, SignalExternal, Start, StartChild, StartTimer,
+    Started, Target, Terms, Timeouts, Timestamp, TurnDone, Update,
 };
 
 /// The rows of the table under this heading: what Temporal calls it, and the paths of our types in it.
@@ -31,6 +31,10 @@ fn name(text: &'static str) -> Name {
 
 fn failure() -> Box<Failure> {
     Box::new(Failure::new(FailureKind::Cancelled, "no").typed("AlreadyExists"))
+}
+
+fn attributes() -> BTreeMap<Name, AttributeValue> {
+    BTreeMap::from([(name("key"), "value".into())])
 }
 
 fn payloads() -> BTreeMap<Name, Payload> {
@@ -78,7 +82,7 @@ fn start() -> Start {
         attempt: 2,
         headers: payloads(),
         memo: payloads(),
-        search_attributes: payloads(),
+        search_attributes: attributes(),
         identity: name("who"),
         lineage: Some(Box::new(lineage)),
         terms: Some(Box::new(terms)),
@@ -186,7 +190,7 @@ fn child() -> CommandKind {
         cron: Some(name("* * * * *")),
         headers: payloads(),
         memo: payloads(),
-        search_attributes: payloads(),
+        search_attributes: attributes(),
         cancel: CancelType::WaitRequested,
         priority: Priority::default(),
         summary: None,
@@ -234,7 +238,7 @@ fn continue_as_new() -> CommandKind {
         task_timeout: Some(Duration::from_secs(1)),
         memo: Some(payloads()),
         headers: payloads(),
-        search_attributes: Some(payloads()),
+        search_attributes: Some(attributes()),
         retry: Some(Retry::exponential()),
         start_delay: Some(Duration::from_secs(1)),
     }))
@@ -253,6 +257,7 @@ fn commands() -> Vec<(&'static str, Vec<Completion>)> {
         headers: payloads(),
     };
     let cancel_external = CancelExternal { seq: Seq(3), target, reason: "why".to_owned() };
+    let attribute_changes = BTreeMap::from([(name("key"), Some(1_i64.into())), (name("gone"), None)]);
     let changes = BTreeMap::from([(name("key"), Some(Payload::from("1"))), (name("gone"), None)]);
     let answered = CompleteUpdate { update: name("u"), outcome: Outcome::Failed(failure()) };
     let mut update = completion(vec![
@@ -282,7 +287,7 @@ fn commands() -> Vec<(&'static str, Vec<Completion>)> {
         ("ScheduleNexusOperation", completion(vec![nexus()])),
         ("RequestCancelNexusOperation", cancel(Operation::Nexus)),
         ("SetPatchMarker", completion(vec![CommandKind::Patch(PatchMarker { id: name("p"), deprecated: true })])),
-        ("UpsertWorkflowSearchAttributes", completion(vec![CommandKind::SearchAttributes(changes.clone())])),
+        ("UpsertWorkflowSearchAttributes", completion(vec![CommandKind::SearchAttributes(attribute_changes)])),
         ("ModifyWorkflowProperties", completion(vec![CommandKind::Memo(changes)])),
         ("UpdateResponse", update),
         ("RespondToQuery", vec![Completion::Query(vec![answer])]),

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use dacapo_core::{ChoiceLog, Rng, Scheduler};
+use dacapo_testkit::assert_golden;
 use expect_test::expect_file;
 
 use crate::kit::*;
@@ -71,8 +72,10 @@ fn a_log_has_the_bytes_and_the_json_it_always_had() {
         .chunks(32)
         .map(|line| line.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")) + "\n")
         .collect();
-    expect_file!["../golden/choice-log-v1.hex"].assert_eq(&hex);
-    expect_file!["../golden/choice-log-v1.json"].assert_eq(&(log.to_json() + "\n"));
+    let json = log.to_json() + "\n";
+    let number = serde_json::from_str::<serde_json::Value>(&json).unwrap()["format"].as_u64().unwrap();
+    assert_golden(env!("CARGO_MANIFEST_DIR"), "choice-log", number, "hex", &hex);
+    assert_golden(env!("CARGO_MANIFEST_DIR"), "choice-log", number, "json", &json);
 }
 
 /// S1-38, S1-74: read from the files, not from memory.

@@ -240,13 +240,13 @@ impl Env {
                 marks.hit("signal waited for");
                 let signal = ctx.signal(WAITED[*name]).await?;
                 marks.hit(TAKEN[*name]);
-                return Ok(fold(0, &signal.input[0].data));
+                return Ok(fold(0, bytes(&signal.input[0])));
             }
             Op::TrySignal(name) => {
                 marks.hit("signal tried");
                 let Some(signal) = ctx.try_signal(WAITED[*name]) else { return Ok(0) };
                 marks.hit(TAKEN[*name]);
-                return Ok(fold(1, &signal.input[0].data));
+                return Ok(fold(1, bytes(&signal.input[0])));
             }
             Op::SetState(key, value) => {
                 marks.hit("set state");
@@ -254,7 +254,7 @@ impl Env {
             }
             Op::GetState(key) => {
                 marks.hit("get state");
-                return Ok(ctx.get_state(NAMES[*key]).map_or(0, |value| fold(1, &value.data)));
+                return Ok(ctx.get_state(NAMES[*key]).map_or(0, |value| fold(1, bytes(&value))));
             }
             Op::ClearState(key) => {
                 marks.hit("clear state");
@@ -273,7 +273,7 @@ impl Env {
             }
             Op::Attribute(key, value) => {
                 marks.hit("search attribute");
-                ctx.upsert_search_attributes([(NAMES[*key].into(), none(value))]);
+                ctx.upsert_search_attributes([(NAMES[*key].into(), value.map(|value| value.to_string().into()))]);
             }
             Op::Memo(key, value) => {
                 marks.hit("memo");
@@ -517,7 +517,11 @@ fn validate(update: &dacapo_core::Update) -> Result<(), Failure> {
 }
 
 fn value(came: Result<Payload, Failure>) -> Result<u64, Failure> {
-    came.map(|payload| fold(0, &payload.data))
+    came.map(|payload| fold(0, bytes(&payload)))
+}
+
+fn bytes(payload: &Payload) -> &[u8] {
+    payload.bytes().expect("no payload is kept elsewhere")
 }
 
 fn fold(acc: u64, bytes: &[u8]) -> u64 {

@@ -440,3 +440,43 @@ fn a_stored_activity_holds_all_that_a_task_needs() {
     let command = &transcript.turns[turn].commands[position];
     expect![[r#"{"activity":{"seq":0,"id":"0349e02b-958f-43af-861b-29cc10fc0596","activity":"A","input":["input"],"headers":{"trace":"1"},"queue":"other","timeouts":{"schedule_to_close":"1s","schedule_to_start":"2s","start_to_close":"3s","heartbeat":"4s"},"retry":{"initial":"1s","factor":2.0,"longest":"100s","attempts":4,"not_retryable":["Fatal"]},"cancel":"abandon","priority":{"key":3,"fairness_key":"tenant","fairness_weight":2.0},"summary":"what it is for"}}"#]].assert_eq(&serde_json::to_string(&command.kind).unwrap());
 }
+
+/// A payload as a cipher writes it: other bytes each time, with a digest of the value under them.
+fn encrypted(payload: &Payload, bytes: &'static str, key: &'static str) -> Payload {
+    let value = payload.as_text().unwrap().to_owned().into();
+    Payload { digest: Some(Box::new(PayloadDigest { key: key.into(), value })), ..Payload::json(bytes) }
+}
+
+/// Replay compares payloads by their digests where both have one of the same key, and by their bytes otherwise. The
+/// recorded bytes hold.
+#[test]
+fn input_is_compared_by_digest_where_both_sides_have_one_of_the_same_key() {
+    async fn pays(ctx: Ctx, input: Payload) -> Done {
+        ctx.set_state("card", encrypted(&input, "new state", "k1"));
+        ctx.activity("pay", encrypted(&input, "new input", "k1")).await
+    }
+    let workflow = workflow(pays);
+    let mut play = Play::new(workflow.clone(), Pins::default(), Mode::Whole);
+    play.play("start = 4711");
+    let recorded_as = |state: Payload, input: Payload| {
+        let mut transcript = play.transcript.clone();
+        let [of_state, of_activity] = &mut transcript.turns[0].commands[..] else { panic!("two commands") };
+        match (&mut of_state.kind, &mut of_activity.kind) {
+            (CommandKind::State(c), CommandKind::Activity(activity)) => {
+                (c.value, activity.input) = (Some(state), vec![input]);
+            }
+            other => panic!("{other:?}"),
+        }
+        replayed(&workflow, &transcript)
+    };
+    let (same, other) = (Payload::json("4711"), Payload::json("0815"));
+    let old = |value: &Payload, key| encrypted(value, "old", key);
+    assert_eq!(recorded_as(old(&same, "k1"), old(&same, "k1")), (Passes, vec![]));
+    assert_eq!(recorded_as(old(&same, "k1"), old(&other, "k1")), (Fails, vec!["input".to_owned()]));
+    assert_eq!(recorded_as(old(&same, "k1"), old(&same, "k2")), (Fails, vec!["input".to_owned()]));
+    assert_eq!(recorded_as(old(&other, "k1"), old(&same, "k1")), (Fails, vec!["value".to_owned()]));
+    let without = |payload: Payload| Payload { digest: None, ..payload };
+    let (state, input) = (encrypted(&same, "new state", "k1"), encrypted(&same, "new input", "k1"));
+    assert_eq!(recorded_as(without(state.clone()), without(input)), (Passes, vec![]));
+    assert_eq!(recorded_as(without(state), without(old(&same, "k1"))), (Fails, vec!["input".to_owned()]));
+}

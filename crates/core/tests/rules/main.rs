@@ -7,6 +7,7 @@
 mod commands;
 mod costs;
 mod dropping;
+mod formats;
 mod golden;
 mod identity;
 mod ids;

@@ -10,6 +10,7 @@ use dacapo_store::{MemoryStore, Store};
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
+use crate::client::build_name::build_name;
 use crate::client::link::Link;
 use crate::client::url::Place;
 use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
@@ -67,7 +68,8 @@ impl Dacapo {
     fn over(store: Arc<dyn Store>, backend: &'static str, read_only: bool) -> Self {
         let layers = Layers::default();
         let connection = reading(store.clone(), backend, CrashLimits::default(), &layers);
-        let (options, settings) = (Options::default(), AppSettings::new());
+        let options = Options { build: build_name(), ..Options::default() };
+        let settings = AppSettings::new();
         Self { store, read_only, options, settings, environment: None, backend, layers, connection }.read_by_settings()
     }
 
@@ -137,7 +139,8 @@ impl Dacapo {
         self
     }
 
-    /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what.
+    /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what. By
+    /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
         self

@@ -2,6 +2,7 @@
 
 mod app;
 mod archive;
+mod build_name;
 mod connection;
 mod dacapo;
 mod error;

@@ -9,9 +9,10 @@ use dacapo_client::{IdConflict, StartRun};
 use dacapo_core::{Failure, IdReuse, Name, Payload, Pins, Retry};
 use serde::Serialize;
 
-use crate::Attr;
 use crate::client::link::Link;
 use crate::client::{Error, Handle, IntoName, Result};
+use crate::json::BAD_OUTPUT;
+use crate::{Attr, IntoAttribute, attribute};
 
 /// A run that is about to be started: set options, then await it.
 #[must_use = "a start does nothing unless it is awaited"]
@@ -97,11 +98,14 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// Sets a search attribute.
-    pub fn attr<T: Serialize>(mut self, attribute: Attr<T>, value: T) -> Self {
-        match self.link.converter().encode(&value) {
-            Ok(value) => drop(self.new.attributes.insert(attribute.into(), value)),
-            Err(failure) => drop(self.failure.get_or_insert(failure)),
+    /// Sets a search attribute. A value that stores cannot hold, such as a number that is not finite or a keyword of more
+    /// than 255 bytes, fails the start.
+    pub fn attr<T: IntoAttribute>(mut self, attribute: Attr<T>, value: T) -> Self {
+        match attribute::checked(attribute.into(), value) {
+            Ok((name, value)) => drop(self.new.attributes.insert(name, value)),
+            Err(bad) => {
+                self.failure.get_or_insert_with(|| Failure::application(bad.to_string()).typed(BAD_OUTPUT));
+            }
         }
         self
     }

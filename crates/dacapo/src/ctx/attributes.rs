@@ -1,5 +1,6 @@
 //! What a run can be found by, noted with, and asked for while it is not in memory.
 
+use std::any::type_name;
 use std::panic::Location;
 
 use dacapo_core::Name;
@@ -7,14 +8,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::recorded::{Recorded, encoded};
-use crate::{Attr, Ctx};
+use crate::{Attr, Ctx, FromAttribute, IntoAttribute, attribute};
 
 impl<S> Ctx<S> {
-    /// Sets a search attribute.
+    /// Sets a search attribute. A value that stores cannot hold, such as a number that is not finite or a keyword of more
+    /// than 255 bytes, fails the activation: the run is stuck, and says why.
     #[track_caller]
-    pub fn set_attr<T: Serialize>(&self, attribute: Attr<T>, value: T) {
-        let value = encoded(self, &value, Location::caller());
-        self.raw.upsert_search_attributes([(attribute.into(), Some(value))]);
+    pub fn set_attr<T: IntoAttribute>(&self, attribute: Attr<T>, value: T) {
+        let (name, value) = attribute::checked(attribute.into(), value)
+            .unwrap_or_else(|bad| self.raw.refuse(bad.to_string(), Location::caller()));
+        self.raw.upsert_search_attributes([(name, Some(value))]);
     }
 
     /// Removes a search attribute.
@@ -23,11 +26,19 @@ impl<S> Ctx<S> {
         self.raw.upsert_search_attributes([(attribute.into(), None)]);
     }
 
-    /// A search attribute as it now stands.
+    /// A search attribute as it now stands. One that has another type than the code expects fails the activation.
     #[track_caller]
-    pub fn attr<T: DeserializeOwned>(&self, attribute: Attr<T>) -> Option<T> {
-        let recorded = Recorded::new(self, "search attribute", attribute.into(), Location::caller());
-        Some(recorded.value(self.raw.info()?.search_attributes.get(attribute.name())?))
+    pub fn attr<T: FromAttribute>(&self, attribute: Attr<T>) -> Option<T> {
+        let info = self.raw.info()?;
+        let value = info.search_attributes.get(attribute.name())?;
+        Some(T::from_attribute(value).unwrap_or_else(|| {
+            let (name, wanted) = (attribute.name(), type_name::<T>());
+            let text = format!(
+                "search attribute {name:?}: {value:?} is no `{wanted}`\nThe run stays open; it goes on once the code reads the \
+                 attribute as what was set."
+            );
+            self.raw.refuse(text, Location::caller())
+        }))
     }
 
     /// Sets an entry of the memo.

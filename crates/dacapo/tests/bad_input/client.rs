@@ -136,8 +136,12 @@ fn starting() -> Vec<Row> {
         row!("StartCall::memo", "a value that is no JSON", "cannot be encoded", s =>
             s.app.start(sample, 1).memo("map", &odd_map()).await),
         row!("StartCall::memo", "no name", "an entry of the memo is empty", s => s.app.start(sample, 1).memo("", &1).await),
-        row!("StartCall::attr", "a value that is no JSON", "cannot be encoded", s =>
-            s.app.start(sample, 1).attr(Attr::new("map"), odd_map()).await),
+        row!("StartCall::attr", "a number that is not finite", "\"ratio\": NaN is not a finite number", s =>
+            s.app.start(sample, 1).attr(Attr::new("ratio"), f64::NAN).await),
+        row!("StartCall::attr", "a long keyword", "is 300 bytes long, at most 255 are allowed", s =>
+            s.app.start(sample, 1).attr(Attr::new("city"), "x".repeat(300)).await),
+        row!("StartCall::attr", "a large number", "18446744073709551615 is too large", s =>
+            s.app.start(sample, 1).attr(Attr::new("size"), u64::MAX).await),
         row!("StartCall::pins", "unknown rules of play", "semantics version 99", s => {
             let pins = dacapo::Pins { semantics: 99, ..Default::default() };
             s.app.start(sample, 1).pins(pins).await

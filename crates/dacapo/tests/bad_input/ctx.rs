@@ -182,6 +182,10 @@ fn messages() -> Vec<Row> {
 fn values() -> Vec<Row> {
     vec![
         row!("Ctx::set_attr", "no name", "a search attribute is empty", ctx => ctx.set_attr(Attr::new(""), 1)),
+        row!("Ctx::set_attr", "a number that is not finite", "\"ratio\": inf is not a finite number", ctx =>
+            ctx.set_attr(Attr::new("ratio"), f64::INFINITY)),
+        row!("Ctx::set_attr", "a long keyword", "is 300 bytes long, at most 255 are allowed", ctx =>
+            ctx.set_attr(Attr::new("city"), "x".repeat(300))),
         row!("Ctx::remove_attr", "no name", "a search attribute is empty", ctx => ctx.remove_attr(Attr::<u8>::new(""))),
         row!("Ctx::attr", "another type", "is no `u8`", ctx => {
             ctx.set_attr(Attr::new("x"), "text");

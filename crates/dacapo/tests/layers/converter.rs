@@ -16,12 +16,12 @@ struct MessagePack;
 impl PayloadConverter for MessagePack {
     fn encode(&self, value: TypedValue<'_>) -> Result<Payload, ConverterError> {
         let data = rmp_serde::to_vec_named(&value)?;
-        Ok(Payload { data: data.into(), encoding: "binary/msgpack".into(), ..Payload::default() })
+        Ok(Payload::new("binary/msgpack".into(), data.into()))
     }
 
     fn decode(&self, payload: &Payload, reader: ValueReader<'_>) -> Result<(), ConverterError> {
         match payload.encoding.as_str() {
-            "binary/msgpack" => reader.read(&mut rmp_serde::Deserializer::new(&payload.data[..])),
+            "binary/msgpack" => reader.read(&mut rmp_serde::Deserializer::new(&payload.bytes()?[..])),
             _ => reader.read_json(payload),
         }
     }

@@ -1,7 +1,7 @@
 //! One process after another on the same file.
 
 use dacapo::prelude::*;
-use dacapo::{Dacapo, Filter, Status};
+use dacapo::{Dacapo, Filter, Name, Status};
 
 const GO: Signal<u32> = Signal::new("go");
 
@@ -46,4 +46,42 @@ async fn the_next_process_goes_on_with_every_run_at_once() {
     }
     assert_eq!(second.handle(patient, "p0").result().await.unwrap(), "noted p0, 7");
     assert_eq!(second.runs().count(&Filter::all().status(Status::Completed)).await.unwrap(), 20);
+}
+
+/// Before its first call, this build does something else than the one that recorded the run.
+mod changed {
+    use dacapo::prelude::*;
+
+    #[workflow]
+    pub async fn patient(ctx: Ctx, name: String) -> Result<String, Failure> {
+        ctx.sleep(secs(1)).await?;
+        Ok(name)
+    }
+}
+
+/// Every turn names the build that played it, and a report names the build that recorded what the code no longer decides.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_turn_names_its_build_and_reports_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("builds.db").display());
+    let unnamed = Dacapo::open(&url).await.unwrap().serve((patient, note)).await.unwrap();
+    let run = unnamed.start(patient, "p".to_owned()).id("p").await.unwrap();
+    while run.describe().await.unwrap().turns < 2 {
+        tokio::task::yield_now().await;
+    }
+    unnamed.stop().await;
+    let named = Dacapo::open(&url).await.unwrap().build("2.0").serve((patient, note)).await.unwrap();
+    let run = named.handle(patient, "p");
+    run.signal(GO, 7).await.unwrap();
+    run.result().await.unwrap();
+    let builds: Vec<Name> = run.transcript().await.unwrap().turns.into_iter().map(|turn| turn.build).collect();
+    let [first, second, third] = &builds[..] else { panic!("{builds:?}") };
+    assert!(first.starts_with("threads-") && first == second, "{builds:?}");
+    assert_eq!(third, "2.0");
+
+    named.start(patient, "q".to_owned()).id("q").await.unwrap();
+    named.stop().await;
+    let later = Dacapo::open(&url).await.unwrap().build("3.0").serve((changed::patient, note)).await.unwrap();
+    let found = later.handle(changed::patient, "q").result_or_stuck().await.unwrap_err().to_string();
+    assert!(found.contains("activity note") && found.contains("by build 2.0"), "{found}");
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use dacapo::Query;
+use dacapo::core::{PayloadData, PayloadReference};
 use dacapo::prelude::*;
 use dacapo::{Catalog, Payload, decode, encode};
 use dacapo_testkit::expect;
@@ -190,7 +191,7 @@ fn a_query_that_cannot_read_a_key_fails_alone() {
             turn 0  [] state k = [1]  [] timer 1s
             no answer: the handler of query "look" panicked: the durable key "k": what came is no `alloc::string::String`: invalid type: sequence, expected a string at line 1 column 0; it came as `[1]`
             The run stays open; it goes on once the code can read what was recorded.
-            turn 1  [] complete null
+            turn 1  [] complete
         "#]],
     );
 }
@@ -204,15 +205,34 @@ struct Pair {
 
 #[test]
 fn nothing_at_all_decodes_as_null() {
-    assert_eq!(encode(&()).unwrap(), Payload::from("null"));
-    assert_eq!(decode::<()>(&Payload::empty()), Ok(()));
-    assert_eq!(decode::<Option<u64>>(&Payload::empty()), Ok(None));
+    for nothing in [encode(&()), encode(&None::<u64>)] {
+        assert_eq!(nothing, Ok(Payload::empty()));
+    }
+    for nothing in [Payload::empty(), Payload::from("null"), Payload::from("")] {
+        assert_eq!(decode::<()>(&nothing), Ok(()));
+        assert_eq!(decode::<Option<u64>>(&nothing), Ok(None));
+    }
     assert_eq!(decode::<Pair>(&Payload::from(r#"{"a":1}"#)), Ok(Pair { a: 1, b: None }));
     let failure = decode::<Pair>(&Payload::from("[]")).unwrap_err();
     assert!(failure.non_retryable);
     assert!(failure.message.starts_with("what came is no `typed::decoding::Pair`"), "{failure}");
     let long = decode::<u8>(&encode(&"x".repeat(1000)).unwrap()).unwrap_err();
     assert!(long.message.ends_with("…` (1002 bytes)"), "{long}");
+}
+
+#[test]
+fn payload_that_is_kept_elsewhere_is_a_failure_that_names_the_place() {
+    let reference = PayloadReference {
+        store: "s3://blobs".into(),
+        key: "ab/12".into(),
+        size: 5_000_000,
+        digest: "sha-256:00ff".into(),
+    };
+    let payload = Payload { data: PayloadData::Reference(Box::new(reference)), ..Payload::json("") };
+    let failure = decode::<u64>(&payload).unwrap_err();
+    assert_eq!(failure.type_name.as_deref(), Some(dacapo::json::EXTERNAL_PAYLOAD));
+    let words = "payload is kept in \"s3://blobs\" under key \"ab/12\" (5000000 bytes, digest sha-256:00ff): this build reads inline";
+    assert!(failure.non_retryable && failure.message.starts_with(words), "{failure}");
 }
 
 #[workflow]

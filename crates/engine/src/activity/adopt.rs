@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_core::{CommandKind, TimeoutKind, Timestamp};
+use dacapo_core::{CommandKind, TimeoutKind, Timestamp, from_stored};
 use dacapo_store::{RunNo, Store, StoreError, TaskRow};
 
 use crate::activity::blocked;
@@ -89,8 +89,8 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
         over: over(command, record.now, (now, steady)),
         priority: row.priority,
         attempt: row.attempt,
-        failure: row.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
-        details: row.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        failure: row.failure.as_deref().and_then(|bytes| from_stored(bytes).ok()),
+        details: row.details.as_deref().and_then(|bytes| from_stored(bytes).ok()),
         state,
         cancelled: None,
         crash_count: row.crash_count,

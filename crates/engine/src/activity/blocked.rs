@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use dacapo_core::{Name, Timestamp};
-use dacapo_store::{Epoch, RunNo, Stuck, Write};
+use dacapo_store::{Epoch, RunNo, StuckCause, Write};
 
 use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
+use crate::report::stuck_reason::StuckReason;
 use crate::report::{log, queue_log};
 use crate::run::open_operations::{Open, OpenOperations};
 use crate::shared::Shared;
@@ -29,7 +30,8 @@ pub(crate) fn report_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epo
 
 /// Marks a run as stuck because it, or one of its activities, waits in a task queue that no worker here serves.
 pub(crate) fn mark_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: &Name) {
-    mark_stuck(shared, run, epoch, queue_log::words(queue), None);
+    let reason = StuckReason::new(StuckCause::UnservedQueue, queue.as_str(), queue_log::words(queue));
+    mark_stuck(shared, run, epoch, reason, None);
 }
 
 /// The task queue of an open activity that no worker here serves, if there is one.
@@ -42,11 +44,12 @@ pub(crate) fn unserved_queue(shared: &Shared, open: &OpenOperations) -> Option<N
 
 /// Logs that the input of an activity cannot be read, and marks its run as stuck.
 pub(crate) fn report_no_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
-    let reason = format!(
+    let text = format!(
         "what activity {:?} ({}) is given cannot be read: the store is damaged. Restore it from a backup, or complete the \
          activity from outside",
         task.command.activity, task.command.id
     );
+    let reason = StuckReason::new(StuckCause::StoreDamaged, subject(task), text);
     shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
     mark_stuck(shared, run, task.info.epoch, reason, None);
 }
@@ -59,7 +62,7 @@ pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, unti
         None => quarantined(task),
     };
     if !is_known {
-        log::warn_of_run(&task.info.name, &reason);
+        log::warn_of_run(&task.info.name, &reason.text);
     }
     mark_stuck(shared, run, task.info.epoch, reason, until);
 }
@@ -84,43 +87,50 @@ pub(crate) fn unmark_delayed(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     shared.later(WorkKind::Write, Some(run), move |shared| {
         // The run may be stuck for another reason by now.
         let row = shared.store().run(run).ok().flatten();
-        if row.and_then(|row| row.stuck).is_some_and(|stuck| stuck.reason == reason) {
+        if row.and_then(|row| row.stuck).is_some_and(|stuck| reason.is_that_of(&stuck)) {
             submit(shared, Write::SetStuck { run, epoch, stuck: None }, move |shared, _| mark_blocked(shared, run));
         }
     });
 }
 
-fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: String, until: Option<Timestamp>) {
+fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: StuckReason, until: Option<Timestamp>) {
     let now = shared.now();
-    let stuck = Stuck { reason: reason.clone(), since: now, attempts: 1, retry: until.unwrap_or(now) };
-    let write = Write::SetStuck { run, epoch, stuck: Some(stuck) };
+    let text = reason.text.clone();
+    let write = Write::SetStuck { run, epoch, stuck: Some(reason.into_stuck(now, 1, until.unwrap_or(now))) };
     shared.later(WorkKind::Write, Some(run), move |shared| {
-        submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &reason));
+        submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &text));
     });
 }
 
-fn unserved(shared: &Shared, task: &Task) -> String {
+fn unserved(shared: &Shared, task: &Task) -> StuckReason {
     let known: Vec<&str> = shared.options.registry.activities().map(Name::as_str).collect();
-    format!(
+    let text = format!(
         "activity {:?} is not served here; served are: {}. Serve it in this program; the run goes on by itself then",
         task.command.activity,
         if known.is_empty() { "none".to_owned() } else { known.join(", ") },
-    )
+    );
+    StuckReason::new(StuckCause::UnservedActivity, subject(task), text)
 }
 
-fn quarantined(task: &Task) -> String {
-    format!(
+fn quarantined(task: &Task) -> StuckReason {
+    let text = format!(
         "activity {:?} ({}) is quarantined: the process died {} times while it ran, so it is not tried any more. See how the \
          process died, mend the activity, and release the run (`Handle::release`); or complete the activity from outside, or \
          terminate the run",
         task.command.activity, task.command.id, task.crash_count
-    )
+    );
+    StuckReason::new(StuckCause::Quarantined, subject(task), text)
 }
 
-fn delayed(task: &Task, until: Timestamp) -> String {
-    format!(
+fn delayed(task: &Task, until: Timestamp) -> StuckReason {
+    let text = format!(
         "activity {:?} ({}) is delayed until {until}: the process died {} times while it ran. It is tried again by itself; \
          see how the process died",
         task.command.activity, task.command.id, task.crash_count
-    )
+    );
+    StuckReason::new(StuckCause::Delayed, subject(task), text)
+}
+
+fn subject(task: &Task) -> String {
+    format!("activity {}", task.command.activity)
 }

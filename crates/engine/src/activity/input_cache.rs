@@ -39,7 +39,7 @@ impl InputCache {
 }
 
 fn size(command: &ScheduleActivity) -> usize {
-    command.input.iter().map(|payload| payload.data.len()).sum()
+    command.input.iter().map(|payload| payload.inline_size()).sum()
 }
 
 #[cfg(test)]

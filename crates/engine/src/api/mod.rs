@@ -41,7 +41,7 @@ impl Engine {
 
 /// Checks the size of a payload that a caller gives.
 pub(crate) fn check_size(shared: &Shared, what: &str, payload: &Payload) -> Result<(), EngineError> {
-    let (size, limit) = (payload.data.len(), shared.options.payload_limit);
+    let (size, limit) = (payload.inline_size(), shared.options.payload_limit);
     match size > limit {
         true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
         false => Ok(()),

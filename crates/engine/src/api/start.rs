@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivationError, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS, Start, Terms, Timestamp,
-    Turn,
+    ActivationError, AttributeValue, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS, Start,
+    Terms, Timestamp, Turn, from_stored,
 };
 use dacapo_store::{
-    CrashCount, Doing, IdConflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, TimerRow, TurnOf,
-    TurnWritten, Write, Written,
+    CrashCount, Doing, IdConflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, StuckCause, TimerRow,
+    TurnOf, TurnWritten, Write, Written,
 };
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::host::{Work, WorkKind};
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::names::check_name;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::info::RunInfo;
 use crate::run::message::Answer;
@@ -68,7 +69,7 @@ pub struct NewStart {
     /// The memo: notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes.
-    pub search_attributes: BTreeMap<Name, Payload>,
+    pub search_attributes: BTreeMap<Name, AttributeValue>,
     /// The headers, which travel beside the arguments.
     pub headers: Headers,
     /// The pins that the run keeps for life; by default those that the engine is set up with for this workflow.
@@ -163,16 +164,15 @@ impl Engine {
         if let Some(problem) = check_retry(new.retry.as_ref()) {
             return Err(EngineError::BadInput(problem));
         }
-        for (what, names) in
-            [("an entry of the memo", new.memo.keys()), ("a search attribute", new.search_attributes.keys())]
-        {
-            names.into_iter().try_for_each(|name| check_name(what, name))?;
-        }
+        new.memo.keys().try_for_each(|name| check_name("an entry of the memo", name))?;
+        new.search_attributes.keys().try_for_each(|name| check_name("a search attribute", name))?;
         let named = new.input.iter().map(|payload| ("the input", payload));
         let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
-        let named = named.chain(new.search_attributes.values().map(|payload| ("a search attribute", payload)));
         for (what, payload) in named {
             check_size(&self.shared, what, payload)?;
+        }
+        for (name, value) in &new.search_attributes {
+            value.check(name).map_err(|bad| EngineError::BadInput(bad.to_string()))?;
         }
         Ok(())
     }
@@ -208,11 +208,14 @@ fn first_turn(
     start: &Start,
     now: Timestamp,
     answer: &StartAnswer,
-) -> Result<(Box<Playable>, Plan), String> {
-    let workflow = shared.options.registry.find_workflow(&start.workflow).ok_or("the workflow is not registered")?;
-    let info = Arc::new(info_of(new)?);
+) -> Result<(Box<Playable>, Plan), StuckReason> {
+    let internal = |text: &str| StuckReason::of_text(StuckCause::Internal, text);
+    let workflow = shared.options.registry.find_workflow(&start.workflow).ok_or_else(|| {
+        StuckReason::new(StuckCause::MissingWorkflow, start.workflow.as_str(), "the workflow is not registered")
+    })?;
+    let info = Arc::new(info_of(new).map_err(|text| internal(&text))?);
     let options = shared.options.for_run(&info.pins, Some(reporter(shared, &info.name)));
-    let mut run = Run::new(workflow.clone(), options).map_err(|error| error.to_string())?;
+    let mut run = Run::new(workflow.clone(), options).map_err(|error| StuckReason::from(&error))?;
     let jobs = vec![Job::Start(Box::new(start.clone()))];
     let turn = Turn { now, jobs, history: Default::default(), replaying: false, recorded: None };
     // Timers and terms are those of the start, so they must be known before the turn is planned.
@@ -222,10 +225,10 @@ fn first_turn(
     let making = Making { no: RunNo::default(), info: &info, open: &mut open, messages: &[] };
     match make(shared, play, making, turn) {
         Made::Planned(plan, _) => Ok((Box::new(Playable::new(info, run, open, 0)), *plan)),
-        Made::Void(_) => Err("the first turn left nothing to record".to_owned()),
+        Made::Void(_) => Err(internal("the first turn left nothing to record")),
         Made::Stuck(reason) => Err(reason),
         // The deadlock watch has answered the caller.
-        Made::TakenOver => Err("the first turn did not return in time".to_owned()),
+        Made::TakenOver => Err(internal("the first turn did not return in time")),
     }
 }
 
@@ -240,7 +243,7 @@ fn info_of(new: &NewRun) -> Result<RunInfo, String> {
         name: Arc::new(name),
         first_run_id: new.run_id.clone(),
         parent: None,
-        pins: minicbor::decode(&new.pins).map_err(|error| error.to_string())?,
+        pins: from_stored(&new.pins).map_err(|error| error.to_string())?,
         epoch: Default::default(),
     })
 }
@@ -251,7 +254,7 @@ fn hand_over(shared: &Arc<Shared>, new: &NewRun, answer: &StartAnswer) -> HandOv
     Box::new(move |deadlock: Deadlock, stuck_play| {
         let answer = answer.lock().take();
         if let (Some(shared), Some(answer)) = (shared.upgrade(), answer) {
-            let why = Alone::Stuck(deadlock.reason, stuck_play);
+            let why = Alone::Stuck(deadlock.into(), stuck_play);
             shared.later(WorkKind::Write, None, move |shared| start_alone(shared, new, why, answer));
         }
     })
@@ -336,7 +339,7 @@ enum Alone {
     /// Now the run is stored first, with its crash count, and then played like any other; or it is stored already.
     WithCrashCount,
     /// The first turn could not be played: the reason, and whether its code still runs.
-    Stuck(String, StuckPlay),
+    Stuck(StuckReason, StuckPlay),
 }
 
 /// Starts a run without its first turn.

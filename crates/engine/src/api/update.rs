@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use dacapo_core::{Job, Name, Update};
+use dacapo_core::{Job, Name, Update, from_stored};
 use dacapo_store::{RunNo, RunRow, Status, StoreError};
 use tokio::sync::oneshot;
 
 use crate::EngineError;
 use crate::api::post::{Post, sent_before};
 use crate::api::{check_input, open, row};
-use crate::crash_guard::count::quarantine_words;
+use crate::crash_guard::count::quarantine_reason;
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::names::check_name;
@@ -58,7 +58,7 @@ impl Engine {
             }
             if self.shared.options.crash_limits.quarantines(row.crash_count) {
                 forget(answered);
-                return Err(EngineError::UpdateWaits(quarantine_words(&row)));
+                return Err(EngineError::UpdateWaits(quarantine_reason(&row).text));
             }
             return answered.await.unwrap_or(Err(EngineError::ShutDown));
         }
@@ -153,7 +153,7 @@ fn is_handed_on(shared: &Shared, before: &RunRow, id: &Name) -> Result<bool, Eng
 /// The answer to an update that was sent before, if the update has reached the stage that the caller waits for.
 fn known_answer(shared: &Shared, run: RunNo, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
     let Some(message) = shared.store().message(run, &update_key(id))? else { return Ok(None) };
-    let outcome = message.outcome.as_deref().map(minicbor::decode::<UpdateOutcome>);
+    let outcome = message.outcome.as_deref().map(from_stored::<UpdateOutcome>);
     match outcome {
         Some(Ok(outcome)) => Ok(Some(outcome.answer())),
         Some(Err(error)) => {

@@ -17,7 +17,7 @@ use crate::read::records::each_record_from;
 use crate::read::{Reader, RunId};
 use crate::run::started::StartedAs;
 use crate::run::waiters::{UpdateStage, WaitFor};
-use crate::{EngineError, StuckCause};
+use crate::{EngineError, StuckGroup};
 
 /// The format of a raw history.
 const FORMAT: &str = "dacapo-transcript";
@@ -222,8 +222,8 @@ impl Reader {
 
     /// Groups stuck runs by their cause.
     pub(super) fn stuck_runs(&self) -> Result<Vec<StuckRuns>, EngineError> {
-        let causes = self.stuck_causes()?;
-        Ok(causes.into_iter().map(|StuckCause { runs, example }| StuckRuns { runs, example: example.into() }).collect())
+        let groups = self.stuck_groups()?;
+        Ok(groups.into_iter().map(|StuckGroup { runs, example }| StuckRuns { runs, example: example.into() }).collect())
     }
 
     /// Reads the result of a closed run, following runs that continued as new; or the run that is open.

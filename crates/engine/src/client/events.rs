@@ -71,9 +71,8 @@ fn event_of_command(command: Command) -> Option<EventKind> {
         CommandKind::Promise(promise) => started(promise.seq, OperationKind::Promise, promise.name, Vec::new()),
         CommandKind::Cancel(cancel) => EventKind::OperationCancelled { seq: cancel.seq },
         CommandKind::Patch(patch) => EventKind::Patched { patch: patch.id },
-        CommandKind::SearchAttributes(values) | CommandKind::Memo(values) => {
-            EventKind::Annotated { names: values.into_keys().collect() }
-        }
+        CommandKind::SearchAttributes(values) => EventKind::Annotated { names: values.into_keys().collect() },
+        CommandKind::Memo(values) => EventKind::Annotated { names: values.into_keys().collect() },
         CommandKind::State(state) => EventKind::Annotated { names: vec![state.key] },
         CommandKind::AcceptUpdate { update } => EventKind::UpdateAccepted { id: update },
         CommandKind::CompleteUpdate(update) => {

@@ -5,32 +5,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
 
 use dacapo_core::Timestamp;
-use dacapo_store::{CrashCount, Doing, RunRow, StoreError, Stuck, Write};
+use dacapo_store::{CrashCount, Doing, RunRow, StoreError, StuckCause, Write};
 
 use crate::report::log;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::info::RunInfo;
 use crate::run::new_run::start_no;
 use crate::shared::Shared;
 use crate::writes::submit;
 
 /// The reason with which a quarantined run is stuck.
-pub(crate) fn quarantine_words(row: &RunRow) -> String {
+pub(crate) fn quarantine_reason(row: &RunRow) -> StuckReason {
     let or_else = if row.status.is_open() { "; or reset it, or terminate it" } else { "" };
-    format!(
+    let text = format!(
         "the run of workflow {:?} is quarantined: the process died {} times while its code was played (a turn, an answer or \
          local work), so it is not played any more. See how the process died, mend the workflow, and release the run \
          (`Handle::release`){or_else}",
         row.workflow, row.crash_count
-    )
+    );
+    StuckReason::new(StuckCause::Quarantined, format!("workflow {}", row.workflow), text)
 }
 
 /// The reason with which a delayed run is stuck.
-pub(crate) fn delayed_words(row: &RunRow, until: Timestamp) -> String {
-    format!(
+pub(crate) fn delayed_reason(row: &RunRow, until: Timestamp) -> StuckReason {
+    let text = format!(
         "the run of workflow {:?} is delayed until {until}: the process died {} times while its code was played (a turn, an \
          answer or local work). It is played again by itself; see how the process died",
         row.workflow, row.crash_count
-    )
+    );
+    StuckReason::new(StuckCause::Delayed, format!("workflow {}", row.workflow), text)
 }
 
 /// Counts the death of the process before this one for all code that it was running. The counts are durable when this
@@ -64,7 +67,7 @@ pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     shared.store().forget_left();
     for row in quarantined.iter().filter(|row| row.status.is_open()) {
         if let Ok(info) = RunInfo::of(row) {
-            log::warn_of_run(&info.name, &quarantine_words(row));
+            log::warn_of_run(&info.name, &quarantine_reason(row).text);
         }
     }
     expect_probation(shared, starts, answering)?;
@@ -74,7 +77,7 @@ pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
 fn count_run(shared: &Shared, row: &RunRow) -> CrashCount {
     let now = shared.now();
     let stuck = match shared.options.crash_limits.quarantines(row.crash_count) {
-        true => Some(Stuck { reason: quarantine_words(row), since: now, attempts: 1, retry: now }),
+        true => Some(quarantine_reason(row).into_stuck(now, 1, now)),
         false => row.stuck.clone(),
     };
     CrashCount::Run { run: row.no, crash_count: row.crash_count, stuck }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use dacapo_core::{CommandKind, Name, Outcome, Payload, Pins, TurnRecord};
+use dacapo_core::{CommandKind, Name, Outcome, Payload, Pins, TurnRecord, from_stored};
 use dacapo_store::{Belongings, Filter, ImportWrite, RunNo, RunRow, Status, StoreError};
 
 use crate::EngineError;
@@ -78,9 +78,9 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
             Err(error) => return Err(bad(format!("turn {number}: {error}"))),
         }
     }
-    minicbor::decode::<Pins>(&run.pins).map_err(|error| bad(format!("its pins: {error}")))?;
+    from_stored::<Pins>(&run.pins).map_err(|error| bad(format!("its pins: {error}")))?;
     if !run.memo.is_empty() {
-        let memo = minicbor::decode::<BTreeMap<Name, Payload>>(&run.memo);
+        let memo = from_stored::<BTreeMap<Name, Payload>>(&run.memo);
         memo.map_err(|error| bad(format!("its memo: {error}")))?;
     }
     if run.status.is_open() {
@@ -89,7 +89,7 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     let (Some(_), Some(result)) = (run.closed, &run.result) else {
         return Err(bad("it is closed, and does not say since when and with what result".to_owned()));
     };
-    let outcome = minicbor::decode::<Outcome>(result).map_err(|error| bad(format!("its result: {error}")))?;
+    let outcome = from_stored::<Outcome>(result).map_err(|error| bad(format!("its result: {error}")))?;
     match next_run(run.status, &outcome) {
         Some(next) if next == run.run_id => Err(bad("it goes on as itself".to_owned())),
         Some(next) if next.is_empty() => Err(bad("it goes on as a run without an id".to_owned())),
@@ -101,7 +101,7 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
 /// outside has no such turn.
 pub(crate) fn check_result(run: &RunRow, last: Option<&TurnRecord>) -> Result<(), String> {
     let Some(result) = &run.result else { return Ok(()) };
-    let outcome = minicbor::decode::<Outcome>(result).map_err(|error| format!("its result cannot be read: {error}"))?;
+    let outcome = from_stored::<Outcome>(result).map_err(|error| format!("its result cannot be read: {error}"))?;
     let decided = last.and_then(|turn| turn.commands.last()).map(|command| &command.kind);
     let decided = decided.filter(|command| command.is_terminal());
     let is_same = match (run.status, decided, &outcome) {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use dacapo_client::{ActivityState, PendingActivity};
-use dacapo_core::{Failure, Name, Outcome, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord};
+use dacapo_core::{
+    AttributeValue, Failure, Name, Outcome, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord, from_stored,
+};
 use dacapo_store::{Filter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::EngineError;
@@ -13,7 +15,6 @@ use crate::engine::Engine;
 use crate::read::outcome::outcome_of;
 use crate::read::records::{LastRecord, each_record};
 use crate::read::{Reader, RunId};
-use crate::report::deduplication::cause_of;
 
 /// The number of runs that are read at a time.
 const PAGE: usize = 500;
@@ -46,7 +47,7 @@ pub struct Description {
     /// The memo: notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes. Lists leave this empty: describe a run to see them.
-    pub attributes: BTreeMap<Name, Payload>,
+    pub attributes: BTreeMap<Name, AttributeValue>,
     /// The snapshot it published last.
     pub published: Option<Payload>,
     /// Its result, if it is closed.
@@ -57,7 +58,7 @@ pub struct Description {
 
 /// Runs that are stuck for one cause.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StuckCause {
+pub struct StuckGroup {
     /// The number of runs.
     pub runs: u64,
     /// The newest of them, with its reason.
@@ -75,8 +76,6 @@ impl Reader {
     pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
         let mut description = describe(row(self.store(), of)?)?;
         for (name, value) in self.store().attributes(description.run)? {
-            let unreadable = |error| StoreError::Corrupt(format!("search attribute {name:?} cannot be read: {error}"));
-            let value = minicbor::decode(&value).map_err(unreadable)?;
             description.attributes.insert(name, value);
         }
         if description.status.is_open() {
@@ -94,21 +93,21 @@ impl Reader {
         self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
     }
 
-    /// Lists the causes for which runs are stuck, those of most runs first.
-    pub fn stuck_causes(&self) -> Result<Vec<StuckCause>, EngineError> {
+    /// Groups stuck runs by the problem for which they are stuck, those of most runs first.
+    pub fn stuck_groups(&self) -> Result<Vec<StuckGroup>, EngineError> {
         let stuck = Filter { stuck: true, ..Filter::default() };
-        let (mut before, mut causes) = (None, BTreeMap::<String, StuckCause>::new());
+        let (mut before, mut groups) = (None, BTreeMap::<_, StuckGroup>::new());
         loop {
             let runs = self.list(&stuck, before, PAGE)?;
             before = runs.last().filter(|_| runs.len() == PAGE).map(|last| last.run);
             for example in runs {
-                let cause = example.stuck.as_ref().map(|stuck| cause_of(&stuck.reason)).unwrap_or_default();
-                causes.entry(cause).or_insert(StuckCause { runs: 0, example }).runs += 1;
+                let problem = example.stuck.as_ref().map(|stuck| (stuck.cause, stuck.subject.clone()));
+                groups.entry(problem).or_insert(StuckGroup { runs: 0, example }).runs += 1;
             }
             if before.is_none() {
-                let mut causes: Vec<_> = causes.into_values().collect();
-                causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
-                return Ok(causes);
+                let mut groups: Vec<_> = groups.into_values().collect();
+                groups.sort_by_key(|group| std::cmp::Reverse(group.runs));
+                return Ok(groups);
             }
         }
     }
@@ -149,16 +148,16 @@ impl Engine {
 
 fn pins(row: &RunRow) -> Result<Pins, EngineError> {
     let corrupt = |error| StoreError::Corrupt(format!("the pins of run {} cannot be read: {error}", row.run_id));
-    Ok(minicbor::decode(&row.pins).map_err(corrupt)?)
+    Ok(from_stored(&row.pins).map_err(corrupt)?)
 }
 
 fn describe(row: RunRow) -> Result<Description, EngineError> {
     let unreadable = |error| StoreError::Corrupt(format!("the memo of run {} cannot be read: {error}", row.run_id));
-    let memo = if row.memo.is_empty() { BTreeMap::new() } else { minicbor::decode(&row.memo).map_err(unreadable)? };
+    let memo = if row.memo.is_empty() { BTreeMap::new() } else { from_stored(&row.memo).map_err(unreadable)? };
     let result = (!row.status.is_open()).then(|| outcome_of(row.result.as_deref()));
     Ok(Description {
         run: row.no,
-        published: row.published.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        published: row.published.as_deref().and_then(|bytes| from_stored(bytes).ok()),
         workflow_id: row.workflow_id,
         run_id: row.run_id,
         first_run_id: row.first_run_id,
@@ -198,7 +197,7 @@ fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<
         started: task.external,
         next_attempt,
         last_heartbeat: None,
-        details: task.details.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
-        last_failure: task.failure.as_deref().and_then(|bytes| minicbor::decode(bytes).ok()),
+        details: task.details.as_deref().and_then(|bytes| from_stored(bytes).ok()),
+        last_failure: task.failure.as_deref().and_then(|bytes| from_stored(bytes).ok()),
     })
 }

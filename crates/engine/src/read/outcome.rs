@@ -1,6 +1,6 @@
 //! The end of runs, as the store keeps it.
 
-use dacapo_core::{Failure, Name, Outcome};
+use dacapo_core::{Failure, Name, Outcome, from_stored};
 use dacapo_store::{ClosedRun, RunRow, Status};
 
 /// Decodes the result of a run.
@@ -9,7 +9,7 @@ pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
         let failure = Failure::application(format!("the result of the run cannot be read: {why}"));
         Outcome::Failed(Box::new(failure))
     };
-    match result.map(minicbor::decode) {
+    match result.map(from_stored) {
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => unreadable(error.to_string()),
         None => unreadable("there is none".to_owned()),
@@ -28,7 +28,7 @@ pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
 
 /// The run that this one continues as, by its result; none if it does not.
 pub fn next_of(run: &RunRow) -> Option<Name> {
-    next_run(run.status, &minicbor::decode(run.result.as_deref()?).ok()?)
+    next_run(run.status, &from_stored(run.result.as_deref()?).ok()?)
 }
 
 /// The run that a run with this status and outcome continues as.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
-use dacapo_core::TurnRecord;
+use dacapo_core::{TranscriptError, TurnRecord};
 use dacapo_store::{RunNo, StoreError, Turns};
 
 /// The number of records that are read at a time; fewer where they are large. Others may read in between, and of a long
@@ -17,6 +17,8 @@ pub(crate) enum Unreadable {
     Store(StoreError),
     /// A record is there and cannot be decoded.
     Record(String),
+    /// A record is there, in a format of another build.
+    OtherBuild(String),
 }
 
 impl Unreadable {
@@ -24,7 +26,9 @@ impl Unreadable {
     pub(crate) fn of(self, run_id: &str) -> StoreError {
         match self {
             Self::Store(error) => error,
-            Self::Record(reason) => StoreError::Corrupt(format!("{reason}, of run {run_id}")),
+            Self::Record(reason) | Self::OtherBuild(reason) => {
+                StoreError::Corrupt(format!("{reason}, of run {run_id}"))
+            }
         }
     }
 }
@@ -51,7 +55,7 @@ pub(crate) fn each_record_from<S>(
         match shown {
             Ok(ControlFlow::Continue(())) => return ControlFlow::Continue(()),
             Ok(ControlFlow::Break(reason)) => stopped = Some(Ok(reason)),
-            Err(reason) => stopped = Some(Err(Unreadable::Record(reason))),
+            Err(unreadable) => stopped = Some(Err(unreadable)),
         }
         ControlFlow::Break(())
     });
@@ -63,11 +67,14 @@ pub(crate) fn each_record_from<S>(
     stopped.transpose()
 }
 
-fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, String> {
+fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, Unreadable> {
     match TurnRecord::from_bytes(bytes) {
         Ok(record) if record.number == number => Ok(record),
-        Ok(record) => Err(format!("turn {number} is recorded as turn {}", record.number)),
-        Err(error) => Err(format!("turn {number}: {error}")),
+        Ok(record) => Err(Unreadable::Record(format!("turn {number} is recorded as turn {}", record.number))),
+        Err(error @ TranscriptError::UnknownVersion { .. }) => {
+            Err(Unreadable::OtherBuild(format!("turn {number}: {error}")))
+        }
+        Err(error) => Err(Unreadable::Record(format!("turn {number}: {error}"))),
     }
 }
 

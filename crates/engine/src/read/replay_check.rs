@@ -10,7 +10,7 @@ use dacapo_store::{Doing, Filter, RunNo, RunRow, Status, StoreError};
 use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, Playing, StuckPlay, TurnHost, WatchedTurn, Worker};
 
 use crate::EngineError;
-use crate::crash_guard::count::quarantine_words;
+use crate::crash_guard::count::quarantine_reason;
 use crate::engine::Engine;
 use crate::options::Options;
 use crate::read::Reader;
@@ -154,11 +154,11 @@ impl Check {
     /// Plays a run again. Returns the reason if it cannot be played.
     fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Checked)>) -> Result<Option<String>, StoreError> {
         if self.options.crash_limits.quarantines(row.crash_count) {
-            return Ok(Some(quarantine_words(row)));
+            return Ok(Some(quarantine_reason(row).text));
         }
         let (info, mut run) = match new_instance(&self.options, row, |_| None) {
             Ok(instance) => instance,
-            Err(reason) => return Ok(Some(reason)),
+            Err(reason) => return Ok(Some(reason.text)),
         };
         let (tell, no) = (tell.clone(), row.no);
         let hand_over = move |deadlock: Deadlock, _: StuckPlay| {
@@ -169,7 +169,7 @@ impl Check {
         let mut play = self.workers.of(&row.queue).play(&self.host, playing);
         let replayed = replay(self.reader.store(), row, &mut play, &mut OpenOperations::default())?;
         Ok(match replayed {
-            Replayed::Stuck(reason) => Some(reason),
+            Replayed::Stuck(reason) => Some(reason.text),
             Replayed::Ready | Replayed::TakenOver => None,
         })
     }

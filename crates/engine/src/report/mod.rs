@@ -4,3 +4,4 @@ pub(crate) mod deduplication;
 pub(crate) mod log;
 pub(crate) mod queue_log;
 pub(crate) mod stuck_log;
+pub(crate) mod stuck_reason;

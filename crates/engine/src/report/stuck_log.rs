@@ -4,8 +4,9 @@ use dacapo_core::Timestamp;
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::RunName;
 
-use crate::report::deduplication::{Causes, Repeat, cause_of};
+use crate::report::deduplication::{Causes, Repeat};
 use crate::report::log;
+use crate::report::stuck_reason::StuckReason;
 
 /// The causes of stuck runs that were logged lately.
 pub(crate) struct StuckLog(Mutex<Causes>);
@@ -16,8 +17,9 @@ impl StuckLog {
     }
 
     /// Logs that a run cannot go on. The first run of a cause is logged in full, the others are counted.
-    pub(crate) fn report(&self, run: &RunName, what: &str, reason: &str, now: Timestamp) {
-        let repeat = self.0.lock().again(format!("{what}{}", cause_of(reason)), now);
+    pub(crate) fn report(&self, run: &RunName, what: &str, reason: &StuckReason, now: Timestamp) {
+        let repeat = self.0.lock().again(reason.cause, reason.subject.clone(), now);
+        let reason = &reason.text;
         match repeat {
             Repeat::First => log::warn_of_run(run, &format_args!("{what}{reason}")),
             Repeat::Count(more) => {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_core::from_stored;
 use dacapo_store::{NewMessage, Posted, Refused, RunNo, StoreError, Write, Written};
 
 use crate::encode::encode;
@@ -53,7 +54,7 @@ pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
 /// Puts a message that was just stored into the inbox of its run.
 pub(crate) fn deliver_posted(shared: &Arc<Shared>, posted: &Posted) {
     if posted.fresh {
-        match minicbor::decode(&posted.job) {
+        match from_stored(&posted.job) {
             Ok(job) => deliver(shared, posted.run, Message::Stored { no: posted.no, job }),
             Err(error) => tracing::error!(run = %posted.run, %error, "a message cannot be read"),
         }

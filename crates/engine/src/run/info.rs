@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo_core::{Name, Pins};
+use dacapo_core::{Name, Pins, from_stored};
 use dacapo_store::{Epoch, Parent, RunRow};
 use dacapo_worker::RunName;
 
@@ -20,7 +20,7 @@ pub(crate) struct RunInfo {
 impl RunInfo {
     /// Reads it from a run's row. The error says what cannot be read.
     pub(crate) fn of(row: &RunRow) -> Result<Self, String> {
-        let pins = minicbor::decode(&row.pins).map_err(|error| format!("its pins cannot be read: {error}"))?;
+        let pins = from_stored(&row.pins).map_err(|error| format!("its pins cannot be read: {error}"))?;
         let name = RunName {
             run_id: row.run_id.clone(),
             workflow_id: row.workflow_id.clone(),

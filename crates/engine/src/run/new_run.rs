@@ -9,7 +9,7 @@ use crate::encode::encode;
 pub(crate) fn new_run(start: Start, pins: &Pins, now: Timestamp) -> NewRun {
     let delay = (start.started > now).then_some((start.started, TimerKind::Start));
     let timers = run_timers(&start).chain(delay).collect();
-    let attributes = start.search_attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
+    let attributes = start.search_attributes.clone().into_iter().collect();
     NewRun {
         run_id: start.run_id.clone(),
         workflow_id: start.workflow_id.clone(),

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dacapo_core::{
-    Command, CommandKind, CreatePromise, History, Job, Name, Operation, Payload, Resolution, ScheduleActivity,
-    ScheduleLocalActivity, ScheduleRun, Seq, Start, StartChild, Started, Timestamp, TurnRecord,
+    AttributeValue, Command, CommandKind, CreatePromise, History, Job, Name, Operation, Payload, Resolution,
+    ScheduleActivity, ScheduleLocalActivity, ScheduleRun, Seq, Start, StartChild, Started, Timestamp, TurnRecord,
 };
 
 /// The open operations of a run, and what else follows from its turns.
@@ -32,7 +32,7 @@ pub(crate) struct OpenOperations {
     /// The current memo.
     pub(crate) memo: BTreeMap<Name, Payload>,
     /// The current search attributes.
-    pub(crate) attributes: BTreeMap<Name, Payload>,
+    pub(crate) attributes: BTreeMap<Name, AttributeValue>,
     /// Whether the run was asked to cancel.
     pub(crate) cancelled: bool,
 }
@@ -171,7 +171,7 @@ pub(crate) fn waits(cancel: dacapo_core::CancelType) -> bool {
     !matches!(cancel, TryCancel | Abandon)
 }
 
-fn change(map: &mut BTreeMap<Name, Payload>, changes: &BTreeMap<Name, Option<Payload>>) {
+fn change<T: Clone>(map: &mut BTreeMap<Name, T>, changes: &BTreeMap<Name, Option<T>>) {
     for (name, value) in changes {
         match value {
             Some(value) => drop(map.insert(name.clone(), value.clone())),

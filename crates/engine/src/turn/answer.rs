@@ -6,7 +6,7 @@ use dacapo_core::{Activation, Answer, Completion, Name, Payload, Query, Seq};
 use dacapo_store::{Doing, RunRow};
 
 use crate::EngineError;
-use crate::crash_guard::count::quarantine_words;
+use crate::crash_guard::count::quarantine_reason;
 use crate::crash_guard::hooks::{Ended, admit, ended};
 use crate::crash_guard::probation::Admission;
 use crate::lifecycle::shutdown;
@@ -50,10 +50,10 @@ pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play:
     forget_late(shared, cached.no, &late);
     if !requests.is_empty() {
         let replayed = match is_quarantined {
-            true => Err(EngineError::Stuck(quarantine_words(row))),
+            true => Err(EngineError::Stuck(quarantine_reason(row).text)),
             false => replay_run(shared, cached, play, row).map_err(EngineError::from).and_then(|replayed| {
                 replayed.map_err(|not_played| match not_played {
-                    NotPlayed::Stuck(reason) => EngineError::Stuck(reason),
+                    NotPlayed::Stuck(reason) => EngineError::Stuck(reason.text),
                     NotPlayed::TakenOver => EngineError::Stuck(TOO_LONG.to_owned()),
                 })
             }),
@@ -83,7 +83,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
             let row = shared.store().run(cached.no).ok().flatten();
             row.and_then(|row| row.stuck).map_or_else(String::new, |stuck| stuck.reason)
         }
-        Ok(Loaded::Stuck(reason)) => reason,
+        Ok(Loaded::Stuck(reason)) => reason.text,
         Ok(Loaded::Quarantined(row)) => return set_quarantined(shared, cached, &row),
         Ok(Loaded::Delayed(row, until)) => return set_delayed(shared, cached, &row, until),
         Ok(Loaded::Waits) => return wait_for_probation(shared, cached),

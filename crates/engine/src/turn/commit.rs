@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use dacapo_core::{Name, Rejected, Timestamp};
 use dacapo_store::{
-    NewTask, Refused, RunNo, StoreError, TaskNo, TimerKind, TimerRow, TurnWrite, TurnWritten, Write, Written,
+    NewTask, Refused, RunNo, StoreError, StuckCause, TaskNo, TimerKind, TimerRow, TurnWrite, TurnWritten, Write,
+    Written,
 };
 use dacapo_sync::{Mutex, ranks};
 
@@ -18,6 +19,7 @@ use crate::crash_guard::hooks::{Ended, count_after_turn, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
 use crate::read::outcome::closed_run;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::forget::forget;
 use crate::run::late::forget_late;
@@ -220,7 +222,8 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
         StoreError::Refused(refused) => {
             cached.lock().put_back_all();
             shared.later(WorkKind::Write, Some(cached.no), move |shared| {
-                set_stuck(shared, &cached, format!("its turn was refused: {refused}"));
+                let text = format!("its turn was refused: {refused}");
+                set_stuck(shared, &cached, StuckReason::of_text(StuckCause::StoreRefused, text));
             });
         }
         error => {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dacapo_core::{Reporter, Violation, ViolationKind};
-use dacapo_store::{Stuck, Write};
+use dacapo_core::{ActivationError, Reporter, Violation, ViolationKind};
+use dacapo_store::Write;
 use dacapo_worker::RunName;
 
 use crate::lifecycle::shutdown::write_before_shutdown;
+use crate::report::stuck_reason::StuckReason;
 use crate::shared::Shared;
 
 /// Makes the reporter of a run in memory: it logs the first wake from outside, and marks the run as stuck. The run goes
@@ -18,13 +19,13 @@ pub(crate) fn reporter(shared: &Arc<Shared>, run: &Arc<RunName>) -> Reporter {
         if violation.kind == ViolationKind::ForeignWake && !is_reported.swap(true, Ordering::Relaxed) {
             // This is the thread that woke the run, perhaps in a destructor: the write is only enqueued.
             if let Some(shared) = shared.upgrade() {
-                report(&shared, &run, violation.to_string());
+                report(&shared, &run, StuckReason::from(&ActivationError::Violation(violation.clone())));
             }
         }
     })
 }
 
-fn report(shared: &Arc<Shared>, run: &Arc<RunName>, reason: String) {
+fn report(shared: &Arc<Shared>, run: &Arc<RunName>, reason: StuckReason) {
     shared.stuck_log.report(run, "", &reason, shared.now());
     let name = run.clone();
     let write = move |shared: &Arc<Shared>| {
@@ -32,8 +33,7 @@ fn report(shared: &Arc<Shared>, run: &Arc<RunName>, reason: String) {
         // A reason that the run is stuck with already is older, and still true.
         let row = row.filter(|row| row.status.is_open() && row.stuck.is_none())?;
         let now = shared.now();
-        let stuck = Stuck { reason, since: now, attempts: 1, retry: now };
-        Some(Write::SetStuck { run: row.no, epoch: row.epoch, stuck: Some(stuck) })
+        Some(Write::SetStuck { run: row.no, epoch: row.epoch, stuck: Some(reason.into_stuck(now, 1, now)) })
     };
     write_before_shutdown(shared, write, |_, _| {});
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use dacapo_core::{Job, Timestamp};
-use dacapo_store::{Doing, MessageNo, RunNo, RunRow, StoreError};
+use dacapo_core::{Job, StoredError, Timestamp, from_stored};
+use dacapo_store::{Doing, MessageNo, RunNo, RunRow, StoreError, StuckCause};
 use dacapo_worker::{Deadlock, HandOver, StuckPlay};
 
 use crate::crash_guard::hooks::admit;
 use crate::crash_guard::probation::Admission;
 use crate::host::WorkKind;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::open_operations::OpenOperations;
 use crate::shared::Shared;
@@ -30,7 +31,7 @@ pub(crate) enum Loaded {
     /// There is no such run.
     Missing,
     /// It cannot be played: the reason, and what to do.
-    Stuck(String),
+    Stuck(StuckReason),
     /// Its process died too often while it was played.
     Quarantined(Box<RunRow>),
     /// Its process died while it was played, and it is not played before this time.
@@ -75,12 +76,19 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
     Ok(Loaded::Ready(playable))
 }
 
-fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, String>, StoreError> {
+fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, StuckReason>, StoreError> {
     let mut stored = Vec::new();
     for row in shared.store().unseen(run)? {
-        match minicbor::decode(&row.job) {
+        match from_stored(&row.job) {
             Ok(job) => stored.push((row.no, job)),
-            Err(error) => return Ok(Err(format!("its message {:?} cannot be read: {error}", row.key))),
+            Err(error) => {
+                let text = format!("its message {:?} cannot be read: {error}", row.key);
+                let cause = match error {
+                    StoredError::UnknownFormat { .. } => StuckCause::OtherBuild,
+                    _ => StuckCause::StoreDamaged,
+                };
+                return Ok(Err(StuckReason::of_text(cause, text)));
+            }
         }
     }
     Ok(Ok(stored))
@@ -88,7 +96,7 @@ fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, S
 
 /// The reason why a recorded run could not be played.
 pub(crate) enum NotPlayed {
-    Stuck(String),
+    Stuck(StuckReason),
     TakenOver,
 }
 
@@ -135,6 +143,6 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64
         state.put_back_all();
         state.stage = Stage::Busy;
         drop(state);
-        shared.later(WorkKind::Write, Some(cached.no), move |shared| set_stuck(shared, &cached, deadlock.reason));
+        shared.later(WorkKind::Write, Some(cached.no), move |shared| set_stuck(shared, &cached, deadlock.into()));
     })
 }

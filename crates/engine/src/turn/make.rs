@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use dacapo_core::{Activation, Completion, Rejected, Run, Turn, TurnRecord};
-use dacapo_store::{Doing, RunNo};
+use dacapo_store::{Doing, RunNo, StuckCause};
 use dacapo_worker::{HandOver, Play, Playing};
 
 use crate::crash_guard::hooks::{Note, note};
 use crate::report::log;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::info::RunInfo;
 use crate::run::message::Message;
 use crate::run::open_operations::OpenOperations;
@@ -46,7 +47,7 @@ pub(crate) enum Made {
     /// It left nothing to record: it only rejected updates, or took results that came too late.
     Void(Vec<Rejected>),
     /// It cannot be committed: the reason, and what to do.
-    Stuck(String),
+    Stuck(StuckReason),
     /// The run was taken from this thread, because the turn did not return in time.
     TakenOver,
 }
@@ -57,7 +58,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
     drop(play);
     let mut done = match played {
         Some(Completion::Turn(done)) => done,
-        Some(Completion::Failed(error)) => return Made::Stuck(error.to_string()),
+        Some(Completion::Failed(error)) => return Made::Stuck(StuckReason::from(&*error)),
         Some(other) => unreachable!("a turn was answered with {other:?}"),
         None => return Made::TakenOver,
     };
@@ -90,7 +91,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
         pins: &|workflow| shared.pins_of(workflow),
     };
     match planner.plan(bytes, &done) {
-        Err(reason) => Made::Stuck(reason),
+        Err(text) => Made::Stuck(StuckReason::of_text(StuckCause::Unsupported, text)),
         Ok(mut plan) => {
             let before = open.without_row_since;
             open.enter(&record, length);

@@ -192,8 +192,7 @@ impl Planner<'_> {
             }
             CommandKind::Cancel(cancel) => self.cancel(plan, now, cancel.seq, &cancel.reason),
             CommandKind::SearchAttributes(changes) => {
-                let changes = changes.iter().map(|(name, value)| (name.clone(), value.as_ref().map(encode)));
-                plan.write.attributes.extend(changes);
+                plan.write.attributes.extend(changes.clone());
             }
             CommandKind::Memo(_) => plan.write.memo = after.map(|after| encode(&after.memo)),
             CommandKind::AcceptUpdate { update } => plan.effects.accepted.push(update.clone()),

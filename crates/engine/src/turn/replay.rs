@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use dacapo_core::{Activation, Completion, Reporter, Run};
-use dacapo_store::{RunRow, Store, StoreError};
+use dacapo_store::{RunRow, Store, StoreError, StuckCause};
 use dacapo_worker::{Play, RunName};
 
 use crate::options::Options;
 use crate::read::records::{Unreadable, each_record};
+use crate::report::stuck_reason::StuckReason;
 use crate::run::info::RunInfo;
 use crate::run::open_operations::OpenOperations;
 
@@ -17,7 +18,7 @@ pub(crate) enum Replayed {
     /// All recorded turns were played.
     Ready,
     /// It cannot be played: the reason, and what to do.
-    Stuck(String),
+    Stuck(StuckReason),
     /// The run was taken from this thread, because a turn did not return in time.
     TakenOver,
 }
@@ -28,17 +29,18 @@ pub(crate) fn new_instance(
     options: &Options,
     row: &RunRow,
     reporter: impl FnOnce(&Arc<RunName>) -> Option<Reporter>,
-) -> Result<(Arc<RunInfo>, Run), String> {
+) -> Result<(Arc<RunInfo>, Run), StuckReason> {
     let Some(workflow) = options.registry.find_workflow(&row.workflow) else {
-        return Err(format!(
+        let text = format!(
             "no workflow {:?} is registered here; registered are: {}. Serve it in this program, or terminate the run",
             row.workflow,
             options.known_workflows()
-        ));
+        );
+        return Err(StuckReason::new(StuckCause::MissingWorkflow, row.workflow.as_str(), text));
     };
-    let info = RunInfo::of(row)?;
+    let info = RunInfo::of(row).map_err(|text| StuckReason::of_text(StuckCause::StoreDamaged, text))?;
     let run = Run::new(workflow.clone(), options.for_run(&info.pins, reporter(&info.name)))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| StuckReason::from(&error))?;
     Ok((Arc::new(info), run))
 }
 
@@ -54,7 +56,7 @@ pub(crate) fn replay<N>(
         ControlFlow::Break(match play.activate(Activation::Turn(record.into_turn())) {
             Some(Completion::Turn(_)) => return ControlFlow::Continue(()),
             None => Replayed::TakenOver,
-            Some(Completion::Failed(error)) => Replayed::Stuck(error.to_string()),
+            Some(Completion::Failed(error)) => Replayed::Stuck(StuckReason::from(&*error)),
             Some(other) => unreachable!("a turn was answered with {other:?}"),
         })
     });
@@ -62,18 +64,20 @@ pub(crate) fn replay<N>(
         Ok(None) if open.next_turn < row.turns => Ok(Replayed::Stuck(too_few(store, row, open.next_turn)?)),
         Ok(None) => Ok(Replayed::Ready),
         Ok(Some(stopped)) => Ok(stopped),
-        Err(Unreadable::Record(reason)) => Ok(Replayed::Stuck(reason)),
+        Err(Unreadable::Record(text)) => Ok(Replayed::Stuck(StuckReason::of_text(StuckCause::StoreDamaged, text))),
+        Err(Unreadable::OtherBuild(text)) => Ok(Replayed::Stuck(StuckReason::of_text(StuckCause::OtherBuild, text))),
         Err(Unreadable::Store(error)) => Err(error),
     }
 }
 
 /// Explains why a run has fewer turns than its row says.
-fn too_few(store: &dyn Store, row: &RunRow, found: u64) -> Result<String, StoreError> {
-    Ok(match store.run(row.no)? {
+fn too_few(store: &dyn Store, row: &RunRow, found: u64) -> Result<StuckReason, StoreError> {
+    let text = match store.run(row.no)? {
         None => "it was deleted".to_owned(),
         Some(_) => format!(
             "it has {} turns, and only {found} of them are there: the store is damaged. Restore it from a backup",
             row.turns
         ),
-    })
+    };
+    Ok(StuckReason::of_text(StuckCause::StoreDamaged, text))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, FailureKind, Job, Name, Seq, Timestamp};
+use dacapo_core::{Failure, FailureKind, Job, Name, Seq, Timestamp, from_stored};
 use dacapo_store::{
     NewMessage, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
@@ -121,7 +121,7 @@ fn plan_reset(
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
     // Messages that wait go over to the new run with the write; a result among them is known as well.
-    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|message| minicbor::decode(&message.job).ok());
+    let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|message| from_stored(&message.job).ok());
     let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();
     let resolved: BTreeSet<Seq> = later.iter().chain(&waiting).filter_map(resolves).collect();
     let run_id = shared.host.run_id();
@@ -135,7 +135,7 @@ fn plan_reset(
     new.started = now;
     new.first_run_id = row.first_run_id.clone();
     new.memo = encode(&open.memo);
-    new.attributes = open.attributes.iter().map(|(name, value)| (name.clone(), encode(value))).collect();
+    new.attributes = open.attributes.clone().into_iter().collect();
     new.timers = run_timers(&open.start).filter(|(due, _)| *due > now).collect();
     new.timers.extend(open.without_row_since.map(|due| (due, TimerKind::Retry)));
     let (mut tasks, mut children) = (Vec::new(), Vec::new());

@@ -9,14 +9,14 @@ use dacapo_store::{RunNo, RunRow, StoreError, Stuck, Write};
 use crate::EngineError;
 use crate::activity::blocked::mark_blocked;
 use crate::activity::local;
-use crate::crash_guard::count::{delayed_words, quarantine_words};
+use crate::crash_guard::count::{delayed_reason, quarantine_reason};
 use crate::crash_guard::hooks::{Ended, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::shutdown;
 use crate::read::outcome::closed_run;
-use crate::report::deduplication::cause_of;
 use crate::report::log;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
 use crate::run::deliver::{poke, store_results, with_run};
 use crate::run::info::RunInfo;
@@ -35,7 +35,7 @@ fn pause(failed_plays: u32) -> Duration {
 }
 
 /// Marks a run as stuck that cannot be played, for this reason. Called on a thread that may block.
-pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: String) {
+pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: StuckReason) {
     let now = shared.now();
     cached.worker().unwrap_or_else(|| shared.workers.first()).meters().stuck.increment(1);
     let mut state = cached.lock();
@@ -45,13 +45,8 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
     let retry = pause(attempts);
     let requests = set_aside(shared, cached, now.after(retry));
     shared.arm_in(retry, Due::Retry(cached.no));
-    write_stuck(
-        shared,
-        cached,
-        Stuck { reason, since: now, attempts, retry: now.after(retry) },
-        requests,
-        "it cannot go on and is stuck: ",
-    );
+    let stuck = reason.into_stuck(now, attempts, now.after(retry));
+    write_stuck(shared, cached, stuck, requests, "it cannot go on and is stuck: ");
     shutdown::check(shared);
 }
 
@@ -65,7 +60,7 @@ pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &R
     state.failed_plays = state.failed_plays.max(1);
     drop(state);
     shared.arm_in(until.since(now), Due::Retry(cached.no));
-    let stuck = Stuck { reason: delayed_words(row, until), since: now, attempts: 1, retry: until };
+    let stuck = delayed_reason(row, until).into_stuck(now, 1, until);
     write_stuck(shared, cached, stuck, requests, "");
     shutdown::check(shared);
 }
@@ -108,7 +103,7 @@ pub(crate) fn wait_for_probation(shared: &Arc<Shared>, cached: &CachedRun) {
 
 /// Stops playing a quarantined run until it is released, and answers its callers with the reason.
 pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow) {
-    let reason = quarantine_words(row);
+    let reason = quarantine_reason(row).text;
     let requests = set_aside(shared, cached, Timestamp(u64::MAX));
     shared.waiters.run_stuck(cached.no, &row.first_run_id, &reason);
     requests.into_iter().for_each(|request| request.refuse(EngineError::Stuck(reason.clone())));
@@ -163,9 +158,9 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
     if let Some(before) = &row.stuck {
         stuck.since = before.since;
     }
-    let reason = stuck.reason.clone();
+    let reason = StuckReason::new(stuck.cause, stuck.subject.clone(), stuck.reason.clone());
     // Logged once: a run that is played again every minute is not logged every minute.
-    if row.stuck.as_ref().is_none_or(|before| cause_of(&before.reason) != cause_of(&reason))
+    if row.stuck.as_ref().is_none_or(|before| !reason.is_that_of(before))
         && let Ok(info) = RunInfo::of(&row)
     {
         shared.stuck_log.report(&info.name, what, &reason, shared.now());
@@ -182,7 +177,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
                 refuse();
             }),
             Ok(_) | Err(_) => {
-                shared.waiters.run_stuck(run, &row.first_run_id, &reason);
+                shared.waiters.run_stuck(run, &row.first_run_id, &reason.text);
                 refuse();
             }
         }

@@ -61,3 +61,24 @@ pub(crate) fn late_tasks(messages: &[Message]) -> Vec<TaskNo> {
     };
     messages.iter().filter_map(task).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use dacapo_core::{Payload, from_stored};
+
+    use super::*;
+
+    /// A change here is a change of the stored values: `docs/compatibility.md` says what to do.
+    #[test]
+    fn answers_to_updates_are_stored_as_their_number_says() {
+        let completed = UpdateOutcome::Completed(Outcome::Completed(Payload::json("7")));
+        let rejected = UpdateOutcome::Rejected(Failure::application("no"));
+        for (outcome, bytes) in [
+            (completed, &b"\x01\x82\x00\x81\x82\x00\x81\x83\x41\x37\x6ajson/plain\xa0"[..]),
+            (rejected, b"\x01\x82\x01\x81\x81\x85\x82\x00\x80\x62no\xf6\xf4\x80"),
+        ] {
+            assert_eq!(encode(&outcome), bytes, "{outcome:?}");
+            assert_eq!(from_stored::<UpdateOutcome>(bytes), Ok(outcome));
+        }
+    }
+}

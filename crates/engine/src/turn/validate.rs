@@ -1,23 +1,30 @@
 //! Validation of a turn before it is stored: sizes, names, and numbers out of range. A turn that fails is not
 //! committed: the run stays as it was recorded, is stuck with the reason, and goes on once its code is changed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dacapo_core::{Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord};
+use dacapo_core::{
+    AttributeValue, Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord,
+};
+use dacapo_store::StuckCause;
 
 use crate::names::check_name;
+use crate::report::stuck_reason::StuckReason;
 
 /// Returns why this turn cannot be stored, if it cannot. `published` is the snapshot that it published.
-pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: usize) -> Option<String> {
-    if let Some(size) = published.map(|payload| payload.data.len()).filter(|size| *size > limit) {
-        return Some(format!("the published value: {}", too_large(size, limit)));
+pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: usize) -> Option<StuckReason> {
+    if let Some(size) = published.map(Payload::inline_size).filter(|size| *size > limit) {
+        let text = format!("the published value: {}", too_large(size, limit));
+        return Some(StuckReason::new(StuckCause::Limit, "the published value", text));
     }
     record.commands.iter().find_map(|command| {
         let problem = oversized(&command.kind, limit).or_else(|| out_of_range(&command.kind))?;
         let Command { kind, site, unit, .. } = command;
         // A command may show its payload, and that may be what is too large.
         let shown: String = kind.to_string().chars().take(100).collect();
-        Some(format!("{shown}, asked for by unit {unit} at {site}: {problem}"))
+        let text = format!("{shown}, asked for by unit {unit} at {site}: {problem}");
+        Some(StuckReason::new(StuckCause::Limit, site.to_string(), text))
     })
 }
 
@@ -35,7 +42,7 @@ fn too_large(size: usize, limit: usize) -> String {
 /// The size of the largest part of a failure or of its causes: a message, or a value among the details.
 pub(crate) fn failure_size(failure: &Failure) -> usize {
     let parts = failure.chain().flat_map(|failure| {
-        let details = failure.details.iter().map(|payload| payload.data.len());
+        let details = failure.details.iter().map(|payload| payload.inline_size());
         details.chain([failure.message.len()])
     });
     parts.max().unwrap_or(0)
@@ -57,7 +64,7 @@ pub(crate) fn failure_within_limit(failure: Failure, limit: usize) -> Failure {
 /// Replaces the result of an attempt by a failure if it is too large.
 pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Result<Payload, Failure> {
     let size = match &result {
-        Ok(payload) => payload.data.len(),
+        Ok(payload) => payload.inline_size(),
         Err(_) => return result.map_err(|failure| failure_within_limit(failure, limit)),
     };
     if size <= limit {
@@ -71,20 +78,18 @@ pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Re
 
 /// The size of the largest payload of a command.
 fn largest(command: &CommandKind) -> Option<usize> {
-    let of = |payloads: &[Payload]| payloads.iter().map(|payload| payload.data.len()).max();
+    let of = |payloads: &[Payload]| payloads.iter().map(|payload| payload.inline_size()).max();
     match command {
         CommandKind::Activity(c) => of(&c.input),
         CommandKind::LocalActivity(c) => of(&c.input),
         CommandKind::Child(c) => of(&c.input),
         CommandKind::SignalExternal(c) => of(&c.input),
         CommandKind::ContinueAsNew(c) => of(&c.input),
-        CommandKind::Complete { result } => Some(result.data.len()),
-        CommandKind::State(c) => c.value.as_ref().map(|value| value.data.len()),
-        CommandKind::Memo(changes) | CommandKind::SearchAttributes(changes) => {
-            changes.values().flatten().map(|value| value.data.len()).max()
-        }
+        CommandKind::Complete { result } => Some(result.inline_size()),
+        CommandKind::State(c) => c.value.as_ref().map(|value| value.inline_size()),
+        CommandKind::Memo(changes) => changes.values().flatten().map(Payload::inline_size).max(),
         CommandKind::CompleteUpdate(c) => match &c.outcome {
-            Outcome::Completed(payload) => Some(payload.data.len()),
+            Outcome::Completed(payload) => Some(payload.inline_size()),
             Outcome::Failed(failure) => Some(failure_size(failure)),
         },
         CommandKind::Fail { failure } | CommandKind::CancelRun { failure } => Some(failure_size(failure)),
@@ -109,7 +114,8 @@ fn out_of_range(command: &CommandKind) -> Option<String> {
             .or_else(|| queue(c.queue.as_ref()))
             .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| zero("an execution timeout", c.execution_timeout))
-            .or_else(|| zero("a run timeout", c.run_timeout)),
+            .or_else(|| zero("a run timeout", c.run_timeout))
+            .or_else(|| attributes(&c.search_attributes)),
         CommandKind::SignalExternal(c) => name("a signal", &c.signal).or_else(|| target(&c.target)),
         CommandKind::CancelExternal(c) => target(&c.target),
         CommandKind::Promise(c) => name("a promise", &c.name),
@@ -119,13 +125,20 @@ fn out_of_range(command: &CommandKind) -> Option<String> {
         CommandKind::SearchAttributes(changes) => changes.keys().find_map(|key| name("a search attribute", key)),
         CommandKind::ContinueAsNew(c) => queue(c.queue.as_ref())
             .or_else(|| check_retry(c.retry.as_ref()))
-            .or_else(|| zero("a run timeout", c.run_timeout)),
+            .or_else(|| zero("a run timeout", c.run_timeout))
+            .or_else(|| attributes(c.search_attributes.as_ref()?)),
         _ => None,
     }
 }
 
 fn name(what: &str, name: &Name) -> Option<String> {
     check_name(what, name).err().map(|error| error.to_string())
+}
+
+fn attributes(attributes: &BTreeMap<Name, AttributeValue>) -> Option<String> {
+    let named = attributes.keys().find_map(|key| name("a search attribute", key));
+    let bad = || attributes.iter().find_map(|(name, value)| value.check(name).err());
+    named.or_else(|| bad().map(|bad| bad.to_string()))
 }
 
 fn queue(queue: Option<&Name>) -> Option<String> {

@@ -65,7 +65,7 @@ fn result_that_comes_twice_or_for_another_operation_is_dropped_and_leaves_no_mes
             Job::Resolve { seq: Seq(7), resolution: Resolution::Timer },
         ];
         for (number, job) in forged.into_iter().enumerate() {
-            let job = minicbor::to_vec(job).unwrap();
+            let job = dacapo_core::to_stored(&job);
             let message = NewMessage { key: format!("forged:{number}").into(), sent: sim.now(), job };
             sim.store().submit(Write::Post { run: started.run, message, ended: None }, Box::new(|_| {}));
         }

@@ -88,7 +88,7 @@ fn echoing(beat: &World, timeout: Option<u64>) -> impl Fn() -> Options + use<> {
 
 fn stored(sim: &dacapo_testkit::Simulation) -> Option<String> {
     let row = sim.store().tasks_of(describe(sim, "a").run).unwrap().remove(0);
-    row.details.map(|bytes| text(&minicbor::decode(&bytes).unwrap()))
+    row.details.map(|bytes| text(&dacapo_core::from_stored(&bytes).unwrap()))
 }
 
 #[test]

@@ -137,6 +137,11 @@ pub(crate) fn payload(text: impl Into<String>) -> Payload {
     Payload::from(text.into())
 }
 
+/// A run that returned nothing.
+pub(crate) fn completed_empty() -> (Status, Result<Payload, Failure>) {
+    (Status::Completed, Ok(Payload::empty()))
+}
+
 pub(crate) fn completed(text: &str) -> (Status, Result<Payload, Failure>) {
     (Status::Completed, Ok(payload(text)))
 }

@@ -5,8 +5,8 @@ use dacapo_engine::{ActivityState, EngineError, Options, RunId, WaitFor};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
-    Gate, Serve, completed, describe, every_second, options, over_every_cache_and_restart, payload, resolve, signal,
-    stuck, text, update,
+    Gate, Serve, completed, completed_empty, describe, every_second, options, over_every_cache_and_restart, payload,
+    resolve, signal, stuck, text, update,
 };
 
 fn waiting_for_go(first: &'static str) -> Options {
@@ -170,7 +170,7 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
     let states: Vec<String> = describe(&sim, "a").pending.iter().map(|task| task.state.to_string()).collect();
     assert_eq!(states, ["running", "running", "ready", "ready", "ready"]);
     gate.open(Ok("".into()));
-    assert_eq!(sim.result("a"), completed(""));
+    assert_eq!(sim.result("a"), completed_empty());
 }
 
 /// S3-42

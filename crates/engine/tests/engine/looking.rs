@@ -6,7 +6,8 @@ use dacapo_store::{Filter, Status};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
-    Serve, completed, describe, every_second, failed, options, over_every_cache, secs, signal, since_start, status,
+    Serve, completed_empty, describe, every_second, failed, options, over_every_cache, secs, signal, since_start,
+    status,
 };
 
 fn serving() -> Options {
@@ -43,10 +44,10 @@ fn a_description_says_how_a_run_stands_and_what_it_waits_for() {
         assert_eq!(task.next_attempt.map(since_start), Some(secs(1)));
         assert_eq!(task.last_failure.as_ref().map(|failure| failure.message.as_str()), Some("once more"));
         signal(sim, "a", "go", "");
-        assert_eq!(sim.result("a"), completed(""));
+        assert_eq!(sim.result("a"), completed_empty());
         let seen = describe(sim, "a");
         assert_eq!((seen.status, seen.closed.map(since_start), seen.turns), (Status::Completed, Some(secs(1)), 3));
-        assert_eq!((seen.result, seen.pending), (Some(Ok("".into())), Vec::new()));
+        assert_eq!((seen.result, seen.pending), (Some(Ok(Payload::empty())), Vec::new()));
         vec!["a"]
     });
 }

@@ -9,7 +9,7 @@ use dacapo_sqlite::SqliteStore;
 use dacapo_testkit::{Simulation, expect};
 use dacapo_worker::{TurnPool, all_meters};
 
-use crate::kit::{Gate, Serve, completed, every_second, options, payload, secs, signal};
+use crate::kit::{Gate, Serve, completed, completed_empty, every_second, options, payload, secs, signal};
 use crate::recorder::Recorder;
 
 fn tries() -> Options {
@@ -84,7 +84,7 @@ fn attempts_are_counted_by_how_they_ended() {
             let _ = ctx.activity("asked", "").retry(once()).await;
             ctx.activity("waits", "").await
         })
-        .activity("work", |_, input| match input.data.is_empty() {
+        .activity("work", |_, input| match input.inline_size() == 0 {
             true => Err(Failure::application("no input")),
             false => Ok(input),
         })
@@ -212,7 +212,7 @@ fn activities_that_wait_are_measured_and_go_with_their_engine() {
     let sim = other.during(|| sim.restart());
     assert_eq!(recorder.show(&WATCHED), "", "an engine that is gone has nothing");
     gate.open(Ok(Payload::empty()));
-    assert_eq!(sim.result("a"), completed(""));
+    assert_eq!(sim.result("a"), completed_empty());
     assert_eq!(other.show(&WATCHED), "");
 }
 

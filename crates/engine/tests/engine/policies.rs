@@ -10,8 +10,8 @@ use dacapo_store::Status;
 use dacapo_testkit::{CACHES, Simulation};
 
 use crate::kit::{
-    NO_ROWS, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload,
-    query, rows, secs, signal, status, stuck, text,
+    NO_ROWS, Serve, World, completed, completed_empty, describe, options, over_every_cache,
+    over_every_cache_and_restart, payload, query, rows, secs, signal, status, stuck, text,
 };
 
 /// Always the last of what is enabled.
@@ -106,7 +106,7 @@ fn a_deterministic_run_of_a_hundred_steps_leaves_the_same_trace_twice() {
         options.double_play = false;
         let sim = Simulation::new(options);
         sim.start("steps", "a", "").unwrap();
-        assert_eq!(sim.result("a"), completed(""));
+        assert_eq!(sim.result("a"), completed_empty());
         (trace.notes(), sim.history("a"))
     };
     let kept = Cache::AtMost(10);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{EngineError, NewStart, Options, RunId, WaitFor};
-use dacapo_store::{Doing, Filter, Status, Stuck, Write};
+use dacapo_store::{Doing, Filter, Status, Stuck, StuckCause, Write};
 use dacapo_testkit::{Fronted, Simulation};
 
 use crate::crashed_store::CrashedStore;
@@ -279,7 +279,14 @@ fn a_run_that_is_cleared_says_what_it_says_by_then() {
     sim.advance(secs(60));
     let row = sim.store().run(describe(&sim, "a").run).unwrap().unwrap();
     assert_eq!((row.crash_count, row.stuck), (1, None));
-    let words = Stuck { reason: "it waits".to_owned(), since: sim.now(), attempts: 1, retry: sim.now() };
+    let words = Stuck {
+        cause: StuckCause::Internal,
+        subject: String::new(),
+        reason: "it waits".to_owned(),
+        since: sim.now(),
+        attempts: 1,
+        retry: sim.now(),
+    };
     let set_stuck = Write::SetStuck { run: row.no, epoch: row.epoch, stuck: Some(words) };
     sim.store().submit(set_stuck, Box::new(|done| assert!(done.is_ok(), "{done:?}")));
     store.go_on(sim.store());

@@ -49,7 +49,7 @@ fn turn_with_result(row: &RunRow, close: bool, result: &str) -> Write {
     };
     let closing = dacapo_store::Closing {
         status: Status::Completed,
-        result: minicbor::to_vec(Outcome::Completed(payload(result))).unwrap(),
+        result: dacapo_core::to_stored(&Outcome::Completed(payload(result))),
         to_parent: None,
         next: None,
         carried: Vec::new(),

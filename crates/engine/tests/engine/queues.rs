@@ -4,7 +4,7 @@ use dacapo_core::{Ctx, FailureKind, Payload, Priority, Seq, TimeoutKind};
 use dacapo_engine::ActivityState;
 
 use crate::kit::{
-    Gate, NO_ROWS, Serve, World, completed, describe, every_second, options, over_every_cache,
+    Gate, NO_ROWS, Serve, World, completed, completed_empty, describe, every_second, options, over_every_cache,
     over_every_cache_and_restart, payload, rows, secs, since_start, text,
 };
 
@@ -109,7 +109,7 @@ fn lower_priority_numbers_go_first_and_zero_is_the_default() {
         sim.start("three", "a", "").unwrap();
         let tasks = sim.store().tasks_of(describe(sim, "a").run).unwrap();
         assert_eq!(tasks.iter().map(|task| task.priority).collect::<Vec<_>>(), [5, 0, -5]);
-        assert_eq!(sim.result("a"), completed(""));
+        assert_eq!(sim.result("a"), completed_empty());
         assert_eq!(world.notes()[before..], ["early", "usual", "late"]);
         vec!["a"]
     });

@@ -286,7 +286,7 @@ fn a_run_knows_its_memo_and_attributes_and_ids() {
         let memo = [("note".into(), "m".into())].into();
         let search_attributes = [("city".into(), "Rome".into())].into();
         start(sim, NewStart { memo, search_attributes, ..new("looks") }).unwrap();
-        assert_eq!(sim.result("a"), completed("a run-000001 {\"note\": m} {\"city\": Rome}"));
+        assert_eq!(sim.result("a"), completed("a run-000001 {\"note\": m} {\"city\": Keyword(\"Rome\")}"));
         vec!["a"]
     });
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use dacapo_core::{CommandKind, Ctx, Failure, OperationId, Payload, Seq};
 use dacapo_engine::{EngineError, NewStart, Options, RunId};
-use dacapo_store::{Done, MemoryStore, NewMessage, RunNo, Status, Store, StoreError, Write};
+use dacapo_store::{Done, MemoryStore, NewMessage, RunNo, Status, Store, StoreError, StuckCause, Write};
 use dacapo_testkit::{CACHES, Front, Fronted, Simulation, sealed};
 
 use crate::kit::{
@@ -220,6 +220,7 @@ fn history_of_another_format_makes_its_run_stuck_with_a_clear_reason() {
     sim.settle();
     let said = "turn 0: the transcript has format version 99, and this build reads 1: read it with a newer build";
     assert_eq!(stuck(&sim, "a").0, said);
+    assert_eq!(describe(&sim, "a").stuck.map(|stuck| stuck.cause), Some(StuckCause::OtherBuild));
     *store.garbled.lock().unwrap() = None;
     assert_eq!(sim.result("a"), completed("1 2 3 4"));
 }
@@ -295,17 +296,23 @@ fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_no
 /// S4-46: a message that this build cannot read, for example of a newer build.
 #[test]
 fn message_of_an_unknown_kind_makes_its_run_stuck_and_is_not_dropped() {
-    let sim = Simulation::new(serving(&World::default()));
-    begin(&sim);
-    sim.advance(secs(20));
-    let run = describe(&sim, "a").run;
-    let message = NewMessage { key: "from the future".into(), sent: sim.now(), job: vec![0x82, 0x18, 99, 0x80] };
-    sim.store().submit(Write::Post { run, message, ended: None }, Box::new(|_| {}));
-    let sim = sim.restart();
-    sim.settle();
-    let (reason, ..) = stuck(&sim, "a");
-    assert!(reason.starts_with(r#"its message "from the future" cannot be read: "#), "{reason}");
-    assert_eq!((status(&sim, "a"), rows(&sim, "a").2), (Status::Open, 1));
+    for (job, cause, why) in [
+        (vec![1, 0x82, 0x18, 99, 0x80], StuckCause::StoreDamaged, "unknown enum variant 99"),
+        (vec![2, 0x80], StuckCause::OtherBuild, "the stored value has format 2, and this build reads format 1"),
+    ] {
+        let sim = Simulation::new(serving(&World::default()));
+        begin(&sim);
+        sim.advance(secs(20));
+        let run = describe(&sim, "a").run;
+        let message = NewMessage { key: "from the future".into(), sent: sim.now(), job };
+        sim.store().submit(Write::Post { run, message, ended: None }, Box::new(|_| {}));
+        let sim = sim.restart();
+        sim.settle();
+        let found = describe(&sim, "a").stuck.expect("the run is stuck");
+        assert!(found.reason.starts_with(r#"its message "from the future" cannot be read: "#), "{}", found.reason);
+        assert!(found.cause == cause && found.reason.contains(why), "{found:?}");
+        assert_eq!((status(&sim, "a"), rows(&sim, "a").2), (Status::Open, 1));
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Params, Row, params};
 
 use dacapo_core::{Name, ParentClose, Seq};
-use dacapo_store::{Epoch, NodeNo, Parent, RunNo, RunRow, Status, StoreError, Stuck};
+use dacapo_store::{Epoch, NodeNo, Parent, RunNo, RunRow, Status, StoreError, Stuck, StuckCause};
 
 use crate::columns::{moment, name, time};
 use crate::row::run_sums::{self, Identity};
@@ -14,7 +14,8 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// The columns of a run, in the order in which [`read`] reads them.
 pub(crate) const COLUMNS: &str = "no, run_id, workflow_id, workflow, queue, status, started, closed, turns, owner, epoch, pins, \
      parent, parent_seq, parent_close, first_run_id, stuck_reason, stuck_since, stuck_attempts, stuck_retry, memo, \
-     published, result, crash_count, request, identity_sum, progress_sum, stuck_sum, memo_sum, published_sum, result_sum";
+     published, result, crash_count, request, identity_sum, progress_sum, stuck_sum, memo_sum, published_sum, result_sum, \
+     stuck_cause, stuck_subject";
 
 /// Finds the run that meets a condition.
 pub(crate) fn find(connection: &Connection, condition: &str, params: impl Params) -> Result<Option<RunRow>> {
@@ -95,7 +96,7 @@ impl Stored {
     }
 
     fn read(row: &Row<'_>) -> Result<Self> {
-        let (parent, status) = (read_parent(row)?, row.get(5).map_err(trouble)?);
+        let (parent, stuck, status) = (read_parent(row)?, read_stuck(row)?, row.get(5).map_err(trouble)?);
         let no = RunNo(row.get(0).map_err(trouble)?);
         let status = Status::from_code(status).ok_or_else(|| corrupt(format!("{no} has status {status}")))?;
         let read = || {
@@ -115,7 +116,7 @@ impl Stored {
                 pins: row.get(11)?,
                 parent,
                 first_run_id: name(row, 15)?,
-                stuck: read_stuck(row)?,
+                stuck,
                 crash_count: row.get(23)?,
                 memo: row.get(20)?,
                 published: row.get(21)?,
@@ -168,10 +169,13 @@ fn read_parent(row: &Row<'_>) -> Result<Option<Parent>> {
     Ok(Some(Parent { run: RunNo(run), seq: Seq(seq as u64), close: parent_close(close)? }))
 }
 
-fn read_stuck(row: &Row<'_>) -> rusqlite::Result<Option<Stuck>> {
-    Ok(match (row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?) {
-        (Some(reason), Some(since), Some(attempts), Some(retry)) => {
-            Some(Stuck { reason, since: time(since), attempts, retry: time(retry) })
+fn read_stuck(row: &Row<'_>) -> Result<Option<Stuck>> {
+    let read = || Ok((row.get(31)?, row.get(32)?, row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?));
+    Ok(match read().map_err(trouble)? {
+        (Some(code), Some(subject), Some(reason), Some(since), Some(attempts), Some(retry)) => {
+            let unknown = || corrupt(format!("a run is stuck for cause {code}, which this build does not know"));
+            let cause = StuckCause::from_code(code).ok_or_else(unknown)?;
+            Some(Stuck { cause, subject, reason, since: time(since), attempts, retry: time(retry) })
         }
         _ => None,
     })

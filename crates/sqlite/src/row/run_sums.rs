@@ -80,8 +80,9 @@ pub(crate) fn progress(no: i64, turns: u64, epoch: Epoch, crash_count: u32) -> S
 }
 
 pub(crate) fn stuck(no: i64, stuck: &Stuck) -> Sum {
-    let Stuck { reason, since, attempts, retry } = stuck;
-    Sum::of(Part::RunStuck, no).text(reason).number(moment(*since)).number((*attempts).into()).number(moment(*retry))
+    let Stuck { cause, subject, reason, since, attempts, retry } = stuck;
+    let sum = Sum::of(Part::RunStuck, no).number(cause.code()).text(subject).text(reason);
+    sum.number(moment(*since)).number((*attempts).into()).number(moment(*retry))
 }
 
 pub(crate) fn memo(no: i64, memo: &[u8]) -> Sum {

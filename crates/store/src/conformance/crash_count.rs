@@ -8,7 +8,14 @@ fn held(store: &dyn Store, run: RunNo) -> (u32, Option<Stuck>) {
 }
 
 fn words() -> Option<Stuck> {
-    Some(Stuck { reason: "its process died".to_owned(), since: at(3), attempts: 1, retry: at(3) })
+    Some(Stuck {
+        cause: StuckCause::Quarantined,
+        subject: "workflow kit".to_owned(),
+        reason: "its process died".to_owned(),
+        since: at(3),
+        attempts: 1,
+        retry: at(3),
+    })
 }
 
 fn set_count(store: &dyn Store, run: RunNo, crash_count: u32) {

@@ -1,8 +1,10 @@
 //! Runs that come from another store.
 
+use dacapo_core::AttributeValue;
+
 use super::delete::{closed, sweep};
 use super::*;
-use crate::MessageRow;
+use crate::{MessageRow, Shard};
 
 /// Imports a run of another store that was started at this second.
 fn import(store: &dyn Store, like: &RunRow, run_id: &'static str, started: u64) {
@@ -49,12 +51,21 @@ pub fn runs_of_another_store_stand_in_the_order_of_their_starts(store: &dyn Stor
     assert_eq!(last(store), "at-60", "a newer one of this store is not hidden");
 }
 
+/// One attribute of every kind, in the order of their names.
+fn attributes() -> Vec<(Name, AttributeValue)> {
+    let keywords = vec!["b".to_owned(), "a".to_owned(), "b".to_owned()];
+    vec![
+        ("colour".into(), "red".into()),
+        ("due".into(), at(7).into()),
+        ("paid".into(), true.into()),
+        ("size".into(), (-3_i64).into()),
+        ("tags".into(), keywords.into()),
+        ("weight".into(), 0.5.into()),
+    ]
+}
+
 pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
-    let new = NewRun {
-        request: Some("once".into()),
-        attributes: vec![("colour".into(), vec![1]), ("size".into(), vec![2])],
-        ..new_run("order-1", "run-1")
-    };
+    let new = NewRun { request: Some("once".into()), attributes: attributes(), ..new_run("order-1", "run-1") };
     let run = start(store, new.clone()).unwrap().run;
     own(store, run, Epoch::default(), FIRST).unwrap();
     let message = NewMessage { key: "update:u".into(), sent: at(3), job: vec![5] };
@@ -91,4 +102,49 @@ pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
     let other = store.find("order-1", Some("run-9")).unwrap().unwrap().no;
     assert_eq!(store.belongings(other).unwrap().request, None);
     assert_eq!(start(store, new).unwrap().run, there);
+}
+
+/// A store that one process serves has one shard, number 0, and the newest run of a workflow id has the highest number.
+pub fn number_of_a_run_leaves_room_for_its_shard(store: &dyn Store) {
+    let local = closed(store, "order-1", "local", 1, at(9));
+    let row = store.run(local).unwrap().unwrap();
+    for (run_id, started) in [("at-10", 10), ("at-20", 20), ("at-15", 15), ("also-at-15", 15)] {
+        import(store, &row, run_id, started);
+    }
+    start(store, NewRun { started: at(60), ..new_run("order-1", "open") }).unwrap();
+    let numbers = store.numbers(None, 9).unwrap();
+    assert_eq!((numbers.len(), last(store).as_str()), (6, "open"));
+    assert!(numbers.is_sorted_by(|newer, older| newer > older && newer.sequence() > older.sequence()), "{numbers:?}");
+    assert!(numbers.iter().all(|no| no.shard() == Shard(0)), "{numbers:?}");
+}
+
+pub fn attribute_of_any_kind_is_set_replaced_and_removed(store: &dyn Store) {
+    let run = owned(store, "order-1", "run-1").run;
+    let mut number = 0;
+    let mut set = |changes: Vec<(Name, Option<AttributeValue>)>| {
+        let write = TurnWrite { attributes: changes, ..turn(run, number) };
+        commit(store, write).unwrap();
+        number += 1;
+        store.attributes(run).unwrap()
+    };
+    let all = |attributes: Vec<(Name, AttributeValue)>| attributes.into_iter().map(|(name, value)| (name, Some(value)));
+    assert_eq!(set(all(attributes()).collect()), attributes());
+    let tags = |tags: &[&str]| Some(tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>().into());
+    let changed = set(vec![
+        ("colour".into(), Some(7_i64.into())),
+        ("due".into(), None),
+        ("paid".into(), None),
+        ("size".into(), tags(&["x", "y"])),
+        ("tags".into(), tags(&["c"])),
+        ("weight".into(), Some((-0.0).into())),
+    ]);
+    let expected: Vec<(Name, AttributeValue)> = vec![
+        ("colour".into(), 7_i64.into()),
+        ("size".into(), tags(&["x", "y"]).unwrap()),
+        ("tags".into(), tags(&["c"]).unwrap()),
+        ("weight".into(), 0.0.into()),
+    ];
+    assert_eq!(changed, expected);
+    let gone = |name: &'static str| (Name::from(name), None);
+    assert_eq!(set(vec![gone("colour"), gone("size"), gone("tags"), gone("weight"), gone("never")]), []);
 }

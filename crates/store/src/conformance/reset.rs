@@ -1,6 +1,6 @@
 //! Reset: a new run starts from a point of another run's history.
 
-use dacapo_core::Outcome;
+use dacapo_core::{Outcome, from_stored};
 
 use super::*;
 use crate::ResetWrite;
@@ -74,7 +74,7 @@ pub fn a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept(store
     let ended = store.run(old).unwrap().unwrap();
     assert_eq!((ended.status, ended.closed, ended.owner), (Status::Terminated, Some(at(60)), None));
     let failure = Box::new(Failure::new(FailureKind::Terminated, "reset"));
-    let result: Outcome = minicbor::decode(&ended.result.unwrap()).unwrap();
+    let result: Outcome = from_stored(&ended.result.unwrap()).unwrap();
     assert_eq!((result, closed(&written)), (Outcome::Failed(failure), vec![old]));
     assert_eq!((records(store, old).len(), store.tasks_of(old).unwrap()), (3, Vec::new()));
     assert_eq!(store.unseen(parent.run).unwrap(), waiting);

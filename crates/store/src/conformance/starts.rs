@@ -1,5 +1,7 @@
 //! Starts: the run that a workflow id or a request refers to.
 
+use dacapo_core::to_stored;
+
 use super::*;
 
 pub fn started_run_is_open_and_its_start_waits_as_a_message(store: &dyn Store) {
@@ -112,7 +114,7 @@ pub fn a_request_that_comes_again_with_another_input_is_refused(store: &dyn Stor
             run_id: Name::from_static(run_id),
             ..Start::default()
         }));
-        let start = minicbor::to_vec(begin).expect("writing to memory cannot fail");
+        let start = to_stored(&begin);
         NewRun { request: Some("req-1".into()), start, ..new_run("order-1", run_id) }
     };
     let first = start(store, request("run-1", "three")).unwrap();

@@ -125,7 +125,14 @@ pub fn timers_are_due_in_order(store: &dyn Store) {
 
 pub fn a_stuck_run_says_why(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
+    let stuck = Stuck {
+        cause: StuckCause::Nondeterminism,
+        subject: "a.rs:1:2".to_owned(),
+        reason: "it differs".to_owned(),
+        since: at(3),
+        attempts: 2,
+        retry: at(9),
+    };
     let set_stuck = |stuck, epoch| write(store, Write::SetStuck { run, epoch, stuck });
     set_stuck(Some(stuck.clone()), FIRST).unwrap();
     let filter = Filter { stuck: true, ..Filter::default() };
@@ -137,7 +144,14 @@ pub fn a_stuck_run_says_why(store: &dyn Store) {
 
 pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let stuck = Stuck { reason: "nondeterminism".to_owned(), since: at(3), attempts: 2, retry: at(9) };
+    let stuck = Stuck {
+        cause: StuckCause::Nondeterminism,
+        subject: "a.rs:1:2".to_owned(),
+        reason: "it differs".to_owned(),
+        since: at(3),
+        attempts: 2,
+        retry: at(9),
+    };
     write(store, Write::SetStuck { run, epoch: FIRST, stuck: Some(stuck.clone()) }).unwrap();
     assert_eq!(refused(commit(store, turn(run, 1))), Refused::Fenced { turns: 0, epoch: FIRST });
     assert_eq!(store.run(run).unwrap().unwrap().stuck, Some(stuck));

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use super::MemoryStore;
 use crate::rows::Rows;
@@ -53,7 +53,7 @@ impl Runs for MemoryStore {
         })
     }
 
-    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, Vec<u8>)>> {
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>> {
         Ok(self.tables().attributes_of(run))
     }
 

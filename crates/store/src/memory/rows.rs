@@ -1,19 +1,19 @@
 //! The primitives of the store in memory.
 
-use dacapo_core::{Name, ParentClose, Seq, Timestamp};
+use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 
 use super::Tables;
 use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
-    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError,
-    Stuck, TaskNo, TaskRow, TimerKind, TimerRow,
+    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Shard, Status,
+    StoreError, Stuck, TaskNo, TaskRow, TimerKind, TimerRow,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 impl Rows for Tables {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
-        let no = RunNo(self.next());
+        let no = RunNo::new(self.next(), Shard(0));
         let first_run_id = if new.first_run_id.is_empty() { new.run_id.clone() } else { new.first_run_id.clone() };
         let row = RunRow {
             no,
@@ -45,7 +45,7 @@ impl Rows for Tables {
     }
 
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
-        let no = no.unwrap_or_else(|| RunNo(self.next()));
+        let no = no.unwrap_or_else(|| RunNo::new(self.next(), Shard(0)));
         if let Some(request) = request {
             self.requests.insert(request.clone(), no);
         }
@@ -188,10 +188,10 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&[u8]>) -> Result<()> {
+    fn set_attribute(&mut self, run: RunNo, name: &Name, value: Option<&AttributeValue>) -> Result<()> {
         let key = (run, name.clone());
         match value {
-            Some(value) => drop(self.attributes.insert(key, value.to_vec())),
+            Some(value) => drop(self.attributes.insert(key, value.clone())),
             None => drop(self.attributes.remove(&key)),
         }
         Ok(())

@@ -23,7 +23,7 @@ pub use effective::{Effective, EffectiveRow, Origin};
 pub use error::{SettingError, SettingErrors};
 pub use names::queue_variable;
 pub use setting::{Scope, Setting, Unit};
-pub use table::{AppValues, QueueValues, all_settings};
+pub use table::{AppValues, QueueValues, SETTINGS_NUMBER, all_settings};
 pub use zombie::ZombieSettings;
 
 /// The settings of an application: its own, and those of its queues. Each setting of the application has a setter.

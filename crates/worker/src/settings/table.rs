@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use super::setting::{Scope, Setting, Unit};
 
+/// The number of the tables of settings. It rises when a name, a scope or a unit changes: deployments depend on them.
+pub const SETTINGS_NUMBER: u32 = 1;
+
 /// A value, converted between the type of its field and that of the table.
 pub(super) trait Amount {
     fn from_raw(raw: u64) -> Self;

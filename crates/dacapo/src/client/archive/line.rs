@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dacapo_core::{Name, Timestamp};
+use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_engine::EngineError;
 use dacapo_store::{MessageNo, MessageRow, RunNo, RunRow, Status};
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ pub(super) enum Line {
     },
     Run(Box<Run>),
     Attribute {
-        name: String,
-        value: String,
+        name: Name,
+        value: AttributeValue,
     },
     Message(Message),
     Turn {

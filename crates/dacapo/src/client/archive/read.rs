@@ -9,14 +9,13 @@ use dacapo_store::{Belongings, ImportWrite, RunRow};
 
 use super::chain::Chain;
 use super::line::{Line, bad, from_text};
-use super::{FIRST_VERSION, KIND, LAST_WITHOUT_SUMS, LONGEST_LINE, VERSION};
+use super::{KIND, LONGEST_LINE, VERSION};
 use crate::client::Result;
 
 /// Reads the runs of a file, one after the other.
 pub(in crate::client) struct Runs<R> {
     from: R,
     line: u64,
-    version: u32,
     runs: u64,
     chain: Chain,
 }
@@ -47,20 +46,22 @@ impl<R: BufRead + Seek> Runs<R> {
 
 impl<R: BufRead> Runs<R> {
     fn new(from: R) -> Result<Self> {
-        let mut runs = Self { from, line: 0, version: VERSION, runs: 0, chain: Chain::default() };
+        let mut runs = Self { from, line: 0, runs: 0, chain: Chain::default() };
         let text = runs.next_text()?.ok_or_else(|| bad(1, "this is no file of histories"))?;
         if !Chain::is_sealed(&text) {
-            // So that its lines are read without checksums.
-            runs.version = LAST_WITHOUT_SUMS;
+            return Err(bad(
+                1,
+                "this is no file of histories, or a development build wrote it before the first numbered format: export them anew",
+            ));
         }
         match runs.parse(text)? {
-            Line::File { kind, version } if kind == KIND => match version {
-                FIRST_VERSION..=VERSION if (version > LAST_WITHOUT_SUMS) == (runs.version == VERSION) => {
-                    Ok(Self { version, ..runs })
-                }
-                FIRST_VERSION..=VERSION => Err(bad(1, format_args!("files of version {version} look otherwise"))),
-                _ => Err(bad(1, format_args!("they have version {version}, and this build knows up to {VERSION}"))),
-            },
+            Line::File { kind, version: VERSION } if kind == KIND => Ok(runs),
+            Line::File { kind, version } if kind == KIND => Err(bad(
+                1,
+                format_args!(
+                    "they have version {version}, and this build reads version {VERSION}: read them with the build that wrote them"
+                ),
+            )),
             _ => Err(bad(1, "this is no file of histories")),
         }
     }
@@ -78,16 +79,12 @@ impl<R: BufRead> Runs<R> {
     }
 
     fn parse(&mut self, mut text: Vec<u8>) -> Result<Line> {
-        let json = match self.version {
-            FIRST_VERSION..=LAST_WITHOUT_SUMS => &text[..],
-            _ if text.pop() != Some(b'\n') => return Err(bad(self.line, "the file was cut: its last line has no end")),
-            _ => self.chain.open(&mut text).ok_or_else(|| {
-                bad(
-                    self.line,
-                    "its checksum is wrong: this line was changed, or lines before it are missing or were moved",
-                )
-            })?,
-        };
+        if text.pop() != Some(b'\n') {
+            return Err(bad(self.line, "the file was cut: its last line has no end"));
+        }
+        let json = self.chain.open(&mut text).ok_or_else(|| {
+            bad(self.line, "its checksum is wrong: this line was changed, or lines before it are missing or were moved")
+        })?;
         serde_json::from_slice(json).map_err(|error| bad(self.line, error))
     }
 
@@ -110,7 +107,6 @@ impl<R: BufRead> Runs<R> {
                         format_args!("the file has {} runs, and was written with {runs}", self.runs),
                     ));
                 }
-                None if self.version == FIRST_VERSION => return Ok(None),
                 None => return Err(bad(self.line, "the file was cut: its last line is missing")),
                 Some(_) => return Err(bad(self.line, "here a run should begin")),
             };
@@ -135,7 +131,8 @@ impl<R: BufRead> Runs<R> {
         loop {
             match self.next_line()? {
                 Some(Line::Attribute { name, value }) => {
-                    belongings.attributes.push((name.into(), from_text(self.line, &value)?));
+                    value.check(&name).map_err(|problem| bad(self.line, problem))?;
+                    belongings.attributes.push((name, value));
                 }
                 Some(Line::Message(message)) => belongings.messages.push(message.into_row(self.line)?),
                 Some(Line::Turn { number, record }) if number == turns.len() as u64 => {

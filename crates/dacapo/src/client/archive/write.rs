@@ -77,8 +77,8 @@ fn export_run(reader: &Reader, run: RunNo, lines: &mut Lines<'_>) -> Result<bool
     // It may have played on since it was listed, and may do so now: what is written of it must be whole.
     let Some((row, Belongings { request, attributes, messages })) = reader.archive(run)? else { return Ok(false) };
     lines.write(&Line::Run(Box::new(Run::of(&row, request.as_ref()))))?;
-    for (name, value) in &attributes {
-        lines.write(&Line::Attribute { name: name.to_string(), value: to_text(value) })?;
+    for (name, value) in attributes {
+        lines.write(&Line::Attribute { name, value })?;
     }
     for row in &messages {
         lines.write(&Line::Message(Message::of(row)))?;
