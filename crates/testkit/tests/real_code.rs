@@ -84,7 +84,7 @@ async fn kit_plays_and_describes_a_run_on_a_thread_of_an_async_runtime() {
 #[activity]
 async fn relay(messages: u64) -> Result<u64, Failure> {
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-    (0..messages).for_each(|n| drop(sender.send(n)));
+    (0..messages).for_each(|n| sender.send(n).expect("the receiver is here"));
     drop(sender);
     let mut sum = 0;
     while let Some(n) = receiver.recv().await {
