@@ -70,9 +70,9 @@ pub use dacapo_client::{
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};
 pub use dacapo_core::{
-    CancelHandle, CancelType, Cancelled, ContinueAsNew, Either, Failure, FailureKind, IdReuse, Info, Name, Order,
-    ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind,
-    Timestamp, UnfinishedHandlers,
+    CancelHandle, CancelType, Cancelled, ContinueAsNew, Either, Failure, FailureKind, IdReuse, Info, Name, OneOf3,
+    OneOf4, OneOf5, OneOf6, OneOf7, OneOf8, Order, ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope,
+    StateCell, StateGuard, Target, TimeoutKind, Timestamp, UnfinishedHandlers,
 };
 pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};

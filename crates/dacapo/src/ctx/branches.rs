@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use dacapo_core::{Failure, Join, Launched, Parallel, Race, Scope, ScopePlay, SelectAll, TryJoin};
+use dacapo_core::{Entrants, Failure, Join, Launched, Parallel, Race, Scope, ScopePlay, SelectAll, TryJoin};
 
 use crate::Ctx;
 
@@ -73,6 +73,25 @@ impl<S> Ctx<S> {
         B: Future<Output = Result<Y, F>>,
     {
         self.raw.race(first, second)
+    }
+
+    /// Races three to eight futures, given as a tuple: the one whose result came first wins, whichever is listed first. The
+    /// others are dropped, which cancels them. The first result decides even if it is a failure.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const APPROVE: Signal<String> = Signal::new("approve");
+    /// # const REJECT: Signal<String> = Signal::new("reject");
+    /// # async fn decide(ctx: Ctx) -> Result<bool, Failure> {
+    /// match ctx.race_of((ctx.next_signal(APPROVE), ctx.next_signal(REJECT), ctx.sleep(days(7)))).await? {
+    ///     OneOf3::First(_by) => Ok(true),
+    ///     OneOf3::Second(_by) => Ok(false),
+    ///     OneOf3::Third(()) => Err("there was no decision within a week".into()),
+    /// }
+    /// # }
+    /// ```
+    pub fn race_of<E: Entrants>(&self, entrants: E) -> E::Race {
+        self.raw.race_of(entrants)
     }
 
     /// Races any number of futures of one type: gives the place of the winner, its output, and the race of the others.
