@@ -206,7 +206,7 @@ fn a_fan_out_counts_every_part_once_wherever_it_crashes_on_a_file() {
 ///
 /// S1-73
 #[test]
-fn an_order_that_was_drawn_stays_drawn_wherever_it_crashes() {
+fn order_of_units_that_a_random_policy_picked_is_kept_wherever_the_process_crashes() {
     fn drawn<F: WorkflowFn<P>, P>(_: F, seed: u64) -> WorkflowDef {
         let mut definition = F::Workflow::definition();
         definition.pins.policy = PolicySpec::Random { seed };

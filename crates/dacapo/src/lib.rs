@@ -85,7 +85,7 @@ pub use json::{decode, encode};
 pub use names::{Attr, Key, Promise, Query, Signal, Update};
 pub use or_fail::OrFail;
 pub use register::{Catalog, Register};
-pub use workflow::{Play, WorkflowDef, WorkflowFn, WorkflowType};
+pub use workflow::{WorkflowDef, WorkflowFn, WorkflowFuture, WorkflowType};
 
 /// What generated code calls. Programs do not call it.
 #[doc(hidden)]

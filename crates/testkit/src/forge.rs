@@ -8,7 +8,7 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_forged_seal_is_the_real_one() {
+fn forged_checksum_equals_the_real_one() {
     let transcript = dacapo_core::Transcript::new("forged", dacapo_core::Pins::default());
     let bytes = transcript.to_bytes();
     assert_eq!(sealed(bytes[..bytes.len() - 4].to_vec()), bytes);

@@ -116,7 +116,7 @@ fn a_run_is_deleted_whole_wherever_it_crashes() {
 }
 
 #[test]
-fn runs_that_are_too_old_go_wherever_it_crashes() {
+fn runs_past_their_retention_are_deleted_wherever_the_process_crashes() {
     let old = Duration::from_secs(3_600);
     sweep(
         move || Options { retention: Some(old), ..options() },

@@ -103,7 +103,7 @@ fn local_work_that_kills_its_process_is_quarantined_after_three_deaths() {
 }
 
 #[test]
-fn an_answer_that_kills_its_process_is_quarantined_after_three_deaths() {
+fn query_that_kills_its_process_is_quarantined_after_three_deaths() {
     assert_quarantined("query", &["it is not asked: ", "workflow \"deadly\""]);
     assert_quarantined("busy-query", &["it is not asked: ", "workflow \"deadly\""]);
 }

@@ -48,7 +48,7 @@ step  4 of 13  looking for a train Lyon - Zürich ...";
 
 /// `journey | head -1`: `println!` panicked, so did every attempt, and the journey failed for good.
 #[test]
-fn a_journey_goes_on_when_nobody_reads_what_it_says() {
+fn journey_goes_on_when_its_output_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("journey.db").to_str().unwrap().to_owned();
     let mut journey = start(&file);

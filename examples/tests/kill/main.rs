@@ -23,7 +23,7 @@ const PIECES: usize = 42;
 ///
 /// S1-73 S2-5 S2-16 S4-51
 #[test]
-fn work_that_is_killed_at_random_moments_is_done_right() {
+fn work_of_a_process_killed_at_random_moments_is_done_once() {
     let number = |name: &str| env::var(name).ok().map(|value| value.parse::<u64>().expect(name));
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let seed = number("DACAPO_KILL_SEED").unwrap_or_else(now);

@@ -257,7 +257,7 @@ const OF_A_FAILURE: &[(&str, Change)] = &[
 
 fn transcripts() -> Vec<(Workflow, Transcript)> {
     let record = |workflow: Workflow, script: &str| {
-        let mut play = Play::new(workflow.clone(), Pins::default(), Mode::Whole);
+        let mut play = Player::new(workflow.clone(), Pins::default(), Mode::Whole);
         play.play(script);
         assert!(!play.printed.contains("failed: "), "{}", play.printed);
         (workflow, play.transcript.clone())

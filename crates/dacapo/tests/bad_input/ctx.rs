@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::setup::{NUDGE, RAISE};
 
-type Body = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+type Code = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 struct Row {
     call: &'static str,
     given: &'static str,
     says: &'static str,
-    body: fn(Ctx) -> Body,
+    body: fn(Ctx) -> Code,
 }
 
 macro_rules! row {
@@ -283,7 +283,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
 ];
 
 /// Plays a workflow that makes the call, and gives what is said of it: why the run is stuck, or how it failed.
-fn said(body: fn(Ctx) -> Body) -> String {
+fn said(body: fn(Ctx) -> Code) -> String {
     let mut kit = Kit::new().runs_may_get_stuck();
     kit.serve(Workflow::new("bad", move |raw, _| {
         let ctx = Ctx::from(raw);
@@ -304,7 +304,7 @@ fn said(body: fn(Ctx) -> Body) -> String {
 }
 
 #[test]
-fn bad_input_of_every_call_of_a_workflow_is_told_clearly_and_stores_nothing() {
+fn invalid_argument_of_every_ctx_call_makes_the_run_stuck_with_a_reason_and_stores_nothing() {
     let mut unclear = Vec::new();
     for row in [calls(), children(), messages(), values()].into_iter().flatten() {
         let Row { call, given, says, body } = row;

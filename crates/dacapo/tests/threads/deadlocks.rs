@@ -82,7 +82,7 @@ async fn stuck<O>(run: &Handle<O>, reason: &str) -> String {
 
 /// S3-43, T-11, C-23
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_that_do_not_return_are_given_up_on_and_nobody_else_notices() {
+async fn turn_that_does_not_return_is_abandoned_and_other_runs_go_on() {
     let app = Dacapo::open("memory:")
         .await
         .unwrap()
@@ -168,7 +168,7 @@ async fn takes_its_time(ctx: Ctx) -> Result<u64, Failure> {
 
 /// S3-43: with 0 a turn may take all the time there is, and others do not notice either.
 #[tokio::test(flavor = "multi_thread")]
-async fn with_no_limit_turns_are_not_watched() {
+async fn deadlock_timeout_of_zero_abandons_no_turn() {
     let store = Dacapo::open("memory:").await.unwrap().turn_threads(1).workflow_deadlock_timeout(secs(0));
     let app = store.serve((takes_its_time, healthy, step)).await.unwrap();
     let slow = app.start(takes_its_time, ()).await.unwrap();

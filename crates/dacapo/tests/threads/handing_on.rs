@@ -38,7 +38,7 @@ async fn relay(ctx: Ctx, kept: Vec<u64>) -> Result<Vec<u64>, Failure> {
 /// under one id, from two tasks, so that the second may find it with either run. Those who ask find the next run in the
 /// store and set it going before the one that hands on to it is done with that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everybody_who_put_something_is_answered_while_the_run_goes_on_as_another() {
+async fn update_is_answered_once_while_its_run_continues_as_new() {
     const RELAYS: u64 = 8;
     const ROUNDS: u64 = 100;
     const EACH: u64 = 3;

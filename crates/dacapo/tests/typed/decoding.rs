@@ -180,7 +180,7 @@ async fn asked(ctx: Ctx) -> Result<(), Failure> {
 }
 
 #[test]
-fn a_query_that_cannot_read_a_key_fails_alone() {
+fn query_that_cannot_read_a_durable_key_fails_alone() {
     check_refused(
         asked,
         "start
@@ -203,7 +203,7 @@ struct Pair {
 }
 
 #[test]
-fn nothing_at_all_decodes_as_null() {
+fn empty_payload_decodes_as_null() {
     assert_eq!(encode(&()).unwrap(), Payload::from("null"));
     assert_eq!(decode::<()>(&Payload::empty()), Ok(()));
     assert_eq!(decode::<Option<u64>>(&Payload::empty()), Ok(None));
@@ -222,9 +222,12 @@ async fn two(ctx: Ctx, a: u64, b: Option<u64>) -> Result<u64, Failure> {
 }
 
 #[test]
-fn an_argument_that_did_not_come_is_null_and_one_too_many_is_refused() {
-    type Two =
-        <fn(Ctx, u64, Option<u64>) -> dacapo::Play<__two> as dacapo::WorkflowFn<(Ctx, u64, Option<u64>)>>::Workflow;
+fn missing_argument_is_null_and_an_extra_one_is_refused() {
+    type Two = <fn(Ctx, u64, Option<u64>) -> dacapo::WorkflowFuture<__two> as dacapo::WorkflowFn<(
+        Ctx,
+        u64,
+        Option<u64>,
+    )>>::Workflow;
     use dacapo::WorkflowType;
     assert_eq!(Two::decode(vec!["1".into()]), Ok((1, None)));
     assert_eq!(Two::decode(vec!["1".into(), "2".into(), "null".into()]), Ok((1, Some(2))));

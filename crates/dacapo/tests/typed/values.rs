@@ -39,7 +39,7 @@ async fn facts(ctx: Ctx) -> Result<Facts, Failure> {
 }
 
 #[test]
-fn facts_are_the_same_on_every_replay() {
+fn time_ids_and_random_numbers_are_the_same_on_every_replay() {
     check(
         facts,
         "start
