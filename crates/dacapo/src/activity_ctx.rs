@@ -129,10 +129,10 @@ impl ActivityCtx {
     ///
     /// ```
     /// # use dacapo::prelude::*;
-    /// # fn mail(_: String) {}
+    /// # fn send(_: String) {}
     /// #[activity]
     /// async fn ask(ctx: ActivityCtx, question: String) -> Result<bool, Failure> {
-    ///     mail(format!("{question} Answer with token {}", ctx.completion_token()));
+    ///     send(format!("{question} Answer with token {}", ctx.completion_token()));
     ///     Err(ctx.complete_later())
     /// }
     /// ```
