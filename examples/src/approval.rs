@@ -34,7 +34,7 @@ pub struct Decision {
     pub approved: bool,
 }
 
-/// How often somebody is reminded before the next is asked.
+/// How often a person is reminded before the next one is asked.
 const REMINDERS: u32 = 2;
 
 /// Waits for a decision, reminds, escalates, and in the end says no.
@@ -61,7 +61,7 @@ pub async fn approval(ctx: Ctx, request: Request) -> Result<Decision, Failure> {
             ctx.call(send_mail, (who.clone(), format!("{text} {}", request.what))).await?;
             let decided = decision.clone();
             let decided = ctx.wait_until(move || decided.read(Option::is_some));
-            // Days, if need be: nobody holds a thread, a connection or memory for that.
+            // This may take days, and needs no thread, connection or memory meanwhile.
             if let First(()) = ctx.race(decided, ctx.sleep(request.patience)).await? {
                 return Ok(decision.read(Option::clone).expect("it was just seen"));
             }

@@ -5,7 +5,7 @@ use std::io::Write;
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How long the railways keep a seat that nobody has paid for.
+/// How long the railway keeps a seat that is not paid for.
 const HOLD: std::time::Duration = mins(10);
 
 /// Where a step stands: "step 8 of 13".
@@ -17,7 +17,7 @@ pub struct Step {
     pub of: usize,
 }
 
-/// What the journey publishes of itself, so that the next process can say where it goes on.
+/// The snapshot that the journey publishes, so that the next process can say where it goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diary {
     /// What is done, a line each.
@@ -114,7 +114,7 @@ async fn work(Step { number, of }: &Step, what: String) {
     say(" done\n");
 }
 
-/// Says it, if anybody listens: `println!` panics when nobody reads any more, and an attempt that panics has failed.
+/// Prints a text and ignores errors: `println!` panics when the output is closed, and an attempt that panics has failed.
 pub fn say(what: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(what.as_bytes()).and_then(|()| out.flush());

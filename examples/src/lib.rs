@@ -8,7 +8,7 @@
 //! | [`approval`] | waiting for people: updates, reminders, escalation |
 //! | [`fan_out`] | hundreds of activities, a few at a time |
 //! | [`entity`] | an object that lives for years: signals, queries, updates, continue-as-new |
-//! | [`polling`] | waiting for a service that calls nobody back |
+//! | [`polling`] | waiting for a service that has no callbacks |
 //! | [`counter`] | continue-as-new: counting for ever with a short history |
 //! | [`versions`] | changing code while runs are open: patches |
 //! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |

@@ -1,7 +1,7 @@
 //! Work of all kinds whose right results are known: for the test that kills its process, and not to learn from.
 //!
-//! Every attempt appends one line to a file, in one write: the life of the process, the activity's key, the attempt. What
-//! is in that file happened, whatever became of the process.
+//! Every attempt appends one line to a file, in one write: the number of the process, the activity's key, the attempt. What
+//! is in that file has happened, even if the process was killed right after it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -140,7 +140,7 @@ fn soon() -> Retry {
 /// The kinds of work there are.
 pub const KINDS: [&str; 7] = ["line", "fan", "nap", "stubborn", "family", "at_home", "fed"];
 
-/// What work of this kind comes to.
+/// Returns the right result of work of this kind.
 pub fn expected(kind: &str, n: u64) -> u64 {
     let squares = |count: u64| (n..n + count).map(|k| k * k).sum::<u64>();
     match kind {

@@ -28,7 +28,7 @@ async fn counts(ctx: Ctx, steps: u64) -> Result<u64, Failure> {
     Ok(number)
 }
 
-/// Answers updates until it is told to end.
+/// Answers updates until a signal ends it.
 #[workflow]
 async fn answers(ctx: Ctx) -> Result<String, Failure> {
     ctx.on_update(HIT, |_| Ok(()), |number| async move { Ok(2 * number) });
@@ -154,7 +154,7 @@ impl Write for Pausing {
     }
 }
 
-/// An export ended with an error when retention was faster; and a slow writer held up everybody who read.
+/// An export ended with an error when retention was faster, and a slow writer blocked all readers.
 #[tokio::test]
 async fn runs_that_are_deleted_during_an_export_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -311,7 +311,7 @@ async fn import_refuses_runs_that_continue_as_each_other() {
     assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 0);
 }
 
-/// Two files that are sound by themselves. Whoever waited for the result spun for ever.
+/// Two files that are valid by themselves. A call of `result` never returned.
 #[tokio::test]
 async fn result_of_runs_that_continue_as_each_other_is_an_error() {
     let (_, going_on) = chain().await;

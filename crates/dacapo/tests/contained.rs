@@ -55,7 +55,7 @@ async fn panics(_ctx: Ctx) -> Result<u64, Failure> {
     panic!("on purpose")
 }
 
-/// Blocks, whoever asks it to stop.
+/// Blocks its thread and ignores its cancellation.
 #[activity]
 fn deaf(_number: u64) -> Result<u64, Failure> {
     wait_at_the_door();

@@ -96,7 +96,7 @@ async fn backup_is_complete_while_runs_go_on() {
     for number in 0..5 {
         app.runs().back_up(place.path(&format!("copy-{number}.db"))).await.unwrap();
         let copy = Dacapo::open(&format!("sqlite:{}?mode=ro", place.path(&format!("copy-{number}.db")))).await;
-        // A copy that nobody has served yet.
+        // A copy that was not served yet.
         assert_eq!(copy.unwrap().runs().verify(|_| {}).await.unwrap(), []);
     }
     work.await.unwrap();

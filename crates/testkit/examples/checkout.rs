@@ -15,7 +15,7 @@ async fn checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     Ok(receipt)
 }
 
-/// The same, after somebody thought three weeks would be kinder.
+/// The same workflow after a change: it waits for three weeks.
 async fn patient_checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     let receipt = ctx.activity("charge", order.clone()).await?;
     match ctx.race(ctx.signal("cancel"), ctx.sleep(Duration::from_secs(21 * 86_400))).await? {

@@ -108,7 +108,7 @@ fn a_run_is_deleted_whole_wherever_it_crashes() {
             assert_eq!(answer.is_ok(), run.is_some(), "{answer:?}");
             assert!(answer.is_ok() || matches!(answer, Err(EngineError::NotFound { .. })));
             assert_eq!((status(sim, "a"), status(sim, "b")), (None, Some(Status::Completed)));
-            // Nobody reuses the number of a run, so what it left would be found under it.
+            // The number of a run is not used again, so rows that were left would be found under it.
             assert!((1..10).map(RunNo).all(|no| sim.store().run(no).unwrap().is_some() || records(sim, no).is_empty()));
             assert!(!sim.store().has_remains().unwrap());
         },

@@ -338,8 +338,8 @@ fn an_update_sent_again_under_its_id_has_its_answer_after_the_run_closed() {
     assert!(matches!(late, Err(Error::Client(ClientError::Closed { status: Status::Completed, .. }))), "{late:?}");
 }
 
-/// A message to a workflow id is for whoever bears it: a run that goes on as another while the message is under way
-/// hands it on.
+/// A message to a workflow id is for the open run of that id: a run that continues as new before it has taken the
+/// message hands it on.
 #[test]
 fn signal_sent_while_a_run_continues_as_new_reaches_the_next_run() {
     let mut kit = Kit::new();

@@ -23,13 +23,13 @@ pub struct Confirm {
     pub by: String,
 }
 
-/// Where a checkout is. It publishes this before every step, so that looking at an order never disturbs it.
+/// The stage that a checkout is in. It publishes this before every step, so that looking at an order never disturbs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Stock is being put aside.
     Reserving,
-    /// Somebody looks for fraud. Since v2.
+    /// The order is checked for fraud. Since v2.
     Screening,
     /// The card is being charged.
     Charging,
@@ -43,7 +43,7 @@ pub enum Stage {
     Closed,
 }
 
-/// What a checkout comes to. None of these is a failure: an order that is given up was handled well.
+/// The result of a checkout. None of these is a failure: an order that was cancelled was handled well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -60,12 +60,12 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
-    /// Somebody gave it up; the stock and the money are back.
+    /// It was cancelled; the stock and the money are back.
     Cancelled {
         /// Why.
         reason: String,
     },
-    /// Nobody confirmed it in time; the stock and the money are back.
+    /// It was not confirmed in time; the stock and the money are back.
     Expired,
 }
 

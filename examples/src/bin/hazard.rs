@@ -29,7 +29,7 @@ fn deep(n: u64) -> Result<String, Failure> {
 
 #[activity]
 async fn double(n: u64) -> Result<u64, Failure> {
-    // Long enough to be under way when the process dies.
+    // Long enough to be running when the process dies.
     tokio::time::sleep(millis(30)).await;
     Ok(2 * n)
 }

@@ -1,4 +1,4 @@
-//! The program of the front page, killed while somebody watches.
+//! The program of the front page, killed as its transcript there shows.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
-//! What a hostile reader tried on real threads: everybody is answered, nothing that was acknowledged is lost, and no code
-//! of a user's takes a thread away.
+//! Hostile use on real threads: every caller is answered, no acknowledged message is lost, and no user code costs a turn
+//! thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const GO: Signal<u64> = Signal::new("go");
 const HOW: Query<(), u64> = Query::new("how");
 const PUT: Update<u64, u64> = Update::new("put");
 
-/// What this comes to. Whoever waits for it in vain has found something.
+/// Awaits a future, within a bound: a future that hangs is a bug.
 async fn soon<F: IntoFuture>(what: &str, future: F) -> F::Output {
     let ended = tokio::time::timeout(Duration::from_secs(120), future.into_future()).await;
     ended.unwrap_or_else(|_| panic!("{what} hangs"))
@@ -160,7 +160,7 @@ async fn entity(ctx: Ctx, seen: Vec<u64>) -> Result<Vec<u64>, Failure> {
     Err(ctx.continue_as_new(entity, list.read(Clone::clone)))
 }
 
-/// Updates beside a continue-as-new were answered and in nobody's state, or never answered.
+/// Updates beside a continue-as-new were answered and in the state of no run, or never answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_lost_or_doubled_over_continue_as_new() {
     const ENTITIES: u64 = 12;
@@ -193,7 +193,7 @@ async fn nothing_is_lost_or_doubled_over_continue_as_new() {
     }
 }
 
-/// Those who came between the last look and the end were never told.
+/// Calls that came between the last check and the end were never answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_are_answered_when_the_engine_shuts_down() {
     for round in 0..100 {

@@ -24,7 +24,7 @@ mod v2 {
     }
 }
 
-/// A step is new, and nobody thought of a patch; and the code of one name blocks.
+/// A step is new and has no patch, and the code of one workflow blocks.
 mod v3 {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! What cannot be decoded. What the run recorded fails the activation, so that a fixed deploy heals it; what outsiders
-//! send is their trouble.
+//! Payloads that cannot be decoded: a recorded one fails the activation, so that a fixed deploy goes on with the run; a
+//! message fails its sender.
 
 use std::collections::BTreeMap;
 

@@ -51,7 +51,7 @@ impl Account {
         self.cents += deposit.cents;
     }
 
-    /// Notes something, after somebody was told.
+    /// Adds a note after an activity has ended.
     #[signal(name = "jot")]
     async fn note(ctx: Ctx<Self>, text: String) -> Result<(), Failure> {
         ctx.call(notify, text.clone()).await?;
