@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How long the railway keeps a seat that is not paid for.
 const HOLD: std::time::Duration = mins(10);
 
-/// Where a step stands: "step 8 of 13".
+/// The position of a step: "step 8 of 13".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1.
@@ -20,7 +20,7 @@ pub struct Step {
 /// The snapshot that the journey publishes, so that the next process can say where it goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diary {
-    /// What is done, a line each.
+    /// The steps that are done, a line each.
     pub done: Vec<String>,
     /// How many steps there will be.
     pub of: usize,
@@ -40,7 +40,7 @@ impl Diary {
 
 /// Plans and books a journey along these stations.
 ///
-/// It reads like a script for one sunny afternoon, and that is what it is: all that makes it survive stands elsewhere.
+/// It is written as if no process ever died: nothing in it deals with crashes.
 #[workflow]
 pub async fn journey(ctx: Ctx, stations: Vec<String>) -> Result<String, Failure> {
     let legs: Vec<String> = stations.windows(2).map(|leg| leg.join(" - ")).collect();

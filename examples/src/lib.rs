@@ -24,7 +24,7 @@ pub mod polling;
 pub mod saga;
 pub mod versions;
 
-/// Where a program keeps its runs: the file named on the command line, or this.
+/// Returns the file in which a program keeps its runs: the one named on the command line, or this.
 pub fn url_or(default: &str) -> String {
     std::env::args().nth(1).map_or(default.to_owned(), |path| format!("sqlite:{path}"))
 }

@@ -12,10 +12,10 @@ use dacapo::core::PolicySpec;
 use dacapo::prelude::*;
 use dacapo::{IdConflict, Pins};
 
-/// What the mill is fed with.
+/// The signal that a `fed` run takes.
 pub const GRAIN: Signal<u64> = Signal::new("grain");
 
-/// Where attempts leave their trace.
+/// The file to which attempts append their lines.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -130,7 +130,7 @@ pub async fn fed(ctx: Ctx, n: u64, done: u64, sum: u64) -> Result<u64, Failure> 
     if done + 2 == MEALS { Ok(sum) } else { Err(ctx.continue_as_new(fed, (n, done + 2, sum))) }
 }
 
-/// How often [`fed`] is fed.
+/// How many signals [`fed`] takes.
 const MEALS: u64 = 6;
 
 fn soon() -> Retry {

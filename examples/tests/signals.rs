@@ -45,7 +45,7 @@ impl Shift {
         assert!(sent.success());
     }
 
-    /// What it said after that, and its exit code.
+    /// Returns the rest of its output, and its exit code.
     fn end(mut self) -> (String, Option<i32>) {
         let mut said = String::new();
         self.out.read_to_string(&mut said).unwrap();

@@ -20,7 +20,7 @@ use crate::ledger::Ledger;
 use crate::real_time::{RealTime, runtime};
 use crate::virtual_time::VirtualTime;
 
-/// What outlives the processes of a test.
+/// The parts of a test that outlive its processes.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) time: Arc<VirtualTime>,

@@ -139,7 +139,7 @@ fn archived() -> (RunRow, Vec<Vec<u8>>, Belongings) {
     (RunRow { run_id: "from-elsewhere".into(), workflow_id: "elsewhere".into(), ..row }, turns, belongings)
 }
 
-/// It is there whole or not at all; brought again, it is there once.
+/// An import is stored whole or not at all; a repeated import changes nothing.
 #[test]
 fn a_run_is_imported_whole_wherever_it_crashes() {
     let (run, turns, belongings) = archived();

@@ -1,4 +1,4 @@
-//! What travels between the shop, its checkouts and its customers.
+//! Messages and values that the shop, its checkouts and its customers exchange.
 
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum Stage {
     Confirming,
     /// It is being sent.
     Shipping,
-    /// What was done is being undone.
+    /// Earlier steps are being undone.
     Undoing,
     /// It is over.
     Closed,
@@ -69,7 +69,7 @@ pub enum Outcome {
     Expired,
 }
 
-/// What to put aside.
+/// The items to reserve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Items {
     /// For which order.
@@ -80,7 +80,7 @@ pub struct Items {
     pub quantity: u32,
 }
 
-/// What to charge.
+/// The amount to charge.
 ///
 /// Activities are handed values of their own and not the whole order: what an activity was called with is compared on
 /// replay, so an order with a new field would be another command.

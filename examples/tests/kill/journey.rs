@@ -12,7 +12,7 @@ fn start(file: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_journey")).arg(file).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What it has said when it says this; then it is killed.
+/// Returns the output up to and including this text, and kills the process then.
 fn kill_at(mut journey: Child, words: &str) -> String {
     let (mut said, mut output) = (Vec::new(), journey.stdout.take().unwrap());
     let mut byte = [0];

@@ -147,7 +147,7 @@ async fn a_run_whose_turn_does_not_return_costs_one_thread_and_is_played_again_o
     let run = app.start(blocks_for_long, ()).await.unwrap();
     stuck(&run, "deadlock: turn ").await;
     let first = run.describe().await.unwrap().stuck.unwrap();
-    // It has been tried again, as far as that goes, when the moment for it has passed.
+    // The engine has tried it again once the time of the next attempt has passed.
     let has_passed =
         async || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() >= u128::from(first.retry.0) + 500_000_000;
     wait_until("the moment of the next try", has_passed).await;

@@ -1,4 +1,4 @@
-//! What a deploy would do to runs at rest, before anything wakes them.
+//! The replay check: it finds idle runs that a deploy would make stuck.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Who may open a file while another serves it.
+//! Opening a file that another program serves.
 
 use dacapo::prelude::*;
 use dacapo::{Dacapo, Filter, Status};

@@ -281,7 +281,7 @@ async fn forgets(_: Ctx, n: u64) -> Result<u64, Failure> {
     double(n).await
 }
 
-/// It compiles, so it has to be caught: the effect would happen again on every replay.
+/// Awaiting an activity in a workflow compiles, so the run must refuse it: the effect would happen again on every replay.
 #[test]
 fn an_activity_awaited_in_a_workflow_fails_the_activation() {
     crate::kit::check(

@@ -1,4 +1,4 @@
-//! What can be served, and the types that everything has.
+//! Items that can be served, and the auto traits of public types.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the ctx answers at once, durable keys, attributes, memos.
+//! Time, randomness and facts of a run, durable keys, attributes and memos.
 
 use dacapo::prelude::*;
 use dacapo_testkit::expect;
