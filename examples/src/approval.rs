@@ -6,35 +6,35 @@ use dacapo::Query;
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How a person decides. The validator refuses a second decision, so a sender knows whether theirs counted.
+/// The update with which a person decides. The validator refuses a second decision, so a sender knows whether theirs counted.
 pub const DECIDE: Update<Decision, String> = Update::new("decide");
 
-/// Where the request stands.
+/// The query for the person that the request waits for.
 pub const WAITS_FOR: Query<(), String> = Query::new("waits_for");
 
-/// What is asked for.
+/// A request that a manager or a director decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// What.
+    /// The thing that is requested.
     pub what: String,
-    /// Who decides.
+    /// The person who decides first.
     pub manager: String,
-    /// Who decides if the manager does not.
+    /// The person who decides if the manager does not.
     pub director: String,
-    /// How long each is given before being reminded.
+    /// How long each person has before a reminder is sent.
     pub patience: Duration,
 }
 
-/// What was decided.
+/// A decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Who decided.
+    /// The person who decided.
     pub by: String,
     /// Yes or no.
     pub approved: bool,
 }
 
-/// How often somebody is reminded before the next is asked.
+/// How often a person is reminded before the next one is asked.
 const REMINDERS: u32 = 2;
 
 /// Waits for a decision, reminds, escalates, and in the end says no.
@@ -61,7 +61,7 @@ pub async fn approval(ctx: Ctx, request: Request) -> Result<Decision, Failure> {
             ctx.call(send_mail, (who.clone(), format!("{text} {}", request.what))).await?;
             let decided = decision.clone();
             let decided = ctx.wait_until(move || decided.read(Option::is_some));
-            // Days, if need be: nobody holds a thread, a connection or memory for that.
+            // This may take days, and needs no thread, connection or memory meanwhile.
             if let First(()) = ctx.race(decided, ctx.sleep(request.patience)).await? {
                 return Ok(decision.read(Option::clone).expect("it was just seen"));
             }

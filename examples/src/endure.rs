@@ -1,15 +1,15 @@
-//! Mixed work that never ends: what the soak runs, kills and audits. Every run ends by writing into an account what it came
-//! to, because closed runs are deleted soon and nobody else may be there to see their results.
+//! Mixed work that never ends: the soak test runs, kills and audits it. Every run writes its result into a file before it
+//! ends, because closed runs are deleted soon, perhaps before the test has read their results.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
 use dacapo::prelude::*;
 
-/// What a run that waits is sent.
+/// The signal that a waiting run is sent.
 pub const GO: Signal<u64> = Signal::new("go");
 
-/// A piece of work: its id, and the file that holds the account.
+/// A piece of work: its id, the file that results are written to, and its number.
 pub type Piece = (String, String, u64);
 
 #[activity]
@@ -17,7 +17,7 @@ async fn step(number: u64) -> Result<u64, Failure> {
     Ok(number + 1)
 }
 
-/// Writes what a run came to. A line is written whole, and perhaps more than once.
+/// Writes the result of a run. A line is written whole, and perhaps more than once.
 #[activity]
 async fn account(file: String, id: String, value: u64) -> Result<u64, Failure> {
     let mut file = OpenOptions::new().create(true).append(true).open(file).or_fail()?;
@@ -100,7 +100,7 @@ pub async fn start(app: &App, kind: &str, piece: Piece) -> dacapo::Result<Handle
     }
 }
 
-/// What a piece of work comes to.
+/// Returns the right result of a piece of work.
 pub fn expected(kind: &str, number: u64) -> u64 {
     match kind {
         "chain" => number + 5,

@@ -3,15 +3,15 @@
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How many events a run takes before it goes on as a new one with a short history.
+/// How many events a run takes before it continues as new, with a short history.
 const EVENTS: u32 = 5;
 
 /// An account. All of it travels to the next run, except what only this run needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    /// What is in it.
+    /// The balance.
     pub cents: u64,
-    /// How many deposits and withdrawals it has seen, in all runs.
+    /// The number of deposits and withdrawals, in all runs.
     pub moves: u32,
     #[serde(skip)]
     events: u32,
@@ -59,7 +59,7 @@ impl Account {
         if *cents <= self.cents { Ok(()) } else { Err(format!("there are {} cents, not {cents}", self.cents).into()) }
     }
 
-    /// What is in it.
+    /// Returns the balance.
     #[query]
     pub fn balance(&self) -> u64 {
         self.cents

@@ -12,27 +12,17 @@ pub struct Work {
     pub at_once: usize,
 }
 
-/// Counts all parts and adds up what they hold.
-///
-/// Some workers, units of this run, take the next part from a list they share. They run one at a time, in a stable order, so the list
-/// needs no lock, and replay hands out the parts exactly as before.
+/// Counts all parts and adds up the counts. Each part is a branch of its own; a branch begins when one before it has ended.
 #[workflow]
 pub async fn count_all(ctx: Ctx, work: Work) -> Result<u64, Failure> {
-    let parts = ctx.cell(0..work.parts);
-    let workers = (0..work.at_once).map(|_| {
-        let (ctx, parts) = (ctx.clone(), parts.clone());
-        async move {
-            let mut sum = 0;
-            while let Some(part) = parts.update(Iterator::next) {
-                sum += ctx.call(count, part).retry(patient()).await?;
-            }
-            Ok::<u64, Failure>(sum)
-        }
+    let parts = (0..work.parts).map(|part| {
+        let ctx = ctx.clone();
+        async move { ctx.call(count, part).retry(patient()).await }
     });
-    ctx.parallel(workers).await.into_iter().sum()
+    ctx.parallel(parts).at_most(work.at_once).await.into_iter().sum()
 }
 
-/// Counts a part. Some parts need a second try, as in life.
+/// Counts a part. The first attempt fails for some parts.
 #[activity]
 pub async fn count(ctx: ActivityCtx, part: u64) -> Result<u64, Failure> {
     if part % 7 == 3 && ctx.info().attempt == 1 {

@@ -5,10 +5,10 @@ use std::io::Write;
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How long the railways keep a seat that nobody has paid for.
+/// How long the railway keeps a seat that is not paid for.
 const HOLD: std::time::Duration = mins(10);
 
-/// Where a step stands: "step 8 of 13".
+/// The position of a step: "step 8 of 13".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1.
@@ -17,10 +17,10 @@ pub struct Step {
     pub of: usize,
 }
 
-/// What the journey publishes of itself, so that the next process can say where it goes on.
+/// The snapshot that the journey publishes, so that the next process can say where it goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diary {
-    /// What is done, a line each.
+    /// The steps that are done, a line each.
     pub done: Vec<String>,
     /// How many steps there will be.
     pub of: usize,
@@ -40,7 +40,7 @@ impl Diary {
 
 /// Plans and books a journey along these stations.
 ///
-/// It reads like a script for one sunny afternoon, and that is what it is: all that makes it survive stands elsewhere.
+/// It is written as if no process ever died: nothing in it deals with crashes.
 #[workflow]
 pub async fn journey(ctx: Ctx, stations: Vec<String>) -> Result<String, Failure> {
     let legs: Vec<String> = stations.windows(2).map(|leg| leg.join(" - ")).collect();
@@ -114,7 +114,7 @@ async fn work(Step { number, of }: &Step, what: String) {
     say(" done\n");
 }
 
-/// Says it, if anybody listens: `println!` panics when nobody reads any more, and an attempt that panics has failed.
+/// Prints a text and ignores errors: `println!` panics when the output is closed, and an attempt that panics has failed.
 pub fn say(what: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(what.as_bytes()).and_then(|()| out.flush());

@@ -8,7 +8,7 @@
 //! | [`approval`] | waiting for people: updates, reminders, escalation |
 //! | [`fan_out`] | hundreds of activities, a few at a time |
 //! | [`entity`] | an object that lives for years: signals, queries, updates, continue-as-new |
-//! | [`polling`] | waiting for a service that calls nobody back |
+//! | [`polling`] | waiting for a service that has no callbacks |
 //! | [`counter`] | continue-as-new: counting for ever with a short history |
 //! | [`versions`] | changing code while runs are open: patches |
 //! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |
@@ -24,7 +24,7 @@ pub mod polling;
 pub mod saga;
 pub mod versions;
 
-/// Where a program keeps its runs: the file named on the command line, or this.
+/// Returns the file in which a program keeps its runs: the one named on the command line, or this.
 pub fn url_or(default: &str) -> String {
     std::env::args().nth(1).map_or(default.to_owned(), |path| format!("sqlite:{path}"))
 }

@@ -1,7 +1,7 @@
 //! Work of all kinds whose right results are known: for the test that kills its process, and not to learn from.
 //!
-//! Every attempt appends one line to a file, in one write: the life of the process, the activity's key, the attempt. What
-//! is in that file happened, whatever became of the process.
+//! Every attempt appends one line to a file, in one write: the number of the process, the activity's key, the attempt. What
+//! is in that file has happened, even if the process was killed right after it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,10 +12,10 @@ use dacapo::core::PolicySpec;
 use dacapo::prelude::*;
 use dacapo::{IdConflict, Pins};
 
-/// What the mill is fed with.
+/// The signal that a `fed` run takes.
 pub const GRAIN: Signal<u64> = Signal::new("grain");
 
-/// Where attempts leave their trace.
+/// The file to which attempts append their lines.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -130,7 +130,7 @@ pub async fn fed(ctx: Ctx, n: u64, done: u64, sum: u64) -> Result<u64, Failure> 
     if done + 2 == MEALS { Ok(sum) } else { Err(ctx.continue_as_new(fed, (n, done + 2, sum))) }
 }
 
-/// How often [`fed`] is fed.
+/// How many signals [`fed`] takes.
 const MEALS: u64 = 6;
 
 fn soon() -> Retry {
@@ -140,7 +140,7 @@ fn soon() -> Retry {
 /// The kinds of work there are.
 pub const KINDS: [&str; 7] = ["line", "fan", "nap", "stubborn", "family", "at_home", "fed"];
 
-/// What work of this kind comes to.
+/// Returns the right result of work of this kind.
 pub fn expected(kind: &str, n: u64) -> u64 {
     let squares = |count: u64| (n..n + count).map(|k| k * k).sum::<u64>();
     match kind {

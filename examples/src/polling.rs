@@ -1,10 +1,10 @@
-//! Polling: waiting for a service that calls nobody back. A workflow asks, sleeps, and asks again. A question is an attempt of
-//! its own, so that it may fail and be tried again; and the run goes on as a new one now and then, so that waiting for months
-//! leaves a history of a few turns.
+//! Polling: waiting for a service that has no callbacks. A workflow asks, sleeps, and asks again. Each question is an activity,
+//! so that it may fail and be tried again; and the run continues as new now and then, so that waiting for months leaves a
+//! history of a few turns.
 
 use dacapo::prelude::*;
 
-/// How often a run asks before it goes on as a new one.
+/// How often a run asks before it continues as new.
 pub const ASKED_BY_ONE_RUN: u32 = 20;
 
 /// Asks the service whether a job is done.
@@ -14,7 +14,7 @@ pub async fn ask(_job: String) -> Result<Option<String>, Failure> {
     Ok(Some("done".into()))
 }
 
-/// Waits until a job is done, and gives what it came to.
+/// Waits until a job is done, and returns its result.
 #[workflow]
 pub async fn wait_for_job(ctx: Ctx, job: String) -> Result<String, Failure> {
     for _ in 0..ASKED_BY_ONE_RUN {

@@ -1,14 +1,14 @@
-//! A saga: three bookings that stand or fall together, in a world that has no transactions over them.
+//! A saga: three bookings of three services, of which either all are made or all are undone.
 
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// What a traveller wants.
+/// The trip that a traveller wants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trip {
-    /// Who.
+    /// The traveller's name.
     pub traveller: String,
-    /// Where to.
+    /// The destination.
     pub city: String,
 }
 
@@ -17,13 +17,13 @@ pub struct Trip {
 pub struct Booking {
     /// A flight, a hotel or a car.
     pub what: String,
-    /// Where.
+    /// The destination.
     pub city: String,
-    /// Ours, so that we can give it back without having heard whether it was booked.
+    /// An id of our own, so that a booking can be undone although its result is not known.
     pub id: String,
 }
 
-/// Books flight, hotel and car. If any cannot be had, or somebody cancels, all are given back, the last first.
+/// Books flight, hotel and car. If one cannot be booked, or the run is cancelled, all are undone, the last first.
 #[workflow]
 pub async fn trip(ctx: Ctx, wanted: Trip) -> Result<Vec<String>, Failure> {
     let mut asked = Vec::new();

@@ -2,8 +2,8 @@
 //!
 //! - [`v1`] is what open runs were begun with;
 //! - [`v2`] does something new behind `ctx.patched`: false for runs that passed this place before, true for all others;
-//! - [`v3`] forgets the old way once no run is left that took it (`deprecate_patch`); when no run is left that has the mark,
-//!   that call goes as well.
+//! - [`v3`] drops the old path once no run is left that took it (`deprecate_patch`); when no run is left that recorded the
+//!   patch, that call can be removed too.
 
 use dacapo::prelude::*;
 
@@ -19,11 +19,11 @@ pub async fn mail(_to: String) -> Result<String, Failure> {
     Ok("by mail".into())
 }
 
-/// Everybody gets a letter.
+/// Every run sends a letter.
 pub mod v1 {
     use super::*;
 
-    /// Reminds somebody of something in a week.
+    /// Sends a reminder and waits for a week.
     #[workflow(name = "remind")]
     pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
         let told = ctx.call(letter, to).await?;
@@ -32,11 +32,11 @@ pub mod v1 {
     }
 }
 
-/// New runs send a mail; those that sent a letter did.
+/// New runs send a mail; open runs that sent a letter go on as they began.
 pub mod v2 {
     use super::*;
 
-    /// Reminds somebody of something in a week.
+    /// Sends a reminder and waits for a week.
     #[workflow(name = "remind")]
     pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
         let told = match ctx.patched("by mail") {
@@ -52,7 +52,7 @@ pub mod v2 {
 pub mod v3 {
     use super::*;
 
-    /// Reminds somebody of something in a week.
+    /// Sends a reminder and waits for a week.
     #[workflow(name = "remind")]
     pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
         ctx.deprecate_patch("by mail");

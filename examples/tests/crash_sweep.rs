@@ -19,7 +19,7 @@ use dacapo_testkit::{Kit, Sweep, Swept};
 use dacapo_worker::Activity;
 use tempfile::TempDir;
 
-/// Plays a story for every crash, in memory, and says what that came to.
+/// Plays a story for every crash, in memory, and prints the counts.
 fn sweep(story: impl FnMut(&mut Kit)) -> Swept {
     shown(Sweep::new(Kit::new).play(story))
 }
@@ -106,8 +106,8 @@ fn a_saga_is_undone_in_reverse_order_wherever_it_crashes_twice() {
 fn a_cancelled_saga_is_undone_wherever_it_crashes() {
     let swept = sweep(|kit| {
         let booked = kit.fake(book, |booking| match booking.what.as_str() {
-            // It is tried again after a pause, in which the traveller thinks better of it.
-            "hotel" => Err("nobody answers".into()),
+            // It is tried again after a pause, in which the traveller cancels the trip.
+            "hotel" => Err("the hotel does not answer".into()),
             what => Ok(format!("{what} booked")),
         });
         let given_back = kit.fake(give_back, |_| Ok(()));
@@ -206,7 +206,7 @@ fn a_fan_out_counts_every_part_once_wherever_it_crashes_on_a_file() {
 ///
 /// S1-73
 #[test]
-fn an_order_that_was_drawn_stays_drawn_wherever_it_crashes() {
+fn order_of_units_that_a_random_policy_picked_is_kept_wherever_the_process_crashes() {
     fn drawn<F: WorkflowFn<P>, P>(_: F, seed: u64) -> WorkflowDef {
         let mut definition = F::Workflow::definition();
         definition.pins.policy = PolicySpec::Random { seed };

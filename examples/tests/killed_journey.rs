@@ -91,7 +91,7 @@ fn journey_killed_six_times_in_a_row_in_its_first_step_continues_within_ten_seco
         sim = sim.restart();
         sim.settle();
         if deaths < 6 {
-            // As impatient as a user may be: killed again the moment the step is tried again.
+            // The process is killed again as soon as the step is tried again.
             sim.advance(Duration::from_secs(8));
         }
     }

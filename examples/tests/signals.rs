@@ -45,7 +45,7 @@ impl Shift {
         assert!(sent.success());
     }
 
-    /// What it said after that, and its exit code.
+    /// Returns the rest of its output, and its exit code.
     fn end(mut self) -> (String, Option<i32>) {
         let mut said = String::new();
         self.out.read_to_string(&mut said).unwrap();
@@ -101,7 +101,7 @@ fn work_that_never_stops_ends_the_process_with_code_one() {
     assert_eq!(status(&file), Status::Open, "nothing of it is lost");
 }
 
-/// Whoever presses Ctrl-C twice means it. What the first one waits for is said.
+/// After the first signal the process says what it waits for; the second one ends it.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     let (_folder, file) = folder();
@@ -120,7 +120,7 @@ fn a_second_signal_ends_the_process_at_once() {
     assert_eq!(status(&file), Status::Open, "nothing of it is lost");
 }
 
-/// S3-34, S3-36, S3-40: nobody signals it; one zombie is more than its queue bears, and its thread never returns.
+/// S3-34, S3-36, S3-40: the process gets no signal; one zombie is more than its queue allows, and the zombie's thread never returns.
 #[test]
 fn too_many_zombies_end_the_process_with_code_one() {
     let (_folder, file) = folder();

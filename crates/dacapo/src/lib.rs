@@ -79,8 +79,8 @@ pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};
 pub use dacapo_core::{
     AttributeValue, BadAttribute, CancelHandle, CancelType, Cancelled, ContinueAsNew, Either, Failure, FailureKind,
-    IdReuse, Info, Name, Order, ParentClose, Payload, PhaseEnd, Pins, Priority, Retry, Scope, StateCell, StateGuard,
-    Target, TimeoutKind, Timestamp, UnfinishedHandlers,
+    IdReuse, Info, Name, OneOf3, OneOf4, OneOf5, OneOf6, OneOf7, OneOf8, Order, ParentClose, Payload, PhaseEnd, Pins,
+    Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind, Timestamp, UnfinishedHandlers,
 };
 pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};
@@ -98,7 +98,7 @@ pub use layers::Layers;
 pub use names::{Attr, Key, Promise, Query, Signal, Update};
 pub use or_fail::OrFail;
 pub use register::{Catalog, Register};
-pub use workflow::{Play, WorkflowDef, WorkflowFn, WorkflowType};
+pub use workflow::{WorkflowDef, WorkflowFn, WorkflowFuture, WorkflowType};
 
 /// What generated code calls. Programs do not call it.
 #[doc(hidden)]

@@ -43,7 +43,7 @@ pub trait WorkflowType: Sized + 'static {
     fn handlers(ctx: &Ctx<Self::State>);
 
     /// Calls it.
-    fn play(ctx: Ctx<Self::State>, input: Self::Input) -> Play<Self>;
+    fn play(ctx: Ctx<Self::State>, input: Self::Input) -> WorkflowFuture<Self>;
 
     /// What a worker registers.
     fn definition() -> WorkflowDef;
@@ -66,7 +66,7 @@ macro_rules! workflow_fns {
     ($(($($param:ident)*))*) => {$(
         impl<F, W, $($param),*> WorkflowFn<($($param,)*)> for F
         where
-            F: Fn($($param),*) -> Play<W>,
+            F: Fn($($param),*) -> WorkflowFuture<W>,
             W: WorkflowType,
         {
             type Workflow = W;
@@ -79,21 +79,21 @@ workflow_fns! { (P) (P Q) (P Q R) (P Q R S) (P Q R S T) }
 
 type Outcome<W> = Result<<W as WorkflowType>::Output, <W as WorkflowType>::Error>;
 
-/// A workflow at play: what calling a workflow's function gives. Awaited in another workflow it is a part of that one; to
+/// The future that a call of a workflow function returns. Awaited in another workflow it is a part of that one; to
 /// start a run of its own, write `ctx.child(workflow, input)`.
 #[must_use = "a workflow does nothing unless it is awaited"]
-pub struct Play<W: WorkflowType> {
+pub struct WorkflowFuture<W: WorkflowType> {
     body: Pin<Box<dyn Future<Output = Outcome<W>> + Send>>,
 }
 
-impl<W: WorkflowType> Play<W> {
-    /// A play of this body.
+impl<W: WorkflowType> WorkflowFuture<W> {
+    /// Creates the future of this body.
     pub fn new(body: impl Future<Output = Outcome<W>> + Send + 'static) -> Self {
         Self { body: Box::pin(body) }
     }
 }
 
-impl<W: WorkflowType> Future for Play<W> {
+impl<W: WorkflowType> Future for WorkflowFuture<W> {
     type Output = Outcome<W>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -29,7 +29,7 @@ async fn counts(ctx: Ctx, steps: u64) -> Result<u64, Failure> {
     Ok(number)
 }
 
-/// Answers updates until it is told to end.
+/// Answers updates until a signal ends it.
 #[workflow]
 async fn answers(ctx: Ctx) -> Result<String, Failure> {
     ctx.on_update(HIT, |_| Ok(()), |number| async move { Ok(2 * number) });
@@ -85,7 +85,7 @@ fn file_of_version(version: u32, runs: &[Vec<Value>]) -> String {
 
 /// The runs of a workflow id were written newest first, so that elsewhere the first counted as the last.
 #[tokio::test]
-async fn the_last_run_of_a_workflow_id_is_the_last_elsewhere() {
+async fn import_keeps_the_order_of_runs_of_one_workflow_id() {
     let app = serve("memory:").await;
     for steps in [1, 2, 3] {
         app.start(counts, steps).id("same").await.unwrap().result().await.unwrap();
@@ -114,7 +114,7 @@ async fn the_last_run_of_a_workflow_id_is_the_last_elsewhere() {
 }
 
 #[tokio::test]
-async fn answers_requests_and_attributes_go_along() {
+async fn export_includes_answers_request_ids_and_attributes() {
     let app = serve("memory:").await;
     let start = |app: &App| app.start(answers, ()).id("a").request_id("once").attr(COLOUR, "red".into());
     let run = start(&app).await.unwrap();
@@ -157,7 +157,7 @@ impl Write for Pausing {
     }
 }
 
-/// An export ended with an error when retention was faster; and a slow writer held up everybody who read.
+/// An export ended with an error when retention was faster, and a slow writer blocked all readers.
 #[tokio::test]
 async fn runs_that_are_deleted_during_an_export_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -191,7 +191,7 @@ async fn runs_that_are_deleted_during_an_export_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_changes_nothing() {
+async fn import_of_a_truncated_file_changes_nothing() {
     let app = serve("memory:").await;
     for id in ["a", "b"] {
         app.start(counts, 1).id(id).await.unwrap().result().await.unwrap();
@@ -313,7 +313,7 @@ async fn chain() -> (Vec<Vec<Value>>, impl Fn(usize, usize) -> Vec<Value>) {
 }
 
 #[tokio::test]
-async fn runs_that_go_on_as_each_other_are_refused() {
+async fn import_refuses_runs_that_continue_as_each_other() {
     let (runs, going_on) = chain().await;
     let other = serve("memory:").await;
     for (file, words) in [
@@ -326,9 +326,9 @@ async fn runs_that_go_on_as_each_other_are_refused() {
     assert_eq!(other.runs().count(&Filter::all()).await.unwrap(), 0);
 }
 
-/// Two files that are sound by themselves. Whoever waited for the result spun for ever.
+/// Two files that are valid by themselves. A call of `result` never returned.
 #[tokio::test]
-async fn whoever_waits_for_runs_that_go_on_as_each_other_is_told() {
+async fn result_of_runs_that_continue_as_each_other_is_an_error() {
     let (_, going_on) = chain().await;
     let other = serve("memory:").await;
     for run in [going_on(0, 1), going_on(1, 0)] {
@@ -363,7 +363,7 @@ impl Seek for Endless {
 }
 
 #[tokio::test]
-async fn a_line_without_an_end_is_refused() {
+async fn import_refuses_a_line_that_does_not_end() {
     let refused = serve("memory:").await.import(Endless).await.unwrap_err().to_string();
     assert!(refused.contains("longer than"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! What must not compile, and what the compiler says then.
+//! Programs that must not compile, and the compiler's messages for them.
 
 #[test]
 fn mistakes_do_not_compile_and_say_what_to_do() {

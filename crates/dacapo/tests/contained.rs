@@ -55,7 +55,7 @@ async fn panics(_ctx: Ctx) -> Result<u64, Failure> {
     panic!("on purpose")
 }
 
-/// Blocks, whoever asks it to stop.
+/// Blocks its thread and ignores its cancellation.
 #[activity]
 fn deaf(_number: u64) -> Result<u64, Failure> {
     wait_at_the_door();
@@ -67,10 +67,10 @@ async fn calls_deaf(ctx: Ctx) -> Result<u64, Failure> {
     ctx.call(deaf, 1).start_to_close(millis(50)).retry(Retry::exponential().attempts(1)).await
 }
 
-/// How many threads of the process have names that begin like this.
+/// Returns how many threads of the process have names that begin like this.
 fn threads(beginning: &str) -> usize {
     let names = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
-        // It may leave while it is looked at.
+        // A thread may end meanwhile.
         std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
     });
     names.filter(|name| name.starts_with(beginning)).count()

@@ -61,7 +61,7 @@ async fn fill(app: &App) {
 }
 
 #[tokio::test]
-async fn a_backup_is_a_store_of_its_own_as_it_stood_at_that_moment() {
+async fn backup_is_a_complete_store_as_of_one_moment() {
     let place = Place::new();
     let app = place.serve("a.db").await;
     fill(&app).await;
@@ -85,7 +85,7 @@ async fn a_backup_is_a_store_of_its_own_as_it_stood_at_that_moment() {
 }
 
 #[tokio::test]
-async fn a_backup_is_whole_although_runs_go_on_meanwhile() {
+async fn backup_is_complete_while_runs_go_on() {
     let place = Place::new();
     let app = place.serve("a.db").await;
     let busy = app.clone();
@@ -97,7 +97,7 @@ async fn a_backup_is_whole_although_runs_go_on_meanwhile() {
     for number in 0..5 {
         app.runs().back_up(place.path(&format!("copy-{number}.db"))).await.unwrap();
         let copy = Dacapo::open(&format!("sqlite:{}?mode=ro", place.path(&format!("copy-{number}.db")))).await;
-        // A copy that nobody has served yet.
+        // A copy that was not served yet.
         assert_eq!(copy.unwrap().runs().verify(|_| {}).await.unwrap(), []);
     }
     work.await.unwrap();
@@ -158,7 +158,7 @@ fn without_sums(file: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_file_of_histories_that_is_none_or_damaged_is_refused_by_line() {
+async fn import_of_a_damaged_file_names_the_line() {
     let app = Dacapo::open("memory:").await.unwrap().serve((counts, step)).await.unwrap();
     app.start(counts, 2).id("a").await.unwrap().result().await.unwrap();
     let (_, file) = app.runs().export(&Filter::all(), Vec::new()).await.unwrap();
@@ -183,7 +183,7 @@ async fn a_file_of_histories_that_is_none_or_damaged_is_refused_by_line() {
 }
 
 #[tokio::test]
-async fn a_look_at_everything_finds_what_is_missing() {
+async fn verify_finds_missing_and_damaged_records() {
     let place = Place::new();
     let app = place.serve("a.db").await;
     fill(&app).await;

@@ -38,10 +38,10 @@ pub(crate) fn expand(options: TokenStream, function: ItemFn) -> Result<TokenStre
     let definition = definition.expand();
     Ok(quote! {
         #(#outer)*
-        #vis fn #ident(#ctx_name: #ctx_ty, #(#names: #types),*) -> ::dacapo::Play<#marker> {
+        #vis fn #ident(#ctx_name: #ctx_ty, #(#names: #types),*) -> ::dacapo::WorkflowFuture<#marker> {
             #(#inner)*
             async fn __body(#inputs) -> #output #block
-            ::dacapo::Play::new(__body(#ctx_name, #(#names),*))
+            ::dacapo::WorkflowFuture::new(__body(#ctx_name, #(#names),*))
         }
 
         #(#cfg)*
@@ -113,7 +113,7 @@ impl Definition<'_> {
                 }
 
                 #[allow(clippy::let_unit_value)]
-                fn play(__ctx: ::dacapo::Ctx<Self::State>, __input: Self::Input) -> ::dacapo::Play<Self> {
+                fn play(__ctx: ::dacapo::Ctx<Self::State>, __input: Self::Input) -> ::dacapo::WorkflowFuture<Self> {
                     // An argument may bear the function's own name.
                     let __run = #run;
                     let #input = __input;

@@ -116,8 +116,8 @@ fn expand_run(
     let argument_names: Vec<_> = names(&arguments).into_iter().cloned().collect();
     let methods = quote! {
         #(#outer)*
-        #vis fn #ident(#ctx_name: #ctx_ty, #(#argument_names: #types),*) -> ::dacapo::Play<Self> {
-            ::dacapo::Play::new(Self::#body(#ctx_name, #(#argument_names),*))
+        #vis fn #ident(#ctx_name: #ctx_ty, #(#argument_names: #types),*) -> ::dacapo::WorkflowFuture<Self> {
+            ::dacapo::WorkflowFuture::new(Self::#body(#ctx_name, #(#argument_names),*))
         }
 
         #(#inner)*

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use dacapo_core::{Ctx, Either, Failure, Payload, Pins, RunOptions};
-use dacapo_testkit::{Mode, Play, workflow};
+use dacapo_testkit::{Mode, Player, workflow};
 
 async fn checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     let receipt = ctx.activity("charge", order.clone()).await?;
@@ -15,7 +15,7 @@ async fn checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     Ok(receipt)
 }
 
-/// The same, after somebody thought three weeks would be kinder.
+/// The same workflow after a change: it waits for three weeks.
 async fn patient_checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     let receipt = ctx.activity("charge", order.clone()).await?;
     match ctx.race(ctx.signal("cancel"), ctx.sleep(Duration::from_secs(21 * 86_400))).await? {
@@ -34,7 +34,7 @@ const SCRIPT: &str = "
 
 fn main() {
     println!("Played, and forgotten and rebuilt from its transcript after every turn:\n");
-    let mut play = Play::new(workflow(checkout), Pins::default(), Mode::Evicted);
+    let mut play = Player::new(workflow(checkout), Pins::default(), Mode::Evicted);
     play.play(SCRIPT);
     println!("{}", play.printed);
 

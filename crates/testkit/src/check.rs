@@ -5,7 +5,7 @@ use std::future::Future;
 use dacapo_core::{Ctx, Failure, Payload, Pins, Transcript, Workflow};
 use expect_test::Expect;
 
-use crate::play::{Mode, Play};
+use crate::player::{Mode, Player};
 
 /// Makes a workflow named `kit` from a function with one argument.
 #[track_caller]
@@ -56,14 +56,14 @@ where
     expected.assert_eq(&printed);
 }
 
-fn play(workflow: &Workflow, pins: &Pins, mode: Mode, script: &str) -> Play {
-    let mut play = Play::new(workflow.clone(), pins.clone(), mode);
+fn play(workflow: &Workflow, pins: &Pins, mode: Mode, script: &str) -> Player {
+    let mut play = Player::new(workflow.clone(), pins.clone(), mode);
     play.play(script);
     play
 }
 
 fn replay_turns(transcript: &Transcript, workflow: &Workflow) -> String {
-    let mut play = Play::new(workflow.clone(), transcript.pins.clone(), Mode::Whole);
+    let mut play = Player::new(workflow.clone(), transcript.pins.clone(), Mode::Whole);
     for record in &transcript.turns {
         if let dacapo_core::Completion::Failed(_) = play.activate(record.clone().into_turn()) {
             break;

@@ -20,7 +20,7 @@ pub fn sealed_lines(lines: impl IntoIterator<Item = String>) -> String {
 }
 
 #[test]
-fn a_forged_seal_is_the_real_one() {
+fn forged_checksum_equals_the_real_one() {
     let transcript = dacapo_core::Transcript::new("forged", dacapo_core::Pins::default());
     let bytes = transcript.to_bytes();
     assert_eq!(sealed(bytes[..bytes.len() - 4].to_vec()), bytes);

@@ -57,7 +57,7 @@ pub struct Kit {
     fakes: Fakes,
     processes: Processes,
     next_id: u64,
-    next_key: u64,
+    last_key: u64,
 }
 
 /// A run in a kit.
@@ -84,7 +84,7 @@ impl Kit {
     pub fn new() -> Self {
         let processes = Processes::new();
         let fakes = Fakes::on(processes.time.clone());
-        Self { catalog: Catalog::default(), fakes, processes, next_id: 0, next_key: 0 }
+        Self { catalog: Catalog::default(), fakes, processes, next_id: 0, last_key: 0 }
     }
 
     /// Sets which runs stay in memory between turns. The behaviour of runs never depends on it.

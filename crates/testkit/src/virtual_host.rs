@@ -20,7 +20,7 @@ use crate::ledger::Ledger;
 use crate::real_time::{RealTime, runtime};
 use crate::virtual_time::VirtualTime;
 
-/// What outlives the processes of a test.
+/// The parts of a test that outlive its processes.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) time: Arc<VirtualTime>,
@@ -131,12 +131,14 @@ impl VirtualHost {
             }
         };
         self.world.time.take_begun_fake();
-        match self.poll(&mut future) {
-            Poll::Ready(result) => self.finish(&handle, result),
-            Poll::Pending => {
-                let is_real = self.world.real.is_some() && !self.world.time.take_begun_fake();
-                self.lock().waiting.push(Waiting { future, handle, is_real });
+        let polled = self.poll(&mut future);
+        let is_real = self.world.real.is_some() && !self.world.time.take_begun_fake();
+        match polled {
+            Poll::Ready(result) if is_real => {
+                self.lock().waiting.push(Waiting { future: ended(result), handle, is_real })
             }
+            Poll::Ready(result) => self.finish(&handle, result),
+            Poll::Pending => self.lock().waiting.push(Waiting { future, handle, is_real }),
         }
     }
 
@@ -157,8 +159,10 @@ impl VirtualHost {
         }
     }
 
-    /// Polls the attempts that wait, of those that take real time only the first: they go on one after the other, so
-    /// that their order does not depend on real time. Returns whether one went on.
+    /// Polls the attempts that wait. Returns whether one went on.
+    ///
+    /// Of those that take real time it polls the first, and ends it when nothing else is left to do. So they go on one
+    /// after the other, and their order does not depend on real time.
     fn poll_waiting(&self) -> bool {
         let waiting = std::mem::take(&mut self.lock().waiting);
         let mut moved = self.world.real.as_ref().is_some_and(|real| real.take_wake());
@@ -172,22 +176,28 @@ impl VirtualHost {
                 true => Poll::Pending,
                 false => self.poll(&mut attempt.future),
             };
+            is_turn_of_real &= !attempt.is_real;
             match polled {
+                Poll::Ready(result) if attempt.is_real && self.has_work() => {
+                    attempt.future = ended(result);
+                    self.lock().waiting.push(attempt);
+                }
                 Poll::Ready(result) => {
-                    self.finish(&attempt.handle, result);
-                    moved = true;
                     if attempt.is_real {
                         self.lock().waits_since = None;
                     }
+                    self.finish(&attempt.handle, result);
+                    moved = true;
                 }
-                Poll::Pending => {
-                    is_turn_of_real &= !attempt.is_real;
-                    self.lock().waiting.push(attempt);
-                }
+                Poll::Pending => self.lock().waiting.push(attempt),
             }
         }
         // An attempt that only reported progress may have caused work.
-        moved || !self.lock().work.is_empty()
+        moved || self.has_work()
+    }
+
+    fn has_work(&self) -> bool {
+        !self.lock().work.is_empty()
     }
 
     /// Waits, in real time, for the real code that runs, if some does. Returns whether there may be work again.
@@ -257,6 +267,11 @@ impl VirtualHost {
     pub(crate) fn clock(&self) -> Timestamp {
         self.world.time.now()
     }
+}
+
+/// Returns the future of code that has ended with this result.
+fn ended(result: Result<Payload, Failure>) -> ActivityFuture {
+    Box::pin(std::future::ready(result))
 }
 
 /// Returns the future of a call that may block, on a thread of the kit's runtime.

@@ -50,8 +50,8 @@ impl Setup {
         Self { disk, sim, made }
     }
 
-    /// Starts the story, plays it and sends its signal. Whoever asks asks again until there is an answer, or the engine has
-    /// stopped. Gives how often the disk was full for them.
+    /// Starts the story, plays it and sends its signal. The caller sends each request again until it is answered, or the
+    /// engine has stopped. Returns how often the disk was full for the caller.
     fn play(&self) -> Result<usize, EngineError> {
         let mut full = 0;
         let mut insist = |ask: &dyn Fn() -> Result<(), EngineError>| loop {

@@ -10,6 +10,7 @@ use futures::channel::oneshot;
 
 #[activity]
 async fn greet(name: String) -> Result<String, Failure> {
+    // sleep: a timer that needs a runtime is what this test is about.
     tokio::time::sleep(millis(1)).await;
     Ok(format!("hello {name}"))
 }
@@ -19,6 +20,7 @@ async fn greet(name: String) -> Result<String, Failure> {
 fn shout(ctx: ActivityCtx, name: String) -> Result<String, Failure> {
     ctx.heartbeat(&1)?;
     let greeting = tokio::runtime::Handle::current().block_on(async {
+        // sleep: a timer that needs a runtime is what this test is about.
         tokio::time::sleep(millis(1)).await;
         format!("HELLO {name}")
     });
@@ -29,6 +31,7 @@ fn shout(ctx: ActivityCtx, name: String) -> Result<String, Failure> {
 async fn greeting(ctx: Ctx, name: String) -> Result<String, Failure> {
     ctx.sleep(days(1)).await?;
     let side = ctx.side_effect("look around", || async {
+        // sleep: a timer that needs a runtime is what this test is about.
         tokio::time::sleep(millis(1)).await;
         Ok(1)
     });
@@ -84,7 +87,7 @@ async fn kit_plays_and_describes_a_run_on_a_thread_of_an_async_runtime() {
 #[activity]
 async fn relay(messages: u64) -> Result<u64, Failure> {
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-    (0..messages).for_each(|n| drop(sender.send(n)));
+    (0..messages).for_each(|n| sender.send(n).expect("the receiver is here"));
     drop(sender);
     let mut sum = 0;
     while let Some(n) = receiver.recv().await {

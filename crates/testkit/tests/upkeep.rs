@@ -108,7 +108,7 @@ fn a_run_is_deleted_whole_wherever_it_crashes() {
             assert_eq!(answer.is_ok(), run.is_some(), "{answer:?}");
             assert!(answer.is_ok() || matches!(answer, Err(EngineError::NotFound { .. })));
             assert_eq!((status(sim, "a"), status(sim, "b")), (None, Some(Status::Completed)));
-            // Nobody reuses the number of a run, so what it left would be found under it.
+            // The number of a run is not used again, so rows that were left would be found under it.
             assert!((1..10).map(RunNo).all(|no| sim.store().run(no).unwrap().is_some() || records(sim, no).is_empty()));
             assert!(!sim.store().has_remains().unwrap());
         },
@@ -116,7 +116,7 @@ fn a_run_is_deleted_whole_wherever_it_crashes() {
 }
 
 #[test]
-fn runs_that_are_too_old_go_wherever_it_crashes() {
+fn runs_past_their_retention_are_deleted_wherever_the_process_crashes() {
     let old = Duration::from_secs(3_600);
     sweep(
         move || Options { retention: Some(old), ..options() },
@@ -139,7 +139,7 @@ fn archived() -> (RunRow, Vec<Vec<u8>>, Belongings) {
     (RunRow { run_id: "from-elsewhere".into(), workflow_id: "elsewhere".into(), ..row }, turns, belongings)
 }
 
-/// It is there whole or not at all; brought again, it is there once.
+/// An import is stored whole or not at all; a repeated import changes nothing.
 #[test]
 fn a_run_is_imported_whole_wherever_it_crashes() {
     let (run, turns, belongings) = archived();

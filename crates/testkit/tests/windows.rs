@@ -41,7 +41,7 @@ fn sweep(story: impl FnMut(&mut Kit)) {
 }
 
 #[test]
-fn a_start_is_one_run_wherever_it_crashes() {
+fn start_creates_one_run_wherever_the_process_crashes() {
     sweep(|kit| {
         assert_eq!(kit.run(decide, 1), Ok(2));
         assert_eq!(kit.histories().len(), 1);
@@ -50,7 +50,7 @@ fn a_start_is_one_run_wherever_it_crashes() {
 }
 
 #[test]
-fn turns_follow_each_other_wherever_they_crash() {
+fn turns_follow_each_other_wherever_the_process_crashes() {
     sweep(|kit| {
         let doubled = kit.fake(double, |n| Ok(2 * n));
         let run = kit.start(two_steps, 3);
@@ -82,7 +82,7 @@ fn an_attempt_is_made_again_only_if_its_result_was_not_stored() {
 }
 
 #[test]
-fn attempts_go_on_counting_after_a_crash() {
+fn attempt_numbers_go_on_after_a_crash() {
     sweep(|kit| {
         let left = AtomicU32::new(0);
         let failing = kit.fake(double, move |n| match left.fetch_add(1, Ordering::Relaxed) {
@@ -261,7 +261,7 @@ async fn promised(ctx: Ctx) -> Result<u64, Failure> {
 }
 
 #[test]
-fn a_promise_is_kept_once_wherever_it_crashes() {
+fn promise_is_resolved_once_wherever_the_process_crashes() {
     sweep(|kit| {
         let run = kit.start(promised, ());
         kit.resolve(&run, ANSWER, 42).unwrap();
@@ -277,7 +277,7 @@ async fn parent(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 }
 
 #[test]
-fn a_child_starts_once_and_is_heard_of_once_wherever_it_crashes() {
+fn child_starts_once_and_its_result_arrives_once_wherever_the_process_crashes() {
     sweep(|kit| {
         kit.fake(double, |n| Ok(2 * n));
         kit.serve((parent, two_steps));
@@ -306,7 +306,7 @@ fn a_chain_of_runs_takes_every_signal_once_wherever_it_crashes() {
 
 /// The sender did not hear the answer, and sends again under the same key: the run that took it has gone on as another.
 #[test]
-fn a_signal_sent_again_under_its_key_counts_once_in_a_chain() {
+fn signal_sent_twice_with_one_request_id_counts_once_in_a_chain() {
     let mut kit = Kit::new();
     let run = kit.start(counts_down, (1, 0));
     let handle = kit.app().handle_raw(run.workflow_id().to_owned());
@@ -338,10 +338,10 @@ fn an_update_sent_again_under_its_id_has_its_answer_after_the_run_closed() {
     assert!(matches!(late, Err(Error::Client(ClientError::Closed { status: Status::Completed, .. }))), "{late:?}");
 }
 
-/// A message to a workflow id is for whoever bears it: a run that goes on as another while the message is under way
-/// hands it on.
+/// A message to a workflow id is for the open run of that id: a run that continues as new before it has taken the
+/// message hands it on.
 #[test]
-fn a_signal_that_meets_the_end_of_a_run_reaches_the_next() {
+fn signal_sent_while_a_run_continues_as_new_reaches_the_next_run() {
     let mut kit = Kit::new();
     let run = kit.start(counts_down, (1, 0));
     let handle = kit.app().handle_raw(run.workflow_id().to_owned());
@@ -410,7 +410,7 @@ fn a_run_that_cannot_be_played_waits_for_better_code_wherever_it_crashes() {
 
 /// A process that dies while it takes over what the one before left is followed by one that takes over the same.
 #[test]
-fn a_take_over_can_be_taken_over_at_every_moment() {
+fn recovery_that_crashes_at_any_moment_is_repeated_by_the_next_process() {
     let swept = Sweep::new(Kit::new).again_at_every(1).play(|kit| {
         let failing = AtomicU32::new(0);
         kit.fake(double, move |n| match failing.fetch_add(1, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What travels between the shop, its checkouts and its customers.
+//! Messages and values that the shop, its checkouts and its customers exchange.
 
 use dacapo::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ pub struct Confirm {
     pub by: String,
 }
 
-/// Where a checkout is. It publishes this before every step, so that looking at an order never disturbs it.
+/// The stage that a checkout is in. It publishes this before every step, so that looking at an order never disturbs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Stock is being put aside.
     Reserving,
-    /// Somebody looks for fraud. Since v2.
+    /// The order is checked for fraud. Since v2.
     Screening,
     /// The card is being charged.
     Charging,
@@ -37,13 +37,13 @@ pub enum Stage {
     Confirming,
     /// It is being sent.
     Shipping,
-    /// What was done is being undone.
+    /// Earlier steps are being undone.
     Undoing,
     /// It is over.
     Closed,
 }
 
-/// What a checkout comes to. None of these is a failure: an order that is given up was handled well.
+/// The result of a checkout. None of these is a failure: an order that was cancelled was handled well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -60,16 +60,16 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
-    /// Somebody gave it up; the stock and the money are back.
+    /// It was cancelled; the stock and the money are back.
     Cancelled {
         /// Why.
         reason: String,
     },
-    /// Nobody confirmed it in time; the stock and the money are back.
+    /// It was not confirmed in time; the stock and the money are back.
     Expired,
 }
 
-/// What to put aside.
+/// The items to reserve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Items {
     /// For which order.
@@ -80,7 +80,7 @@ pub struct Items {
     pub quantity: u32,
 }
 
-/// What to charge.
+/// The amount to charge.
 ///
 /// Activities are handed values of their own and not the whole order: what an activity was called with is compared on
 /// replay, so an order with a new field would be another command.

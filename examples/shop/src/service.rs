@@ -17,7 +17,7 @@ use crate::order::{CANCEL, CONFIRM, Cancel, Confirm, Outcome, Stage};
 use crate::reply::Refusal;
 use crate::stuck;
 
-/// How long a confirmation is waited for before the customer is told to ask again.
+/// How long the service waits for a confirmation before it tells the customer to ask again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the handlers share.
@@ -132,7 +132,7 @@ async fn cancel(
 ) -> Reply<impl IntoResponse> {
     let cancel = body(cancel)?;
     service.app.handle_of::<Outcome>(id).signal(CANCEL, cancel).await?;
-    // It is noted for good; the order takes it when it comes to it.
+    // The signal is durable; the order takes it at its next wait for it.
     Ok(StatusCode::ACCEPTED)
 }
 

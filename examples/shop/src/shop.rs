@@ -1,4 +1,4 @@
-//! What the activities share, and the activities themselves.
+//! The activities of the shop, and the pools that they share.
 //!
 //! Every activity may be tried more than once, so each is written to do its work once: what it does is keyed by the order.
 

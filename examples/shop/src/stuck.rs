@@ -1,4 +1,4 @@
-//! What is stuck, with its cause and its cure, for people. Works beside the process that serves.
+//! Lists stuck orders with cause and remedy, for people. It works beside the process that serves.
 
 use std::fmt::Write;
 

@@ -25,7 +25,7 @@ const PATIENCE: Duration = secs(30);
 
 /// What becomes of an order from v1, by the last digit of its number.
 mod fate {
-    /// The bank does not answer at first: the charge is under way when v1 ends.
+    /// The bank does not answer at first: the charge is running when v1 ends.
     pub(super) const SLOW: usize = 0;
     /// The bank refuses at first: the charge is in a retry pause when v1 ends.
     pub(super) const FLAKY: usize = 1;
@@ -196,7 +196,7 @@ async fn a_thousand_open_runs_survive_a_good_deploy_a_bad_one_and_its_repair() {
     assert_all_ended_well(&story, &act).await;
 }
 
-/// Whoever asked a run that gets stuck was once told so before it could be seen in a list or a description.
+/// A caller of `result_or_stuck` was once answered before lists and descriptions showed the run as stuck.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn caller_told_that_a_run_is_stuck_finds_it_stuck() {
     let story = Story::begin();
@@ -327,7 +327,7 @@ async fn then_a_bad_deploy_makes_stuck_what_it_wakes(story: &mut Story) {
     }
 }
 
-/// Nobody takes it while the run is stuck. It was durable before anybody waited, so it is not lost.
+/// A stuck run does not take the update. The update was durable before the caller waited, so it is not lost.
 async fn confirm_in_vain(run: Handle<Outcome>) {
     let answer = run.update(CONFIRM, Confirm { by: "ada".to_owned() }).await;
     let waits = answer.unwrap_err().to_string();

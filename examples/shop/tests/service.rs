@@ -128,7 +128,7 @@ async fn an_order_is_placed_confirmed_and_shipped() {
 }
 
 #[tokio::test]
-async fn the_same_order_twice_is_one_order() {
+async fn order_placed_twice_is_one_order() {
     let site = Site::new();
     let server = site.open(Version::V4).await;
     for _ in 0..3 {
@@ -342,7 +342,7 @@ fn ask(address: &str, what: &str, body: &str) -> String {
 }
 
 #[test]
-fn arguments_that_say_nothing_are_answered_with_the_usage() {
+fn invalid_command_line_arguments_print_the_usage() {
     for arguments in [&[][..], &["serve"], &["serve", "x", "--speed", "9"], &["serve", "x", "--version", "v9"]] {
         let said = Command::new(env!("CARGO_BIN_EXE_dacapo-shop")).args(arguments).output().unwrap();
         let text = String::from_utf8(said.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! Two requests: one that is decided, and one that nobody looks at. What takes days in life takes moments here.
+//! Two requests: one that is decided, and one that is not. Days are shortened to moments here.
 
 use anyhow::Result;
 use dacapo::prelude::*;

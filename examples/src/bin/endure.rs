@@ -11,7 +11,7 @@ use dacapo::Filter;
 use dacapo::prelude::*;
 use dacapo_examples::endure::{KINDS, expected, release, serve, start};
 
-/// How many pieces of work are under way.
+/// How many pieces of work are open at a time.
 const AT_A_TIME: u64 = 40;
 
 #[tokio::main]
@@ -20,11 +20,11 @@ async fn main() -> Result<()> {
     let [file, acks, account, life] = &args[..] else { anyhow::bail!("endure FILE ACKS ACCOUNT LIFE|drain") };
     let store = Dacapo::open(&format!("sqlite:{file}")).await?.settings(|app| app.cache_size(10).retention(secs(3)));
     let app = serve(store).await?;
-    // It is killed from outside, which nothing that it does is to blame for.
+    // The test kills this process, so the runs that were quarantined because of it are released.
     for run in app.runs().list(&Filter::stuck(), 10_000).await?.runs {
         let _ = app.handle_raw(run.workflow_id).release().await;
     }
-    // Whoever sent a signal may have been killed before.
+    // The process that should have sent a signal may have been killed before.
     let mut page = app.runs().list(&Filter::open().workflow("waits"), 10_000).await?;
     for run in page.runs.drain(..) {
         release(&app, &run.workflow_id).await?;

@@ -7,18 +7,18 @@ use dacapo::prelude::*;
 use dacapo::{ClientError, Error};
 use dacapo_examples::url_or;
 
-/// How many runs do no harm.
+/// How many healthy runs there are.
 const HEALTHY: u64 = 5;
 
 const HOW: Query<(), String> = Query::new("how");
 const END: Signal<()> = Signal::new("end");
 
-/// What it is all about.
+/// The code that kills its process.
 fn harm() -> Result<String, Failure> {
     if is_fixed() { Ok("no harm done".to_owned()) } else { std::process::abort() }
 }
 
-/// The same without a word of intent.
+/// Kills its process by overflowing the stack.
 fn deep(n: u64) -> Result<String, Failure> {
     if is_fixed() {
         return harm();
@@ -29,7 +29,7 @@ fn deep(n: u64) -> Result<String, Failure> {
 
 #[activity]
 async fn double(n: u64) -> Result<u64, Failure> {
-    // Long enough to be under way when the process dies.
+    // Long enough to be running when the process dies.
     tokio::time::sleep(millis(30)).await;
     Ok(2 * n)
 }

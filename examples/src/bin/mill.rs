@@ -16,7 +16,7 @@ async fn main() -> Result<()> {
         .await?
         .settings(|app| app.every_queue(|queue| queue.max_concurrent_activities(8)));
     let app = store.serve((line, fan, nap, stubborn, family, at_home, fed, log)).await?;
-    // It was killed from outside, which no activity is to blame for; most have nothing in quarantine, and say so.
+    // The test killed the process, so quarantined activities are released. Most runs have none, and answer with an error.
     for run in app.runs().list(&Filter::open(), 1_000).await?.runs {
         let _ = app.handle_raw(run.workflow_id).release().await;
     }

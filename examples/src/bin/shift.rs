@@ -1,4 +1,4 @@
-//! A worker on its shift: it serves until somebody asks it to end, lets work end, and says what it left behind.
+//! A worker that serves until a signal asks it to end, lets work end, and prints what it left behind.
 //!
 //! `shift <file> <work> <grace ms> <force ms> <force exit ms>`, where the work is `brief` (ends when a file `<file>-go` is
 //! there), `polite` (ends when it is asked to), `deaf` (never ends) or `zombie` (the same, given up on after 50 ms).
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use dacapo::QueueSettings;
 use dacapo::prelude::*;
 
-/// Whether the process hears signals by now: before that, whoever waits for work to begin must not send one.
+/// Whether the process handles signals by now. A test must not send one before.
 static LISTENS: AtomicBool = AtomicBool::new(false);
 
 async fn listening() {
@@ -35,7 +35,7 @@ async fn polite(ctx: ActivityCtx, _file: String) -> Result<String, Failure> {
     Err(ctx.cancelled().await.into())
 }
 
-/// Blocks its thread for ever, whoever asks it to stop.
+/// Blocks its thread for ever and ignores its cancellation.
 #[activity]
 fn deaf(_file: String) -> Result<String, Failure> {
     while !LISTENS.load(Ordering::Acquire) {

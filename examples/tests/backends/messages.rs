@@ -10,7 +10,7 @@ const END: Signal<()> = Signal::new("end");
 const PUT: Update<u32, u32> = Update::new("put");
 const SUM: Query<(), u32> = Query::new("sum");
 
-/// Keeps what it was sent, in order, until it is told to end.
+/// Keeps the values of all signals, in order, until a signal ends it.
 #[workflow]
 async fn keeper(ctx: Ctx) -> Result<Vec<u32>, Failure> {
     let kept = ctx.cell(Vec::<u32>::new());

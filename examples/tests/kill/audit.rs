@@ -1,4 +1,4 @@
-//! What must hold whenever a process was killed, looked at from outside: in the file, opened for reading, and in the log.
+//! Checks that must hold after every kill, from outside: in the file, opened for reading, and in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use dacapo_store::{Filter, Messages, RunNo};
 
 use crate::mill::Mill;
 
-/// What was seen of one file.
+/// The observations of one file.
 #[derive(Default)]
 pub(crate) struct Audit {
     /// The histories at the last look, by run id.
@@ -36,7 +36,7 @@ impl Audit {
         let before = self.lost();
         let runs = match runs_of(mill) {
             Some(runs) => runs,
-            // It was killed before there was a file to speak of.
+            // The process was killed before it had created the file.
             None => {
                 assert!(self.histories.is_empty(), "the file was readable before");
                 assert_eq!(mill.log(), []);
@@ -50,7 +50,7 @@ impl Audit {
         lost
     }
 
-    /// What was stored stays, and results are recorded once.
+    /// Checks that stored turns are unchanged, and that results are recorded once.
     fn look(&mut self, runs: &[(Description, Transcript)]) {
         for (run, history) in runs {
             let before = self.histories.insert(run.run_id.to_string(), history.clone());
@@ -181,7 +181,7 @@ fn seq_of(history: &Transcript, id: &str) -> Option<(Seq, bool)> {
         .map(|(_, seq, local)| (seq, local))
 }
 
-/// What has a result, once for each time it was recorded.
+/// Returns the operations that have a result, once for each time it was recorded.
 fn resolved(history: &Transcript) -> Vec<Seq> {
     let jobs = history.turns.iter().flat_map(|turn| &turn.jobs);
     jobs.filter_map(|job| match job {

@@ -49,8 +49,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// It takes its process with it three times; then it is quarantined, and the process stays up. All that is healthy is done,
-/// whatever ran beside it, and what is released goes on with better code.
+/// The code kills its process three times; then it is quarantined, and the process stays up. All healthy work is done, also
+/// work that ran beside it, and what is released goes on with fixed code.
 #[track_caller]
 fn assert_quarantined(way: &'static str, words: &[&str]) {
     let hazard = Hazard::new(way);
@@ -103,7 +103,7 @@ fn local_work_that_kills_its_process_is_quarantined_after_three_deaths() {
 }
 
 #[test]
-fn an_answer_that_kills_its_process_is_quarantined_after_three_deaths() {
+fn query_that_kills_its_process_is_quarantined_after_three_deaths() {
     assert_quarantined("query", &["it is not asked: ", "workflow \"deadly\""]);
     assert_quarantined("busy-query", &["it is not asked: ", "workflow \"deadly\""]);
 }

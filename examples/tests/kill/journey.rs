@@ -1,4 +1,4 @@
-//! The program of the front page, killed while somebody watches.
+//! The program of the front page, killed as its transcript there shows.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ fn start(file: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_journey")).arg(file).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What it has said when it says this; then it is killed.
+/// Returns the output up to and including this text, and kills the process then.
 fn kill_at(mut journey: Child, words: &str) -> String {
     let (mut said, mut output) = (Vec::new(), journey.stdout.take().unwrap());
     let mut byte = [0];
@@ -48,7 +48,7 @@ step  4 of 13  looking for a train Lyon - Zürich ...";
 
 /// `journey | head -1`: `println!` panicked, so did every attempt, and the journey failed for good.
 #[test]
-fn a_journey_goes_on_when_nobody_reads_what_it_says() {
+fn journey_goes_on_when_its_output_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("journey.db").to_str().unwrap().to_owned();
     let mut journey = start(&file);

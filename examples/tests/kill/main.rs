@@ -17,13 +17,13 @@ use mill::{Ended, Mill};
 const PIECES: usize = 42;
 
 /// Processes are killed at random moments, 200 in all, and started again until all work is done; then the next file is
-/// begun. Whatever moment it was: every run ends with its right result, each result is recorded once, what was stored stays
-/// as it was, drawn choices among it, no attempt runs before its turn is stored, and attempts are made again only if
-/// they had run, unrecorded, at a kill.
+/// begun. At every moment: each run ends with its right result, each result is recorded once, stored turns stay as they
+/// were, with the choices of random policies, no attempt runs before its turn is stored, and an attempt is made again only
+/// if it had run, unrecorded, at a kill.
 ///
 /// S1-73 S2-5 S2-16 S4-51
 #[test]
-fn work_that_is_killed_at_random_moments_is_done_right() {
+fn work_of_a_process_killed_at_random_moments_is_done_once() {
     let number = |name: &str| env::var(name).ok().map(|value| value.parse::<u64>().expect(name));
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let seed = number("DACAPO_KILL_SEED").unwrap_or_else(now);

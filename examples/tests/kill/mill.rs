@@ -13,7 +13,7 @@ pub(crate) struct Mill {
     pieces: usize,
 }
 
-/// How the life of a process ended.
+/// How a process ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Killed,

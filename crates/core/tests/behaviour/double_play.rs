@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Activation, Completion, Ctx, Job, Payload, Run, RunOptions, Signal, Start, Turn, Workflow};
-use dacapo_testkit::{Mode, Play, workflow};
+use dacapo_testkit::{Mode, Player, workflow};
 
 use crate::kit::*;
 
@@ -21,7 +21,7 @@ const SCRIPT: &str = "start
 #[track_caller]
 fn check_caught(culprit: &Workflow) {
     let play = |mode| {
-        let mut play = Play::new(culprit.clone(), Default::default(), mode);
+        let mut play = Player::new(culprit.clone(), Default::default(), mode);
         play.play(SCRIPT);
         play.printed
     };
@@ -107,7 +107,7 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
             Ok(input)
         }
     });
-    let mut play = Play::new(sometimes, Default::default(), Mode::Double);
+    let mut play = Player::new(sometimes, Default::default(), Mode::Double);
     play.play("start");
     assert!(
         play.printed.starts_with(
@@ -117,7 +117,7 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
         play.printed
     );
     let always = workflow(|_: Ctx, _| async move { panic!("every time") });
-    let mut play = Play::new(always, Default::default(), Mode::Double);
+    let mut play = Player::new(always, Default::default(), Mode::Double);
     play.play("start");
     assert!(
         play.printed.starts_with("failed: workflow code panicked in unit [], after no call: every time"),
@@ -130,7 +130,7 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
 #[test]
 fn the_body_of_a_run_is_handed_out_once() {
     let once = workflow(|ctx: Ctx, _| async move { ctx.run("once", || async { say("ran") }).await });
-    let mut play = Play::new(once, Default::default(), Mode::Double);
+    let mut play = Player::new(once, Default::default(), Mode::Double);
     play.play("start");
     let seq = play.run().inspect().pending[0].seq;
     assert!(play.run().take_closure(seq).is_some());

@@ -1,7 +1,7 @@
 //! The failure matrix: what the failure of one unit means to others.
 
 use dacapo_core::{Ctx, Failure, FailureKind, Payload, Pins, Target, TimeoutKind, Transcript};
-use dacapo_testkit::{Mode, Play, check, expect, workflow};
+use dacapo_testkit::{Mode, Player, check, expect, workflow};
 
 use crate::kit::*;
 
@@ -480,7 +480,7 @@ fn the_longest_chain_of_causes_comes_back_from_its_record() {
     let chain = move || (0..100).fold(fail("first"), |cause, n| link(n).caused_by(cause));
     let kept = chain();
     assert_eq!((kept.message.as_str(), kept.chain().count()), ("99", 64), "the deepest are left out");
-    let mut play = Play::new(workflow(move |_, _| async move { Err(chain()) }), Pins::default(), Mode::Whole);
+    let mut play = Player::new(workflow(move |_, _| async move { Err(chain()) }), Pins::default(), Mode::Whole);
     play.play("start");
     assert_eq!(Transcript::from_bytes(&play.transcript.to_bytes()).as_ref(), Ok(&play.transcript));
 }

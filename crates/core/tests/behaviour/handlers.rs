@@ -166,7 +166,7 @@ fn a_new_run_plays_handlers_before_the_root() {
 /// C-48: the order is part of the record, not of today's settings.
 #[test]
 fn a_run_keeps_its_order_of_units_when_it_is_replayed_by_a_worker_with_another_default() {
-    let mut play = dacapo_testkit::Play::new(workflow(both_speak), root_first(), dacapo_testkit::Mode::Whole);
+    let mut play = dacapo_testkit::Player::new(workflow(both_speak), root_first(), dacapo_testkit::Mode::Whole);
     play.play(SPEAK);
     let today = dacapo_core::RunOptions::default();
     assert_eq!(today.pins.order, Order::HandlersFirst);

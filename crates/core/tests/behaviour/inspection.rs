@@ -1,7 +1,7 @@
 //! Inspection: what a run at rest is doing, unit by unit.
 
 use dacapo_core::{Ctx, Payload, Seq};
-use dacapo_testkit::{Mode, Play, expect, workflow};
+use dacapo_testkit::{Mode, Player, expect, workflow};
 
 use crate::kit::*;
 
@@ -23,7 +23,7 @@ async fn busy(ctx: Ctx, _: Payload) -> Done {
 }
 
 fn inspected(script: &str) -> dacapo_core::Inspection {
-    let mut play = Play::new(workflow(busy), Default::default(), Mode::Whole);
+    let mut play = Player::new(workflow(busy), Default::default(), Mode::Whole);
     play.play(script);
     play.run().inspect()
 }
@@ -100,7 +100,7 @@ fn an_inspection_lists_units_in_order_and_only_what_is_pending() {
         ctx.parallel([nest(ctx.clone(), true), nest(ctx.clone(), false)]).await;
         say("done")
     });
-    let mut play = Play::new(nesting, Default::default(), Mode::Whole);
+    let mut play = Player::new(nesting, Default::default(), Mode::Whole);
     play.play("start\nresolve #0");
     let inspection = play.run().inspect();
     let units: Vec<String> = inspection.units.iter().map(|unit| unit.id.to_string()).collect();
@@ -116,7 +116,7 @@ fn a_phase_shows_the_place_where_it_was_opened() {
         ctx.phase(&state).until(|ended| *ended).timeout(secs(5)).await?;
         say("done")
     });
-    let mut play = Play::new(phased, Default::default(), Mode::Whole);
+    let mut play = Player::new(phased, Default::default(), Mode::Whole);
     play.play("start");
     expect![[r#"
         [] since turn 0

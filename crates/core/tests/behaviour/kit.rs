@@ -7,7 +7,7 @@ use std::time::Duration;
 use dacapo_core::{
     Activation, Completion, Ctx, Failure, Job, Order, Payload, Pins, Run, RunOptions, Start, Timestamp, Turn, Workflow,
 };
-use dacapo_testkit::{Expect, Mode, Play, check_workflow, workflow};
+use dacapo_testkit::{Expect, Mode, Player, check_workflow, workflow};
 
 pub(crate) type Done = Result<Payload, Failure>;
 
@@ -131,7 +131,7 @@ where
 {
     let workflow = workflow(function);
     let play = |mode| {
-        let mut play = Play::new(workflow.clone(), pins.clone(), mode);
+        let mut play = Player::new(workflow.clone(), pins.clone(), mode);
         play.play(script);
         without_lines(&play.printed)
     };

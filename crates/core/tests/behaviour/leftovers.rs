@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Activity, Completion, ContinueAsNew, Ctx, Seq, TurnDone, UnfinishedHandlers, Workflow};
-use dacapo_testkit::{Mode, Play, Script, Step, workflow};
+use dacapo_testkit::{Mode, Player, Script, Step, workflow};
 
 use crate::kit::*;
 
@@ -11,7 +11,7 @@ use crate::kit::*;
 #[track_caller]
 fn last_turn(workflow: &Workflow, script: &str) -> TurnDone {
     let play = |mode| {
-        let mut play = Play::new(workflow.clone(), root_first(), mode);
+        let mut play = Player::new(workflow.clone(), root_first(), mode);
         let mut turns = Vec::new();
         for step in Script::parse(script).0 {
             let Step::Turn(at, jobs) = step else { panic!("{step:?} is no turn") };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use dacapo_core::{Ctx, Failure, Handled, Payload, Workflow};
-use dacapo_testkit::{Mode, Play, check, expect, workflow};
+use dacapo_testkit::{Mode, Player, check, expect, workflow};
 
 use crate::kit::*;
 
@@ -155,7 +155,7 @@ fn a_panic_fails_the_activation_wherever_it_happens() {
     let mut report = String::new();
     for (place, workflow) in places() {
         for mode in [Mode::Whole, Mode::Double] {
-            let mut play = Play::new(workflow.clone(), Default::default(), mode);
+            let mut play = Player::new(workflow.clone(), Default::default(), mode);
             play.play("start, signal s, update u 1");
             if !play.printed.contains("failed") {
                 play.play("signal later");
@@ -199,7 +199,7 @@ fn a_run_goes_on_when_the_panic_is_gone() {
         assert!(!BROKEN.load(Ordering::Relaxed), "not yet implemented");
         Ok(done)
     });
-    let mut play = Play::new(fixable, Default::default(), Mode::Whole);
+    let mut play = Player::new(fixable, Default::default(), Mode::Whole);
     play.play("start\n resolve A = a");
     BROKEN.store(false, Ordering::Relaxed);
     play.play("resolve A = a");

@@ -1,7 +1,7 @@
 //! Queries: answered from the state as it is, which they never change.
 
 use dacapo_core::{Activation, Completion, Ctx, Payload, Query};
-use dacapo_testkit::{Mode, Play, check, expect, workflow};
+use dacapo_testkit::{Mode, Player, check, expect, workflow};
 
 use crate::kit::*;
 
@@ -48,7 +48,7 @@ fn a_query_sees_what_the_last_turn_left_and_advances_nothing() {
 /// S0-42, S0-74
 #[test]
 fn a_thousand_queries_change_nothing() {
-    let mut play = Play::new(workflow(counting), Default::default(), Mode::Double);
+    let mut play = Player::new(workflow(counting), Default::default(), Mode::Double);
     play.play("start\n signal add, signal add");
     let (before, transcript) = (play.run().inspect(), play.transcript.clone());
     for _ in 0..1000 {

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use dacapo_core::{Ctx, Failure, RunOptions};
-use dacapo_testkit::{Mode, Play, expect, workflow};
+use dacapo_testkit::{Mode, Player, expect, workflow};
 
 use crate::kit::*;
 
@@ -34,7 +34,7 @@ fn a_refusal_fails_the_activation_and_the_run_goes_on_when_it_is_read() {
 #[test]
 fn a_refusal_of_what_was_recorded_names_the_turn_and_the_build() {
     let counts = |ctx: Ctx, _| async move { ctx.activity("count", "").await };
-    let mut play = Play::new(workflow(counts), Default::default(), Mode::Whole);
+    let mut play = Player::new(workflow(counts), Default::default(), Mode::Whole);
     play.play("start\nresolve count = many");
     let picky = |ctx: Ctx, _| async move {
         let site = Location::caller();

@@ -180,7 +180,7 @@ fn a_long_chain_of_causes_is_the_same_live_and_on_replay() {
         ctx.signal("go").await?;
         say(format!("{} links", deep(200).chain().count()))
     }
-    let mut whole = dacapo_testkit::Play::new(workflow(main), Pins::default(), dacapo_testkit::Mode::Evicted);
+    let mut whole = dacapo_testkit::Player::new(workflow(main), Pins::default(), dacapo_testkit::Mode::Evicted);
     whole.play("start\nupdate deep 1\nsignal go");
     assert!(!whole.printed.contains("does not replay"), "{}", whole.printed);
     assert!(whole.printed.ends_with("turn 2  [] complete 64 links\n"), "{}", whole.printed);
@@ -393,7 +393,7 @@ fn an_option_set_in_the_pause_of_a_local_activity_is_set_too_late() {
         assert!(futures::poll!(&mut local).is_pending());
         local.summary("late").await
     }
-    let mut late = dacapo_testkit::Play::new(workflow(main), Pins::default(), dacapo_testkit::Mode::Whole);
+    let mut late = dacapo_testkit::Player::new(workflow(main), Pins::default(), dacapo_testkit::Mode::Whole);
     late.play("start\nbackoff L, signal go");
     assert!(late.printed.contains("an option was set on a command that is already sealed"), "{}", late.printed);
 }

@@ -1,7 +1,7 @@
 //! Updates: validated between rounds, accepted or rejected, answered.
 
 use dacapo_core::{Ctx, Job, Payload, Pins, PolicySpec};
-use dacapo_testkit::{Mode, Play, check, check_workflow, expect, workflow};
+use dacapo_testkit::{Mode, Player, check, check_workflow, expect, workflow};
 
 use crate::kit::*;
 
@@ -144,7 +144,7 @@ fn a_rejected_update_beside_others_takes_no_number_and_is_not_recorded() {
     );
     let play = |script: &str| {
         let pins = Pins { policy: PolicySpec::Random { seed: 3 }, ..Pins::default() };
-        let mut play = Play::new(workflow(serve), pins, Mode::Whole);
+        let mut play = Player::new(workflow(serve), pins, Mode::Whole);
         play.play(script);
         play.transcript
     };
@@ -175,7 +175,7 @@ fn a_signal_beside_a_rejected_update_is_recorded() {
 /// C-45: what is recorded of an accepted update says so, and its validator does not run again.
 #[test]
 fn on_replay_no_validator_runs() {
-    let mut recorded = Play::new(workflow(serve), Pins::default(), Mode::Whole);
+    let mut recorded = Player::new(workflow(serve), Pins::default(), Mode::Whole);
     recorded.play("start\n update u 1 = A");
     let stricter = workflow(|ctx: Ctx, _| async move {
         let inside = ctx.clone();
@@ -309,7 +309,7 @@ fn handlers_first_lets_an_update_be_seen_by_the_root_in_the_same_round() {
 #[test]
 fn a_refused_turn_makes_no_choice() {
     let pins = Pins { policy: PolicySpec::Random { seed: 3 }, ..Pins::default() };
-    let mut play = Play::new(workflow(serve), pins, Mode::Whole);
+    let mut play = Player::new(workflow(serve), pins, Mode::Whole);
     play.play("start");
     let dacapo_testkit::Step::Turn(at, jobs) = dacapo_testkit::Script::parse("update u 1 = bad").0.remove(0) else {
         panic!("a turn")
@@ -329,7 +329,7 @@ fn however_the_run_ends_an_accepted_update_gets_an_answer() {
     for (script, reason) in
         [("start, update u 1 = A\n fail main: broken", failed), ("start, update u 1 = A\n resolve main", continued)]
     {
-        let mut play = Play::new(
+        let mut play = Player::new(
             workflow(|ctx: Ctx, _| async move {
                 let inside = ctx.clone();
                 let wait = move |_| {

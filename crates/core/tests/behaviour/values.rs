@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dacapo_core::{ActivationError, ContinueAsNew, Ctx, Job, Name, Payload, Pins, Run, RunOptions};
-use dacapo_testkit::{Mode, Play, check, check_replay, expect, workflow};
+use dacapo_testkit::{Mode, Player, check, check_replay, expect, workflow};
 
 use crate::kit::*;
 
@@ -43,7 +43,7 @@ fn a_published_snapshot_is_no_command_and_may_change() {
 /// C-27, T-24: the value is compared, not the key alone.
 #[test]
 fn a_durable_key_is_a_command_and_may_not_change() {
-    let mut recorded = Play::new(workflow(setting("old")), Pins::default(), Mode::Whole);
+    let mut recorded = Player::new(workflow(setting("old")), Pins::default(), Mode::Whole);
     recorded.play("start\n resolve A");
     let replayed = recorded.transcript.replay(&workflow(setting("new")), RunOptions::default());
     let failed = replayed.err().unwrap().to_string();
@@ -162,7 +162,7 @@ fn a_run_that_was_recorded_before_the_patch_keeps_the_old_path() {
 fn a_notified_patch_is_known_before_any_code_runs() {
     let at_once = workflow(|ctx: Ctx, _| async move { say(ctx.patched("p").to_string()) });
     let replayed = |jobs: &str| {
-        let play = Play::new(at_once.clone(), Pins::default(), Mode::Whole);
+        let play = Player::new(at_once.clone(), Pins::default(), Mode::Whole);
         let dacapo_testkit::Step::Turn(at, jobs) = dacapo_testkit::Script::parse(jobs).0.remove(0) else { panic!() };
         let turn = dacapo_core::Turn { replaying: true, ..play.turn(at, &jobs) };
         shown(&single(&at_once).activate(dacapo_core::Activation::Turn(turn)))
@@ -223,7 +223,7 @@ fn continuing_as_new_closes_the_run_and_carries_memo_and_attributes_over() {
         turn 0  [] memo note  [] search attributes a  [] continue as new kit
     "#]],
     );
-    let mut play = Play::new(workflow(next), Pins::default(), Mode::Whole);
+    let mut play = Player::new(workflow(next), Pins::default(), Mode::Whole);
     play.play("start = 1");
     let command = play.transcript.turns[0].commands.pop().unwrap().kind;
     let dacapo_core::CommandKind::ContinueAsNew(next) = command else { panic!("{command}") };

@@ -462,7 +462,7 @@ fn exported_and_imported_log_replays_the_run_that_recorded_it() {
     };
     let recorded = |seed| {
         let pins = dacapo_core::Pins { policy: dacapo_core::PolicySpec::Random { seed }, ..Default::default() };
-        let mut play = dacapo_testkit::Play::new(racing(), pins, dacapo_testkit::Mode::Whole);
+        let mut play = dacapo_testkit::Player::new(racing(), pins, dacapo_testkit::Mode::Whole);
         play.play("start\nresolve #0, resolve #1, resolve #2, resolve #3, resolve #4");
         play.transcript.clone()
     };

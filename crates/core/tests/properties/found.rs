@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use dacapo_core::{CancelType, Ctx, Either, Failure, Handled, Payload, Pins, UnfinishedHandlers, Workflow};
-use dacapo_testkit::{Mode, Play, check, check_workflow, expect, workflow};
+use dacapo_testkit::{Mode, Player, check, check_workflow, expect, workflow};
 
 /// The text form left out everything that was null, and so the removal of a memo entry or of a search attribute: the
 /// transcript read back said that nothing was changed, and did not replay.
@@ -88,7 +88,7 @@ fn a_plain_join_of_many_inside_two_races_takes_the_results_of_its_futures() {
         }
     }
     let activities = vec!["resolve a"; 40].join(", ");
-    let mut play = Play::new(workflow(races), Pins::default(), Mode::Double);
+    let mut play = Player::new(workflow(races), Pins::default(), Mode::Double);
     play.play(&format!("start\n{activities}"));
     assert!(play.printed.ends_with("complete 40 came\n"), "{}", play.printed);
 }

@@ -318,7 +318,7 @@ fn mixing(others: usize) -> impl Fn(Ctx, Payload) -> std::pin::Pin<Box<dyn Futur
 #[test]
 fn condition_that_reads_a_cell_and_depends_on_something_else_ends_its_wait() {
     for mode in [Mode::Whole, Mode::Double] {
-        let mut play = Play::new(workflow(mixing(3)), Pins::default(), mode);
+        let mut play = Player::new(workflow(mixing(3)), Pins::default(), mode);
         play.play("start\n fire 1s");
         assert!(play.printed.ends_with("[] complete\n"), "{}", play.printed);
     }
@@ -328,7 +328,7 @@ fn condition_that_reads_a_cell_and_depends_on_something_else_ends_its_wait() {
 /// and says what to do.
 #[test]
 fn one_of_very_many_conditions_that_depends_on_more_than_its_cells_is_refused_where_runs_are_played_twice() {
-    let mut play = Play::new(workflow(mixing(64)), Pins::default(), Mode::Double);
+    let mut play = Player::new(workflow(mixing(64)), Pins::default(), Mode::Double);
     play.play("start\n fire 1s");
     assert!(play.printed.contains("no state cell that it reads has changed"), "{}", play.printed);
     assert!(play.printed.contains("rules/costs.rs"), "it says where: {}", play.printed);

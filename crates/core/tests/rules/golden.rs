@@ -193,7 +193,7 @@ pub(crate) fn transcripts() -> Vec<(String, Transcript)> {
 }
 
 fn recorded(story: &Story) -> Transcript {
-    let mut play = Play::new(story.1(), Pins { order: story.3, ..Pins::default() }, Mode::Whole);
+    let mut play = Player::new(story.1(), Pins { order: story.3, ..Pins::default() }, Mode::Whole);
     play.play(story.2);
     assert!(!play.printed.lines().any(|line| line.starts_with("failed")), "{}", play.printed);
     play.transcript.clone()

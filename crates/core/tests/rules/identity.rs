@@ -257,7 +257,7 @@ const OF_A_FAILURE: &[(&str, Change)] = &[
 
 fn transcripts() -> Vec<(Workflow, Transcript)> {
     let record = |workflow: Workflow, script: &str| {
-        let mut play = Play::new(workflow.clone(), Pins::default(), Mode::Whole);
+        let mut play = Player::new(workflow.clone(), Pins::default(), Mode::Whole);
         play.play(script);
         assert!(!play.printed.contains("failed: "), "{}", play.printed);
         (workflow, play.transcript.clone())
@@ -456,7 +456,7 @@ fn input_is_compared_by_digest_where_both_sides_have_one_of_the_same_key() {
         ctx.activity("pay", encrypted(&input, "new input", "k1")).await
     }
     let workflow = workflow(pays);
-    let mut play = Play::new(workflow.clone(), Pins::default(), Mode::Whole);
+    let mut play = Player::new(workflow.clone(), Pins::default(), Mode::Whole);
     play.play("start = 4711");
     let recorded_as = |state: Payload, input: Payload| {
         let mut transcript = play.transcript.clone();

@@ -67,7 +67,7 @@ fn a_run_built_again_goes_on_with_ids_it_never_used() {
         ctx.child("C", "").await
     }
     let ids = |mode| {
-        let mut play = Play::new(workflow(children), Pins::default(), mode);
+        let mut play = Player::new(workflow(children), Pins::default(), mode);
         play.play("start\nstarted C = r, resolve C\nstarted C = r");
         let commands = play.transcript.turns.into_iter().flat_map(|turn| turn.commands);
         let ids = commands.filter_map(|command| match command.kind {

@@ -260,7 +260,7 @@ fn future_wakes_only_the_waker_of_its_last_poll_and_then_keeps_none() {
             )))
         }
     });
-    let mut play = Play::new(workflow, Pins::default(), Mode::Whole);
+    let mut play = Player::new(workflow, Pins::default(), Mode::Whole);
     let woken = || counts.each_ref().map(|count| count.load(Ordering::Relaxed));
     play.play("start\nsignal other");
     let alive = held.lock().unwrap().iter().filter(|waker| waker.upgrade().is_some()).count();

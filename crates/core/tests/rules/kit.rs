@@ -4,7 +4,7 @@ pub(crate) use std::sync::{Arc, Mutex};
 pub(crate) use std::time::Duration;
 
 pub(crate) use dacapo_core::*;
-pub(crate) use dacapo_testkit::{Mode, Play, check, check_replay, check_workflow, expect, workflow};
+pub(crate) use dacapo_testkit::{Mode, Player, check, check_replay, check_workflow, expect, workflow};
 
 /// What a workflow comes to.
 pub(crate) type Done = Result<Payload, Failure>;
@@ -24,12 +24,12 @@ pub(crate) fn root_first() -> Pins {
 }
 
 /// Plays a script in memory and gives what is left of it.
-pub(crate) fn play<F, P>(function: F, script: &str) -> Play
+pub(crate) fn play<F, P>(function: F, script: &str) -> Player
 where
     F: Fn(Ctx, Payload) -> P + Send + Sync + 'static,
     P: Future<Output = Done> + Send + 'static,
 {
-    let mut play = Play::new(workflow(function), Pins::default(), Mode::Whole);
+    let mut play = Player::new(workflow(function), Pins::default(), Mode::Whole);
     play.play(script);
     play
 }

@@ -4,6 +4,7 @@
 //! of live runs and of replays.
 #![allow(clippy::result_large_err, reason = "a failure is as large as the core makes it")]
 
+mod bounded;
 mod commands;
 mod costs;
 mod dropping;
@@ -20,6 +21,7 @@ mod order;
 mod patches;
 mod pausing;
 mod permutations;
+mod race_of;
 mod races;
 mod replay;
 mod rounds;

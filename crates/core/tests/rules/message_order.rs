@@ -134,7 +134,7 @@ fn outcome(workflow: Workflow, pins: Pins, jobs: &[String], split: u32) -> Strin
         script += if split & (1 << (place - 1)) == 0 { ", " } else { "\n" };
         script += job;
     }
-    let mut play = Play::new(workflow, pins, Mode::Whole);
+    let mut play = Player::new(workflow, pins, Mode::Whole);
     play.play(&script);
     let last = play.transcript.turns.last().and_then(|turn| turn.commands.last());
     match last.map(|command| &command.kind) {

@@ -37,7 +37,7 @@ fn program(seed: u64) -> Workflow {
 
 /// Plays a program to its end; its seed decides which results come together, and in which order.
 fn record(seed: u64) -> Transcript {
-    let mut play = Play::new(program(seed), Pins::default(), Mode::Whole);
+    let mut play = Player::new(program(seed), Pins::default(), Mode::Whole);
     let mut world = Rng::from_seed(!seed);
     play.play("start");
     for _ in 0..64 {

@@ -188,7 +188,7 @@ fn between_equals_an_exploring_policy_takes_either() {
     let mut results = std::collections::BTreeSet::new();
     for seed in 0..16 {
         let pins = Pins { policy: PolicySpec::Random { seed }, ..Pins::default() };
-        let mut play = Play::new(workflow(equals), pins, Mode::Evicted);
+        let mut play = Player::new(workflow(equals), pins, Mode::Evicted);
         play.play("start");
         results.insert(play.printed.clone());
     }

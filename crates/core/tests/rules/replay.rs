@@ -18,7 +18,7 @@ fn replayed_code_decides_again_and_goes_on_with_new_work_only() {
     let trace = Trace::default();
     let traced = trace.clone();
     let function = workflow(move |ctx, _| chain(ctx, traced.clone()));
-    let mut play = Play::new(function.clone(), Pins::default(), Mode::Whole);
+    let mut play = Player::new(function.clone(), Pins::default(), Mode::Whole);
     play.play("start\nresolve 0");
     trace.take();
     let mut run =
@@ -37,7 +37,7 @@ fn the_body_of_a_run_is_not_needed_once_its_result_is_recorded() {
         ctx.activity("A", value).await
     }
     let function = workflow(effect);
-    let mut play = Play::new(function.clone(), Pins::default(), Mode::Whole);
+    let mut play = Player::new(function.clone(), Pins::default(), Mode::Whole);
     play.play("start");
     assert!(play.run().take_closure(Seq(0)).is_some());
     assert!(play.run().take_closure(Seq(0)).is_none(), "it is taken once");
@@ -58,7 +58,7 @@ fn a_replayed_future_is_ready_if_its_result_had_come() {
         ctx.set_state("a", a);
         b.await
     }
-    let mut evicted = Play::new(workflow(two), Pins::default(), Mode::Evicted);
+    let mut evicted = Player::new(workflow(two), Pins::default(), Mode::Evicted);
     evicted.play("start\nresolve A = a");
     let inspection = evicted.run().inspect();
     let pending: Vec<_> = inspection.pending.iter().map(|pending| pending.name.as_str()).collect();

@@ -116,7 +116,7 @@ fn seqs_go_on_after_an_eviction() {
         nothing()
     }
     for mode in [Mode::Whole, Mode::Evicted] {
-        let mut play = Play::new(workflow(chain), Pins::default(), mode);
+        let mut play = Player::new(workflow(chain), Pins::default(), mode);
         play.play("start\nresolve 0\nresolve 1\nevict\nresolve 2\nresolve 3\nresolve 4\nresolve 5");
         assert_eq!(seqs(&play.transcript), [0, 1, 2, 3, 4, 5], "{mode:?}");
     }

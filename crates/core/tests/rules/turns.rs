@@ -33,7 +33,7 @@ fn the_size_of_the_history_holds_from_the_first_instruction() {
         let info = ctx.info().unwrap();
         ctx.activity(format!("{} {}", info.turn, info.history.length), "").await
     }
-    let mut played = Play::new(workflow(sized), Pins::default(), Mode::Evicted);
+    let mut played = Player::new(workflow(sized), Pins::default(), Mode::Evicted);
     let mut first = Turn::new(Timestamp::default(), vec![start(7)]);
     first.history.length = 42;
     played.activate(first);

@@ -1,4 +1,4 @@
-//! What a run can be found by, noted with, and asked for while it is not in memory.
+//! Search attributes, the memo, and the published snapshot of a run.
 
 use std::any::type_name;
 use std::panic::Location;
@@ -11,8 +11,18 @@ use super::recorded::{Recorded, encoded};
 use crate::{Attr, Ctx, FromAttribute, IntoAttribute, attribute};
 
 impl<S> Ctx<S> {
-    /// Sets a search attribute. A value that stores cannot hold, such as a number that is not finite or a keyword of more
-    /// than 255 bytes, fails the activation: the run is stuck, and says why.
+    /// Sets a search attribute, by which callers find this run. A value that stores cannot hold, such as a number that is not finite or a
+    /// keyword of more than 255 bytes, fails the activation: the run is stuck, and says why.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const CITY: Attr<String> = Attr::new("city");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// ctx.set_attr(CITY, "Lisboa".into());
+    /// assert_eq!(ctx.attr(CITY).as_deref(), Some("Lisboa"));
+    /// ctx.remove_attr(CITY);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn set_attr<T: IntoAttribute>(&self, attribute: Attr<T>, value: T) {
         let (name, value) = attribute::checked(attribute.into(), value)
@@ -20,13 +30,14 @@ impl<S> Ctx<S> {
         self.raw.upsert_search_attributes([(name, Some(value))]);
     }
 
-    /// Removes a search attribute.
+    /// Removes a search attribute. See [`Ctx::set_attr`] for an example.
     #[track_caller]
     pub fn remove_attr<T>(&self, attribute: Attr<T>) {
         self.raw.upsert_search_attributes([(attribute.into(), None)]);
     }
 
-    /// A search attribute as it now stands. One that has another type than the code expects fails the activation.
+    /// Returns the current value of a search attribute, or none if it has none.
+    /// One that has another type than the code expects fails the activation. See [`Ctx::set_attr`] for an example.
     #[track_caller]
     pub fn attr<T: FromAttribute>(&self, attribute: Attr<T>) -> Option<T> {
         let info = self.raw.info()?;
@@ -41,20 +52,29 @@ impl<S> Ctx<S> {
         }))
     }
 
-    /// Sets an entry of the memo.
+    /// Sets a memo entry: a note for people, which descriptions of the run show.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// ctx.set_memo("customer", "Ada Lovelace");
+    /// let customer: Option<String> = ctx.memo("customer");
+    /// ctx.remove_memo("customer");
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn set_memo<T: Serialize + ?Sized>(&self, name: impl Into<Name>, value: &T) {
         let value = encoded(self, value, Location::caller());
         self.raw.upsert_memo([(name.into(), Some(value))]);
     }
 
-    /// Removes an entry of the memo.
+    /// Removes a memo entry. See [`Ctx::set_memo`] for an example.
     #[track_caller]
     pub fn remove_memo(&self, name: impl Into<Name>) {
         self.raw.upsert_memo([(name.into(), None)]);
     }
 
-    /// An entry of the memo as it now stands.
+    /// Returns the current value of a memo entry, or none if it has none. See [`Ctx::set_memo`] for an example.
     #[track_caller]
     pub fn memo<T: DeserializeOwned>(&self, name: impl Into<Name>) -> Option<T> {
         let name = name.into();
@@ -62,8 +82,17 @@ impl<S> Ctx<S> {
         Some(recorded.value(self.raw.info()?.memo.get(&name)?))
     }
 
-    /// Publishes a snapshot that queries can be answered with while the run is not in memory, and after it closed. Not a
-    /// command: it is rebuilt by replay and never compared.
+    /// Publishes a snapshot that callers can read while the run is not in memory, and after it is closed
+    /// (`Handle::published`).
+    ///
+    /// It is no command: replay rebuilds it and never compares it, so its content may change with every deploy.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// ctx.publish(&format!("{} of 10 parts are done", 3));
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn publish<T: Serialize + ?Sized>(&self, snapshot: &T) {
         let snapshot = encoded(self, snapshot, Location::caller());

@@ -1,14 +1,31 @@
-//! Many things at once: units of their own, and joins and races within one unit.
+//! Concurrency: units of their own, and joins and races within one unit.
 
 use std::future::Future;
 
-use dacapo_core::{Failure, Join, Launched, Parallel, Race, Scope, ScopePlay, SelectAll, TryJoin};
+use dacapo_core::{Entrants, Failure, Join, Launched, Parallel, Race, Scope, ScopePlay, SelectAll, TryJoin};
 
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Plays each branch as a unit of its own, from the next round on, and gives all their outputs in order. Every branch
-    /// is played to its end, whatever becomes of the others. Dropping it gives the branches up.
+    /// Plays each branch as a unit of its own and returns all their outputs in order. Branches begin in the next round.
+    ///
+    /// Every branch is played to its end, even if others fail. Dropping the future aborts the branches. To play only some at
+    /// a time, add [`at_most`](Parallel::at_most): then a branch must be an `async` block, which schedules nothing before it
+    /// is its turn.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx, orders: Vec<String>) -> Result<(), Failure> {
+    /// let charges = orders.into_iter().map(|order| {
+    ///     let ctx = ctx.clone();
+    ///     async move { ctx.call(charge, order).await }
+    /// });
+    /// for receipt in ctx.parallel(charges).at_most(8).await {
+    ///     println!("{}", receipt?);
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn parallel<I>(&self, branches: I) -> Parallel<<I::Item as Future>::Output>
     where
@@ -19,8 +36,21 @@ impl<S> Ctx<S> {
         self.raw.parallel(branches)
     }
 
-    /// Launches a unit that goes on beside this one. If it fails, the workflow function is cancelled and the run fails
-    /// with its failure. If the workflow function returns first, it is given up: await it, or use [`Ctx::scope`].
+    /// Launches a unit that runs concurrently with this one. Await the result for its value.
+    ///
+    /// If the unit fails, the workflow function is cancelled and the run fails with that failure. If the workflow function
+    /// returns first, the unit is aborted: await it, or use [`Ctx::scope`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let unit = ctx.clone();
+    /// let receipt = ctx.launch(async move { unit.call(charge, order).await });
+    /// ctx.sleep(secs(10)).await?;
+    /// println!("{}", receipt.await?);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn launch<T: Send + 'static>(
         &self,
@@ -29,8 +59,25 @@ impl<S> Ctx<S> {
         self.raw.launch(future)
     }
 
-    /// Plays a body that may launch units into its scope. The scope ends when the body and all its units have; the first
-    /// failure among them cancels the others and is the scope's own.
+    /// Plays a body that may launch units, and ends when the body and all its units have ended.
+    ///
+    /// The first failure among them cancels the others and is the result of the scope.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let charged = ctx
+    ///     .scope(async |scope| {
+    ///         for order in ["a", "b"] {
+    ///             let ctx = ctx.clone();
+    ///             scope.launch(async move { ctx.call(charge, order.into()).await.map(drop) });
+    ///         }
+    ///         Ok(2)
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn scope<T, B, P>(&self, body: B) -> ScopePlay<P>
     where
@@ -40,12 +87,30 @@ impl<S> Ctx<S> {
         self.raw.scope(body)
     }
 
-    /// Awaits all futures and gives their outputs in order, however they end. They may borrow.
+    /// Awaits all futures and returns their outputs in order, however they end. They may borrow, and are no units.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let receipts = ctx.join([ctx.call(charge, "a".into()), ctx.call(charge, "b".into())]).await;
+    /// let failed = receipts.iter().filter(|receipt| receipt.is_err()).count();
+    /// # Ok(()) }
+    /// ```
     pub fn join<F: Future>(&self, futures: impl IntoIterator<Item = F>) -> Join<F> {
         self.raw.join(futures)
     }
 
-    /// Awaits all futures until one fails: then the others are dropped, which cancels them. They may borrow.
+    /// Awaits all futures until one fails, and returns their values in order. The first failure drops the others, which
+    /// cancels them. They may borrow, and are no units.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let receipts: Vec<String> = ctx.try_join(["a", "b"].map(|order| ctx.call(charge, order.into()))).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn try_join<T, E, F>(&self, futures: impl IntoIterator<Item = F>) -> TryJoin<F>
     where
         F: Future<Output = Result<T, E>>,
@@ -54,7 +119,7 @@ impl<S> Ctx<S> {
     }
 
     /// Races two futures: the one whose result came first wins, whichever is listed first. The loser is dropped, which
-    /// cancels it.
+    /// cancels it. [`Ctx::race_of`] races up to eight.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -62,7 +127,7 @@ impl<S> Ctx<S> {
     /// # async fn wait(ctx: Ctx) -> Result<u64, Failure> {
     /// match ctx.race(ctx.next_signal(GO), ctx.sleep(mins(5))).await? {
     ///     First(n) => Ok(n),
-    ///     Second(()) => Err("no approval within a day".into()),
+    ///     Second(()) => Err("no approval within five minutes".into()),
     /// }
     /// # }
     /// ```
@@ -75,7 +140,39 @@ impl<S> Ctx<S> {
         self.raw.race(first, second)
     }
 
-    /// Races any number of futures of one type: gives the place of the winner, its output, and the race of the others.
+    /// Races three to eight futures, given as a tuple: the one whose result came first wins, whichever is listed first. The
+    /// others are dropped, which cancels them. The first result decides even if it is a failure.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const APPROVE: Signal<String> = Signal::new("approve");
+    /// # const REJECT: Signal<String> = Signal::new("reject");
+    /// # async fn decide(ctx: Ctx) -> Result<bool, Failure> {
+    /// match ctx.race_of((ctx.next_signal(APPROVE), ctx.next_signal(REJECT), ctx.sleep(days(7)))).await? {
+    ///     OneOf3::First(_by) => Ok(true),
+    ///     OneOf3::Second(_by) => Ok(false),
+    ///     OneOf3::Third(()) => Err("there was no decision within a week".into()),
+    /// }
+    /// # }
+    /// ```
+    pub fn race_of<E: Entrants>(&self, entrants: E) -> E::Race {
+        self.raw.race_of(entrants)
+    }
+
+    /// Races any number of futures of one type: returns the place of the winner, its output, and the race of the others.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let mut race = ctx.select_all(["a", "b", "c"].map(|order| ctx.call(charge, order.into())));
+    /// while !race.is_empty() {
+    ///     let (place, receipt, others) = race.await;
+    ///     println!("{place}: {}", receipt?);
+    ///     race = others; // Dropping it would cancel the others.
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn select_all<F: Future>(&self, futures: impl IntoIterator<Item = F>) -> SelectAll<F> {
         self.raw.select_all(futures)

@@ -15,8 +15,20 @@ use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
 impl<S> Ctx<S> {
-    /// Calls an activity: `ctx.call(charge, order)`, `ctx.call(transfer, (from, to))`, `ctx.call(Bank::charge, order)`. Its
-    /// options can be set until it is first awaited.
+    /// Calls an activity: await it for its result. Options can be set until it is first awaited.
+    ///
+    /// The activity is tried again until it succeeds or its retry policy ends: by default 4 attempts, after pauses of 1, 2 and
+    /// 4 seconds, without a timeout. Several arguments are a tuple; a method is `Bank::charge`. Dropping the call cancels
+    /// the activity; `.detach()` lets it run on.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let receipt =
+    ///     ctx.call(charge, order).retry(Retry::exponential().attempts(5)).start_to_close(secs(10)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn call<F, P>(
         &self,
@@ -31,7 +43,15 @@ impl<S> Ctx<S> {
         self.call_payloads(Name::from_static(F::Activity::NAME), input)
     }
 
-    /// Calls an activity that is only known by its name.
+    /// Calls an activity by its name, with JSON.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo::json::json;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let receipt = ctx.call_raw("charge", json!({ "order": 42 })).start_to_close(secs(10)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn call_raw(&self, activity: impl Into<Name>, input: Value) -> Call<Value> {
         self.call_payloads(activity.into(), vec![encoded(self, &input, Location::caller())])
@@ -55,61 +75,62 @@ pub struct Call<O> {
 }
 
 impl<O> Call<O> {
-    /// When it is tried again.
+    /// Sets when failed attempts are tried again.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         Self { pending: self.pending.retry(retry), ..self }
     }
 
-    /// The longest time from now to the end of the last attempt.
+    /// Limits the time from this call to the end of the last attempt.
     #[track_caller]
     pub fn schedule_to_close(self, timeout: Duration) -> Self {
         Self { pending: self.pending.schedule_to_close(timeout), ..self }
     }
 
-    /// The longest time an attempt may wait in its queue.
+    /// Limits the time that an attempt waits in its queue.
     #[track_caller]
     pub fn schedule_to_start(self, timeout: Duration) -> Self {
         Self { pending: self.pending.schedule_to_start(timeout), ..self }
     }
 
-    /// The longest time of one attempt.
+    /// Limits the time of one attempt. An attempt that takes longer has failed, and may be tried again.
     #[track_caller]
     pub fn start_to_close(self, timeout: Duration) -> Self {
         Self { pending: self.pending.start_to_close(timeout), ..self }
     }
 
-    /// The longest time between two heartbeats.
+    /// Limits the time between two [heartbeats](crate::ActivityCtx::heartbeat) of an attempt. An attempt that is silent for
+    /// longer has failed, and may be tried again.
     #[track_caller]
     pub fn heartbeat_timeout(self, timeout: Duration) -> Self {
         Self { pending: self.pending.heartbeat(timeout), ..self }
     }
 
-    /// The task queue; the run's own by default.
+    /// Sets the task queue; by default the queue of the run. A program serves the queues that it names.
     #[track_caller]
     pub fn queue(self, queue: impl Into<Name>) -> Self {
         Self { pending: self.pending.queue(queue), ..self }
     }
 
-    /// What a cancellation does.
+    /// Sets what a cancellation does: whether it is sent to the attempt, and whether the workflow waits for its end.
     #[track_caller]
     pub fn cancel_type(self, cancel: CancelType) -> Self {
         Self { pending: self.pending.cancel_type(cancel), ..self }
     }
 
-    /// Which task goes first.
+    /// Sets the priority of the task in its queue: those with lower numbers start first.
     #[track_caller]
     pub fn priority(self, priority: Priority) -> Self {
         Self { pending: self.pending.priority(priority), ..self }
     }
 
-    /// Something that travels beside the arguments.
+    /// Adds a header: a named payload beside the arguments.
     #[track_caller]
     pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         Self { pending: self.pending.header(name, value), ..self }
     }
 
-    /// One line for people.
+    /// Sets a line for people, which histories show.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         Self { pending: self.pending.summary(summary), ..self }

@@ -18,7 +18,17 @@ use crate::interceptor::OutboundKind;
 use crate::{Ctx, Signal, WorkflowFn, WorkflowType};
 
 impl<S> Ctx<S> {
-    /// Starts a child workflow: `ctx.child(ship, order).id("ship-42")`. Its options can be set until it is first awaited.
+    /// Starts a child workflow: await it for its result. Options can be set until it is first awaited.
+    ///
+    /// The child is a run of its own, with its own history. Dropping the future cancels it; `.detach()` lets it run on.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let tracking = ctx.child(ship, order).id("ship-42").run_timeout(days(3)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn child<F, P>(
         &self,
@@ -33,7 +43,7 @@ impl<S> Ctx<S> {
         self.child_payloads(Name::from_static(F::Workflow::NAME), input)
     }
 
-    /// Starts a child workflow that is only known by its name.
+    /// Starts a child workflow by its name, with JSON. See [`Ctx::child`].
     #[track_caller]
     pub fn child_raw(&self, workflow: impl Into<Name>, input: Value) -> Child<Value> {
         self.child_payloads(workflow.into(), vec![encoded(self, &input, Location::caller())])
@@ -72,78 +82,89 @@ impl<O> Child<O> {
         Self { pending, id, ..self }
     }
 
-    /// Its workflow id; one that follows from the run's seed by default.
+    /// Sets the workflow id; by default one that follows from the seed of this run.
     #[track_caller]
     pub fn id(self, workflow_id: impl Into<Name>) -> Self {
         self.with(|child| child.workflow_id = workflow_id.into())
     }
 
-    /// The task queue; the run's own by default.
+    /// Sets the task queue; by default the queue of this run.
     #[track_caller]
     pub fn queue(self, queue: impl Into<Name>) -> Self {
         Self { pending: self.pending.queue(queue), ..self }
     }
 
-    /// What becomes of it when this run closes.
+    /// Sets what happens to the child when this run closes.
     #[track_caller]
     pub fn parent_close(self, parent_close: ParentClose) -> Self {
         Self { pending: self.pending.parent_close(parent_close), ..self }
     }
 
-    /// Whether its id may have been used before.
+    /// Sets whether the workflow id may have been used by a closed run.
     #[track_caller]
     pub fn id_reuse(self, id_reuse: IdReuse) -> Self {
         Self { pending: self.pending.id_reuse(id_reuse), ..self }
     }
 
-    /// When it is run again after a failure.
+    /// Sets when the child is run again after a failure.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         Self { pending: self.pending.retry(retry), ..self }
     }
 
-    /// From the start of the first run to the end of the last.
+    /// Limits the time from the start of its first run to the end of its last.
     #[track_caller]
     pub fn execution_timeout(self, timeout: Duration) -> Self {
         Self { pending: self.pending.execution_timeout(timeout), ..self }
     }
 
-    /// From the start of one run to its end.
+    /// Limits the time of one run of the child.
     #[track_caller]
     pub fn run_timeout(self, timeout: Duration) -> Self {
         Self { pending: self.pending.run_timeout(timeout), ..self }
     }
 
-    /// What a cancellation does.
+    /// Sets what a cancellation does: whether it is sent to the child, and whether this workflow waits for its end.
     #[track_caller]
     pub fn cancel_type(self, cancel: CancelType) -> Self {
         Self { pending: self.pending.cancel_type(cancel), ..self }
     }
 
-    /// Something that travels beside the arguments.
+    /// Adds a header: a named payload beside the arguments.
     #[track_caller]
     pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         Self { pending: self.pending.header(name, value), ..self }
     }
 
-    /// Which task goes first.
+    /// Sets the priority of its tasks: those with lower numbers start first.
     #[track_caller]
     pub fn priority(self, priority: dacapo_core::Priority) -> Self {
         self.with(|child| child.priority = priority)
     }
 
-    /// One line for people.
+    /// Sets a line for people, which histories show.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         self.with(|child| child.summary = Some(summary.into()))
     }
 
-    /// Its workflow id.
+    /// Returns the child's workflow id.
     pub fn workflow_id(&self) -> &Name {
         &self.id
     }
 
-    /// Awaits the start alone.
+    /// Awaits the start of the child, and gives a handle on the child that has started.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # const HURRY: Signal<u32> = Signal::new("hurry");
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let child = ctx.child(ship, order).started().await?;
+    /// child.signal(HURRY, 2).await?;
+    /// println!("{} has arrived: {}", child.workflow_id().clone(), child.await?);
+    /// # Ok(()) }
+    /// ```
     pub fn started(self) -> ChildStart<O> {
         let handle = (self.id, self.ctx, self.recorded);
         ChildStart { pending: self.pending.started(), handle: Some(handle) }
@@ -167,7 +188,7 @@ impl<O: DeserializeOwned> Future for Child<O> {
 #[must_use = "dropping a child cancels it; await it"]
 pub struct ChildStart<O> {
     pending: dacapo_core::ChildStart,
-    /// Given on with the start.
+    /// The parts of the handle that the start returns.
     handle: Option<(Name, Ctx, Recorded<O>)>,
 }
 
@@ -191,17 +212,17 @@ pub struct StartedChild<O> {
 }
 
 impl<O> StartedChild<O> {
-    /// The child's workflow id.
+    /// Returns the child's workflow id.
     pub fn workflow_id(&self) -> &Name {
         &self.id
     }
 
-    /// The child's run id.
+    /// Returns the child's run id.
     pub fn run_id(&self) -> &Name {
         self.pending.run_id()
     }
 
-    /// Signals the child.
+    /// Sends a signal to the child.
     #[track_caller]
     pub fn signal<T: Serialize>(&self, signal: Signal<T>, value: T) -> SignalExternalCall {
         self.ctx.signal_external(Target::Child { workflow_id: self.id.clone() }, signal, value)

@@ -1,4 +1,4 @@
-//! Going on as a new run.
+//! Continue-as-new.
 
 use std::panic::Location;
 
@@ -10,8 +10,11 @@ use crate::interceptor::OutboundKind;
 use crate::{Ctx, WorkflowFn, WorkflowType};
 
 impl<S> Ctx<S> {
-    /// Ends this run and goes on as a new one of this workflow, the same or another. Return the failure this gives, with
-    /// `Err`.
+    /// Ends this run and continues as a new one, with a new history, of the same workflow or of another. Return the failure
+    /// that this gives, with `Err`.
+    ///
+    /// A workflow that lives for ever does this now and then, because a history must not grow without end. Signals that were
+    /// not taken go to the new run.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -29,7 +32,16 @@ impl<S> Ctx<S> {
         self.continue_as_new_with(workflow, input, |_| {})
     }
 
-    /// [`Ctx::continue_as_new`] with options.
+    /// Continues as a new run, with options. See [`Ctx::continue_as_new`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// #[workflow]
+    /// async fn count(ctx: Ctx, n: u64) -> Result<(), Failure> {
+    ///     ctx.sleep(days(1)).await?;
+    ///     Err(ctx.continue_as_new_with(count, n + 1, |next| next.queue = Some("night".into())))
+    /// }
+    /// ```
     #[track_caller]
     pub fn continue_as_new_with<F, P>(
         &self,
@@ -45,7 +57,7 @@ impl<S> Ctx<S> {
         self.continue_payloads(Name::from_static(F::Workflow::NAME), input, options)
     }
 
-    /// [`Ctx::continue_as_new`] for a workflow that is only known by its name.
+    /// Continues as a new run of a workflow by its name, with JSON. See [`Ctx::continue_as_new`].
     #[track_caller]
     pub fn continue_as_new_raw(&self, workflow: impl Into<Name>, input: Value) -> Failure {
         self.continue_payloads(workflow.into(), vec![encoded(self, &input, Location::caller())], |_| {})

@@ -11,7 +11,15 @@ use crate::interceptor::OutboundKind;
 use crate::{Ctx, Signal};
 
 impl<S> Ctx<S> {
-    /// Signals another workflow, by its id or by a [`Target`].
+    /// Sends a signal to another workflow, by its workflow id or by a [`Target`]. Await it for the delivery.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const RESTOCK: Signal<u32> = Signal::new("restock");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// ctx.signal_external("warehouse", RESTOCK, 12).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn signal_external<T: Serialize>(
         &self,
@@ -30,7 +38,7 @@ impl<S> Ctx<S> {
         headers.into_iter().fold(call, |call, (name, value)| call.header(name, value))
     }
 
-    /// [`Ctx::signal_external`] for a signal that is only known by its name.
+    /// Sends a signal to another workflow by its name, with JSON. See [`Ctx::signal_external`].
     #[track_caller]
     pub fn signal_external_raw(
         &self,
@@ -42,7 +50,14 @@ impl<S> Ctx<S> {
         self.signal_payload(workflow.into(), signal.into(), value)
     }
 
-    /// Asks another workflow to cancel.
+    /// Asks another workflow to cancel itself. Await it for the delivery.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// ctx.cancel_external("order-42", "the customer has left").await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn cancel_external(&self, workflow: impl Into<Target>, reason: impl Into<String>) -> CancelExternalCall {
         self.raw.cancel_external(workflow.into(), reason)

@@ -14,8 +14,24 @@ use crate::interceptor::InboundKind;
 use crate::{Ctx, Query, Signal, Update};
 
 impl<S> Ctx<S> {
-    /// Handles every signal of this name, those that have come included. Each is a unit of its own; its failure is its
-    /// own. One that does not decode fails alone.
+    /// Handles every signal of this name, including those that have come already, for the rest of the run.
+    ///
+    /// Each handler is a unit of its own, and its failure ends no other unit. A signal that does not decode fails its handler
+    /// alone.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # const PAY: Signal<String> = Signal::new("pay");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let handled = ctx.clone();
+    /// ctx.on_signal(PAY, move |order| {
+    ///     let ctx = handled.clone();
+    ///     async move { ctx.call(charge, order).await.map(drop) }
+    /// });
+    /// ctx.sleep(days(30)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn on_signal<T, F, P>(&self, signal: Signal<T>, handler: F)
     where
@@ -26,7 +42,7 @@ impl<S> Ctx<S> {
         self.handle_signals(signal.into(), handler);
     }
 
-    /// [`Ctx::on_signal`] for a signal that is only known by its name.
+    /// Handles every signal of this name, as JSON. See [`Ctx::on_signal`].
     #[track_caller]
     pub fn on_signal_raw<F, P>(&self, signal: impl Into<Name>, handler: F)
     where
@@ -53,8 +69,32 @@ impl<S> Ctx<S> {
         });
     }
 
-    /// Handles every update of this name. The validator says, before anything is recorded, whether it is accepted; it only
-    /// looks. The handler of an accepted update is a unit of its own; what it returns is the sender's answer.
+    /// Handles every update of this name for the rest of the run: a message that its sender gets an answer to.
+    ///
+    /// The validator decides, before anything is recorded, whether the update is accepted; it only reads. The handler of an
+    /// accepted update is a unit of its own, and its result is the answer.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const ADD: Update<i64, i64> = Update::new("add");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let total = ctx.cell(0);
+    /// let added = total.clone();
+    /// ctx.on_update(
+    ///     ADD,
+    ///     |n| if *n > 0 { Ok(()) } else { Err("add more than nothing".into()) },
+    ///     move |n| {
+    ///         let total = added.clone();
+    ///         async move {
+    ///             let mut total = total.lock();
+    ///             *total += n;
+    ///             Ok(*total)
+    ///         }
+    ///     },
+    /// );
+    /// ctx.wait_until(move || total.read(|total| *total >= 100)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn on_update<I, O, V, F, P>(&self, update: Update<I, O>, validator: V, handler: F)
     where
@@ -67,7 +107,7 @@ impl<S> Ctx<S> {
         self.handle_updates(update.into(), validator, handler);
     }
 
-    /// [`Ctx::on_update`] for an update that is only known by its name.
+    /// Handles every update of this name, as JSON. See [`Ctx::on_update`].
     #[track_caller]
     pub fn on_update_raw<V, F, P>(&self, update: impl Into<Name>, validator: V, handler: F)
     where
@@ -108,8 +148,23 @@ impl<S> Ctx<S> {
         );
     }
 
-    /// Answers queries of this name from the workflow's state, which it only reads. A later handler of the same name takes
-    /// its place.
+    /// Answers queries of this name. The handler reads what the workflow holds and changes nothing.
+    ///
+    /// A later handler of the same name takes the place of an earlier one.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const DONE: dacapo::Query<(), u32> = dacapo::Query::new("done");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let done = ctx.cell(0);
+    /// let asked = done.clone();
+    /// ctx.on_query(DONE, move |()| Ok(asked.read(|done| *done)));
+    /// for _ in 0..10 {
+    ///     ctx.sleep(mins(1)).await?;
+    ///     *done.lock() += 1;
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn on_query<I, O>(&self, query: Query<I, O>, handler: impl Fn(I) -> Result<O, Failure> + Send + Sync + 'static)
     where
@@ -132,7 +187,7 @@ impl<S> Ctx<S> {
         });
     }
 
-    /// [`Ctx::on_query`] for a query that is only known by its name.
+    /// Answers queries of this name, as JSON. See [`Ctx::on_query`].
     #[track_caller]
     pub fn on_query_raw(
         &self,

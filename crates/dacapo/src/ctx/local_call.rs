@@ -15,8 +15,17 @@ use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
 impl<S> Ctx<S> {
-    /// Runs an activity in the process that plays the workflow, between this turn and the next: for short work that needs
-    /// no queue.
+    /// Runs a short activity in the process that plays this workflow, between this turn and the next, without a task queue.
+    ///
+    /// Its result is recorded by the turn that takes it. If the process dies before, the activity runs again.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let receipt = ctx.call_local(charge, order).start_to_close(secs(2)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn call_local<F, P>(
         &self,
@@ -31,7 +40,7 @@ impl<S> Ctx<S> {
         self.call_local_payloads(Name::from_static(F::Activity::NAME), input)
     }
 
-    /// [`Ctx::call_local`] for an activity that is only known by its name.
+    /// Runs a local activity by its name, with JSON. See [`Ctx::call_local`].
     #[track_caller]
     pub fn call_local_raw(&self, activity: impl Into<Name>, input: Value) -> LocalCall<Value> {
         self.call_local_payloads(activity.into(), vec![encoded(self, &input, Location::caller())])
@@ -55,56 +64,56 @@ pub struct LocalCall<O> {
 }
 
 impl<O> LocalCall<O> {
-    /// When it is tried again.
+    /// Sets when failed attempts are tried again.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         Self { pending: self.pending.retry(retry), ..self }
     }
 
-    /// The longest time from now to the end of the last attempt.
+    /// Limits the time from this call to the end of the last attempt.
     #[track_caller]
     pub fn schedule_to_close(self, timeout: Duration) -> Self {
         Self { pending: self.pending.schedule_to_close(timeout), ..self }
     }
 
-    /// The longest time an attempt may wait for a slot.
+    /// Limits the time that an attempt waits for a free place.
     #[track_caller]
     pub fn schedule_to_start(self, timeout: Duration) -> Self {
         Self { pending: self.pending.schedule_to_start(timeout), ..self }
     }
 
-    /// The longest time of one attempt.
+    /// Limits the time of one attempt.
     #[track_caller]
     pub fn start_to_close(self, timeout: Duration) -> Self {
         Self { pending: self.pending.start_to_close(timeout), ..self }
     }
 
-    /// Pauses longer than this become a timer of the run.
+    /// Sets from which length on a pause between two attempts becomes a timer of the run, which survives a restart.
     #[track_caller]
     pub fn local_retry_threshold(self, threshold: Duration) -> Self {
         Self { pending: self.pending.local_retry_threshold(threshold), ..self }
     }
 
-    /// What a cancellation does.
+    /// Sets what a cancellation does: whether it is sent to the attempt, and whether the workflow waits for its end.
     #[track_caller]
     pub fn cancel_type(self, cancel: CancelType) -> Self {
         Self { pending: self.pending.cancel_type(cancel), ..self }
     }
 
-    /// Something that travels beside the arguments.
+    /// Adds a header: a named payload beside the arguments.
     #[track_caller]
     pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         Self { pending: self.pending.header(name, value), ..self }
     }
 
-    /// One line for people.
+    /// Sets a line for people, which histories show.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         Self { pending: self.pending.summary(summary), ..self }
     }
 
-    /// Detaches the activity: it runs on, and the workflow does not await its result. A long pause between two attempts ends it: no turn is left to
-    /// schedule the next.
+    /// Detaches the activity: it runs on, and the workflow does not await its result. A long pause between two attempts ends
+    /// it, because no turn schedules the next one.
     pub fn detach(self) {
         self.pending.detach();
     }

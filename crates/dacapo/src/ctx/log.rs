@@ -1,4 +1,4 @@
-//! Logging: a line for people, written once.
+//! Logging, once and not again on replay.
 
 use std::fmt::Display;
 
@@ -7,8 +7,8 @@ use tracing::dispatcher;
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Logs a line, when the code comes here for the first time: replay is silent, and so is the second of two plays. A turn
-    /// that failed and is played anew logs again. Nothing of it is recorded, so lines may come and go with every deploy.
+    /// Logs a line when the code gets here for the first time: replay is silent, and so is the second of two plays. A turn
+    /// that failed and is played again logs again. Nothing is recorded, so lines may come and go with every deploy.
     ///
     /// It is an event of `tracing` at level info with target `workflow`, in the span of its turn; where the program set up
     /// no subscriber, the line goes to the standard error stream. Events of the code's own are as silent on replay.

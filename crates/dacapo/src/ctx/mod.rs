@@ -1,7 +1,7 @@
-//! The typed ctx: all that workflow code can ask of its run.
+//! The typed ctx: the interface of a run for its workflow code.
 //!
 //! It adds types to the core's ctx and nothing else: every call here is one call there, made at the same place in the
-//! user's source. What it gives are futures that are `Send + Unpin + 'static`, so they can be raced, joined and stored.
+//! user's source. The futures it returns are `Send + Unpin + 'static`, so they can be raced, joined and stored.
 
 mod attributes;
 mod branches;
@@ -65,7 +65,7 @@ impl<S> fmt::Debug for Ctx<S> {
     }
 }
 
-/// Types around a raw ctx, for a workflow without state.
+/// Wraps the core's ctx for a workflow without state.
 impl From<dacapo_core::Ctx> for Ctx {
     fn from(raw: dacapo_core::Ctx) -> Self {
         Self::with_state(raw, ())
@@ -73,7 +73,7 @@ impl From<dacapo_core::Ctx> for Ctx {
 }
 
 impl<S: Send + 'static> Ctx<S> {
-    /// Types around a raw ctx, with the first state.
+    /// Wraps the core's ctx for a workflow with state, with its first state. Generated code calls it.
     pub fn with_state(raw: dacapo_core::Ctx, state: S) -> Self {
         Self::in_layers(raw, state, Layers::default())
     }
@@ -83,26 +83,40 @@ impl<S: Send + 'static> Ctx<S> {
         Self { raw, state, layers }
     }
 
-    /// The state, to look at and to change. The guard is not `Send`, so holding it over an await does not compile: let go
-    /// of it first.
+    /// Returns the workflow's state, to read and to change.
+    ///
+    /// The guard is not `Send`, so holding it over an await does not compile: drop it first.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # struct Cart { items: u64 }
+    /// # async fn example(ctx: Ctx<Cart>) -> Result<(), Failure> {
+    /// let total = {
+    ///     let mut cart = ctx.state();
+    ///     cart.items += 1;
+    ///     cart.items
+    /// }; // The guard is dropped here.
+    /// ctx.sleep(secs(total)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn state(&self) -> StateGuard<'_, S> {
         self.state.lock()
     }
 
-    /// The cell that holds the state, for [`Ctx::phase`].
+    /// Returns the cell that holds the workflow's state, for [`Ctx::phase`].
     pub fn state_cell(&self) -> &StateCell<S> {
         &self.state
     }
 }
 
 impl<S> Ctx<S> {
-    /// The core's ctx: names and payload bytes.
+    /// Returns the core's ctx, which knows names and payload bytes and no types.
     pub fn raw(&self) -> &dacapo_core::Ctx {
         &self.raw
     }
 
-    /// The same ctx without the state, for functions that need none.
+    /// Returns the same ctx without the state, for functions that need none.
     pub fn plain(&self) -> Ctx {
         Ctx::in_layers(self.raw.clone(), (), self.layers.clone())
     }
@@ -126,7 +140,25 @@ impl<S> Ctx<S> {
         outbound_headers(&self.layers, &self.raw, kind, name)
     }
 
-    /// A value that units and handlers of this run share. Replay rebuilds it like everything else in memory.
+    /// Creates a value that the units and handlers of this run share. Replay rebuilds it.
+    ///
+    /// A wait with [`Ctx::wait_until`] for what a cell holds is woken when the cell changes.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let open = ctx.cell(2);
+    /// for seconds in [1, 2] {
+    ///     let (unit, open) = (ctx.clone(), open.clone());
+    ///     drop(ctx.launch(async move {
+    ///         unit.sleep(secs(seconds)).await?;
+    ///         *open.lock() -= 1;
+    ///         Ok(())
+    ///     }));
+    /// }
+    /// ctx.wait_until(move || open.read(|open| *open == 0)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn cell<T: Send + 'static>(&self, value: T) -> StateCell<T> {
         self.raw.state(value)
     }

@@ -1,4 +1,4 @@
-//! The first few of many.
+//! The first `n` of many futures.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,9 +9,21 @@ use dacapo_core::{Failure, SelectAll};
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Awaits the first `n` of many futures to succeed, and gives their places and values in the order in which they came.
-    /// The others are dropped, which cancels them. When so many have failed that `n` cannot be reached, the failure that
-    /// made it so is the answer. They may borrow.
+    /// Awaits the first `n` of many futures to succeed, and returns their places and values in the order in which they came.
+    ///
+    /// The others are dropped, which cancels them. When so many have failed that `n` cannot be reached, the failure that made
+    /// it so is the result. The futures may borrow.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let two = ctx.n_of_m(2, ["a", "b", "c"].map(|bank| ctx.call(charge, bank.into()))).await?;
+    /// for (place, receipt) in two {
+    ///     println!("{place}: {receipt}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn n_of_m<T, E, F>(&self, n: usize, futures: impl IntoIterator<Item = F>) -> NOfM<F, T>
     where
@@ -22,11 +34,11 @@ impl<S> Ctx<S> {
     }
 }
 
-/// The first few of many: await it for their places and values.
+/// The first `n` of many futures: await it for their places and values.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct NOfM<F: Future, T> {
     n: usize,
-    /// The places of those that are still in the race.
+    /// The places of the futures that are still in the race.
     places: Vec<usize>,
     race: Option<SelectAll<F>>,
     values: Vec<(usize, T)>,

@@ -1,4 +1,4 @@
-//! Operations of other services.
+//! Nexus operations of other services.
 
 use std::future::Future;
 use std::panic::Location;
@@ -13,7 +13,14 @@ use super::recorded::{Recorded, encoded};
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Calls an operation of another service, for backends that offer that.
+    /// Calls a Nexus operation of another service, on backends that offer Nexus. Await it for its result.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let quote: u64 = ctx.nexus("payments", "Quotes", "quote", &order).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn nexus<I: Serialize + ?Sized, O: DeserializeOwned>(
         &self,
@@ -42,7 +49,7 @@ impl<O> NexusCall<O> {
         Self { pending: self.pending.with(change), ..self }
     }
 
-    /// Awaits the start alone, as the core has it: its result is a payload, for [`crate::decode`].
+    /// Awaits the start of the operation. The result of what has started is a payload, for [`crate::decode`].
     pub fn started(self) -> NexusStart {
         self.pending.started()
     }

@@ -1,4 +1,4 @@
-//! Phases: handlers over one state, open for a stretch of the workflow function's life.
+//! Phases: stretches of a workflow in which handlers over one state are open.
 
 use std::future::{Future, IntoFuture};
 use std::panic::Location;
@@ -14,25 +14,49 @@ use crate::interceptor::InboundKind;
 use crate::{Converter, Ctx, Signal, Update};
 
 impl<S> Ctx<S> {
-    /// A phase over this state. It opens when it is awaited, in the workflow function itself; one at a time.
+    /// Opens a phase: a stretch of the workflow in which these handlers of signals and updates are open over one state.
+    ///
+    /// It opens when it is awaited, in the workflow function itself, and only one is open at a time. It ends on its condition
+    /// or its timeout, after the handlers that run then.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const VOTE: Signal<String> = Signal::new("vote");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let votes = ctx.cell(Vec::new());
+    /// let end = ctx
+    ///     .phase(&votes)
+    ///     .on_signal(VOTE, |votes, name| {
+    ///         votes.push(name);
+    ///         Handled::Done(())
+    ///     })
+    ///     .until(|votes| votes.len() == 3)
+    ///     .timeout(days(1))
+    ///     .await?;
+    /// match end {
+    ///     PhaseEnd::Condition => println!("all have voted"),
+    ///     PhaseEnd::Timeout => println!("time is up"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn phase<T: Send + 'static>(&self, state: &StateCell<T>) -> Phase<T> {
         Phase { ctx: self.plain(), builder: self.raw.phase(state) }
     }
 }
 
-/// What the synchronous part of a phase's handler came to.
+/// The result of the synchronous part of a phase's handler.
 pub enum Handled<O = ()> {
-    /// It is done; the value answers an update.
+    /// It is done. The value answers an update.
     Done(O),
-    /// It failed; that answers an update, and ends nothing else.
+    /// It failed. The failure answers an update, and ends no other unit.
     Failed(Failure),
-    /// It goes on, as a unit of its own.
+    /// It goes on as a unit of its own.
     Async(Pin<Box<dyn Future<Output = Result<O, Failure>> + Send>>),
 }
 
 impl<O> Handled<O> {
-    /// Goes on with this future.
+    /// Goes on with this future, as a unit of its own.
     pub fn with(future: impl Future<Output = Result<O, Failure>> + Send + 'static) -> Self {
         Self::Async(Box::pin(future))
     }
@@ -54,8 +78,8 @@ impl<O> Handled<O> {
     }
 }
 
-/// A phase that is being put together. Await it to open it; it ends on its condition or its timeout, after the handlers
-/// that are running then.
+/// A phase that is not open yet: await it to open it. It ends on its condition or its timeout, after the handlers that run
+/// then.
 #[must_use = "a phase does nothing unless it is awaited"]
 pub struct Phase<S> {
     ctx: Ctx,
@@ -81,7 +105,7 @@ impl<S: Send + 'static> Phase<S> {
         Self { builder, ..self }
     }
 
-    /// Handles updates of this name while the phase is open. The validator only looks.
+    /// Handles updates of this name while the phase is open. The validator decides whether one is accepted, and only reads.
     #[track_caller]
     pub fn on_update<I, O>(
         self,
@@ -110,17 +134,17 @@ impl<S: Send + 'static> Phase<S> {
         Self { builder, ..self }
     }
 
-    /// Ends the phase once this holds.
+    /// Ends the phase as soon as this condition holds.
     pub fn until(self, condition: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self {
         Self { builder: self.builder.until(condition), ..self }
     }
 
-    /// Ends the phase after this long.
+    /// Ends the phase after this time.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { builder: self.builder.timeout(timeout), ..self }
     }
 
-    /// Lets handlers go on beside each other; by default one is done before the next begins.
+    /// Lets handlers run concurrently; by default one ends before the next begins.
     pub fn concurrent(self) -> Self {
         Self { builder: self.builder.concurrent(), ..self }
     }

@@ -13,13 +13,21 @@ use super::recorded::Recorded;
 use crate::{Ctx, Promise};
 
 impl<S> Ctx<S> {
-    /// Opens a promise that a caller outside the run resolves, by its name or its id.
+    /// Opens a promise: a result that a caller outside the run gives, by name (`Handle::resolve`). Await it for that result.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const ANSWER: Promise<bool> = Promise::new("answer");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let answer = ctx.with_timeout(days(2), ctx.promise(ANSWER)).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn promise<T: DeserializeOwned>(&self, promise: Promise<T>) -> OpenPromise<T> {
         self.open_promise(promise.into())
     }
 
-    /// [`Ctx::promise`] by a name that is no constant.
+    /// Opens a promise by a name that is no constant, with a JSON result. See [`Ctx::promise`].
     #[track_caller]
     pub fn promise_raw(&self, name: impl Into<Name>) -> OpenPromise<Value> {
         self.open_promise(name.into())
@@ -40,7 +48,7 @@ pub struct OpenPromise<T> {
 }
 
 impl<T> OpenPromise<T> {
-    /// The id by which a caller resolves it.
+    /// Returns the id by which a caller can resolve it.
     pub fn id(&self) -> OperationId {
         self.pending.id()
     }

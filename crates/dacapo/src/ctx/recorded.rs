@@ -1,4 +1,4 @@
-//! What a run recorded, read as the type that the code expects now, and what it is about to record.
+//! Recorded values, read as the type that the code expects now, and values that are about to be recorded.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Converter, Ctx};
 
-/// Reads what an operation came to as an `O`. A record that is no `O` fails the activation: it never becomes a value, and
-/// never ends the run.
+/// Reads the results of one operation as an `O`. A record that is no `O` fails the activation, and never ends the run.
 pub(super) struct Recorded<O> {
     ctx: dacapo_core::Ctx,
     converter: Converter,
@@ -38,12 +37,12 @@ impl<O: DeserializeOwned> Recorded<O> {
     }
 }
 
-/// A value as a payload. One that cannot be encoded fails the activation.
+/// Encodes a value. One that cannot be encoded fails the activation.
 pub(super) fn encoded<S, T: Serialize + ?Sized>(ctx: &Ctx<S>, value: &T, site: &'static Location<'static>) -> Payload {
     accepted(ctx, ctx.converter().encode(value), site)
 }
 
-/// What was encoded. A value that could not be fails the activation.
+/// Returns an encoded value. A value that could not be encoded fails the activation.
 pub(super) fn accepted<S, T>(ctx: &Ctx<S>, encoded: Result<T, Failure>, site: &'static Location<'static>) -> T {
     encoded.unwrap_or_else(|failure| ctx.raw().refuse(failure.to_string(), site))
 }

@@ -1,4 +1,4 @@
-//! `run`: a side effect of the workflow itself, executed once and remembered.
+//! Side effects of the workflow itself, which are recorded with their results.
 
 use std::future::Future;
 use std::panic::Location;
@@ -14,10 +14,17 @@ use super::recorded::Recorded;
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Runs a closure outside the workflow and remembers what it came to: the result is recorded by the commit that takes
-    /// it, and replay never runs the closure again. If the process dies before that commit, it may run twice.
+    /// Runs a closure outside the workflow and records its result: replay takes the record and never runs the closure again.
     ///
-    /// The closure gets no ctx, and its name, together with its place in the program, is its identity.
+    /// For small effects that need no activity, such as reading a file. If the process dies before the turn that takes the
+    /// result is committed, the closure runs again. Its name and its place in the program identify it; it gets no ctx.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let version = ctx.side_effect("read version", || async { Ok(std::fs::read_to_string("VERSION").or_fail()?) }).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn side_effect<T, F, P>(&self, name: impl Into<Name>, body: F) -> SideEffect<T>
     where
@@ -37,26 +44,26 @@ impl<S> Ctx<S> {
 }
 
 /// A side effect: await it for its result. Dropping it cancels it.
-#[must_use = "dropping a run cancels it; await it"]
+#[must_use = "dropping a side effect cancels it; await it"]
 pub struct SideEffect<T> {
     pending: dacapo_core::RunOnce,
     recorded: Recorded<T>,
 }
 
 impl<T> SideEffect<T> {
-    /// When it is tried again.
+    /// Sets when failed attempts are tried again.
     #[track_caller]
     pub fn retry(self, retry: Retry) -> Self {
         Self { pending: self.pending.retry(retry), ..self }
     }
 
-    /// The longest time of one attempt.
+    /// Limits the time of one attempt.
     #[track_caller]
     pub fn start_to_close(self, timeout: Duration) -> Self {
         Self { pending: self.pending.start_to_close(timeout), ..self }
     }
 
-    /// One line for people.
+    /// Sets a line for people, which histories show.
     #[track_caller]
     pub fn summary(self, summary: impl Into<String>) -> Self {
         Self { pending: self.pending.summary(summary), ..self }

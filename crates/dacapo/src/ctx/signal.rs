@@ -12,22 +12,41 @@ use serde_json::Value;
 use crate::{Converter, Ctx, Signal};
 
 impl<S> Ctx<S> {
-    /// Waits for the next signal of this name. Signals are kept until they are taken, first come first served, so one that
-    /// came before the wait is there at once. A name that has a handler cannot be waited for.
+    /// Waits for the next signal of this name, and returns its value.
     ///
-    /// A signal that does not decode is taken, and ends the wait with a failure of type [`crate::json::BAD_INPUT`].
+    /// Signals are kept until they are taken, in the order in which they were acknowledged, so one that came before the wait
+    /// is there at once. A signal that has a handler cannot be waited for. A signal that does not decode is taken, and ends
+    /// the wait with a failure of type [`crate::json::BAD_INPUT`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const APPROVE: Signal<String> = Signal::new("approve");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let name = ctx.next_signal(APPROVE).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn next_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
         SignalWait { pending: self.raw.signal(signal), converter: self.converter().clone(), value: PhantomData }
     }
 
-    /// [`Ctx::next_signal`] for a signal that is only known by its name.
+    /// Waits for the next signal of this name, as JSON. See [`Ctx::next_signal`].
     #[track_caller]
     pub fn next_signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
         SignalWait { pending: self.raw.signal(signal), converter: self.converter().clone(), value: PhantomData }
     }
 
-    /// Takes the next signal of this name if one has come.
+    /// Takes the next signal of this name if one has come, and does not wait.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const ADD: Signal<u64> = Signal::new("add");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// while let Some(n) = ctx.try_signal(ADD)? {
+    ///     println!("{n}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn try_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> Result<Option<T>, Failure> {
         self.taken(signal.into())
@@ -39,7 +58,7 @@ impl<S> Ctx<S> {
         signal.map(|signal| self.converter().decode_message("signal", &signal.name, &signal.input)).transpose()
     }
 
-    /// [`Ctx::try_signal`] for a signal that is only known by its name.
+    /// Takes the next signal of this name if one has come, as JSON. See [`Ctx::try_signal`].
     #[track_caller]
     pub fn try_signal_raw(&self, signal: impl Into<Name>) -> Result<Option<Value>, Failure> {
         self.taken(signal.into())

@@ -1,4 +1,4 @@
-//! Durable keys.
+//! Durable keys of a run.
 
 use std::panic::Location;
 
@@ -10,7 +10,16 @@ use super::recorded::{Recorded, encoded};
 use crate::{Ctx, Key};
 
 impl<S> Ctx<S> {
-    /// The run's durable keys: `ctx.store().set(KEY, &value)`.
+    /// Returns the durable keys of this run: values by name. Setting one is a command, so replay checks key and value.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # const TOTAL: Key<u64> = Key::new("total");
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let total = ctx.store().get(TOTAL).unwrap_or(0) + 5;
+    /// ctx.store().set(TOTAL, &total);
+    /// # Ok(()) }
+    /// ```
     pub fn store(&self) -> Store<'_, S> {
         Store { ctx: self }
     }
@@ -31,7 +40,7 @@ impl<S> Clone for Store<'_, S> {
 impl<S> Copy for Store<'_, S> {}
 
 impl<S> Store<'_, S> {
-    /// The value of a key, if it has one.
+    /// Returns the value of a key, or none if it has none.
     #[track_caller]
     pub fn get<T: DeserializeOwned>(&self, key: Key<T>) -> Option<T> {
         let recorded = Recorded::new(self.ctx, "durable key", key.into(), Location::caller());
@@ -44,25 +53,25 @@ impl<S> Store<'_, S> {
         self.ctx.raw.set_state(key, encoded(self.ctx, value, Location::caller()));
     }
 
-    /// Clears a key.
+    /// Removes a key.
     #[track_caller]
     pub fn clear<T>(&self, key: Key<T>) {
         self.ctx.raw.clear_state(key);
     }
 
-    /// The value of a key that is only known by its name.
+    /// Returns the payload of a key by its name, or none if it has none.
     #[track_caller]
     pub fn get_raw(&self, key: impl Into<Name>) -> Option<Payload> {
         self.ctx.raw.get_state(key)
     }
 
-    /// Sets a key that is only known by its name.
+    /// Sets a key by its name.
     #[track_caller]
     pub fn set_raw(&self, key: impl Into<Name>, value: impl Into<Payload>) {
         self.ctx.raw.set_state(key, value);
     }
 
-    /// Clears a key that is only known by its name.
+    /// Removes a key by its name.
     #[track_caller]
     pub fn clear_raw(&self, key: impl Into<Name>) {
         self.ctx.raw.clear_state(key);

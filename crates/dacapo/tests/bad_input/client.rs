@@ -279,7 +279,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_input_of_every_call_is_told_clearly_and_changes_nothing() {
+async fn invalid_argument_of_every_client_call_is_refused_with_a_reason_and_changes_nothing() {
     let setup = Setup::new().await;
     let before = setup.all().await;
     for row in [opening(), starting(), talking(), looking()].into_iter().flatten() {
@@ -294,7 +294,7 @@ async fn bad_input_of_every_call_is_told_clearly_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_failure_of_user_code_is_an_error_that_says_how_it_ended() {
+async fn result_of_a_failed_run_is_an_error_with_its_status_and_failure() {
     let setup = Setup::new().await;
     let failed: Handle<()> = setup.app.start(dying, ()).await.unwrap();
     assert!(words(failed.result().await).ends_with("is failed: it was dying"));

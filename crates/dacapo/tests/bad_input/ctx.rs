@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::setup::{NUDGE, RAISE};
 
-type Body = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+type Code = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 struct Row {
     call: &'static str,
     given: &'static str,
     says: &'static str,
-    body: fn(Ctx) -> Body,
+    body: fn(Ctx) -> Code,
 }
 
 macro_rules! row {
@@ -251,21 +251,22 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Ctx::continue_as_new_raw", "no name means this workflow"),
     ("Ctx::on_query", "a second handler takes the place of the first"),
     ("Ctx::on_query_raw", "a second handler takes the place of the first"),
-    ("Handled::with", "a future is a future"),
+    ("Handled::with", "any future can be played"),
     ("Phase::until", "a condition is a condition"),
     ("Phase::timeout", "it may end at once, or never"),
     ("Phase::concurrent", "takes nothing"),
     ("OpenPromise::id", "takes nothing"),
     ("Ctx::parallel", "no branches at all are done at once"),
-    ("Ctx::launch", "a future is a future"),
-    ("Ctx::scope", "a body is a body"),
+    ("Ctx::launch", "any future can be played"),
+    ("Ctx::scope", "any body can be played"),
     ("Ctx::join", "no futures at all are done at once"),
     ("Ctx::try_join", "no futures at all are done at once"),
-    ("Ctx::race", "two futures are two futures"),
+    ("Ctx::race", "any two futures can race"),
+    ("Ctx::race_of", "any futures can race"),
     ("Ctx::select_all", "a race of no branches never ends, which is of use beside others"),
     ("Ctx::with_timeout", "it may end at once, or never"),
-    ("Ctx::shield", "a future is a future"),
-    ("Ctx::cancellable", "a future is a future"),
+    ("Ctx::shield", "any future can be played"),
+    ("Ctx::cancellable", "any future can be played"),
     ("Ctx::cancellation", "takes nothing"),
     ("Ctx::store", "takes nothing"),
     ("Store::get_raw", "a key that was never set holds nothing"),
@@ -287,7 +288,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
 ];
 
 /// Plays a workflow that makes the call, and gives what is said of it: why the run is stuck, or how it failed.
-fn said(body: fn(Ctx) -> Body) -> String {
+fn said(body: fn(Ctx) -> Code) -> String {
     let mut kit = Kit::new().runs_may_get_stuck();
     kit.serve(Workflow::new("bad", move |raw, _| {
         let ctx = Ctx::from(raw);
@@ -308,7 +309,7 @@ fn said(body: fn(Ctx) -> Body) -> String {
 }
 
 #[test]
-fn bad_input_of_every_call_of_a_workflow_is_told_clearly_and_stores_nothing() {
+fn invalid_argument_of_every_ctx_call_makes_the_run_stuck_with_a_reason_and_stores_nothing() {
     let mut unclear = Vec::new();
     for row in [calls(), children(), messages(), values()].into_iter().flatten() {
         let Row { call, given, says, body } = row;

@@ -1,4 +1,4 @@
-//! Settings of the crash guard, as they reach the engine and those who read a store.
+//! Settings of the crash guard, as they reach the engine and readers of a store.
 
 use std::time::Duration;
 

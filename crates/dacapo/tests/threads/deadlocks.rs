@@ -82,7 +82,7 @@ async fn stuck<O>(run: &Handle<O>, reason: &str) -> String {
 
 /// S3-43, T-11, C-23
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_that_do_not_return_are_given_up_on_and_nobody_else_notices() {
+async fn turn_that_does_not_return_is_abandoned_and_other_runs_go_on() {
     let app = Dacapo::open("memory:")
         .await
         .unwrap()
@@ -146,7 +146,7 @@ async fn a_run_whose_turn_does_not_return_costs_one_thread_and_is_played_again_o
     let run = app.start(blocks_for_long, ()).await.unwrap();
     stuck(&run, "deadlock: turn ").await;
     let first = run.describe().await.unwrap().stuck.unwrap();
-    // It has been tried again, as far as that goes, when the moment for it has passed.
+    // The engine has tried it again once the time of the next attempt has passed.
     let has_passed =
         async || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() >= u128::from(first.retry.0) + 500_000_000;
     wait_until("the moment of the next try", has_passed).await;
@@ -167,7 +167,7 @@ async fn takes_its_time(ctx: Ctx) -> Result<u64, Failure> {
 
 /// S3-43: with 0 a turn may take all the time there is, and others do not notice either.
 #[tokio::test(flavor = "multi_thread")]
-async fn with_no_limit_turns_are_not_watched() {
+async fn deadlock_timeout_of_zero_abandons_no_turn() {
     let store = Dacapo::open("memory:")
         .await
         .unwrap()

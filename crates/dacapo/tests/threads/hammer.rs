@@ -92,7 +92,7 @@ async fn runs_that_are_hammered_from_all_sides_take_everything_once_and_in_turns
         for by in 1..=SIGNALS {
             let (run, rejected) = (run.clone(), rejected.clone());
             senders.spawn(async move {
-                // The run may be done before the updates come: they are told so.
+                // The run may be closed before an update comes: then the update fails.
                 if by % 3 == 0 {
                     if run.update(ADD_NOW, 0).await.is_err() {
                         rejected.fetch_add(1, Ordering::Relaxed);

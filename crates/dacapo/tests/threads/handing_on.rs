@@ -11,7 +11,7 @@ const GO: Signal<u64> = Signal::new("go");
 const HOW: Query<(), u64> = Query::new("how");
 const PUT: Update<u64, u64> = Update::new("put");
 
-/// Goes on as another run with every signal, and keeps what was put.
+/// Continues as new with every signal, and keeps the values of all updates.
 #[workflow]
 async fn relay(ctx: Ctx, kept: Vec<u64>) -> Result<Vec<u64>, Failure> {
     let kept = ctx.cell(kept);
@@ -34,11 +34,11 @@ async fn relay(ctx: Ctx, kept: Vec<u64>) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// The next run was faster than whoever handed its waiters over to it, and they waited for ever. Each update is sent twice
-/// under one id, from two tasks, so that the second may find it with either run. Those who ask find the next run in the
-/// store and set it going before the one that hands on to it is done with that.
+/// The next run was played before the engine had handed the waiting callers over to it, and they waited for ever. Each
+/// update is sent twice under one id, from two tasks, so that the second may find it with either run. Queries find the
+/// next run in the store and load it before the hand-over has ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everybody_who_put_something_is_answered_while_the_run_goes_on_as_another() {
+async fn update_is_answered_once_while_its_run_continues_as_new() {
     const RELAYS: u64 = 8;
     const ROUNDS: u64 = 100;
     const EACH: u64 = 3;
@@ -78,9 +78,9 @@ async fn everybody_who_put_something_is_answered_while_the_run_goes_on_as_anothe
             assert_eq!(kept, (0..ROUNDS * EACH).collect::<Vec<_>>(), "each once");
         });
     }
-    // Whoever asks a closed run gets an answer too: they end with the engine.
+    // A closed run answers queries too: these tasks end with the engine.
     let ended = tokio::time::timeout(Duration::from_secs(120), relays.join_all()).await;
-    assert!(ended.is_ok(), "somebody is never answered");
+    assert!(ended.is_ok(), "an update is never answered");
     app.shutdown().await;
     askers.join_all().await;
 }

@@ -1,5 +1,5 @@
-//! What a hostile reader tried on real threads: everybody is answered, nothing that was acknowledged is lost, and no code
-//! of a user's takes a thread away.
+//! Hostile use on real threads: every caller is answered, no acknowledged message is lost, and no user code costs a turn
+//! thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const GO: Signal<u64> = Signal::new("go");
 const HOW: Query<(), u64> = Query::new("how");
 const PUT: Update<u64, u64> = Update::new("put");
 
-/// What this comes to. Whoever waits for it in vain has found something.
+/// Awaits a future, within a bound: a future that hangs is a bug.
 async fn soon<F: IntoFuture>(what: &str, future: F) -> F::Output {
     let ended = tokio::time::timeout(Duration::from_secs(120), future.into_future()).await;
     ended.unwrap_or_else(|_| panic!("{what} hangs"))
@@ -52,7 +52,7 @@ async fn nest(ctx: Ctx, deep: u64) -> Result<u64, Failure> {
 
 /// Each end of a parent ended its child within its own call, until the stack was full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_tree_a_thousand_deep_is_terminated() {
+async fn terminate_ends_a_tree_of_a_thousand_nested_children() {
     const DEEP: u64 = 1_000;
     let app = Dacapo::open("memory:").await.unwrap().double_play(false).serve(nest).await.unwrap();
     let root = app.start(nest, DEEP).id("root").await.unwrap();
@@ -123,7 +123,7 @@ async fn failing(_ctx: Ctx) -> Result<u64, Failure> {
 
 /// The moment of the next run was more than a timestamp holds: the sum panicked, on a thread that plays turns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_retry_policy_without_end_takes_no_thread_away() {
+async fn retry_pause_beyond_all_timestamps_costs_no_turn_thread() {
     let app = Dacapo::open("memory:").await.unwrap().double_play(false).settings(|app| app.turn_threads(2));
     let app = app.serve((failing, collect)).await.unwrap();
     for number in 0..4 {
@@ -160,7 +160,7 @@ async fn entity(ctx: Ctx, seen: Vec<u64>) -> Result<Vec<u64>, Failure> {
     Err(ctx.continue_as_new(entity, list.read(Clone::clone)))
 }
 
-/// Updates beside a continue-as-new were answered and in nobody's state, or never answered.
+/// Updates beside a continue-as-new were answered and in the state of no run, or never answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_lost_or_doubled_over_continue_as_new() {
     const ENTITIES: u64 = 12;
@@ -200,9 +200,9 @@ async fn nothing_is_lost_or_doubled_over_continue_as_new() {
     }
 }
 
-/// Those who came between the last look and the end were never told.
+/// Calls that came between the last check and the end were never answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_hangs_when_the_engine_shuts_down() {
+async fn callers_are_answered_when_the_engine_shuts_down() {
     for round in 0..100 {
         let app = Dacapo::open("memory:").await.unwrap().double_play(false).serve(collect).await.unwrap();
         let run = app.start(collect, ()).id("c").await.unwrap();
@@ -238,7 +238,7 @@ async fn dicey(ctx: Ctx) -> Result<u64, Failure> {
 
 /// The closure was called on a thread that plays turns, and its panic took the thread along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn closures_that_panic_before_they_give_a_future_take_no_thread_away() {
+async fn side_effect_that_panics_before_it_returns_a_future_costs_no_turn_thread() {
     let app = Dacapo::open("memory:").await.unwrap().double_play(false).settings(|app| app.turn_threads(2));
     let app = app.serve((dicey, collect)).await.unwrap();
     for number in 0..4 {
@@ -252,7 +252,7 @@ async fn closures_that_panic_before_they_give_a_future_take_no_thread_away() {
 /// The lock was on the name of the link, and two processes wrote to one file.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_does_not_let_a_second_server_in() {
+async fn second_server_that_opens_the_file_by_a_link_is_refused() {
     let (folder, url) = a_file();
     let app = Dacapo::open(&url).await.unwrap().serve(collect).await.unwrap();
     let link = folder.path().join("link.db");

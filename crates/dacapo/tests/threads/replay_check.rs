@@ -1,4 +1,4 @@
-//! What a deploy would do to runs at rest, before anything wakes them.
+//! The replay check: it finds idle runs that a deploy would make stuck.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ mod v2 {
     }
 }
 
-/// A step is new, and nobody thought of a patch; and the code of one name blocks.
+/// A step is new and has no patch, and the code of one workflow blocks.
 mod v3 {
     use super::*;
 

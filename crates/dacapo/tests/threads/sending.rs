@@ -18,7 +18,7 @@ async fn count(ctx: Ctx, to: u64) -> Result<u64, Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_whole_program_can_be_spawned() {
+async fn program_can_be_a_spawned_task() {
     let program = tokio::spawn(async {
         let app = Dacapo::open("memory:").await?.serve((count, add_one)).await?;
         let of_task = app.clone();
@@ -29,7 +29,7 @@ async fn a_whole_program_can_be_spawned() {
 }
 
 #[test]
-fn what_a_program_holds_can_be_shared_between_threads() {
+fn app_handle_and_ctx_can_be_shared_between_threads() {
     fn shared<T: Send + Sync + 'static>() {}
     shared::<App>();
     shared::<Handle<u64>>();

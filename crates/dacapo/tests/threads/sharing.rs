@@ -1,4 +1,4 @@
-//! Who may open a file while another serves it.
+//! Opening a file that another program serves.
 
 use dacapo::prelude::*;
 use dacapo::{Dacapo, Filter, Status};
@@ -9,7 +9,7 @@ async fn sleeper(ctx: Ctx) -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_served_file_can_be_looked_at_and_not_served_twice() {
+async fn served_file_can_be_read_and_not_served_twice() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("shared.db").display());
     let app = Dacapo::open(&url).await.unwrap().serve(sleeper).await.unwrap();

@@ -55,7 +55,7 @@ fn an_activity_is_a_function_that_a_unit_test_can_call() {
 }
 
 #[test]
-fn a_worker_calls_it_with_payloads() {
+fn worker_calls_an_activity_with_payloads() {
     let ctx = RawCtx::detached;
     assert_eq!(serve(double, "double", ctx(), vec!["4".into()]), Ok("8".into()));
     let input = vec![r#""hi""#.into(), r#"["a","b"]"#.into()];
@@ -100,7 +100,7 @@ impl Bank {
 }
 
 #[test]
-fn methods_are_served_with_their_value() {
+fn activity_methods_are_served_with_their_value() {
     let bank = Arc::new(Bank { fee: 2 });
     assert_eq!(block_on(bank.clone().charge(5)), Ok(7));
     assert_eq!(serve(bank.clone(), "Bank::charge", RawCtx::detached(), vec!["5".into()]), Ok("7".into()));
@@ -115,7 +115,7 @@ async fn pays(ctx: Ctx, cents: u64) -> Result<u64, Failure> {
 }
 
 #[test]
-fn methods_are_called_by_their_path() {
+fn activity_method_is_called_by_its_path() {
     use dacapo_testkit::expect;
     crate::kit::check(
         pays,
@@ -180,7 +180,7 @@ async fn odd_names(input: u64, receiver: u64, ctx: u64, r#type: u64) -> Result<u
 }
 
 #[test]
-fn arguments_may_bear_any_name() {
+fn arguments_may_have_any_name() {
     let input = vec!["1".into(), "2".into(), "3".into(), "4".into()];
     assert_eq!(serve(odd_names, "odd_names", RawCtx::detached(), input), Ok("4321".into()));
     let failure = serve(odd_names, "odd_names", RawCtx::detached(), vec!["1".into(); 3]).unwrap_err();
@@ -199,7 +199,7 @@ async fn trip(ctx: Ctx, trip: u64) -> Result<u64, Failure> {
 
 /// `async fn trip(ctx: Ctx, trip: Trip)` reads well, and did not compile.
 #[test]
-fn an_argument_may_bear_the_name_of_its_function() {
+fn argument_may_have_the_name_of_its_function() {
     assert_eq!(serve(parcel, "parcel", RawCtx::detached(), vec!["1".into()]), Ok("2".into()));
     let script = "start = 1\n resolve parcel = 2";
     let expected = dacapo_testkit::expect![[r#"
@@ -281,7 +281,7 @@ async fn forgets(_: Ctx, n: u64) -> Result<u64, Failure> {
     double(n).await
 }
 
-/// It compiles, so it has to be caught: the effect would happen again on every replay.
+/// Awaiting an activity in a workflow compiles, so the run must refuse it: the effect would happen again on every replay.
 #[test]
 fn an_activity_awaited_in_a_workflow_fails_the_activation() {
     crate::kit::check(

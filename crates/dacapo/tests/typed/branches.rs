@@ -1,4 +1,4 @@
-//! Many things at once, and their cancellation.
+//! Concurrent branches, joins and races, and their cancellation.
 
 use dacapo::prelude::*;
 use dacapo_testkit::expect;
@@ -79,6 +79,54 @@ fn joins_and_races_stay_within_their_unit() {
 }
 
 #[workflow]
+async fn bounded(ctx: Ctx) -> Result<Vec<u64>, Failure> {
+    let branches = [2, 4, 6].map(|n| {
+        let ctx = ctx.clone();
+        async move { ctx.call(half, n).await }
+    });
+    ctx.parallel(branches).at_most(2).await.into_iter().collect()
+}
+
+#[test]
+fn bounded_branches_wait_for_a_place() {
+    check(
+        bounded,
+        "start
+         resolve #1 = 2
+         resolve #2 = 3, resolve #0 = 1",
+        expect![[r#"
+            turn 0  [p0] activity half  [p1] activity half
+            turn 1  [p2] activity half
+            turn 2  [] complete [1,2,3]
+        "#]],
+    );
+}
+
+const STOP: Signal<String> = Signal::new("stop");
+
+#[workflow]
+async fn first_of_three(ctx: Ctx) -> Result<String, Failure> {
+    Ok(match ctx.race_of((ctx.call(half, 2), ctx.next_signal(STOP), ctx.sleep(mins(1)))).await? {
+        OneOf3::First(n) => n.to_string(),
+        OneOf3::Second(reason) => reason,
+        OneOf3::Third(()) => "late".into(),
+    })
+}
+
+#[test]
+fn race_of_three_returns_the_value_of_the_winner_with_its_type() {
+    check(
+        first_of_three,
+        "start
+         signal stop = \"enough\"",
+        expect![[r#"
+            turn 0  [] activity half  [] timer 60s
+            turn 1  [] cancel #0  [] cancel #1  [] complete "enough"
+        "#]],
+    );
+}
+
+#[workflow]
 async fn quorum(ctx: Ctx, n: usize) -> Result<Vec<(usize, u64)>, Failure> {
     ctx.n_of_m(n, [1, 2, 3].map(|vote| ctx.call(half, vote))).await
 }
@@ -153,7 +201,7 @@ async fn careful(ctx: Ctx) -> Result<String, Failure> {
 }
 
 #[test]
-fn timeouts_cancellable_parts_and_shields() {
+fn timeout_and_cancel_handle_cancel_one_future_and_a_shielded_call_is_made_after_a_cancellation() {
     check(
         careful,
         "start

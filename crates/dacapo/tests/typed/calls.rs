@@ -182,7 +182,7 @@ async fn family(ctx: Ctx) -> Result<(u64, String), Failure> {
 
 /// S4-26
 #[test]
-fn a_child_starts_is_signalled_and_comes_to_its_result() {
+fn child_is_started_signalled_and_awaited_by_its_parent() {
     check(
         family,
         "start
@@ -223,7 +223,7 @@ async fn by_name(ctx: Ctx, text: String) -> Result<serde_json::Value, Failure> {
 
 /// S4-26
 #[test]
-fn raw_twins_speak_json_and_names() {
+fn raw_calls_take_names_and_json() {
     check(
         by_name,
         r#"start = "charge"
@@ -266,7 +266,7 @@ async fn outside(ctx: Ctx) -> Result<(bool, u64, u64), Failure> {
 }
 
 #[test]
-fn promises_runs_and_signals_bring_typed_values() {
+fn promise_side_effect_and_signal_return_typed_values() {
     check(
         outside,
         "start
@@ -297,7 +297,7 @@ async fn another(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 }
 
 #[test]
-fn a_run_goes_on_as_the_same_workflow_or_another() {
+fn run_continues_as_the_same_workflow_or_another() {
     let next = |n: &str| {
         let commands = commands_of(another, &format!("start = {n}"));
         let [CommandKind::ContinueAsNew(next)] = &commands[..] else { panic!("{commands:?}") };
@@ -315,7 +315,7 @@ async fn inline(ctx: Ctx) -> Result<u64, Failure> {
 }
 
 #[test]
-fn a_workflow_called_as_a_function_is_a_part_of_its_caller() {
+fn workflow_that_is_awaited_as_a_function_is_part_of_its_caller() {
     check(
         inline,
         "start",

@@ -1,5 +1,5 @@
-//! What cannot be decoded. What the run recorded fails the activation, so that a fixed deploy heals it; what outsiders
-//! send is their trouble.
+//! Payloads that cannot be decoded: a recorded one fails the activation, so that a fixed deploy goes on with the run; a
+//! message fails its sender.
 
 use std::collections::BTreeMap;
 
@@ -181,7 +181,7 @@ async fn asked(ctx: Ctx) -> Result<(), Failure> {
 }
 
 #[test]
-fn a_query_that_cannot_read_a_key_fails_alone() {
+fn query_that_cannot_read_a_durable_key_fails_alone() {
     check_refused(
         asked,
         "start
@@ -204,7 +204,7 @@ struct Pair {
 }
 
 #[test]
-fn nothing_at_all_decodes_as_null() {
+fn empty_payload_decodes_as_null() {
     for nothing in [encode(&()), encode(&None::<u64>)] {
         assert_eq!(nothing, Ok(Payload::empty()));
     }
@@ -242,9 +242,12 @@ async fn two(ctx: Ctx, a: u64, b: Option<u64>) -> Result<u64, Failure> {
 }
 
 #[test]
-fn an_argument_that_did_not_come_is_null_and_one_too_many_is_refused() {
-    type Two =
-        <fn(Ctx, u64, Option<u64>) -> dacapo::Play<__two> as dacapo::WorkflowFn<(Ctx, u64, Option<u64>)>>::Workflow;
+fn missing_argument_is_null_and_an_extra_one_is_refused() {
+    type Two = <fn(Ctx, u64, Option<u64>) -> dacapo::WorkflowFuture<__two> as dacapo::WorkflowFn<(
+        Ctx,
+        u64,
+        Option<u64>,
+    )>>::Workflow;
     use dacapo::WorkflowType;
     assert_eq!(Two::decode(vec!["1".into()], &dacapo::Converter::json()), Ok((1, None)));
     assert_eq!(Two::decode(vec!["1".into(), "2".into(), "null".into()], &dacapo::Converter::json()), Ok((1, Some(2))));

@@ -75,7 +75,7 @@ fn handlers_take_and_give_typed_values() {
 
 /// S4-55
 #[test]
-fn what_outsiders_send_and_does_not_decode_is_their_trouble() {
+fn message_that_does_not_decode_fails_its_sender_and_not_the_run() {
     check(
         purse,
         r#"start

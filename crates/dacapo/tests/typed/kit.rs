@@ -2,7 +2,7 @@
 
 use dacapo::core::{CommandKind, Completion};
 use dacapo::{WorkflowFn, WorkflowType};
-use dacapo_testkit::{Expect, Mode, Play, check_workflow};
+use dacapo_testkit::{Expect, Mode, Player, check_workflow};
 
 /// Checks what the script prints.
 #[track_caller]
@@ -16,7 +16,7 @@ pub(crate) fn check<P, F: WorkflowFn<P>>(_: F, script: &str, expected: Expect) {
 pub(crate) fn check_refused<P, F: WorkflowFn<P>>(_: F, script: &str, expected: Expect) {
     let play = |mode| {
         let definition = F::Workflow::definition();
-        let mut play = Play::new(definition.workflow, definition.pins, mode);
+        let mut play = Player::new(definition.workflow, definition.pins, mode);
         play.play(script);
         without_lines(&play.printed)
     };
@@ -36,8 +36,8 @@ where
 {
     let _ = recorded;
     let (old, new) = (F::Workflow::definition(), G::Workflow::definition());
-    let transcript = Play::new(old.workflow, old.pins, Mode::Whole).play(script).transcript.clone();
-    let mut play = Play::new(new.workflow, new.pins, Mode::Whole);
+    let transcript = Player::new(old.workflow, old.pins, Mode::Whole).play(script).transcript.clone();
+    let mut play = Player::new(new.workflow, new.pins, Mode::Whole);
     for record in transcript.turns {
         if let Completion::Failed(_) = play.activate(record.into_turn()) {
             break;
@@ -59,7 +59,7 @@ fn without_lines(text: &str) -> String {
 /// All commands that the script makes.
 pub(crate) fn commands_of<P, F: WorkflowFn<P>>(_: F, script: &str) -> Vec<CommandKind> {
     let definition = F::Workflow::definition();
-    let mut play = Play::new(definition.workflow, definition.pins, Mode::Whole);
+    let mut play = Player::new(definition.workflow, definition.pins, Mode::Whole);
     let turns = play.play(script).transcript.turns.clone();
     turns.into_iter().flat_map(|turn| turn.commands).map(|command| command.kind).collect()
 }

@@ -100,7 +100,7 @@ fn story(cache: usize, double_play: bool) -> (Vec<String>, String) {
 
 /// Lines are written once and leave no trace in the history.
 #[test]
-fn a_line_is_logged_once_however_often_its_turn_is_played() {
+fn line_is_logged_once_however_often_its_turn_is_played() {
     let (lines, history) = story(10_000, false);
     assert_eq!(
         lines,

@@ -1,4 +1,4 @@
-//! What can be served, and the types that everything has.
+//! Items that can be served, and the auto traits of public types.
 
 use std::sync::Arc;
 
@@ -67,13 +67,13 @@ fn functions_values_raw_definitions_tuples_and_vectors_are_served() {
 }
 
 #[test]
-fn a_name_is_served_once() {
+fn second_registration_of_a_name_is_refused() {
     let error = Catalog::of((ping, ping)).unwrap_err();
     assert_eq!(error, RegistryError::Twice { kind: "activity", name: "ping".into() });
 }
 
 #[test]
-fn sixteen_things_fit_one_tuple() {
+fn tuple_of_sixteen_items_can_be_served() {
     let item = |n: usize| vec![Activity::new(format!("a{n}"), |_, _| async { Ok(dacapo::Payload::empty()) })];
     let catalog = Catalog::of((
         item(0),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dacapo::Query;
 use dacapo::prelude::*;
 use dacapo::{Order, WorkflowType};
-use dacapo_testkit::{Mode, Play, expect};
+use dacapo_testkit::{Mode, Player, expect};
 use serde::{Deserialize, Serialize};
 
 use crate::kit::{check, check_refused};
@@ -51,7 +51,7 @@ impl Account {
         self.cents += deposit.cents;
     }
 
-    /// Notes something, after somebody was told.
+    /// Adds a note after an activity has ended.
     #[signal(name = "jot")]
     async fn note(ctx: Ctx<Self>, text: String) -> Result<(), Failure> {
         ctx.call(notify, text.clone()).await?;
@@ -96,7 +96,7 @@ impl Account {
 }
 
 #[test]
-fn a_struct_is_played_with_its_handlers() {
+fn workflow_with_state_is_played_with_its_handlers() {
     check(
         Account::run,
         r#"start = 5
@@ -127,7 +127,7 @@ fn a_struct_is_played_with_its_handlers() {
 }
 
 #[test]
-fn its_handlers_have_typed_names() {
+fn handlers_of_a_workflow_with_state_have_typed_names() {
     let deposit: Signal<Deposit> = Account::DEPOSIT;
     let note: Signal<String> = Account::NOTE;
     let balance: Query<(), u64> = Account::BALANCE;
@@ -141,7 +141,7 @@ fn its_handlers_have_typed_names() {
 }
 
 #[test]
-fn its_options_are_in_its_definition() {
+fn options_of_a_workflow_with_state_are_in_its_definition() {
     let definition = Account::definition();
     assert_eq!(Account::NAME, "account");
     assert_eq!(definition.workflow.name(), "account");
@@ -154,7 +154,7 @@ async fn opens(ctx: Ctx) -> Result<u64, Failure> {
 }
 
 #[test]
-fn a_struct_can_be_a_child() {
+fn workflow_with_state_can_be_a_child() {
     check(
         opens,
         "start
@@ -212,7 +212,7 @@ impl Meddler {
 }
 
 #[test]
-fn a_condition_may_look_at_the_state_and_not_change_it() {
+fn condition_that_changes_the_state_fails_the_activation() {
     check(
         Meddler::run,
         "start = false",
@@ -234,13 +234,13 @@ thread_local! {
     static PROBE: Arc<()> = Arc::new(());
 }
 
-struct Held {
+struct HoldsProbe {
     _probe: Arc<()>,
     ended: bool,
 }
 
 #[workflow]
-impl Held {
+impl HoldsProbe {
     #[init]
     fn new() -> Self {
         Self { _probe: PROBE.with(Arc::clone), ended: false }
@@ -269,10 +269,10 @@ impl Held {
 
 /// Handlers and conditions hold the ctx, and the run holds them.
 #[test]
-fn a_run_that_is_dropped_leaves_its_state_behind_nowhere() {
+fn dropped_run_drops_its_state() {
     let count = || PROBE.with(Arc::strong_count);
-    let definition = Held::definition();
-    let mut play = Play::new(definition.workflow, definition.pins, Mode::Whole);
+    let definition = HoldsProbe::definition();
+    let mut play = Player::new(definition.workflow, definition.pins, Mode::Whole);
     play.play(
         "start
          update ask u",

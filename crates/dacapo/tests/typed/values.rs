@@ -1,4 +1,4 @@
-//! What the ctx answers at once, durable keys, attributes, memos.
+//! Time, randomness and facts of a run, durable keys, attributes and memos.
 
 use dacapo::prelude::*;
 use dacapo_testkit::expect;
@@ -39,7 +39,7 @@ async fn facts(ctx: Ctx) -> Result<Facts, Failure> {
 }
 
 #[test]
-fn facts_are_the_same_on_every_replay() {
+fn time_ids_and_random_numbers_are_the_same_on_every_replay() {
     check(
         facts,
         "start

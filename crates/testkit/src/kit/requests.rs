@@ -15,7 +15,7 @@ impl Kit {
         signal: Signal<T>,
         value: T,
     ) -> Result<(), Error> {
-        let (id, key) = (run.workflow_id.clone(), self.key());
+        let (id, key) = (run.workflow_id.clone(), next_key(&mut self.last_key));
         let result = self.processes.insist(move |app| {
             let (handle, value, key) = (app.handle_raw(id.clone()), value.clone(), key.clone());
             async move { handle.signal(signal, value).request_id(key).await }
@@ -44,7 +44,7 @@ impl Kit {
         update: Update<I, A>,
         input: I,
     ) -> Result<A, Error> {
-        let (id, key) = (run.workflow_id.clone(), self.key());
+        let (id, key) = (run.workflow_id.clone(), next_key(&mut self.last_key));
         let result = self.processes.insist(move |app| {
             app.handle_raw(id.clone()).update(update, input.clone()).request_id(key.clone()).into_future()
         });
@@ -139,10 +139,10 @@ impl Kit {
         self.settle();
         result
     }
+}
 
-    /// Returns a request key that this kit has not used: a request that is sent again after a crash has the same key.
-    fn key(&mut self) -> String {
-        self.next_key += 1;
-        format!("key-{}", self.next_key)
-    }
+/// Returns a request id that this kit has not used: a request that is sent again after a crash has the same id.
+fn next_key(last: &mut u64) -> String {
+    *last += 1;
+    format!("key-{last}")
 }

@@ -15,7 +15,7 @@ pub(super) enum Decision {
     Expired,
 }
 
-/// Waits until the payment is confirmed, somebody gives the order up, or two weeks have passed.
+/// Waits until the payment is confirmed, the order is cancelled, or two weeks have passed.
 pub(super) async fn decision(ctx: &Ctx) -> Result<Decision, Failure> {
     ctx.publish(&Stage::Confirming);
     let decision = ctx.cell(None);

@@ -23,7 +23,7 @@ pub enum Mode {
 }
 
 /// A script being played: the run, its record, and its output.
-pub struct Play {
+pub struct Player {
     workflow: Workflow,
     options: RunOptions,
     mode: Mode,
@@ -37,7 +37,7 @@ pub struct Play {
 /// The build that the kit records.
 const BUILD: Name = Name::from_static("kit");
 
-impl Play {
+impl Player {
     /// Creates a run of this workflow before its first turn.
     pub fn new(workflow: Workflow, pins: Pins, mode: Mode) -> Self {
         let options = RunOptions { pins: pins.clone(), double_play: mode == Mode::Double, ..RunOptions::default() };
