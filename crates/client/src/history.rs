@@ -97,6 +97,12 @@ pub enum EventKind {
         seq: Seq,
         /// Its result. Timers and delivered signals end with an empty payload.
         result: Result<Payload, Failure>,
+        /// The number of attempts of an activity, the last included; 1 for other operations.
+        #[serde(default = "one")]
+        attempts: u32,
+        /// How the attempt before the last one failed, if there was one and the backend kept its failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_failure: Option<Failure>,
     },
     /// The workflow asked an operation to cancel.
     OperationCancelled {
@@ -123,6 +129,10 @@ pub enum EventKind {
     /// An event that a newer backend has and this build does not know.
     #[serde(other)]
     Unknown,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The kind of an operation.

@@ -15,6 +15,7 @@ mod history;
 mod list;
 mod reference;
 mod requests;
+mod run_history;
 mod status;
 mod stuck;
 
@@ -30,5 +31,6 @@ pub use requests::{
     CompleteActivity, IdConflict, PollUpdate, QueryRun, ResolvePromise, RunResult, SendSignal, SendUpdate, StartRun,
     Started, UpdateState, UpdateWait,
 };
+pub use run_history::RunHistory;
 pub use status::Status;
 pub use stuck::{Stuck, StuckCause, StuckRuns};

@@ -32,7 +32,7 @@ fn play(turns: u64) {
     activate(Job::Start(Box::new(Start { workflow: "chain".into(), ..Start::default() })), 0);
     for seq in 0..turns {
         let resolution = Resolution::Activity(Outcome::Completed("{\"order\":42}".into()));
-        activate(Job::Resolve { seq: Seq(seq), resolution }, seq);
+        activate(Job::resolve(Seq(seq), resolution), seq);
     }
 }
 

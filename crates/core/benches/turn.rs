@@ -32,7 +32,7 @@ fn start(steps: u64) -> Turn {
 
 fn resolve(seq: u64) -> Turn {
     let resolution = Resolution::Activity(Outcome::Completed("{\"order\":42}".into()));
-    Turn::new(Timestamp::from_millis(seq), vec![Job::Resolve { seq: Seq(seq), resolution }])
+    Turn::new(Timestamp::from_millis(seq), vec![Job::resolve(Seq(seq), resolution)])
 }
 
 fn run(workflow: &Workflow, double_play: bool) -> Run {

@@ -57,7 +57,30 @@ pub enum Job {
         /// The resolution.
         #[n(1)]
         resolution: Resolution,
+        /// The failed attempts before it, for people. Play ignores it.
+        #[n(2)]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retried: Option<Box<Retried>>,
     },
+}
+
+/// The failed attempts of an activity that has a result now.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
+pub struct Retried {
+    /// The number of attempts in all.
+    #[n(0)]
+    pub attempts: u32,
+    /// How the last attempt before the final one failed, if the backend kept it.
+    #[n(1)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Failure>,
+}
+
+impl Job {
+    /// Creates the resolution of an operation.
+    pub const fn resolve(seq: Seq, resolution: Resolution) -> Self {
+        Self::Resolve { seq, resolution, retried: None }
+    }
 }
 
 /// The resolution of an operation: its result, its start, or a pause before its next attempt.
@@ -372,7 +395,7 @@ impl fmt::Display for Job {
             Self::Signal(signal) => write!(f, "signal {}", signal.name),
             Self::Update(update) => write!(f, "update {} {}", update.name, update.id),
             Self::Cancel { reason } => write!(f, "cancel {reason}"),
-            Self::Resolve { seq, resolution } => write!(f, "resolve {seq} {}", resolution.word()),
+            Self::Resolve { seq, resolution, .. } => write!(f, "resolve {seq} {}", resolution.word()),
         }
     }
 }

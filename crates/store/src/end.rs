@@ -49,7 +49,7 @@ fn end_one(
         let message = format!("child workflow {} is {status}", row.workflow);
         let failure = Failure::new(FailureKind::Child(Box::new(child)), message).caused_by(failure.clone());
         let resolution = Resolution::Child(Outcome::Failed(Box::new(failure)));
-        let job = Job::Resolve { seq: parent.seq, resolution };
+        let job = Job::resolve(parent.seq, resolution);
         tell_parent(rows, row, parent, at, to_stored(&job), written)?;
     }
     Ok(())

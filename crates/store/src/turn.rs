@@ -153,7 +153,7 @@ fn start_child(
         }
         Err(error) => return Err(error),
     };
-    let job = Job::Resolve { seq, resolution: Resolution::ChildStarted(started) };
+    let job = Job::resolve(seq, Resolution::ChildStarted(started));
     reply(rows, parent, format!("child-start:{}", seq.0), at, &job, written)
 }
 
@@ -182,7 +182,7 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
         false => Resolution::SignalExternal { failure },
     };
     let Some(seq) = send.seq else { return Ok(()) };
-    let job = Job::Resolve { seq, resolution };
+    let job = Job::resolve(seq, resolution);
     reply(rows, sender, format!("sent:{}", seq.0), send.message.sent, &job, written)
 }
 

@@ -107,7 +107,7 @@ fn is_open_local_work(history: &Transcript, id: &Name) -> bool {
 fn resolved(history: &Transcript) -> Vec<Seq> {
     let jobs = history.turns.iter().flat_map(|turn| &turn.jobs);
     let seqs = jobs.filter_map(|job| match job {
-        Job::Resolve { seq, resolution } if !matches!(resolution, dacapo_core::Resolution::ChildStarted(_)) => {
+        Job::Resolve { seq, resolution, .. } if !matches!(resolution, dacapo_core::Resolution::ChildStarted(_)) => {
             Some(*seq)
         }
         _ => None,

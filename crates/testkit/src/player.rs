@@ -161,7 +161,7 @@ impl Player {
             ("resolve" | "fail" | "drop", _) => Resolution::Activity(outcome),
             (verb, _) => panic!("{verb:?} is no verb of a script"),
         };
-        Job::Resolve { seq, resolution }
+        Job::resolve(seq, resolution)
     }
 
     fn start(&self, input: Payload) -> Job {

@@ -33,7 +33,7 @@ impl State {
                 Job::Update(update) if !updates.insert(&update.id) || self.update_is_open(&update.id) => {
                     return Err(JobError::UpdateTwice(update.id.clone()));
                 }
-                Job::Resolve { seq, resolution } => {
+                Job::Resolve { seq, resolution, .. } => {
                     let before = progress.get(seq).copied();
                     let after = self.check_resolution(*seq, resolution, before)?;
                     if jobs.len() > 1 {
@@ -100,7 +100,7 @@ impl State {
             Job::Signal(signal) => self.receive_signal(came, signal),
             Job::Update(update) => self.receive_update(came, update),
             Job::Cancel { reason } => return self.cancel_scope(super::scope::RUN, came, reason),
-            Job::Resolve { seq, resolution } => self.resolve(seq, came, resolution),
+            Job::Resolve { seq, resolution, .. } => self.resolve(seq, came, resolution),
         }
         Vec::new()
     }

@@ -82,8 +82,7 @@ fn play_out(workflow: &Workflow, options: &RunOptions, evicting: bool) -> Result
             Operation::Timer => Resolution::Timer,
             _ => Resolution::Activity(Outcome::Completed(Payload::empty())),
         };
-        jobs =
-            pending.iter().rev().map(|op| Job::Resolve { seq: op.seq, resolution: resolution(op.operation) }).collect();
+        jobs = pending.iter().rev().map(|op| Job::resolve(op.seq, resolution(op.operation))).collect();
     }
 }
 

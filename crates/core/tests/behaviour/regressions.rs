@@ -240,7 +240,7 @@ fn a_waker_that_panics_fails_the_activation() {
     play(&mut run, start());
     let done = dacapo_core::Outcome::Completed("".into());
     let resolution = dacapo_core::Resolution::Activity(done);
-    let answer = play(&mut run, vec![Job::Resolve { seq: dacapo_core::Seq(0), resolution }]);
+    let answer = play(&mut run, vec![Job::resolve(dacapo_core::Seq(0), resolution)]);
     assert!(answer.starts_with("failed: workflow code panicked in unit []"), "{answer}");
 }
 

@@ -42,7 +42,7 @@ fn payloads() -> BTreeMap<Name, Payload> {
 }
 
 fn resolve(resolution: Resolution) -> Activation {
-    turn(Job::Resolve { seq: Seq(3), resolution })
+    turn(Job::resolve(Seq(3), resolution))
 }
 
 fn turn(job: Job) -> Activation {

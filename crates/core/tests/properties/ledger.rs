@@ -61,7 +61,7 @@ impl Ledger {
     /// These jobs are about to be applied.
     pub(crate) fn expect(&mut self, jobs: &[Job]) {
         for job in jobs {
-            let Job::Resolve { seq, resolution } = job else { continue };
+            let Job::Resolve { seq, resolution, .. } = job else { continue };
             let Some(known) = self.operations.get_mut(seq) else { continue };
             match resolution {
                 Resolution::ChildStarted(Started::As(_)) | Resolution::NexusStarted(Started::As(_)) => {

@@ -82,7 +82,7 @@ fn resolutions() -> Vec<Resolution> {
 }
 
 fn resolve(seq: u64, resolution: Resolution) -> Job {
-    Job::Resolve { seq: Seq(seq), resolution }
+    Job::resolve(Seq(seq), resolution)
 }
 
 fn update(id: &'static str, name: &'static str) -> Job {
@@ -282,7 +282,7 @@ fn nonsense_between_the_turns_of_generated_programs_changes_nothing() {
             }
             let pending = run.inspect().pending;
             resolved.extend(turn.jobs.iter().filter_map(|job| match job {
-                Job::Resolve { seq, resolution } if !is_start(resolution) => {
+                Job::Resolve { seq, resolution, .. } if !is_start(resolution) => {
                     pending.iter().find(|known| known.seq == *seq).map(|_| job.clone())
                 }
                 _ => None,
@@ -310,7 +310,7 @@ fn disturb(case: &Case, run: &mut Run, rng: &mut Rng, good: &[Job], resolved: &[
         1 if !before.pending.is_empty() => {
             let pending = &before.pending[any(before.pending.len())];
             let wrong: Vec<_> = kinds.into_iter().filter(|resolution| !resolution.fits(pending.operation)).collect();
-            Job::Resolve { seq: pending.seq, resolution: wrong[any(wrong.len())].clone() }
+            Job::resolve(pending.seq, wrong[any(wrong.len())].clone())
         }
         2 if !resolved.is_empty() => resolved[any(resolved.len())].clone(),
         // In the first turn it stands behind the start, or in its place.

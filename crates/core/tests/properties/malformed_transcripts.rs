@@ -267,7 +267,7 @@ fn a_duration_beyond_all_durations_is_an_error() {
     let (_, mut transcript) = recordings().remove(0);
     let pause = std::time::Duration::new(u64::MAX, 999_999_999);
     let backoff = dacapo_core::Resolution::Backoff { attempt: 2, pause, first_scheduled: None };
-    transcript.turns[0].jobs = vec![dacapo_core::Job::Resolve { seq: dacapo_core::Seq(0), resolution: backoff }];
+    transcript.turns[0].jobs = vec![dacapo_core::Job::resolve(dacapo_core::Seq(0), backoff)];
     let mut bytes = transcript.to_bytes();
     bytes.truncate(bytes.len() - 4);
     let nanos = [0x1a, 0x3b, 0x9a, 0xc9, 0xff];

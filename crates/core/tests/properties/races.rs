@@ -104,7 +104,7 @@ fn race(rng: &mut Rng, nesting: Nesting) {
     order.truncate(all - rng.below(2) as usize);
     let done = |seq: &u64| {
         let resolution = Resolution::Activity(Outcome::Completed(Payload::empty()));
-        Job::Resolve { seq: Seq(*seq), resolution }
+        Job::resolve(Seq(*seq), resolution)
     };
     let mut winner = None;
     let mut left = &order[..];

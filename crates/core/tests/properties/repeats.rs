@@ -107,10 +107,7 @@ fn unit_ids_and_the_order_of_units_do_not_follow_the_order_of_wake_ups() {
         for place in (1..order.len()).rev() {
             order.swap(place, rng.below(place as u64 + 1) as usize);
         }
-        let done = |seq: &u64| Job::Resolve {
-            seq: Seq(*seq),
-            resolution: Resolution::Activity(Outcome::Completed(Payload::empty())),
-        };
+        let done = |seq: &u64| Job::resolve(Seq(*seq), Resolution::Activity(Outcome::Completed(Payload::empty())));
         let turn = Turn::new(Timestamp::default(), order.iter().map(done).collect());
         let done = play_turn(&mut run, turn).expect("it goes on");
         let commands: Vec<_> = done.commands.into_iter().map(|command| (command.unit, command.kind)).collect();

@@ -312,7 +312,7 @@ impl<'a> World<'a> {
             None => Started::As("child run".into()),
             Some(failure) => Started::Failed(failure),
         };
-        let mut push = |resolution| jobs.push(Job::Resolve { seq, resolution });
+        let mut push = |resolution| jobs.push(Job::resolve(seq, resolution));
         let has_started = self.ledger.has_started(seq);
         let at_once = self.rng.below(2) == 0;
         match operation {

@@ -71,7 +71,7 @@ fn a_body_that_is_not_needed_is_dropped_without_harm() {
     let options = RunOptions { double_play: false, ..RunOptions::default() };
     let mut run = Run::new(workflow(move |ctx, _| effect(ctx, traced.clone())), options).unwrap();
     run.activate(turn(vec![start(7)]));
-    let done = Job::Resolve { seq: Seq(0), resolution: Resolution::Run(Outcome::Completed("".into())) };
+    let done = Job::resolve(Seq(0), Resolution::Run(Outcome::Completed("".into())));
     let completion = run.activate(turn(vec![done]));
     let names: Vec<String> = commands(&completion).iter().map(|command| command.kind.to_string()).collect();
     assert_eq!(names, ["cancel #2", "activity A", "cancel #1"], "the second run, and what its body held");

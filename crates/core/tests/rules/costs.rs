@@ -54,7 +54,7 @@ where
 }
 
 fn fire(place: usize) -> Job {
-    Job::Resolve { seq: Seq(place as u64), resolution: Resolution::Timer }
+    Job::resolve(Seq(place as u64), Resolution::Timer)
 }
 
 /// The places of timers, out of order.

@@ -143,7 +143,7 @@ where
 fn jobs() -> Vec<(&'static str, Job)> {
     let signal = Signal { name: "go".into(), input: payloads(), identity: "cli".into(), ..Signal::default() };
     let update = Update { id: "u-1".into(), name: "add".into(), input: vec!["1".into()], ..Update::default() };
-    let resolve = |resolution| Job::Resolve { seq: Seq(3), resolution };
+    let resolve = |resolution| Job::resolve(Seq(3), resolution);
     let start = turn().jobs.remove(0);
     let pause = Duration::from_millis(90);
     vec![

@@ -56,7 +56,7 @@ pub(crate) fn start(seed: u64) -> Job {
 
 /// The result of an activity.
 pub(crate) fn resolved(seq: u64, value: &'static str) -> Job {
-    Job::Resolve { seq: Seq(seq), resolution: Resolution::Activity(Outcome::Completed(value.into())) }
+    Job::resolve(Seq(seq), Resolution::Activity(Outcome::Completed(value.into())))
 }
 
 /// A live turn.

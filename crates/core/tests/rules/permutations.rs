@@ -52,7 +52,7 @@ fn record(seed: u64) -> Transcript {
                 Operation::Timer => Resolution::Timer,
                 _ => Resolution::Activity(Outcome::Completed("".into())),
             };
-            jobs.push(Job::Resolve { seq: one.seq, resolution });
+            jobs.push(Job::resolve(one.seq, resolution));
         }
         let now = Timestamp::default().after(secs(play.transcript.turns.len() as u64));
         play.activate(Turn::new(now, jobs));

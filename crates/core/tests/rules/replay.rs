@@ -181,8 +181,8 @@ fn a_local_activity_remembers_when_it_was_first_scheduled() {
     run.activate(turn(vec![start(7)]));
     let first_scheduled = Some(Timestamp::from_millis(5));
     let backoff = Resolution::Backoff { attempt: 2, pause: secs(90), first_scheduled };
-    run.activate(turn(vec![Job::Resolve { seq: Seq(0), resolution: backoff }]));
-    let again = run.activate(turn(vec![Job::Resolve { seq: Seq(1), resolution: Resolution::Timer }]));
+    run.activate(turn(vec![Job::resolve(Seq(0), backoff)]));
+    let again = run.activate(turn(vec![Job::resolve(Seq(1), Resolution::Timer)]));
     let CommandKind::LocalActivity(again) = &commands(&again)[0].kind else { panic!("{again:?}") };
     assert_eq!((again.attempt, again.first_scheduled), (2, first_scheduled));
 }

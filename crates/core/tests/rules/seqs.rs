@@ -171,7 +171,7 @@ fn a_second_result_for_a_seq_is_refused() {
     let mut other = Run::new(workflow(two), RunOptions::default()).unwrap();
     other.activate(turn(vec![start(7)]));
     assert_eq!(refused(other.activate(turn(vec![resolved(9, "")]))), unknown);
-    let wrong = Job::Resolve { seq: Seq(0), resolution: Resolution::Timer };
+    let wrong = Job::resolve(Seq(0), Resolution::Timer);
     assert_eq!(
         refused(other.activate(turn(vec![wrong]))),
         "the activation does not fit the run: seq #0 is of kind activity, and its resolution of kind timer"
@@ -210,7 +210,7 @@ fn a_late_result_of_what_was_cancelled_is_ignored() {
         ctx.activity("B", "").await
     }
     let mut played = play(fickle, "start");
-    let late = |seq, resolution| Job::Resolve { seq: Seq(seq), resolution };
+    let late = |seq, resolution| Job::resolve(Seq(seq), resolution);
     let done = || Outcome::Completed("late".into());
     let jobs = vec![
         late(0, Resolution::Timer),

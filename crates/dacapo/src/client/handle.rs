@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use dacapo_client::{
-    Client, CompleteActivity, Cursor, Description, HistoryEvent, HistoryPage, QueryRun, RawHistory, ResolvePromise,
+    Client, CompleteActivity, Cursor, Description, HistoryPage, QueryRun, RawHistory, ResolvePromise, RunHistory,
     RunRef, RunResult,
 };
 use dacapo_core::{Failure, Inspection, Name, Payload, Transcript};
@@ -236,7 +236,7 @@ impl<O> Handle<O> {
     }
 
     /// What has happened in the run, in order, in terms that all backends share.
-    pub async fn history(&self) -> Result<Vec<HistoryEvent>> {
+    pub async fn history(&self) -> Result<RunHistory> {
         let mut events = Vec::new();
         let mut after = None;
         loop {
@@ -244,7 +244,7 @@ impl<O> Handle<O> {
             events.extend(page.events);
             after = page.next;
             if after.is_none() {
-                return Ok(events);
+                return Ok(RunHistory(events));
             }
         }
     }

@@ -56,7 +56,7 @@ pub(crate) fn resolve(
     retry: RetryState,
 ) {
     let outcome = task.outcome(result, retry);
-    deliver(shared, run, Message::Result { task: task.no, seq: task.command.seq, outcome });
+    deliver(shared, run, Message::Result { task: task.no, seq: task.command.seq, outcome, retried: task.retried() });
 }
 
 /// Stores that an attempt failed, and arms the next one. `told` is called with the result of the write.

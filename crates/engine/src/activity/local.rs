@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivityFailed, Failure, FailureKind, Headers, Name, Outcome, Payload, Resolution, Retry, RetryState,
+    ActivityFailed, Failure, FailureKind, Headers, Name, Outcome, Payload, Resolution, Retried, Retry, RetryState,
     ScheduleLocalActivity, ScheduleRun, Seq, TimeoutKind, Timeouts, Timestamp,
 };
 use dacapo_store::{Doing, RunNo};
@@ -121,6 +121,11 @@ impl Work {
                 _ => RetryState::NonRetryableFailure,
             }),
         }
+    }
+
+    /// The attempts so far, if this is not the first. Failures of local work are kept nowhere.
+    fn retried(&self) -> Option<Box<Retried>> {
+        (self.attempt > 1).then(|| Box::new(Retried { attempts: self.attempt, last_failure: None }))
     }
 
     fn resolution(&self, outcome: Outcome) -> Resolution {
@@ -285,7 +290,7 @@ fn end(shared: &Arc<Shared>, run: RunNo, info: &RunInfo, work: &Work, result: Re
     // Deliver first, then forget: work that is neither known nor has a result in the inbox is started again.
     // Work that was given up meanwhile has no result any more.
     if shared.local.is_current(run, work.seq, work.attempt) {
-        deliver(shared, run, Message::Local { seq: work.seq, resolution });
+        deliver(shared, run, Message::Local { seq: work.seq, resolution, retried: work.retried() });
     }
     shared.local.end(run, work.seq, work.attempt);
     shutdown::check(shared);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
-    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, RetryState, ScheduleActivity, TimeoutKind, Timestamp,
+    ActivityFailed, Failure, FailureKind, Name, Outcome, Payload, Retried, RetryState, ScheduleActivity, TimeoutKind,
+    Timestamp,
 };
 use dacapo_store::{AttemptWrite, TaskNo};
 use dacapo_worker::{ActivityInfo, AttemptHandle};
@@ -211,6 +212,11 @@ impl Task {
     }
 
     /// The information that its next attempt gets.
+    /// The attempts so far and the last failure, if this is not the first attempt.
+    pub(crate) fn retried(&self) -> Option<Box<Retried>> {
+        (self.attempt > 1).then(|| Box::new(Retried { attempts: self.attempt, last_failure: self.failure.clone() }))
+    }
+
     pub(crate) fn attempt_info(&self, now: Timestamp) -> ActivityInfo {
         let Self { info, command, .. } = self;
         ActivityInfo {

@@ -161,7 +161,8 @@ impl Ended {
     ) -> Self {
         let seq = task.command.seq;
         let outcome = task.outcome(result, retry);
-        let job = encode(Job::Resolve { seq, resolution: Resolution::Activity(outcome) });
+        let resolution = Resolution::Activity(outcome);
+        let job = encode(Job::Resolve { seq, resolution, retried: task.retried() });
         let message = NewMessage { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
         let (run, post) = (row.no, Write::Post { run: row.no, message, ended: Some(task.no) });
         let answered = write_then(shared, post, move |shared| cancel_task(shared, run, seq, false));

@@ -57,7 +57,7 @@ impl Engine {
             })
             .await?;
         let seq = answered.await.unwrap_or(Err(EngineError::ShutDown))?;
-        let job = Job::Resolve { seq, resolution: Resolution::Promise(Outcome::from(result)) };
+        let job = Job::resolve(seq, Resolution::Promise(Outcome::from(result)));
         let key = format!("promise:{}", seq.0).into();
         let post = self.blocking(WorkKind::Write, move |shared| Post::begin(shared, &row, key, job)).await?;
         if post.end().await?.fresh { Ok(()) } else { Err(EngineError::AlreadyResolved(promise)) }

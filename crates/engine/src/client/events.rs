@@ -2,7 +2,7 @@
 
 use dacapo_client::{EventKind, HistoryEvent, OperationKind, Status};
 use dacapo_core::{
-    Command, CommandKind, Failure, Job, Name, Outcome, Payload, Resolution, Seq, Started, Target, TurnRecord,
+    Command, CommandKind, Failure, Job, Name, Outcome, Payload, Resolution, Retried, Seq, Started, Target, TurnRecord,
 };
 
 /// Adds the events of a turn: first what came, then what the workflow decided.
@@ -20,13 +20,13 @@ fn event_of_job(job: Job) -> Option<EventKind> {
         Job::Signal(signal) => EventKind::Signalled { signal: signal.name, input: signal.input },
         Job::Update(update) => EventKind::UpdateReceived { id: update.id, update: update.name, input: update.input },
         Job::Cancel { reason } => EventKind::CancelRequested { reason },
-        Job::Resolve { seq, resolution } => resolved(seq, resolution)?,
+        Job::Resolve { seq, resolution, retried } => resolved(seq, resolution, retried)?,
         // A mark for the replay.
         _ => return None,
     })
 }
 
-fn resolved(seq: Seq, resolution: Resolution) -> Option<EventKind> {
+fn resolved(seq: Seq, resolution: Resolution, retried: Option<Box<Retried>>) -> Option<EventKind> {
     let delivered = |failure: Option<Box<Failure>>| failure.map_or_else(|| Ok(Payload::default()), |why| Err(*why));
     let result = match resolution {
         Resolution::Timer => Ok(Payload::default()),
@@ -43,7 +43,8 @@ fn resolved(seq: Seq, resolution: Resolution) -> Option<EventKind> {
         // The next attempt of a local activity follows, as an operation of its own.
         _ => return None,
     };
-    Some(EventKind::OperationEnded { seq, result })
+    let (attempts, last_failure) = retried.map_or((1, None), |retried| (retried.attempts, retried.last_failure));
+    Some(EventKind::OperationEnded { seq, result, attempts, last_failure })
 }
 
 fn event_of_command(command: Command) -> Option<EventKind> {

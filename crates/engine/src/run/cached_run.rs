@@ -367,10 +367,10 @@ mod tests {
     #[test]
     fn results_go_to_the_store_and_local_outcomes_are_void_when_a_run_is_stuck() {
         let mut state = RunState::default();
-        state.push(Message::Local { seq: Seq(1), resolution: dacapo_core::Resolution::Timer });
+        state.push(Message::Local { seq: Seq(1), resolution: dacapo_core::Resolution::Timer, retried: None });
         state.push(message(1));
         let outcome = dacapo_core::Outcome::Completed(dacapo_core::Payload::default());
-        state.push(Message::Result { task: dacapo_store::TaskNo(7), seq: Seq(2), outcome });
+        state.push(Message::Result { task: dacapo_store::TaskNo(7), seq: Seq(2), outcome, retried: None });
         let results = state.take_results();
         assert!(matches!(&results[..], [Message::Result { .. }]));
         assert!(state.has_local(Seq(1)), "it is dropped only where that work is given up");

@@ -1,6 +1,6 @@
 //! Messages for a run, which become jobs of a turn, and requests, which are answered from its state.
 
-use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Query, Resolution, Seq, Timestamp};
+use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Query, Resolution, Retried, Seq, Timestamp};
 use dacapo_store::{MessageNo, TaskNo};
 use tokio::sync::oneshot;
 
@@ -13,11 +13,11 @@ pub(crate) enum Message {
     /// A message that the store keeps.
     Stored { no: MessageNo, job: Job },
     /// The outcome of an activity, which the store does not know yet.
-    Result { task: TaskNo, seq: Seq, outcome: Outcome },
+    Result { task: TaskNo, seq: Seq, outcome: Outcome, retried: Option<Box<Retried>> },
     /// A timer, which the store keeps until a turn takes it.
     Timer { seq: Seq, due: Timestamp },
     /// The outcome of local work, which is kept nowhere.
-    Local { seq: Seq, resolution: Resolution },
+    Local { seq: Seq, resolution: Resolution, retried: Option<Box<Retried>> },
 }
 
 impl Message {
@@ -48,11 +48,14 @@ impl Message {
     pub(crate) fn job(&self) -> Job {
         match self {
             Self::Stored { job, .. } => job.clone(),
-            Self::Result { seq, outcome, .. } => {
-                Job::Resolve { seq: *seq, resolution: Resolution::Activity(outcome.clone()) }
+            Self::Result { seq, outcome, retried, .. } => {
+                let (resolution, retried) = (Resolution::Activity(outcome.clone()), retried.clone());
+                Job::Resolve { seq: *seq, resolution, retried }
             }
-            Self::Timer { seq, .. } => Job::Resolve { seq: *seq, resolution: Resolution::Timer },
-            Self::Local { seq, resolution } => Job::Resolve { seq: *seq, resolution: resolution.clone() },
+            Self::Timer { seq, .. } => Job::resolve(*seq, Resolution::Timer),
+            Self::Local { seq, resolution, retried } => {
+                Job::Resolve { seq: *seq, resolution: resolution.clone(), retried: retried.clone() }
+            }
         }
     }
 }

@@ -74,7 +74,7 @@ impl OpenOperations {
                 self.attributes.clone_from(&start.search_attributes);
                 self.start = kept(start);
             }
-            Job::Resolve { seq, resolution } => self.resolve(*seq, resolution),
+            Job::Resolve { seq, resolution, .. } => self.resolve(*seq, resolution),
             Job::Cancel { .. } => self.cancelled = true,
             _ => {}
         }

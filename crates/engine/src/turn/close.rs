@@ -103,7 +103,7 @@ impl Planner<'_> {
                 Outcome::Failed(Box::new(wrapped))
             }
         };
-        Job::Resolve { seq: parent.seq, resolution: Resolution::Child(outcome) }
+        Job::resolve(parent.seq, Resolution::Child(outcome))
     }
 
     fn successor(&self, open: &OpenOperations, because: Continued, started: Timestamp) -> Start {

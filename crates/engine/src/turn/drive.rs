@@ -212,7 +212,7 @@ fn conclude(
 /// Whether a run still waits for a message. A message that it no longer waits for is no error: it came too late.
 fn is_expected(open: &OpenOperations, message: &Message) -> bool {
     match message {
-        Message::Stored { job: Job::Resolve { seq, resolution }, .. } | Message::Local { seq, resolution } => {
+        Message::Stored { job: Job::Resolve { seq, resolution, .. }, .. } | Message::Local { seq, resolution, .. } => {
             open.expects(*seq, resolution)
         }
         Message::Stored { job: Job::Start(_), .. } => open.next_turn == 0,

@@ -163,7 +163,7 @@ fn plan_reset(
 fn comes_again(open: &OpenOperations, job: &Job) -> bool {
     match job {
         Job::Signal(_) => true,
-        Job::Resolve { seq, resolution } => open.expects(*seq, resolution),
+        Job::Resolve { seq, resolution, .. } => open.expects(*seq, resolution),
         _ => false,
     }
 }

@@ -141,7 +141,7 @@ fn history_lists_what_came_and_what_the_workflow_decided_in_order() {
         panic!("{scheduled:?}")
     };
     assert_eq!((name.as_str(), input.len()), ("work", 1));
-    assert!(matches!(ended, EventKind::OperationEnded { seq: of, result: Err(_) } if of == seq));
+    assert!(matches!(ended, EventKind::OperationEnded { seq: of, result: Err(_), .. } if of == seq));
     assert!(matches!(closed, EventKind::Closed { status: Status::Failed, result: Some(Err(_)) }));
     assert!(events.is_sorted_by_key(|event| event.turn));
     assert_eq!(sim.wait(reader.history(run("a"), None, 100)).unwrap(), page, "a reader sees the same");

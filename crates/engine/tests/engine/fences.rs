@@ -60,9 +60,9 @@ fn result_that_comes_twice_or_for_another_operation_is_dropped_and_leaves_no_mes
         sim.settle();
         let outcome = || Outcome::Completed(payload("wrong"));
         let forged = [
-            Job::Resolve { seq: Seq(0), resolution: Resolution::Activity(outcome()) },
-            Job::Resolve { seq: Seq(0), resolution: Resolution::Child(outcome()) },
-            Job::Resolve { seq: Seq(7), resolution: Resolution::Timer },
+            Job::resolve(Seq(0), Resolution::Activity(outcome())),
+            Job::resolve(Seq(0), Resolution::Child(outcome())),
+            Job::resolve(Seq(7), Resolution::Timer),
         ];
         for (number, job) in forged.into_iter().enumerate() {
             let job = dacapo_core::to_stored(&job);

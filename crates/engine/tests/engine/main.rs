@@ -16,6 +16,7 @@ mod external_completion;
 mod fences;
 mod foreign_wakes;
 mod heartbeats;
+mod histories;
 mod hostile;
 mod kit;
 mod late_answers;

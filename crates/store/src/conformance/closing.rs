@@ -39,19 +39,16 @@ pub fn a_parent_is_told_of_its_child(store: &dyn Store) {
     let written = commit(store, TurnWrite { taken, children, ..turn(run, 0) }).unwrap();
     assert_eq!(written.started.len(), 1);
     let told = jobs(store, run);
-    assert_eq!(
-        told[0],
-        Job::Resolve { seq: Seq(0), resolution: Resolution::ChildStarted(Started::As("run-3".into())) }
-    );
+    assert_eq!(told[0], Job::resolve(Seq(0), Resolution::ChildStarted(Started::As("run-3".into()))));
     assert!(
-        matches!(&told[1], Job::Resolve { seq: Seq(1), resolution: Resolution::ChildStarted(Started::Failed(_)) }),
+        matches!(&told[1], Job::Resolve { seq: Seq(1), resolution: Resolution::ChildStarted(Started::Failed(_)), .. }),
         "{told:?}"
     );
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     let child = written.started[0].run;
     write(store, Write::Close { run: child, status: Status::Terminated, at: at(50), failure }).unwrap();
     assert!(
-        matches!(jobs(store, run).last(), Some(Job::Resolve { seq: Seq(0), resolution: Resolution::Child(_) })),
+        matches!(jobs(store, run).last(), Some(Job::Resolve { seq: Seq(0), resolution: Resolution::Child(_), .. })),
         "{:?}",
         jobs(store, run)
     );
@@ -93,9 +90,9 @@ pub fn message_to_another_run_arrives_or_its_sender_is_told(store: &dyn Store) {
     assert!(store.message(other, "from-0").unwrap().is_some());
     let told = jobs(store, sender.run);
     let delivered = Resolution::SignalExternal { failure: None };
-    assert_eq!(told[0], Job::Resolve { seq: Seq(0), resolution: delivered });
+    assert_eq!(told[0], Job::resolve(Seq(0), delivered));
     let lost = |job: &Job| match job {
-        Job::Resolve { seq: Seq(1), resolution: Resolution::SignalExternal { failure } } => failure.is_some(),
+        Job::Resolve { seq: Seq(1), resolution: Resolution::SignalExternal { failure }, .. } => failure.is_some(),
         _ => false,
     };
     assert!(lost(&told[1]), "{told:?}");

@@ -130,7 +130,7 @@ pub fn children_of_a_run_that_is_reset_are_kept_or_released(store: &dyn Store) {
     close(kept).unwrap();
     let told = jobs(store, written.run);
     // The message that the old run had not taken, then the child's result.
-    assert!(matches!(told[..], [_, Job::Resolve { seq: Seq(0), resolution: Resolution::Child(_) }]), "{told:?}");
+    assert!(matches!(told[..], [_, Job::Resolve { seq: Seq(0), resolution: Resolution::Child(_), .. }]), "{told:?}");
 }
 
 pub fn a_reset_that_is_refused_changes_nothing(store: &dyn Store) {
