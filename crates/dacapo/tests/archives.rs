@@ -228,6 +228,28 @@ async fn file_of_a_later_version_or_of_a_development_build_is_refused() {
     assert!(refused.contains("a development build wrote it before the first numbered format"), "{refused}");
 }
 
+#[tokio::test]
+async fn run_with_an_attribute_that_no_store_can_hold_is_refused() {
+    let app = serve("memory:").await;
+    let run = app.start(counts, 1).id("a").attr(COLOUR, "red".to_owned()).await.unwrap();
+    run.result().await.unwrap();
+    let runs = runs_of(&exported(&app).await);
+    let other = serve("memory:").await;
+    for (attribute, words) in [
+        (json!({"name": "", "value": {"keyword": "red"}}), "a search attribute is empty"),
+        (json!({"name": "colour", "value": {"keyword": "x".repeat(300)}}), "at most 255 are allowed"),
+        (json!({"name": "colour", "value": {"keywords": []}}), "the list has no keyword"),
+        (json!({"name": "colour", "value": {"shade": "red"}}), "unknown variant"),
+    ] {
+        let mut forged = runs[0].clone();
+        let line = forged.iter_mut().find(|line| line.get("attribute").is_some()).unwrap();
+        line["attribute"] = attribute;
+        let refused = import(&other, file_of(&[forged])).await.unwrap_err().to_string();
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    assert_eq!(import(&other, file_of(&runs)).await.unwrap().runs, 1);
+}
+
 /// One flipped bit in an exported result was imported as another result.
 #[tokio::test]
 async fn file_with_a_flipped_bit_is_refused_wherever_it_is() {

@@ -35,7 +35,7 @@ async fn rich(ctx: Ctx, more: u64) -> Result<u64, Failure> {
 }
 
 async fn serve() -> App {
-    Dacapo::open("memory:").await.unwrap().serve((rich, step)).await.unwrap()
+    Dacapo::open("memory:").await.unwrap().build("1.0.0").serve((rich, step)).await.unwrap()
 }
 
 async fn exported(app: &App) -> String {

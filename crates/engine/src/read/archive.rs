@@ -67,6 +67,10 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
         check_name("the key of a message", &message.key)?;
     }
     let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
+    for (name, value) in &belongings.attributes {
+        check_name("a search attribute", name)?;
+        value.check(name).map_err(|problem| bad(problem.to_string()))?;
+    }
     if run.turns != turns.len() as u64 {
         return Err(bad(format!("it says that it has {} turns, and {} came", run.turns, turns.len())));
     }

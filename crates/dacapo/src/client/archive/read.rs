@@ -131,7 +131,6 @@ impl<R: BufRead> Runs<R> {
         loop {
             match self.next_line()? {
                 Some(Line::Attribute { name, value }) => {
-                    value.check(&name).map_err(|problem| bad(self.line, problem))?;
                     belongings.attributes.push((name, value));
                 }
                 Some(Line::Message(message)) => belongings.messages.push(message.into_row(self.line)?),
