@@ -145,6 +145,10 @@ impl Fakes {
         self.answers.lock().insert(activity, answer).is_none()
     }
 
+    pub(crate) fn contains(&self, activity: &str) -> bool {
+        self.answers.lock().contains_key(activity)
+    }
+
     /// Returns all fakes as activities to register.
     pub(crate) fn activities(&self, layers: &Layers) -> Vec<Activity> {
         let names: Vec<&'static str> = self.answers.lock().keys().copied().collect();

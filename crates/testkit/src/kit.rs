@@ -19,7 +19,7 @@ use dacapo_store::Store;
 use serde::de::DeserializeOwned;
 
 use crate::crash::Moment;
-use crate::fake::{Answer, Fake, FakeCtx, Fakes};
+use crate::fake::{Answer, Fake, FakeCtx};
 use crate::kit::processes::{Processes, by_run_id};
 use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
@@ -54,7 +54,6 @@ use crate::render::render_turns;
 /// on one after the other.
 pub struct Kit {
     catalog: Catalog,
-    fakes: Fakes,
     processes: Processes,
     next_id: u64,
     last_key: u64,
@@ -82,9 +81,7 @@ impl Default for Kit {
 impl Kit {
     /// Creates a kit that serves nothing yet.
     pub fn new() -> Self {
-        let processes = Processes::new();
-        let fakes = Fakes::on(processes.time.clone());
-        Self { catalog: Catalog::default(), fakes, processes, next_id: 0, last_key: 0 }
+        Self { catalog: Catalog::default(), processes: Processes::new(), next_id: 0, last_key: 0 }
     }
 
     /// Sets which runs stay in memory between turns. The behaviour of runs never depends on it.
@@ -244,7 +241,7 @@ impl Kit {
 
     #[track_caller]
     fn set_fake(&mut self, activity: &'static str, answer: Answer) {
-        if self.fakes.set(activity, answer) {
+        if self.processes.fakes.set(activity, answer) {
             assert!(
                 !self.processes.have_begun(),
                 "activity {activity:?} is faked too late: fake it before the first run; a fake can be replaced later"
@@ -260,7 +257,7 @@ impl Kit {
         for workflow in served.workflows().filter_map(|name| served.find_workflow(name)) {
             registry.workflow(workflow.clone()).expect("names are unique in a catalog");
         }
-        let fakes = self.fakes.activities(&self.catalog.layers);
+        let fakes = self.processes.fakes.activities(&self.catalog.layers);
         let is_faked = |name: &Name| fakes.iter().any(|fake| fake.name() == name);
         let real = served.activities().filter(|name| !is_faked(name)).filter_map(|name| served.find_activity(name));
         for activity in real.chain(&fakes) {

@@ -12,6 +12,7 @@ use dacapo_store::{Filter, MemoryStore, RunRow, Status, Store};
 use dacapo_sync::allow_blocking;
 
 use crate::crash::{Crash, Moment};
+use crate::fake::Fakes;
 use crate::front::Fronted;
 use crate::ledger::Attempts;
 use crate::virtual_host::{VirtualHost, World};
@@ -67,7 +68,8 @@ impl Simulation {
 
     /// Creates a simulation over this store.
     pub fn over(store: Arc<dyn Store>, options: Options) -> Self {
-        let world = World::new(VirtualTime::starting_at(BEGIN), None);
+        let time = VirtualTime::starting_at(BEGIN);
+        let world = World::new(time.clone(), Fakes::on(time), None);
         Self::opening(Arc::new(move || store.clone()), options, world, None)
     }
 

@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::task::coop::unconstrained;
 
 use crate::crash::{Crash, Moment};
+use crate::fake::Fakes;
 use crate::ledger::Ledger;
 use crate::real_time::{RealTime, runtime};
 use crate::virtual_time::VirtualTime;
@@ -27,13 +28,14 @@ pub(crate) struct World {
     pub(crate) ledger: Arc<Ledger>,
     /// The number of run ids that were given out.
     ids: Arc<AtomicU64>,
+    fakes: Fakes,
     /// Set if attempts that are not of fakes run in real time, and virtual time stands still meanwhile.
     real: Option<Arc<RealTime>>,
 }
 
 impl World {
-    pub(crate) fn new(time: Arc<VirtualTime>, real: Option<Arc<RealTime>>) -> Self {
-        Self { time, ledger: Arc::default(), ids: Arc::default(), real }
+    pub(crate) fn new(time: Arc<VirtualTime>, fakes: Fakes, real: Option<Arc<RealTime>>) -> Self {
+        Self { time, ledger: Arc::default(), ids: Arc::default(), fakes, real }
     }
 }
 
@@ -122,28 +124,36 @@ impl VirtualHost {
             return;
         }
         self.world.ledger.made(handle.ctx().info());
-        let mut future = match (code, &self.world.real) {
-            (AttemptCode::Async(future), _) => future,
-            (AttemptCode::Blocking(call), None) => return self.finish(&handle, call()),
-            (AttemptCode::Blocking(call), Some(_)) => {
-                let future = on_a_thread(call);
-                return self.lock().waiting.push(Waiting { future, handle, is_real: true });
-            }
+        let is_real = self.world.real.is_some() && !self.world.fakes.contains(&handle.ctx().info().activity);
+        let mut future = match code {
+            AttemptCode::Async(future) => future,
+            AttemptCode::Blocking(call) if is_real => on_a_thread(call),
+            AttemptCode::Blocking(call) => return self.finish(&handle, call()),
         };
-        self.world.time.take_begun_fake();
-        let polled = self.poll(&mut future);
-        let is_real = self.world.real.is_some() && !self.world.time.take_begun_fake();
+        if is_real {
+            // It begins when its turn comes.
+            return self.lock().waiting.push(Waiting { future, handle, is_real });
+        }
+        let (polled, began_fake) = self.poll(&mut future);
         match polled {
-            Poll::Ready(result) if is_real => {
-                self.lock().waiting.push(Waiting { future: ended(result), handle, is_real })
-            }
             Poll::Ready(result) => self.finish(&handle, result),
-            Poll::Pending => self.lock().waiting.push(Waiting { future, handle, is_real }),
+            Poll::Pending => {
+                // A side effect may have the name of an activity that is faked.
+                let is_real = self.world.real.is_some() && !began_fake;
+                self.lock().waiting.push(Waiting { future, handle, is_real });
+            }
         }
     }
 
+    /// Polls the code of an attempt. Returns also whether a fake began to answer meanwhile.
+    fn poll(&self, future: &mut ActivityFuture) -> (Poll<Result<Payload, Failure>>, bool) {
+        self.world.time.take_begun_fake();
+        let polled = self.poll_code(future);
+        (polled, self.world.time.take_begun_fake())
+    }
+
     /// Polls the code of an attempt, within the kit's runtime if it may need one.
-    fn poll(&self, future: &mut ActivityFuture) -> Poll<Result<Payload, Failure>> {
+    fn poll_code(&self, future: &mut ActivityFuture) -> Poll<Result<Payload, Failure>> {
         let Some(real) = &self.world.real else {
             return future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         };
@@ -172,10 +182,15 @@ impl VirtualHost {
                 moved = true;
                 continue;
             }
-            let polled = match attempt.is_real && !is_turn_of_real {
-                true => Poll::Pending,
+            let (polled, began_fake) = match attempt.is_real && !is_turn_of_real {
+                true => (Poll::Pending, false),
                 false => self.poll(&mut attempt.future),
             };
+            // An interceptor around a fake may have waited for something real before the fake began.
+            if attempt.is_real && began_fake {
+                attempt.is_real = false;
+                self.lock().waits_since = None;
+            }
             is_turn_of_real &= !attempt.is_real;
             match polled {
                 Poll::Ready(result) if attempt.is_real && self.has_work() => {

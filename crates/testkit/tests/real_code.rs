@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dacapo::prelude::*;
+use dacapo::{ActivityCall, CodeFuture, Interceptor, Next};
 use dacapo_testkit::{Kit, Sweep};
 use futures::channel::oneshot;
 
@@ -65,6 +66,56 @@ fn real_activities_are_attempted_again_wherever_the_process_crashes() {
         assert_eq!(kit.run(greeting, "ada".into()), Ok("hello ada, HELLO ada, 1".into()));
     });
     assert_eq!(swept.crashes, swept.moments);
+}
+
+/// The side effect has the name of the activity.
+#[workflow]
+async fn looks_and_greets(ctx: Ctx) -> Result<String, Failure> {
+    let waited = ctx.side_effect("greet", || async {
+        // sleep: a timer that needs a runtime is what this test is about.
+        tokio::time::sleep(millis(1)).await;
+        Ok("looked".to_owned())
+    });
+    ctx.call(greet, waited.await?).await
+}
+
+#[test]
+fn side_effect_with_the_name_of_a_faked_activity_runs_in_real_time() {
+    let mut kit = Kit::new();
+    kit.fake(greet, |name| Ok(format!("faked {name}")));
+    let begun = kit.now();
+    assert_eq!(kit.run(looks_and_greets, ()), Ok("faked looked".into()));
+    assert_eq!(kit.now(), begun);
+}
+
+/// Waits for something real before every attempt.
+struct Waits;
+
+impl Interceptor for Waits {
+    fn activity(&self, call: ActivityCall, next: Next<ActivityCall, CodeFuture>) -> CodeFuture {
+        Box::pin(async move {
+            // sleep: a timer that needs a runtime is what this test is about.
+            tokio::time::sleep(millis(1)).await;
+            next.run(call).await
+        })
+    }
+}
+
+#[workflow]
+async fn greets(ctx: Ctx) -> Result<String, Failure> {
+    ctx.call(greet, "ada".into()).await
+}
+
+#[test]
+fn fake_behind_an_interceptor_that_takes_real_time_takes_virtual_time() {
+    let mut kit = Kit::new().intercept(Waits);
+    kit.fake_with(greet, |ctx, name| async move {
+        ctx.sleep(days(2)).await;
+        Ok(name)
+    });
+    let begun = kit.now();
+    assert_eq!(kit.run(greets, ()), Ok("ada".into()));
+    assert_eq!(kit.now().since(begun), days(2));
 }
 
 /// The kit does everything on the test's thread and may block it.

@@ -11,6 +11,7 @@ use dacapo_store::{Filter, MemoryStore, Store};
 
 use super::report;
 use crate::crash::Moment;
+use crate::fake::Fakes;
 use crate::real_time::RealTime;
 use crate::simulation::{BEGIN, Opens, Simulation};
 use crate::virtual_host::World;
@@ -24,6 +25,7 @@ pub(super) struct Processes {
     pub(super) layers: Layers,
     pub(super) opens: Option<Opens>,
     pub(super) time: Arc<VirtualTime>,
+    pub(super) fakes: Fakes,
     pub(super) real_time_limit: Duration,
     pub(super) runs_may_get_stuck: bool,
     /// The moments at which the next processes die.
@@ -36,11 +38,13 @@ pub(super) struct Processes {
 
 impl Processes {
     pub(super) fn new() -> Self {
+        let time = VirtualTime::starting_at(BEGIN);
         Self {
             options: Options { build: "test".into(), double_play: true, ..Options::default() },
             layers: Layers::default(),
             opens: None,
-            time: VirtualTime::starting_at(BEGIN),
+            fakes: Fakes::on(time.clone()),
+            time,
             real_time_limit: REAL_TIME_LIMIT,
             runs_may_get_stuck: false,
             dies_at: VecDeque::new(),
@@ -63,7 +67,7 @@ impl Processes {
                 Arc::new(move || store.clone())
             };
             let opens = self.opens.clone().unwrap_or_else(in_memory);
-            let world = World::new(self.time.clone(), Some(RealTime::new(self.real_time_limit)));
+            let world = World::new(self.time.clone(), self.fakes.clone(), Some(RealTime::new(self.real_time_limit)));
             self.sim = Some(Simulation::opening(opens, self.options.clone(), world, self.dies_at.pop_front()));
         }
         self.sim.as_ref().expect("it was just made")
