@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo, requirements, tidy};
+use crate::{cargo, package, requirements, tidy};
 
 struct Step {
     name: &'static str,
@@ -53,6 +53,11 @@ const WHOLE: &[Step] = &[
         advice: "read the first failure above",
     },
     Step { name: "doctests", work: plain(&["test", "--workspace", "--doc"]), advice: "repair the example" },
+    Step {
+        name: "package",
+        work: Work::Own(package::quick),
+        advice: "a published crate depends by path and version on published crates only",
+    },
 ];
 
 const fn plain(args: &'static [&'static str]) -> Work {

@@ -11,6 +11,7 @@ mod long;
 mod markdown;
 mod modules;
 mod mutants;
+mod package;
 mod process;
 mod profile;
 mod repeat;
@@ -44,7 +45,8 @@ cargo xtask <command>
   bench --runs N          N times; the table shows the run in the middle
   bench --only w1,w4      these workloads alone
   bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
-  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, bench
+  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench
+  package                 the archives of all published crates; with --verify each is built from its archive
   repeat [SUITE…]         the threads, engine and worker tests (or PACKAGE/TEST) --times N (50) in a row, with --loaded on busy cores;
                           stops at the first failure
   profile                 where the processor time of each workload goes (needs `perf`)
@@ -80,6 +82,7 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
         ["long", options @ ..] => long::run(root, options),
+        ["package", options @ ..] => package::run(root, options),
         ["repeat", options @ ..] => repeat::run(root, options),
         ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),
