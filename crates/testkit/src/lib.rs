@@ -58,6 +58,9 @@ mod crash;
 mod fake;
 mod forge;
 mod front;
+mod golden;
+#[cfg(doctest)]
+mod guides;
 mod kit;
 mod ledger;
 mod player;
