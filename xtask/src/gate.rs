@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo, package, requirements, tidy};
+use crate::{api, cargo, package, requirements, tidy};
 
 struct Step {
     name: &'static str,
@@ -36,6 +36,11 @@ const STILL: &[Step] = &[
         name: "docs",
         work: Work::Cargo { args: &["doc", "--workspace", "--no-deps"], env: &[("RUSTDOCFLAGS", "-D warnings")] },
         advice: "repair the doc comment",
+    },
+    Step {
+        name: "public api",
+        work: Work::Own(api::check),
+        advice: "if the change is meant, `cargo xtask api --fill`; a type of another crate needs a reason",
     },
 ];
 

@@ -3,6 +3,7 @@
 //! The gates need the Rust toolchain and nothing else, and they read nothing outside the tree. `mutants` installs cargo-mutants into
 //! `target/tools`.
 
+mod api;
 mod bench;
 mod cargo;
 mod code;
@@ -31,6 +32,7 @@ cargo xtask <command>
   check                   rustfmt, clippy, tidy, requirements, docs and the fast tests: before every commit
   test                    check with all tests, examples and benches (each once) and the doctests: what CI runs
   tidy                    the house rules, each finding with its file and line; `tidy --rules` lists them
+  api                     docs/public-api.txt against the public items of `dacapo`; `api --fill` writes it
   requirements            docs/requirements.md against the tests that name its ids
   requirements --fill     write the names of those tests into the table
   mutants --changed [REV] break the code that changed since REV (HEAD) with cargo-mutants; a test has to notice each mutant
@@ -54,6 +56,9 @@ cargo xtask <command>
 ";
 
 fn main() -> ExitCode {
+    if let Some(code) = api::as_rustdoc() {
+        return code;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match run(&root(), &words) {
@@ -78,6 +83,8 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
             tidy::list();
             Ok(())
         }
+        ["api"] => api::check(root),
+        ["api", "--fill"] => api::fill(root),
         ["requirements"] => requirements::check(root),
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
