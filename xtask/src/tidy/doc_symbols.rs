@@ -19,14 +19,14 @@ const PAGES: &[&str] = &[
     "docs/recipes.md",
     "docs/semantics.md",
     "docs/start.md",
-    "docs/temporal.md",
     "docs/test.md",
     "docs/troubleshoot.md",
     "docs/where-to-change.md",
 ];
 
 /// Roots of paths that are not ours.
-const FOREIGN: &[&str] = &["std", "alloc", "tokio", "futures", "proptest", "criterion", "temporal", "temporalio"];
+const FOREIGN: &[&str] =
+    &["std", "alloc", "tokio", "futures", "proptest", "criterion", "temporal", "temporalio", "chrono", "uuid"];
 
 pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     let known = tree.idents();

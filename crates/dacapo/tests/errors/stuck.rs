@@ -19,6 +19,7 @@ async fn charge(cents: u64) -> Result<u64, Failure> {
 /// Awaits a timer of tokio.
 #[activity]
 async fn slow() -> Result<(), Failure> {
+    // sleep: never begins: workflow code awaits this attempt, and is refused.
     tokio::time::sleep(millis(1)).await;
     Ok(())
 }
@@ -56,6 +57,7 @@ pub(crate) fn code(page: &mut Page) {
     });
     page!(page, "sleep with tokio in a workflow", |ctx| {
         let _ = ctx.now();
+        // sleep: never begins, because workflow code has no runtime.
         tokio::time::sleep(secs(1)).await;
         Ok(())
     });
