@@ -3,7 +3,7 @@
 use dacapo_core::{Ctx, Failure, Payload, Target};
 use dacapo_engine::{ActivityState, EngineError, Options, RunId, StartedAs, UpdateStage, WaitFor};
 use dacapo_store::{Refused, Status};
-use dacapo_testkit::{Simulation, expect};
+use dacapo_testkit::Simulation;
 
 use crate::kit::{
     Gate, NO_ROWS, Serve, World, completed, describe, options, over_every_cache, over_every_cache_and_restart, payload,
