@@ -25,7 +25,8 @@ fn with_versions(source: &Source, table: &Table) -> Vec<Finding> {
     let dependencies = dependencies.flat_map(|(kind, all)| all.iter().map(move |(name, value)| (kind, name, value)));
     let is_shared = |value: &Value| value.get("workspace").and_then(Value::as_bool) == Some(true);
     let is_path = |value: &Value| value.get("path").is_some() && value.get("version").is_none();
-    let own = dependencies.filter(|(kind, _, value)| !is_shared(value) && !(*kind == kinds[1] && is_path(value)));
+    let is_fine = |kind: &str, value: &Value| is_shared(value) || kind == "dev-dependencies" && is_path(value);
+    let own = dependencies.filter(|(kind, _, value)| !is_fine(kind, value));
     own.map(|(_, name, _)| {
         let declares = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '=', '.']));
         let line = source.lines().find(|(_, line)| declares(line.trim())).map_or(1, |(line, _)| line);
