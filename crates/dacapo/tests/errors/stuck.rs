@@ -102,7 +102,7 @@ pub(crate) fn calls(page: &mut Page) {
     page!(page, "start a child with a cron line", |ctx| {
         ctx.child_raw("order", serde_json::json!(null)).with(|child| child.cron = Some("@daily".into())).await.map(drop)
     });
-    page!(page, "signal a run that is not open", |ctx| Ok(ctx.signal_external("absent", GO, 1).await?));
+    page!(page, "signal a run that is not open", |ctx| ctx.signal_external("absent", GO, 1).await);
     page!(page, "register two handlers of one signal", |ctx| {
         ctx.on_signal(GO, |_| async { Ok(()) });
         ctx.on_signal(GO, |_| async { Ok(()) });
