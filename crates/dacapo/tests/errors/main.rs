@@ -3,6 +3,7 @@
 
 mod calls;
 mod cause;
+mod guide;
 mod opening;
 mod stuck;
 
