@@ -35,7 +35,7 @@ async fn order(ctx: Ctx, cents: u64) -> Result<u64, Failure> {
 
 /// An app whose payloads have 1,000 bytes at most.
 async fn app() -> App {
-    Dacapo::open("memory:").await.unwrap().payload_limit(1_000).serve(order).await.unwrap()
+    Dacapo::open("memory:").await.unwrap().settings(|app| app.payload_limit(1_000)).serve(order).await.unwrap()
 }
 
 /// Starts that are refused.

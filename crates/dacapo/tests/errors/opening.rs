@@ -1,7 +1,7 @@
 //! A program that cannot be set up.
 
 use dacapo::prelude::*;
-use dacapo::{AppSettings, Dacapo, QueueSettings};
+use dacapo::{Dacapo, QueueSettings};
 use tempfile::tempdir;
 
 use crate::cause::Page;
@@ -53,16 +53,17 @@ pub(crate) async fn store(page: &mut Page) {
 pub(crate) async fn setup(page: &mut Page) {
     let open = || async { Dacapo::open("memory:").await.unwrap().environment([("PATH", "")]) };
     page.error("serve one workflow twice", open().await.serve((checkout, checkout)).await.map(drop));
-    let settings = AppSettings::new().set("cash_size", "10");
-    page.error("misspell a setting in code", open().await.settings(settings).serve(checkout).await.map(drop));
+    let misspelt = open().await.settings(|app| app.set("cash_size", "10"));
+    page.error("misspell a setting in code", misspelt.serve(checkout).await.map(drop));
     let variables = Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "10")]);
     page.error("misspell a setting in the environment", variables.serve(checkout).await.map(drop));
     let variables = Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CACHE_SIZE", "many")]);
     page.error("give a word for a number", variables.serve(checkout).await.map(drop));
     let variables = Dacapo::open("memory:").await.unwrap().environment([("DACAPO_RETENTION", "90")]);
     page.error("give a time without its unit", variables.serve(checkout).await.map(drop));
-    page.error("set a number out of range", open().await.turn_threads(1_000_000).serve(checkout).await.map(drop));
-    let contradiction = open().await.shutdown_grace_period(mins(5));
+    let excessive = open().await.settings(|app| app.turn_threads(1_000_000));
+    page.error("set a number out of range", excessive.serve(checkout).await.map(drop));
+    let contradiction = open().await.settings(|app| app.every_queue(|queue| queue.shutdown_grace_period(mins(5))));
     page.error("set two settings that contradict each other", contradiction.serve(checkout).await.map(drop));
     let twice = open().await.queue("slow").queue(QueueSettings::new("slow"));
     page.error("set up one queue twice", twice.serve(checkout).await.map(drop));
