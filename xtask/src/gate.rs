@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo, requirements, tidy};
+use crate::{api, cargo, package, requirements, tidy};
 
 struct Step {
     name: &'static str,
@@ -37,6 +37,11 @@ const STILL: &[Step] = &[
         work: Work::Cargo { args: &["doc", "--workspace", "--no-deps"], env: &[("RUSTDOCFLAGS", "-D warnings")] },
         advice: "repair the doc comment",
     },
+    Step {
+        name: "public api",
+        work: Work::Own(api::check),
+        advice: "if the change is meant, `cargo xtask api --fill`; a type of another crate needs a reason",
+    },
 ];
 
 /// Property tests that take their number of cases from the environment run fewer of them here.
@@ -53,6 +58,11 @@ const WHOLE: &[Step] = &[
         advice: "read the first failure above",
     },
     Step { name: "doctests", work: plain(&["test", "--workspace", "--doc"]), advice: "repair the example" },
+    Step {
+        name: "package",
+        work: Work::Own(package::quick),
+        advice: "a published crate depends by path and version on published crates only",
+    },
 ];
 
 const fn plain(args: &'static [&'static str]) -> Work {

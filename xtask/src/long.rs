@@ -1,4 +1,5 @@
-//! `long`: what takes too long for every commit. Soaks, crashes, million-item tests and benchmarks, each within a time limit.
+//! `long`: what takes too long for every commit. Soaks, crashes, million-item tests, builds of the published archives and
+//! benchmarks, each within a time limit.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,8 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::process::{self, Ended};
 use crate::{bench, cargo};
 
-const HELP: &str =
-    "long takes any of soak, crash, million, bench (all of them by default), and --minutes N for the soak (20)";
+const HELP: &str = "long takes any of soak, crash, million, package, bench (all of them by default), and --minutes N for the soak (20)";
 
 /// One command of a group.
 struct Job {
@@ -27,9 +27,11 @@ enum Program {
     Test(&'static [&'static str]),
     /// The bench program with these words.
     Bench(&'static [&'static str]),
+    /// This program with these words.
+    Xtask(&'static [&'static str]),
 }
 
-use Program::{Bench, Test};
+use Program::{Bench, Test, Xtask};
 
 const JOBS: &[Job] = &[
     Job {
@@ -80,6 +82,13 @@ const JOBS: &[Job] = &[
         program: Bench(&["growth"]),
         env: &[],
         limit: 60,
+    },
+    Job {
+        group: "package",
+        what: "published crates, built from their archives",
+        program: Xtask(&["package", "--verify"]),
+        env: &[],
+        limit: 30,
     },
     Job { group: "bench", what: "six workloads", program: Bench(&[]), env: &[], limit: 30 },
     Job {
@@ -160,6 +169,11 @@ impl Job {
                 ensure!(built.context("cannot start cargo")?.success(), "{} does not build", self.group);
                 let mut command = cargo::command(root);
                 command.args(["test", "--release"]).args(words);
+                Ok(command)
+            }
+            Xtask(words) => {
+                let mut command = cargo::command(root);
+                command.arg("xtask").args(words);
                 Ok(command)
             }
             Bench(words) => {

@@ -3,6 +3,7 @@
 //! The gates need the Rust toolchain and nothing else, and they read nothing outside the tree. `mutants` installs cargo-mutants into
 //! `target/tools`.
 
+mod api;
 mod bench;
 mod cargo;
 mod code;
@@ -11,6 +12,7 @@ mod long;
 mod markdown;
 mod modules;
 mod mutants;
+mod package;
 mod process;
 mod profile;
 mod repeat;
@@ -30,6 +32,7 @@ cargo xtask <command>
   check                   rustfmt, clippy, tidy, requirements, docs and the fast tests: before every commit
   test                    check with all tests, examples and benches (each once) and the doctests: what CI runs
   tidy                    the house rules, each finding with its file and line; `tidy --rules` lists them
+  api                     docs/public-api.txt against the public items of `dacapo`; `api --fill` writes it
   requirements            docs/requirements.md against the tests that name its ids
   requirements --fill     write the names of those tests into the table
   mutants --changed [REV] break the code that changed since REV (HEAD) with cargo-mutants; a test has to notice each mutant
@@ -44,7 +47,8 @@ cargo xtask <command>
   bench --runs N          N times; the table shows the run in the middle
   bench --only w1,w4      these workloads alone
   bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
-  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, bench
+  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench
+  package                 the archives of all published crates; with --verify each is built from its archive
   repeat [SUITE…]         the threads, engine and worker tests (or PACKAGE/TEST) --times N (50) in a row, with --loaded on busy cores;
                           stops at the first failure
   profile                 where the processor time of each workload goes (needs `perf`)
@@ -52,6 +56,9 @@ cargo xtask <command>
 ";
 
 fn main() -> ExitCode {
+    if let Some(code) = api::as_rustdoc() {
+        return code;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match run(&root(), &words) {
@@ -76,10 +83,13 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
             tidy::list();
             Ok(())
         }
+        ["api"] => api::check(root),
+        ["api", "--fill"] => api::fill(root),
         ["requirements"] => requirements::check(root),
         ["requirements", "--fill"] => requirements::fill(root),
         ["mutants", options @ ..] => mutants::run(root, options),
         ["long", options @ ..] => long::run(root, options),
+        ["package", options @ ..] => package::run(root, options),
         ["repeat", options @ ..] => repeat::run(root, options),
         ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),

@@ -9,7 +9,9 @@ mod doc_paths;
 mod doc_symbols;
 mod file_length;
 mod fixed_ports;
+mod licences;
 mod locks;
+mod manifests;
 mod module_cycles;
 mod public_calls;
 mod quoted_tests;
@@ -88,6 +90,12 @@ pub(crate) const RULES: &[Rule] = &[
         name: "versions",
         advice: "put the version into [workspace.dependencies] and write `name.workspace = true`",
         find: versions::find,
+    },
+    Rule { name: "manifests", advice: "complete the manifest, or say `publish = false`", find: manifests::find },
+    Rule {
+        name: "licences",
+        advice: "use another crate, or add the licence to the list with care: every user has to comply with it",
+        find: licences::find,
     },
     Rule {
         name: "core-purity",

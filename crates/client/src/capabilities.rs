@@ -54,6 +54,15 @@ impl Feature {
         Self::Archive,
         Self::Policies,
     ];
+
+    /// Returns what to do where a backend lacks the feature.
+    pub(crate) fn instead(self) -> &'static str {
+        match self {
+            Self::Writing => "make this call in the program that serves the store",
+            Self::Backup => "export the histories",
+            _ => "use a backend that has it",
+        }
+    }
 }
 
 impl fmt::Display for Feature {
@@ -114,6 +123,9 @@ mod tests {
             Capabilities::new("sqlite, read-only", Feature::ALL.into_iter().filter(|f| *f != Feature::Writing));
         assert_eq!(reader.require(Feature::Backup), Ok(()));
         let refused = reader.require(Feature::Writing).unwrap_err().to_string();
-        assert_eq!(refused, "this backend (sqlite, read-only) does not support writing");
+        assert_eq!(
+            refused,
+            "this backend (sqlite, read-only) does not support writing: make this call in the program that serves the store"
+        );
     }
 }

@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// There is no such run.
-    #[error("there is no run of workflow id {workflow_id:?}{}", run_id.as_ref().map(|id| format!(" with run id {id:?}")).unwrap_or_default())]
+    #[error("there is no run of workflow id {workflow_id:?}{}: check the id, and whether the run was deleted", run_id.as_ref().map(|id| format!(" with run id {id:?}")).unwrap_or_default())]
     NotFound {
         /// The workflow id.
         workflow_id: Name,
@@ -24,7 +24,7 @@ pub enum Error {
         run_id: Option<Name>,
     },
     /// The run is closed and accepts nothing more.
-    #[error("the run of workflow id {workflow_id:?} is {status}: it takes nothing more")]
+    #[error("the run of workflow id {workflow_id:?} is {status} and accepts nothing more: start another run")]
     Closed {
         /// The workflow id.
         workflow_id: Name,
@@ -46,7 +46,7 @@ pub enum Error {
     InvalidArgument(String),
     /// A payload is too large.
     #[error(
-        "{what} has {size} bytes, and the limit is {limit}: store large data elsewhere and pass a reference, or raise the payload limit"
+        "{what} is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise `payload_limit`", crate::grouped(*.size), crate::grouped(*.limit)
     )]
     PayloadTooLarge {
         /// What the payload is.
@@ -85,7 +85,9 @@ pub enum Error {
         reason: String,
     },
     /// The run has no such open promise.
-    #[error("the run of workflow id {workflow_id:?} has no open promise {promise:?}; open now: {open}")]
+    #[error(
+        "the run of workflow id {workflow_id:?} has no open promise {promise:?}: it was resolved before, or is not open yet; open now: {open}"
+    )]
     PromiseNotFound {
         /// The workflow id.
         workflow_id: Name,
@@ -99,7 +101,7 @@ pub enum Error {
     AlreadyResolved(Name),
     /// The run has no such pending activity.
     #[error(
-        "the run of workflow id {workflow_id:?} has no activity {activity_id:?} pending: it has a result, was cancelled, or never was"
+        "the run of workflow id {workflow_id:?} has no activity {activity_id:?} pending: it has a result, was cancelled, or was never called; `describe` lists what is pending"
     )]
     ActivityNotFound {
         /// The workflow id.
@@ -165,7 +167,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// The backend lacks a feature.
-    #[error("this backend ({backend}) does not support {feature}")]
+    #[error("this backend ({backend}) does not support {feature}: {}", .feature.instead())]
     Unsupported {
         /// The feature.
         feature: Feature,
@@ -176,7 +178,7 @@ pub enum Error {
     #[error("the store is open for reading only: open it without `mode=ro` in the process that serves it")]
     ReadOnly,
     /// The backend was shut down. Whether a change was made is not known.
-    #[error("the engine has been shut down")]
+    #[error("the engine is shut down: call the process that serves the store now")]
     ShutDown,
     /// Another process serves the store.
     #[error("{0}")]

@@ -10,6 +10,7 @@ mod call;
 mod capabilities;
 mod client;
 mod description;
+mod digits;
 mod error;
 mod history;
 mod list;
@@ -23,6 +24,8 @@ pub use call::{ClientCall, ClientReply};
 pub use capabilities::{Capabilities, Feature};
 pub use client::{Answer, Client, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem};
+#[doc(hidden)]
+pub use digits::grouped;
 pub use error::{Error, Result};
 pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, RawHistory};
 pub use list::{Cursor, Filter, Page};

@@ -48,7 +48,7 @@ pub enum ActivationError {
     Job(#[from] JobError),
     /// Two instances of the run, given the same activations, decided differently.
     #[error(
-        "two plays of the same activation differ: {difference}\nSomething other than the recorded activations decides: a clock, a random number, the order of a hash map, an unbiased select, or state shared between runs. Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.run` for the side effect."
+        "two plays of the same activation differ: {difference}\nSomething other than the recorded activations decides: a clock, a random number, the order of a hash map, an unbiased select, or state shared between runs. Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.side_effect`."
     )]
     DoublePlay {
         /// The first difference.
@@ -139,7 +139,7 @@ pub struct Violation {
 pub enum ViolationKind {
     /// A ctx, or one of its futures, was used by code that does not hold the turn.
     #[error(
-        "a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it"
+        "a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency"
     )]
     ForeignCall,
     /// A ctx was used from inside a closure that the executor runs.
@@ -157,7 +157,7 @@ pub enum ViolationKind {
     SealedSetter,
     /// Something outside the run woke one of its units.
     #[error(
-        "something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`"
+        "something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`"
     )]
     ForeignWake,
     /// A call that is not allowed where it is made.

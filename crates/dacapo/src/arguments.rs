@@ -36,7 +36,9 @@ impl<'c> Arguments<'c> {
         if extra == 0 {
             return Ok(());
         }
-        let message = format!("{} arguments came, and {} are taken", self.taken + extra, self.taken);
+        let (given, taken) = (self.taken + extra, self.taken);
+        let message =
+            format!("{given} arguments were given, and {taken} are taken: give as many as the function takes");
         Err(Failure::application(message).typed(BAD_INPUT).non_retryable())
     }
 }

@@ -42,7 +42,10 @@ pub const BAD_OUTPUT: &str = "BadOutput";
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
     let payload = |json: Vec<u8>| if json == b"null" { Payload::empty() } else { Payload::json(json) };
     serde_json::to_vec(value).map(payload).map_err(|error| {
-        let message = format!("a value of type `{}` cannot be encoded as JSON: {error}", type_name::<T>());
+        let message = format!(
+            "a value of type `{}` cannot be encoded as JSON: {error}; use a type that JSON can hold",
+            type_name::<T>()
+        );
         Failure::application(message).typed(BAD_OUTPUT).non_retryable()
     })
 }
@@ -51,7 +54,8 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
 /// payload whose bytes are kept in another store is a failure of type [`EXTERNAL_PAYLOAD`] that names the place.
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
     serde_json::from_slice(bytes(payload)?).map_err(|error| {
-        let message = format!("what came is no `{}`: {error}; it came as {}", type_name::<T>(), excerpt(payload));
+        let message =
+            format!("the value cannot be read as `{}`: {error}; it is {}", type_name::<T>(), excerpt(payload));
         Failure::application(message).typed(BAD_INPUT).non_retryable()
     })
 }

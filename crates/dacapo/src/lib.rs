@@ -85,8 +85,9 @@ pub use dacapo_core::{
 pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_worker::{
-    ActivityInfo, AppSettings, CompletionToken, Effective, Health, QueueSettings, Registry, RegistryError,
-    SettingErrors, StoppingCode, TokenError,
+    ActivityInfo, AppSettings, AppValues, CompletionToken, Effective, EffectiveRow, Entity, EntityKind, Health,
+    QueueSettings, QueueValues, Registry, RegistryError, SettingError, SettingErrors, StoppingCode, TerminationState,
+    TokenError, Unit as SettingUnit,
 };
 pub use durations::{days, hours, millis, mins, secs};
 pub use interceptor::{

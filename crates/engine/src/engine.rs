@@ -36,7 +36,7 @@ impl Engine {
         if options.queues.is_empty() {
             return Err(EngineError::BadInput("an engine that serves no queue could do nothing".to_owned()));
         }
-        options.queues.keys().try_for_each(|queue| check_name("a queue", queue))?;
+        options.queues.keys().try_for_each(|queue| check_name("queue name", queue))?;
         dacapo_core::keep_panic_places();
         let shared = Arc::new(Shared::new(store.clone(), host, options, play_run));
         let _ = shared.turn_host.set(Arc::new(DriverHost(Arc::downgrade(&shared))));

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum EngineError {
     /// There is no such run.
-    #[error("there is no run of workflow id {workflow_id:?}{}", run_id.as_ref().map(|id| format!(" with run id {id:?}")).unwrap_or_default())]
+    #[error("there is no run of workflow id {workflow_id:?}{}: check the id, and whether the run was deleted", run_id.as_ref().map(|id| format!(" with run id {id:?}")).unwrap_or_default())]
     NotFound {
         /// The workflow id.
         workflow_id: Name,
@@ -18,7 +18,7 @@ pub enum EngineError {
         run_id: Option<Name>,
     },
     /// The run is closed.
-    #[error("the run of workflow id {workflow_id:?} is {status}: it takes nothing more")]
+    #[error("the run of workflow id {workflow_id:?} is {status} and accepts nothing more: start another run")]
     Closed {
         /// The workflow id.
         workflow_id: Name,
@@ -40,7 +40,7 @@ pub enum EngineError {
     BadInput(String),
     /// A payload is too large.
     #[error(
-        "{what} has {size} bytes, and the limit is {limit}: store large data elsewhere and pass a reference, or raise the payload limit"
+        "{what} is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise `payload_limit`", dacapo_client::grouped(*.size), dacapo_client::grouped(*.limit)
     )]
     PayloadTooLarge {
         /// What the payload is.
@@ -61,7 +61,9 @@ pub enum EngineError {
         waiting: usize,
     },
     /// The run has no such promise open.
-    #[error("the run of workflow id {workflow_id:?} has no open promise {promise:?}; open now: {open}")]
+    #[error(
+        "the run of workflow id {workflow_id:?} has no open promise {promise:?}: it was resolved before, or is not open yet; open now: {open}"
+    )]
     NoSuchPromise {
         /// The workflow id.
         workflow_id: Name,
@@ -72,7 +74,7 @@ pub enum EngineError {
     },
     /// The run has no such activity pending.
     #[error(
-        "the run of workflow id {workflow_id:?} has no activity {activity_id:?} pending: it has a result, was cancelled, or never was"
+        "the run of workflow id {workflow_id:?} has no activity {activity_id:?} pending: it has a result, was cancelled, or was never called; `describe` lists what is pending"
     )]
     NoSuchActivity {
         /// The workflow id.
@@ -153,7 +155,7 @@ pub enum EngineError {
     #[error("a thread cannot be started: {0}")]
     NoThread(String),
     /// The engine was shut down.
-    #[error("the engine has been shut down")]
+    #[error("the engine is shut down: call the process that serves the store now")]
     ShutDown,
     /// The store refused the write.
     #[error(transparent)]

@@ -1,5 +1,7 @@
 //! Names that callers and workflow code give: workflow ids, types, queues, keys.
 
+use dacapo_client::grouped;
+
 use crate::EngineError;
 
 /// The maximum number of bytes of a name: names are keys of indexes, and people read them.
@@ -8,10 +10,15 @@ const LONGEST: usize = 1_000;
 /// Checks a name: not empty, at most 1,000 bytes, no control characters. `what` says in the error what is named.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<(), EngineError> {
     let problem = match name {
-        "" => Some("is empty".to_owned()),
-        name if name.len() > LONGEST => Some(format!("has {} bytes; {LONGEST} are allowed", name.len())),
-        name if name.chars().any(char::is_control) => Some(format!("holds control characters: {name:?}")),
-        _ => None,
+        "" => format!("{what} is empty: give it 1 to {} bytes", grouped(LONGEST)),
+        name if name.len() > LONGEST => {
+            let (long, longest) = (grouped(name.len()), grouped(LONGEST));
+            format!("{what} is {long} bytes long, at most {longest} are allowed: shorten it")
+        }
+        name if name.chars().any(char::is_control) => {
+            format!("{what} {name:?} contains control characters: remove them")
+        }
+        _ => return Ok(()),
     };
-    problem.map_or(Ok(()), |problem| Err(EngineError::BadInput(format!("{what} {problem}"))))
+    Err(EngineError::BadInput(problem))
 }

@@ -21,7 +21,10 @@ impl Lease {
         let of = Path::new(database);
         let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(StoreError::Unavailable(format!("{database}: there is no folder {}", folder.display())));
+            return Err(StoreError::Unavailable(format!(
+                "{database}: there is no folder {}; create it first",
+                folder.display()
+            )));
         }
         if of.is_symlink() && !of.exists() {
             return Err(StoreError::Unavailable(format!("{database} is a link to a file that is not there")));

@@ -113,7 +113,9 @@ impl SqliteStore {
     /// Opens a file for reading, also while another process serves it.
     pub fn open_read_only(path: &str) -> Result<Self, StoreError> {
         if !Path::new(path).exists() {
-            return Err(StoreError::Unavailable(format!("there is no file {path}")));
+            return Err(StoreError::Unavailable(format!(
+                "there is no file {path}: the program that serves it creates it"
+            )));
         }
         let lock = FileLock::open(Path::new(path)).ok();
         let reader = schema::connect_to_read(path).map_err(|error| naming(path, error))?;

@@ -11,7 +11,9 @@ pub(crate) fn trouble(error: Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(text),
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(text),
-        Some(ErrorCode::NotADatabase) => StoreError::Foreign(text),
+        Some(ErrorCode::NotADatabase) => {
+            StoreError::Foreign(format!("it is no SQLite database ({text}): give Dacapo a file of its own"))
+        }
         _ if is_wrong_type(&error) => StoreError::Corrupt(text),
         _ => StoreError::Unavailable(text),
     }

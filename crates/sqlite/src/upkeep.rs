@@ -23,7 +23,10 @@ impl SqliteStore {
     pub fn back_up_on(&self, to: &Path, ground: &dyn Ground) -> Result<(), StoreError> {
         let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
         if to.exists() {
-            let there = format!("{} is there already, and a backup replaces nothing", to.display());
+            let there = format!(
+                "{} is there already, and a backup replaces nothing: choose another name, or remove it first",
+                to.display()
+            );
             return Err(StoreError::Unsupported(there));
         }
         // Under another name until it is whole and durable, so that half a copy is never taken for a backup.

@@ -173,7 +173,8 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
             None
         }
         None => {
-            let message = format!("no open run of workflow id {workflow_id:?}");
+            let message =
+                format!("there is no open run of workflow id {workflow_id:?}: check the id, or start it first");
             Some(Box::new(Failure::application(message).typed("NotFound").non_retryable()))
         }
     };

@@ -405,13 +405,13 @@ pub enum Refused {
     #[error("the turn takes a message that was taken before: play it again without it")]
     MessageTaken,
     /// The run is closed.
-    #[error("the run is {0}: it takes nothing more")]
+    #[error("the run is {0} and accepts nothing more")]
     Closed(Status),
     /// There is no such run.
     #[error("there is no such run")]
     NoSuchRun,
     /// The run is open, and only a closed run allows this.
-    #[error("the run is open: wait for its end, cancel it or terminate it first")]
+    #[error("the run is open, and only a closed run allows this: wait for its end, cancel it or terminate it first")]
     Open,
     /// A run with this run id exists.
     #[error("run {0} is there already")]
@@ -439,7 +439,7 @@ pub enum Refused {
     },
     /// The workflow id was used before, and the caller's policy does not allow it again.
     #[error(
-        "workflow id {workflow_id:?} was used by run {run_id}, which is {status}, and its policy does not allow it again"
+        "workflow id {workflow_id:?} was used by run {run_id}, which is {status}, and the start allows no second use: choose another id, or another `id_reuse`"
     )]
     Used {
         /// The workflow id.
@@ -450,7 +450,7 @@ pub enum Refused {
         status: Status,
     },
     /// The same request was made before, with another workflow or input.
-    #[error("request {0:?} was made before, for another workflow or with another input: use a new request id")]
+    #[error("request id {0:?} was used before, for another workflow or with another input: use a new request id")]
     OtherRequest(Name),
 }
 

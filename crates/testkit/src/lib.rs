@@ -59,6 +59,8 @@ mod fake;
 mod forge;
 mod front;
 mod golden;
+#[cfg(doctest)]
+mod guides;
 mod kit;
 mod ledger;
 mod player;
@@ -85,13 +87,3 @@ pub use script::{JobLine, Script, Step};
 pub use simulation::{CACHES, Simulation};
 pub use sweep::{Sweep, Swept};
 pub use virtual_time::Sleep;
-
-/// The programs of the front page, compiled and played.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// The programs of the page for operators.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/operate.md")]
-struct Operate;

@@ -61,6 +61,7 @@ const LATER: &str = "CompleteLater";
 
 impl ActivityCtx {
     /// Creates the ctx of an attempt that begins now.
+    #[doc(hidden)]
     pub fn new(info: ActivityInfo, heartbeats: Heartbeats) -> Self {
         Self(Arc::new(Inner {
             info,

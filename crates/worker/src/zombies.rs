@@ -43,12 +43,14 @@ pub enum EntityKind {
 
 impl Entity {
     /// Returns the entity of a run's turn.
+    #[doc(hidden)]
     pub fn turn(run: &RunName) -> Self {
         let id = format!("{}/{}", run.workflow_id, run.run_id);
         Self { kind: EntityKind::Turn, id, type_name: run.workflow.clone(), queue: run.queue.clone() }
     }
 
     /// Returns the entity of an attempt.
+    #[doc(hidden)]
     pub fn activity(info: &ActivityInfo) -> Self {
         let id = format!("{}/{}/{}", info.workflow_id, info.run_id, info.activity_id);
         Self { kind: EntityKind::Activity, id, type_name: info.activity.clone(), queue: info.queue.clone() }

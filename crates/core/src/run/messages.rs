@@ -415,7 +415,9 @@ impl State {
 fn unknown<T>(what: &str, name: &Name, handlers: &BTreeMap<Name, T>) -> Failure {
     let known: Vec<&str> = handlers.keys().map(Name::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Failure::application(format!("no handler for {what} {name:?}; known now: {known}"))
-        .typed("NoHandler")
-        .non_retryable()
+    Failure::application(format!(
+        "no handler for {what} {name:?}: correct the name, or register a handler; known now: {known}"
+    ))
+    .typed("NoHandler")
+    .non_retryable()
 }

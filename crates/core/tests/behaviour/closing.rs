@@ -306,7 +306,7 @@ fn an_update_that_nobody_took_is_rejected_before_the_run_closes() {
         "start = done, update u 1",
         expect![[r#"
             turn 0  [] complete done
-              rejected 1: no handler for update "u"; known now: none
+              rejected 1: no handler for update "u": correct the name, or register a handler; known now: none
         "#]],
     );
 }

@@ -29,7 +29,7 @@ fn check_caught(culprit: &Workflow) {
     assert!(!once.contains("failed"), "nothing else would have seen it: {once}");
     let twice = play(Mode::Double);
     assert!(twice.contains("failed: two plays of the same activation differ: command"), "{twice}");
-    assert!(twice.contains("Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.run`"), "{twice}");
+    assert!(twice.contains("Use `ctx.now()`, `ctx.random()`, a BTreeMap, `ctx.race`, or `ctx.side_effect`"), "{twice}");
 }
 
 /// T-20: any clock moves between two plays.

@@ -70,7 +70,7 @@ fn a_phase_that_has_what_it_waits_for_ends_after_the_handlers_that_are_running()
             turn 0  [] timer 60s
             turn 1  [h2] accept update 1  [] cancel #0  [h2,a0] activity C
             no turn
-              rejected 2: no handler for update "word"; known now: none
+              rejected 2: no handler for update "word": correct the name, or register a handler; known now: none
             turn 2  [h2,a0] complete update 1 ok c  [] complete Condition with A B C
         "#]],
     );

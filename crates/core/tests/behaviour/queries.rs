@@ -92,7 +92,7 @@ fn an_unknown_query_is_an_error_that_names_those_that_are_known() {
          query total",
         expect![[r#"
             turn 0
-            no answer: no handler for query "total"; known now: count
+            no answer: no handler for query "total": correct the name, or register a handler; known now: count
         "#]],
     );
 }

@@ -359,7 +359,7 @@ fn a_query_that_wakes_a_unit_fails_and_the_run_is_built_again() {
         expect![[r#"
             turn 0  [] activity A
             no answer: query "send" tried to change the run; a query only reads
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/regressions.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/regressions.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
         "#]],
     );
 }

@@ -72,7 +72,7 @@ fn an_update_nobody_takes_is_rejected_in_the_turn_that_brings_it() {
         expect![[r#"
             turn 0
             no turn
-              rejected 1: no handler for update "v"; known now: u
+              rejected 1: no handler for update "v": correct the name, or register a handler; known now: u
             turn 1  [] complete stopped
         "#]],
     );

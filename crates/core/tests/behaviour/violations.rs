@@ -46,7 +46,7 @@ fn a_ctx_used_from_another_thread_fails_the_activation_and_panics_there() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -65,7 +65,7 @@ fn a_ctx_used_by_a_task_of_another_runtime_fails_the_activation() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -103,9 +103,9 @@ fn a_ctx_used_after_its_turn_panics_there_and_fails_the_next_activation() {
     assert_eq!(shown(&run.activate(start())), "turn 0\n");
     let ctx = leaked.lock().unwrap().take().unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| ctx.set_state("late", "value"))).is_err());
-    expect!["scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it"].assert_eq(&told.lock().unwrap().join("\n"));
+    expect!["scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency"].assert_eq(&told.lock().unwrap().join("\n"));
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
     "#]].assert_eq(&refused(&run.activate(signal("s"))));
     assert!(refused(&run.activate(signal("s"))).contains("failed before"), "and it stays so until it is evicted");
 }
@@ -135,11 +135,11 @@ fn a_run_that_uses_another_run_s_ctx_fails_and_so_does_the_other() {
         }
     });
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
     "#]].assert_eq(&refused(&single(&culprit).activate(start())));
     assert_eq!(told.lock().unwrap().len(), 1);
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
     "#]].assert_eq(&refused(&victim.activate(signal("s"))));
 }
 
@@ -154,7 +154,7 @@ fn a_future_dropped_on_another_thread_fails_the_activation() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -292,7 +292,7 @@ fn a_cell_read_from_another_thread_fails_the_activation() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it
+            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -367,9 +367,9 @@ fn a_wake_from_outside_at_rest_is_reported_at_once_and_fails_the_next_activation
     assert_eq!(shown(&run.activate(start())), "turn 0\n");
     let waker = waker.lock().unwrap().take().unwrap();
     std::thread::spawn(move || waker.wake()).join().unwrap();
-    expect!["scheduler violation in unit []: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`"].assert_eq(&told.lock().unwrap().join("\n"));
+    expect!["scheduler violation in unit []: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`"].assert_eq(&told.lock().unwrap().join("\n"));
     expect![[r#"
-        failed: scheduler violation in unit []: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`
+        failed: scheduler violation in unit []: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
     "#]].assert_eq(&refused(&run.activate(signal("s"))));
 }
 
@@ -417,7 +417,7 @@ fn a_wake_from_outside_during_a_turn_fails_that_turn_and_is_reported_at_once() {
     });
     let (mut run, told) = reported(&waking);
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.run`
+        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
     "#]].assert_eq(&refused(&run.activate(start())));
     assert_eq!(told.lock().unwrap().len(), 1);
 }

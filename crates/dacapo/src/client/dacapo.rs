@@ -60,7 +60,8 @@ impl Dacapo {
         Ok(reading(store, backend, CrashLimits::default(), &Layers::default()))
     }
 
-    /// Over a store of your own.
+    /// Over a store of your own. Stores are no public interface yet.
+    #[doc(hidden)]
     pub fn over_store(store: Arc<dyn Store>) -> Self {
         Self::over(store, "embedded", false)
     }

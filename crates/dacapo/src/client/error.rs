@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{0}")]
     Zombies(String),
     /// The run is closed without a result.
-    #[error("run {workflow_id:?} is {status}: {failure}")]
+    #[error("run {workflow_id:?} ended as {status}: {failure}")]
     Run {
         /// The workflow id.
         workflow_id: Name,
@@ -61,6 +61,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     pub(crate) fn value(failure: Failure) -> Self {
         Self::Value(Box::new(failure))
+    }
+
+    /// A value that cannot be decoded, with what it is.
+    pub(crate) fn value_of(what: impl fmt::Display, mut failure: Failure) -> Self {
+        failure.message = format!("{what}: {}", failure.message);
+        Self::value(failure)
     }
 }
 

@@ -101,7 +101,8 @@ impl<O> Handle<O> {
         O: DeserializeOwned,
     {
         match result {
-            Ok(result) => self.link.converter().decode(&result).map_err(Error::value),
+            Ok(result) => (self.link.converter().decode(&result))
+                .map_err(|failure| Error::value_of(format_args!("result of run {:?}", self.workflow_id()), failure)),
             Err(failure) => {
                 Err(Error::Run { workflow_id: self.run.workflow_id.clone(), status, failure: Box::new(failure) })
             }
@@ -122,7 +123,8 @@ impl<O> Handle<O> {
     /// as well; it is played again for that.
     pub async fn query<I: Serialize, A: DeserializeOwned>(&self, query: Query<I, A>, input: I) -> Result<A> {
         let answer = self.ask(query.name().into(), self.link.converter().encode(&input)).await?;
-        self.link.converter().decode(&answer).map_err(Error::value)
+        (self.link.converter().decode(&answer))
+            .map_err(|failure| Error::value_of(format_args!("answer to query {:?}", query.name()), failure))
     }
 
     /// Asks the run a question by name and JSON.

@@ -59,7 +59,10 @@ where
         while this.values.len() < this.n {
             let missing = this.n - this.values.len();
             let Some(race) = this.race.as_mut().filter(|_| missing <= this.places.len()) else {
-                let message = format!("{} were asked for, and there are {}", this.n, this.places.len());
+                let message = format!(
+                    "{missing} more successes are needed, and {} futures are left: ask for fewer",
+                    this.places.len()
+                );
                 return Poll::Ready(Err(Failure::application(message)));
             };
             let (winner, output, others) = ready!(Pin::new(race).poll(cx));

@@ -104,7 +104,7 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).serve(sample).await),
         row!("Dacapo::effective", "an unknown setting", "did you mean", _s =>
             Dacapo::open("memory:").await.unwrap().environment([("DACAPO_CASH_SIZE", "1")]).effective()),
-        row!("Dacapo::settings", "less than an input", "the limit is 1", _s =>
+        row!("Dacapo::settings", "less than an input", "at most 1 are allowed", _s =>
             Dacapo::open("memory:").await.unwrap().settings(|app| app.payload_limit(1)).serve(sample).await.unwrap().start(sample, 12).await),
         row!("Dacapo::settings", "no room at all", "message_limit", _s =>
             Dacapo::open("memory:").await.unwrap().settings(|app| app.message_limit(0)).serve(sample).await),
@@ -114,28 +114,28 @@ fn opening() -> Vec<Row> {
 fn starting() -> Vec<Row> {
     vec![
         row!("Connection::start_raw", "an unknown workflow", "registered are: dying, sample", s => s.app.start_raw("other", []).await),
-        row!("Connection::start_raw", "no name", "a workflow type is empty", s => s.app.start_raw("", []).await),
-        row!("Connection::start_raw", "a large input", "the limit is 10000", s => s.app.start_raw("sample", [large()]).await),
+        row!("Connection::start_raw", "no name", "workflow type is empty", s => s.app.start_raw("", []).await),
+        row!("Connection::start_raw", "a large input", "at most 10,000 are allowed", s => s.app.start_raw("sample", [large()]).await),
         row!("Connection::start", "an id in use", "in use by run", s => s.app.start(sample, 1).id("open").await),
-        row!("StartCall::id", "no id", "a workflow id is empty", s => s.app.start(sample, 1).id("").await),
-        row!("StartCall::id", "an endless id", "has 1001 bytes", s => s.app.start(sample, 1).id(long()).await),
+        row!("StartCall::id", "no id", "workflow id is empty", s => s.app.start(sample, 1).id("").await),
+        row!("StartCall::id", "an endless id", "1,001 bytes long, at most 1,000", s => s.app.start(sample, 1).id(long()).await),
         row!("StartCall::id", "control characters", "control characters", s => s.app.start(sample, 1).id("a\nb").await),
-        row!("StartCall::queue", "no name", "a queue is empty", s => s.app.start(sample, 1).queue("").await),
-        row!("StartCall::id_reuse", "an id that may not be used again", "does not allow it again", s =>
+        row!("StartCall::queue", "no name", "queue name is empty", s => s.app.start(sample, 1).queue("").await),
+        row!("StartCall::id_reuse", "an id that may not be used again", "allows no second use", s =>
             s.app.start(sample, 1).id("closed").id_reuse(IdReuse::RejectDuplicate).await),
         row!("StartCall::id_conflict", "an id in use", "in use by run", s =>
             s.app.start(sample, 1).id("open").id_conflict(IdConflict::Fail).await),
-        row!("StartCall::request_id", "no key", "a request id is empty", s => s.app.start(sample, 1).request_id("").await),
-        row!("StartCall::request_id", "the key of another request", "was made before", s =>
+        row!("StartCall::request_id", "no key", "request id is empty", s => s.app.start(sample, 1).request_id("").await),
+        row!("StartCall::request_id", "the key of another request", "was used before", s =>
             s.app.start(sample, 6).id("open").request_id("asked").await),
         row!("StartCall::execution_timeout", "zero", "timeout is zero", s =>
             s.app.start(sample, 1).execution_timeout(secs(0)).await),
         row!("StartCall::run_timeout", "zero", "timeout is zero", s => s.app.start(sample, 1).run_timeout(secs(0)).await),
-        row!("StartCall::retry", "pauses that shrink", "factor of 0.5", s =>
+        row!("StartCall::retry", "pauses that shrink", "factor is 0.5", s =>
             s.app.start(sample, 1).retry(Retry { factor: 0.5, ..Retry::exponential() }).await),
         row!("StartCall::memo", "a value that is no JSON", "cannot be encoded", s =>
             s.app.start(sample, 1).memo("map", &odd_map()).await),
-        row!("StartCall::memo", "no name", "an entry of the memo is empty", s => s.app.start(sample, 1).memo("", &1).await),
+        row!("StartCall::memo", "no name", "name of a memo entry is empty", s => s.app.start(sample, 1).memo("", &1).await),
         row!("StartCall::attr", "a number that is not finite", "\"ratio\": NaN is not a finite number", s =>
             s.app.start(sample, 1).attr(Attr::new("ratio"), f64::NAN).await),
         row!("StartCall::attr", "a long keyword", "is 300 bytes long, at most 255 are allowed", s =>
@@ -153,42 +153,42 @@ fn talking() -> Vec<Row> {
     vec![
         row!("Handle::signal", "a closed run", "is completed", s => s.closed.signal(NUDGE, 1).await),
         row!("Handle::signal", "an absent run", "no run of workflow id \"absent\"", s => s.absent.signal(NUDGE, 1).await),
-        row!("SignalCall::request_id", "no key", "a request id is empty", s => s.open.signal(NUDGE, 1).request_id("").await),
-        row!("Handle::signal_raw", "no name", "a signal is empty", s => s.open.signal_raw("", json!(1)).await),
-        row!("Handle::signal_raw", "a large value", "the limit is 10000", s => s.open.signal_raw("x", large()).await),
+        row!("SignalCall::request_id", "no key", "request id is empty", s => s.open.signal(NUDGE, 1).request_id("").await),
+        row!("Handle::signal_raw", "no name", "signal name is empty", s => s.open.signal_raw("", json!(1)).await),
+        row!("Handle::signal_raw", "a large value", "at most 10,000 are allowed", s => s.open.signal_raw("x", large()).await),
         row!("Handle::query", "an absent run", "no run of", s => s.absent.query(LEVEL, ()).await),
         row!("Handle::query_raw", "an unknown query", "known now: level", s => s.open.query_raw("x", json!(null)).await),
-        row!("Handle::query_raw", "another type", "is no", s => s.open.query_raw("level", json!("high")).await),
-        row!("Handle::query_raw", "no name", "a query is empty", s => s.open.query_raw("", json!(null)).await),
+        row!("Handle::query_raw", "another type", "cannot be read as", s => s.open.query_raw("level", json!("high")).await),
+        row!("Handle::query_raw", "no name", "query name is empty", s => s.open.query_raw("", json!(null)).await),
         row!("Handle::update", "a closed run", "is completed", s => s.closed.update(RAISE, 1).await),
         row!("Handle::update", "an absent run", "no run of", s => s.absent.update(RAISE, 1).await),
         row!("Handle::update_raw", "an unknown update", "known now: raise", s => s.open.update_raw("x", json!(1)).await),
         row!("Handle::update_raw", "another type", "rejected", s => s.open.update_raw("raise", json!("much")).await),
-        row!("UpdateCall::request_id", "no id", "an update id is empty", s => s.open.update(RAISE, 1).request_id("").await),
+        row!("UpdateCall::request_id", "no id", "request id is empty", s => s.open.update(RAISE, 1).request_id("").await),
         row!("UpdateCall::accepted", "an unknown update", "rejected", s => s.open.update_raw("x", json!(1)).accepted().await.map(drop)),
         row!("Handle::resolve", "an absent run", "no run of", s => s.absent.resolve(CONSENT, true).await),
         row!("Handle::resolve", "another promise", "open now: consent", s => s.open.resolve(Promise::<u8>::new("x"), 1).await),
-        row!("Handle::resolve_raw", "no name", "a promise is empty", s => s.open.resolve_raw("", json!(1)).await),
-        row!("Handle::resolve_raw", "a large value", "the limit is 10000", s => s.open.resolve_raw("consent", large()).await),
+        row!("Handle::resolve_raw", "no name", "promise name is empty", s => s.open.resolve_raw("", json!(1)).await),
+        row!("Handle::resolve_raw", "a large value", "at most 10,000 are allowed", s => s.open.resolve_raw("consent", large()).await),
         row!("Handle::reject", "a closed run", "is completed", s => s.closed.reject(CONSENT, Failure::application("no")).await),
         row!("Handle::reject_raw", "another promise", "no open promise", s => s.open.reject_raw("x", Failure::application("no")).await),
         row!("Handle::complete_activity", "an activity that is not pending", "has no activity", s =>
             s.open.complete_activity("x", &1).await),
-        row!("Handle::complete_activity", "a large result", "the limit is 10000", s =>
+        row!("Handle::complete_activity", "a large result", "at most 10,000 are allowed", s =>
             s.open.complete_activity("x", &large()).await),
-        row!("Handle::fail_activity", "no id", "an activity id is empty", s =>
+        row!("Handle::fail_activity", "no id", "activity id is empty", s =>
             s.open.fail_activity("", Failure::application("no")).await),
         row!("Connection::complete", "a text that is no token", "no completion token", s => s.app.complete("x", &1).await),
         row!("Connection::complete", "a damaged token", "damaged", s => s.app.complete("dcpt100", &1).await),
         row!("Connection::complete", "the token of an absent run", "no run of", s => s.app.complete(&token("absent"), &1).await),
         row!("Connection::complete", "a token of an activity that is over", "has no activity", s =>
             s.app.complete(&s.token().await, &1).await),
-        row!("Connection::complete", "a large result", "the limit is 10000", s =>
+        row!("Connection::complete", "a large result", "at most 10,000 are allowed", s =>
             s.app.complete(&s.token().await, &large()).await),
         row!("Connection::fail", "a text that is no token", "no completion token", s =>
             s.app.fail("", Failure::application("no")).await),
         row!("Connection::heartbeat", "the token of an absent run", "no run of", s => s.app.heartbeat(&token("absent"), &1).await),
-        row!("Connection::heartbeat", "a large report", "the limit is 10000", s =>
+        row!("Connection::heartbeat", "a large report", "at most 10,000 are allowed", s =>
             s.app.heartbeat(&s.token().await, &large()).await),
         row!("Handle::release", "an absent run", "no run of", s => s.absent.release().await),
         row!("Handle::release", "a run without anything in quarantine", "quarantined", s => s.open.release().await),
@@ -196,12 +196,12 @@ fn talking() -> Vec<Row> {
         row!("Handle::cancel", "a closed run", "is completed", s => s.closed.cancel("").await),
         row!("Handle::terminate", "an absent run", "no run of", s => s.absent.terminate("").await),
         row!("Handle::terminate", "a closed run", "is completed", s => s.closed.terminate("").await),
-        row!("Handle::reset", "the turn that starts it", "turn 1 up to 1", s => s.open.reset(0, "").await),
-        row!("Handle::reset", "a turn that is not there", "turn 1 up to 1", s => s.open.reset(9, "").await),
+        row!("Handle::reset", "the turn that starts it", "choose 1 to 1", s => s.open.reset(0, "").await),
+        row!("Handle::reset", "a turn that is not there", "choose 1 to 1", s => s.open.reset(9, "").await),
         row!("Handle::reset", "an absent run", "no run of", s => s.absent.reset(1, "").await),
         row!("Handle::result", "an absent run", "no run of", s => s.absent.result().await),
         row!("Handle::result_or_stuck", "an absent run", "no run of", s => s.absent.result_or_stuck().await),
-        row!("Handle::result", "another type", "is no", s => s.app.handle_of::<String>("closed").result().await),
+        row!("Handle::result", "another type", "cannot be read as", s => s.app.handle_of::<String>("closed").result().await),
         row!("Handle::with_run_id", "another run", "with run id \"x\"", s => s.open.clone().with_run_id("x").describe().await),
         row!("Handle::describe", "an absent run", "no run of", s => s.absent.describe().await),
         row!("Handle::inspect", "an absent run", "no run of", s => s.absent.inspect().await),
@@ -224,7 +224,7 @@ fn looking() -> Vec<Row> {
         row!("Runs::list", "an endless page", "never ends", s => s.app.runs().list(&Filter::all(), 0).await),
         row!("Runs::list_from", "an endless page", "never ends", s =>
             s.app.runs().list_from(&Filter::all(), dacapo::Cursor("1".into()), 0).await),
-        row!("Runs::list_from", "a cursor of another backend", "is no cursor of this backend", s =>
+        row!("Runs::list_from", "a cursor of another backend", "invalid cursor", s =>
             s.app.runs().list_from(&Filter::all(), dacapo::Cursor("elsewhere".into()), 1).await),
         row!("Runs::describe", "an absent run", "no run of", s => s.app.runs().describe("absent").await),
         row!("Runs::transcript", "an absent run", "no run of", s => s.app.runs().transcript("absent").await),
@@ -297,8 +297,8 @@ async fn invalid_argument_of_every_client_call_is_refused_with_a_reason_and_chan
 async fn result_of_a_failed_run_is_an_error_with_its_status_and_failure() {
     let setup = Setup::new().await;
     let failed: Handle<()> = setup.app.start(dying, ()).await.unwrap();
-    assert!(words(failed.result().await).ends_with("is failed: it was dying"));
+    assert!(words(failed.result().await).ends_with("ended as failed: it was dying"));
     assert_eq!(words(setup.open.update(RAISE, 0).await), "the update failed: by nothing at all");
     setup.open.terminate("enough").await.unwrap();
-    assert_eq!(words(setup.open.result().await), "run \"open\" is terminated: enough");
+    assert_eq!(words(setup.open.result().await), "run \"open\" ended as terminated: enough");
 }

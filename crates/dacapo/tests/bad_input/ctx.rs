@@ -60,53 +60,53 @@ fn shrinking() -> Retry {
 fn calls() -> Vec<Row> {
     vec![
         row!("Ctx::call", "what is no JSON", "cannot be encoded", ctx => ctx.call(store_map, odd_map()).await?),
-        row!("Ctx::call_raw", "no name", "an activity type is empty", ctx => ctx.call_raw("", json!(1)).await?),
-        row!("Call::retry", "pauses that shrink", "factor of 0.5", ctx =>
+        row!("Ctx::call_raw", "no name", "activity type is empty", ctx => ctx.call_raw("", json!(1)).await?),
+        row!("Call::retry", "pauses that shrink", "factor is 0.5", ctx =>
             ctx.call_raw("x", json!(1)).retry(shrinking()).await?),
-        row!("Call::schedule_to_close", "zero", "schedule-to-close timeout of zero", ctx =>
+        row!("Call::schedule_to_close", "zero", "schedule-to-close timeout is zero", ctx =>
             ctx.call_raw("x", json!(1)).schedule_to_close(secs(0)).await?),
-        row!("Call::schedule_to_start", "zero", "schedule-to-start timeout of zero", ctx =>
+        row!("Call::schedule_to_start", "zero", "schedule-to-start timeout is zero", ctx =>
             ctx.call_raw("x", json!(1)).schedule_to_start(secs(0)).await?),
-        row!("Call::start_to_close", "zero", "start-to-close timeout of zero", ctx =>
+        row!("Call::start_to_close", "zero", "start-to-close timeout is zero", ctx =>
             ctx.call_raw("x", json!(1)).start_to_close(secs(0)).await?),
-        row!("Call::heartbeat_timeout", "zero", "heartbeat timeout of zero", ctx =>
+        row!("Call::heartbeat_timeout", "zero", "heartbeat timeout is zero", ctx =>
             ctx.call_raw("x", json!(1)).heartbeat_timeout(secs(0)).await?),
-        row!("Call::queue", "no name", "a queue is empty", ctx => ctx.call_raw("x", json!(1)).queue("").await?),
+        row!("Call::queue", "no name", "queue name is empty", ctx => ctx.call_raw("x", json!(1)).queue("").await?),
         row!("Ctx::call_local", "what is no JSON", "cannot be encoded", ctx =>
             ctx.call_local(store_map, odd_map()).await?),
-        row!("Ctx::call_local_raw", "no name", "an activity type is empty", ctx =>
+        row!("Ctx::call_local_raw", "no name", "activity type is empty", ctx =>
             ctx.call_local_raw("", json!(1)).await?),
-        row!("LocalCall::retry", "pauses that shrink", "factor of 0.5", ctx =>
+        row!("LocalCall::retry", "pauses that shrink", "factor is 0.5", ctx =>
             ctx.call_local_raw("x", json!(1)).retry(shrinking()).await?),
-        row!("LocalCall::schedule_to_close", "zero", "timeout of zero", ctx =>
+        row!("LocalCall::schedule_to_close", "zero", "timeout is zero", ctx =>
             ctx.call_local_raw("x", json!(1)).schedule_to_close(secs(0)).await?),
-        row!("LocalCall::schedule_to_start", "zero", "timeout of zero", ctx =>
+        row!("LocalCall::schedule_to_start", "zero", "timeout is zero", ctx =>
             ctx.call_local_raw("x", json!(1)).schedule_to_start(secs(0)).await?),
-        row!("LocalCall::start_to_close", "zero", "timeout of zero", ctx =>
+        row!("LocalCall::start_to_close", "zero", "timeout is zero", ctx =>
             ctx.call_local_raw("x", json!(1)).start_to_close(secs(0)).await?),
-        row!("Ctx::side_effect", "no name", "the name of a run is empty", ctx => ctx.side_effect("", || async { Ok(1) }).await?),
-        row!("SideEffect::retry", "pauses that shrink", "factor of 0.5", ctx =>
+        row!("Ctx::side_effect", "no name", "name of a side effect is empty", ctx => ctx.side_effect("", || async { Ok(1) }).await?),
+        row!("SideEffect::retry", "pauses that shrink", "factor is 0.5", ctx =>
             ctx.side_effect("x", || async { Ok(1) }).retry(shrinking()).await?),
-        row!("SideEffect::start_to_close", "zero", "timeout of zero", ctx =>
+        row!("SideEffect::start_to_close", "zero", "timeout is zero", ctx =>
             ctx.side_effect("x", || async { Ok(1) }).start_to_close(secs(0)).await?),
         row!("Ctx::nexus", "an engine that has none", "has no Nexus", ctx =>
             ctx.nexus::<_, ()>("e", "s", "o", &1).await?),
-        row!("Ctx::promise", "no name", "a promise is empty", ctx => ctx.promise(Promise::<u8>::new("")).await?),
-        row!("Ctx::promise_raw", "no name", "a promise is empty", ctx => ctx.promise_raw("").await?),
+        row!("Ctx::promise", "no name", "promise name is empty", ctx => ctx.promise(Promise::<u8>::new("")).await?),
+        row!("Ctx::promise_raw", "no name", "promise name is empty", ctx => ctx.promise_raw("").await?),
     ]
 }
 
 fn children() -> Vec<Row> {
     vec![
         row!("Ctx::child", "what is no JSON", "cannot be encoded", ctx => ctx.child(map_flow, odd_map()).await?),
-        row!("Ctx::child_raw", "no name", "a workflow type is empty", ctx => ctx.child_raw("", json!(1)).await?),
-        row!("Child::id", "no id", "a workflow id is empty", ctx => ctx.child_raw("x", json!(1)).id("").await?),
-        row!("Child::queue", "no name", "a queue is empty", ctx => ctx.child_raw("x", json!(1)).queue("").await?),
-        row!("Child::retry", "pauses that shrink", "factor of 0.5", ctx =>
+        row!("Ctx::child_raw", "no name", "workflow type is empty", ctx => ctx.child_raw("", json!(1)).await?),
+        row!("Child::id", "no id", "workflow id is empty", ctx => ctx.child_raw("x", json!(1)).id("").await?),
+        row!("Child::queue", "no name", "queue name is empty", ctx => ctx.child_raw("x", json!(1)).queue("").await?),
+        row!("Child::retry", "pauses that shrink", "factor is 0.5", ctx =>
             ctx.child_raw("x", json!(1)).retry(shrinking()).await?),
-        row!("Child::execution_timeout", "zero", "timeout of zero", ctx =>
+        row!("Child::execution_timeout", "zero", "timeout is zero", ctx =>
             ctx.child_raw("x", json!(1)).execution_timeout(secs(0)).await?),
-        row!("Child::run_timeout", "zero", "timeout of zero", ctx =>
+        row!("Child::run_timeout", "zero", "timeout is zero", ctx =>
             ctx.child_raw("x", json!(1)).run_timeout(secs(0)).await?),
         row!("Child::with", "a cron line", "knows no cron lines", ctx =>
             ctx.child_raw("x", json!(1)).with(|child| child.cron = Some("@daily".into())).await?),
@@ -114,14 +114,14 @@ fn children() -> Vec<Row> {
             ctx.child_raw("bad", json!(1)).id("bad").started().await?),
         row!("Ctx::continue_as_new", "what is no JSON", "cannot be encoded", ctx =>
             Err(ctx.continue_as_new(map_flow, odd_map()))?),
-        row!("Ctx::continue_as_new_with", "a queue without a name", "a queue is empty", ctx =>
+        row!("Ctx::continue_as_new_with", "a queue without a name", "queue name is empty", ctx =>
             Err(ctx.continue_as_new_with(map_flow, HashMap::new(), |next| next.queue = Some("".into())))?),
-        row!("Ctx::signal_external", "no id", "a workflow id is empty", ctx => ctx.signal_external("", NUDGE, 1).await?),
+        row!("Ctx::signal_external", "no id", "workflow id is empty", ctx => ctx.signal_external("", NUDGE, 1).await?),
         row!("Ctx::signal_external", "an absent run", "no open run of workflow id \"x\"", ctx =>
             ctx.signal_external("x", NUDGE, 1).await?),
-        row!("Ctx::signal_external_raw", "no name", "a signal is empty", ctx =>
+        row!("Ctx::signal_external_raw", "no name", "signal name is empty", ctx =>
             ctx.signal_external_raw("x", "", json!(1)).await?),
-        row!("Ctx::cancel_external", "no id", "a workflow id is empty", ctx => ctx.cancel_external("", "").await?),
+        row!("Ctx::cancel_external", "no id", "workflow id is empty", ctx => ctx.cancel_external("", "").await?),
     ]
 }
 
@@ -181,36 +181,36 @@ fn messages() -> Vec<Row> {
 
 fn values() -> Vec<Row> {
     vec![
-        row!("Ctx::set_attr", "no name", "a search attribute is empty", ctx => ctx.set_attr(Attr::new(""), 1)),
+        row!("Ctx::set_attr", "no name", "name of a search attribute is empty", ctx => ctx.set_attr(Attr::new(""), 1)),
         row!("Ctx::set_attr", "a number that is not finite", "\"ratio\": inf is not a finite number", ctx =>
             ctx.set_attr(Attr::new("ratio"), f64::INFINITY)),
         row!("Ctx::set_attr", "a long keyword", "is 300 bytes long, at most 255 are allowed", ctx =>
             ctx.set_attr(Attr::new("city"), "x".repeat(300))),
-        row!("Ctx::remove_attr", "no name", "a search attribute is empty", ctx => ctx.remove_attr(Attr::<u8>::new(""))),
-        row!("Ctx::attr", "another type", "is no `u8`", ctx => {
+        row!("Ctx::remove_attr", "no name", "name of a search attribute is empty", ctx => ctx.remove_attr(Attr::<u8>::new(""))),
+        row!("Ctx::attr", "another type", "cannot be read as `u8`", ctx => {
             ctx.set_attr(Attr::new("x"), "text");
             ctx.attr(Attr::<u8>::new("x"))
         }),
-        row!("Ctx::set_memo", "no name", "an entry of the memo is empty", ctx => ctx.set_memo("", &1)),
-        row!("Ctx::remove_memo", "no name", "an entry of the memo is empty", ctx => ctx.remove_memo("")),
-        row!("Ctx::memo", "another type", "is no `u8`", ctx => {
+        row!("Ctx::set_memo", "no name", "name of a memo entry is empty", ctx => ctx.set_memo("", &1)),
+        row!("Ctx::remove_memo", "no name", "name of a memo entry is empty", ctx => ctx.remove_memo("")),
+        row!("Ctx::memo", "another type", "cannot be read as `u8`", ctx => {
             ctx.set_memo("x", "text");
             ctx.memo::<u8>("x")
         }),
         row!("Ctx::publish", "what is no JSON", "cannot be encoded", ctx => ctx.publish(&odd_map())),
-        row!("Store::set", "no name", "a key is empty", ctx => ctx.store().set(Key::new(""), &1)),
+        row!("Store::set", "no name", "key is empty", ctx => ctx.store().set(Key::new(""), &1)),
         row!("Store::set", "what is no JSON", "cannot be encoded", ctx => ctx.store().set(Key::new("x"), &odd_map())),
-        row!("Store::get", "another type", "is no `u8`", ctx => {
+        row!("Store::get", "another type", "cannot be read as `u8`", ctx => {
             ctx.store().set(Key::new("x"), &"text".to_owned());
             ctx.store().get(Key::<u8>::new("x"))
         }),
-        row!("Store::clear", "no name", "a key is empty", ctx => ctx.store().clear(Key::<u8>::new(""))),
-        row!("Store::set_raw", "no name", "a key is empty", ctx => ctx.store().set_raw("", "1")),
-        row!("Store::clear_raw", "no name", "a key is empty", ctx => ctx.store().clear_raw("")),
+        row!("Store::clear", "no name", "key is empty", ctx => ctx.store().clear(Key::<u8>::new(""))),
+        row!("Store::set_raw", "no name", "key is empty", ctx => ctx.store().set_raw("", "1")),
+        row!("Store::clear_raw", "no name", "key is empty", ctx => ctx.store().clear_raw("")),
         row!("Ctx::choose", "nothing to choose from", "choose", ctx => ctx.choose(0)),
-        row!("Ctx::patched", "no name", "a patch is empty", ctx => ctx.patched("")),
-        row!("Ctx::deprecate_patch", "no name", "a patch is empty", ctx => ctx.deprecate_patch("")),
-        row!("Ctx::n_of_m", "more than there are", "3 were asked for, and there are 2", ctx => {
+        row!("Ctx::patched", "no name", "patch name is empty", ctx => ctx.patched("")),
+        row!("Ctx::deprecate_patch", "no name", "patch name is empty", ctx => ctx.deprecate_patch("")),
+        row!("Ctx::n_of_m", "more than there are", "3 more successes are needed, and 2 futures are left", ctx => {
             ctx.n_of_m(3, [ctx.sleep(secs(1)), ctx.sleep(secs(2))]).await?
         }),
         row!("Ctx::state", "a second guard", "cell", ctx => {

@@ -73,7 +73,7 @@ fn an_input_that_does_not_decode_is_not_tried_again() {
     assert_eq!((failure.type_name.as_deref(), failure.non_retryable), (Some("BadInput"), true));
     assert_eq!(
         failure.message,
-        r#"argument `n`: what came is no `u64`: invalid type: string "four", expected u64 at line 1 column 6; it came as `"four"`"#
+        r#"argument `n`: the value cannot be read as `u64`: invalid type: string "four", expected u64 at line 1 column 6; it is `"four"`"#
     );
 }
 
@@ -184,7 +184,7 @@ fn arguments_may_have_any_name() {
     let input = vec!["1".into(), "2".into(), "3".into(), "4".into()];
     assert_eq!(serve(odd_names, "odd_names", RawCtx::detached(), input), Ok("4321".into()));
     let failure = serve(odd_names, "odd_names", RawCtx::detached(), vec!["1".into(); 3]).unwrap_err();
-    assert!(failure.message.starts_with("argument `type`: what came is no `u64`"), "{failure}");
+    assert!(failure.message.starts_with("argument `type`: the value cannot be read as `u64`"), "{failure}");
 }
 
 #[activity]

@@ -174,7 +174,7 @@ fn n_of_m_fails_once_n_is_out_of_reach() {
         quorum,
         "start = 4",
         expect![[r#"
-        turn 0  [] activity half  [] activity half  [] activity half  [] cancel #0  [] cancel #1  [] cancel #2  [] fail: 4 were asked for, and there are 3
+        turn 0  [] activity half  [] activity half  [] activity half  [] cancel #0  [] cancel #1  [] cancel #2  [] fail: 4 more successes are needed, and 3 futures are left: ask for fewer
     "#]],
     );
     check(

@@ -55,7 +55,7 @@ impl Engine {
             let row = row(shared, &of)?;
             if turn == 0 || turn > row.turns {
                 return Err(EngineError::BadInput(format!(
-                    "the run has turns 0 to {}: it can be reset to turn 1 up to {}, which keeps the turns before it",
+                    "the run cannot be reset to turn {turn}: it has turns 0 to {}, so choose 1 to {}; turns before it are kept",
                     row.turns.saturating_sub(1),
                     row.turns
                 )));
@@ -87,8 +87,10 @@ impl Engine {
                 }
                 let tasks = shared.tasks.held_back(row.no);
                 if !was_held_back && tasks.is_empty() {
-                    let words =
-                        format!("nothing of the run of workflow id {:?} is quarantined or delayed", row.workflow_id);
+                    let words = format!(
+                        "nothing to release: no code of the run of workflow id {:?} is quarantined or delayed",
+                        row.workflow_id
+                    );
                     return Err(EngineError::BadInput(words));
                 }
                 // All counts are durable before any of the code begins.

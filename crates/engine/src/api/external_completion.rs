@@ -77,7 +77,7 @@ impl Engine {
         activity_id: Name,
         result: Result<Payload, Failure>,
     ) -> Result<(), EngineError> {
-        check_name("an activity id", &activity_id)?;
+        check_name("activity id", &activity_id)?;
         check_result(&self.shared, "the result of an activity", &result)?;
         let of = of.clone();
         let ended = self.blocking(WorkKind::Write, move |shared| {

@@ -21,12 +21,12 @@ impl Engine {
     /// Sends a signal to a run. Returns when the signal is durable. With a request id, the same request again changes
     /// nothing.
     pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
-        check_name("a signal", &signal.name)?;
+        check_name("signal name", &signal.name)?;
         check_input(&self.shared, "the input of a signal", &signal.input)?;
         let job = Job::Signal(Box::new(signal));
         match request {
             Some(request) => {
-                check_name("a request id", &request)?;
+                check_name("request id", &request)?;
                 self.post(to, format!("signal:{request}").into(), true, job).await
             }
             None => self.post(to, format!("once:{}", self.shared.host.run_id()).into(), false, job).await,
@@ -45,7 +45,7 @@ impl Engine {
         promise: Name,
         result: Result<Payload, Failure>,
     ) -> Result<(), EngineError> {
-        check_name("a promise", &promise)?;
+        check_name("promise name", &promise)?;
         check_result(&self.shared, "the value of a promise", &result)?;
         let (of, wanted) = (to.clone(), promise.clone());
         let (answer, answered) = oneshot::channel();

@@ -21,7 +21,7 @@ impl Engine {
         input: Vec<Payload>,
         headers: Headers,
     ) -> Result<Payload, EngineError> {
-        check_name("a query", &name)?;
+        check_name("query name", &name)?;
         check_input(&self.shared, "the input of a query", &input)?;
         let query = Query { id: Name::from_static("query"), name, input, headers };
         self.ask(of, |answer| Request::Query(query, answer)).await

@@ -102,7 +102,7 @@ impl Engine {
             Some(queue) => queue,
             None => shared.workers.first().queue().clone(),
         };
-        check_name("a queue", &queue)?;
+        check_name("queue name", &queue)?;
         if shared.workers.serve(&queue) && shared.options.registry.find_workflow(&new.workflow).is_none() {
             return Err(EngineError::UnknownWorkflow {
                 workflow: new.workflow,
@@ -149,23 +149,23 @@ impl Engine {
 
     /// Checks the arguments of a start.
     fn check_start(&self, new: &NewStart) -> Result<(), EngineError> {
-        check_name("a workflow type", &new.workflow)?;
-        check_name("a workflow id", &new.workflow_id)?;
+        check_name("workflow type", &new.workflow)?;
+        check_name("workflow id", &new.workflow_id)?;
         if let Some(request) = &new.request {
-            check_name("a request id", request)?;
+            check_name("request id", request)?;
         }
         for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Err(EngineError::BadInput(format!(
-                    "the {what} timeout is zero: it would end the run before it begins"
+                    "{what} timeout is zero, which ends the run before it begins: set a longer one, or none"
                 )));
             }
         }
         if let Some(problem) = check_retry(new.retry.as_ref()) {
             return Err(EngineError::BadInput(problem));
         }
-        new.memo.keys().try_for_each(|name| check_name("an entry of the memo", name))?;
-        new.search_attributes.keys().try_for_each(|name| check_name("a search attribute", name))?;
+        new.memo.keys().try_for_each(|name| check_name("name of a memo entry", name))?;
+        new.search_attributes.keys().try_for_each(|name| check_name("name of a search attribute", name))?;
         let named = new.input.iter().map(|payload| ("the input", payload));
         let named = named.chain(new.memo.values().map(|payload| ("a memo", payload)));
         for (what, payload) in named {

@@ -21,8 +21,8 @@ use crate::turn::update_outcome::{UpdateOutcome, update_key};
 impl Engine {
     /// Sends an update, and waits until it is accepted or answered. The same id again is the same update.
     pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, EngineError> {
-        check_name("an update", &update.name)?;
-        check_name("an update id", &update.id)?;
+        check_name("update name", &update.name)?;
+        check_name("request id", &update.id)?;
         check_input(&self.shared, "the input of an update", &update.input)?;
         loop {
             let (to, update, id) = (to.clone(), update.clone(), update.id.clone());

@@ -165,9 +165,7 @@ fn trouble(error: StoreError) -> Error {
 }
 
 fn unreadable(Cursor(text): Cursor) -> EngineError {
-    EngineError::BadInput(format!(
-        "{text:?} is no cursor of this backend: pass on the one that the page before returned"
-    ))
+    EngineError::BadInput(format!("invalid cursor {text:?}: pass on the one that the page before returned"))
 }
 
 impl Reader {

@@ -55,16 +55,16 @@ impl Reader {
 pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     let ImportWrite { run, turns, belongings } = import;
     for (what, name) in [
-        ("a run id", &run.run_id),
-        ("a workflow id", &run.workflow_id),
-        ("a workflow", &run.workflow),
-        ("a queue", &run.queue),
-        ("the id of a first run", &run.first_run_id),
+        ("run id", &run.run_id),
+        ("workflow id", &run.workflow_id),
+        ("workflow type", &run.workflow),
+        ("queue name", &run.queue),
+        ("id of a first run", &run.first_run_id),
     ] {
         check_name(what, name)?;
     }
     for message in &belongings.messages {
-        check_name("the key of a message", &message.key)?;
+        check_name("key of a message", &message.key)?;
     }
     let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
     for (name, value) in &belongings.attributes {

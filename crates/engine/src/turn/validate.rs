@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dacapo_client::grouped;
 use dacapo_core::{
     AttributeValue, Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord,
 };
@@ -23,6 +24,7 @@ pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: 
         let Command { kind, site, unit, .. } = command;
         // A command may show its payload, and that may be what is too large.
         let shown: String = kind.to_string().chars().take(100).collect();
+        let shown = shown.trim_end();
         let text = format!("{shown}, asked for by unit {unit} at {site}: {problem}");
         Some(StuckReason::new(StuckCause::Limit, site.to_string(), text))
     })
@@ -34,8 +36,10 @@ fn oversized(command: &CommandKind, limit: usize) -> Option<String> {
 
 fn too_large(size: usize, limit: usize) -> String {
     format!(
-        "a payload has {size} bytes, and the limit is {limit}. Store large data elsewhere and pass a reference, or raise the \
-         payload limit"
+        "a payload is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise \
+         `payload_limit`",
+        grouped(size),
+        grouped(limit)
     )
 }
 
@@ -55,7 +59,11 @@ pub(crate) fn failure_within_limit(failure: Failure, limit: usize) -> Failure {
         return failure;
     }
     let begins: String = failure.message.chars().take(limit.min(100)).collect();
-    let message = format!("{begins} (a part of this failure had {size} bytes, and the limit is {limit})");
+    let message = format!(
+        "{begins} (a part of this failure was {} bytes long, at most {} are allowed)",
+        grouped(size),
+        grouped(limit)
+    );
     let mut shorter = Failure::new(failure.kind, message).typed("PayloadTooLarge");
     shorter.non_retryable = failure.non_retryable;
     shorter
@@ -71,7 +79,9 @@ pub(crate) fn within_limit(result: Result<Payload, Failure>, limit: usize) -> Re
         return result;
     }
     let message = format!(
-        "the result has {size} bytes, and the limit is {limit}: store large data elsewhere and return a reference"
+        "the result is {} bytes long, at most {} are allowed: store it elsewhere and return a reference",
+        grouped(size),
+        grouped(limit)
     );
     Err(Failure::application(message).typed("PayloadTooLarge").non_retryable())
 }
@@ -99,33 +109,35 @@ fn largest(command: &CommandKind) -> Option<usize> {
 
 fn out_of_range(command: &CommandKind) -> Option<String> {
     match command {
-        CommandKind::Activity(c) => name("an activity type", &c.activity)
+        CommandKind::Activity(c) => name("activity type", &c.activity)
             .or_else(|| queue(c.queue.as_ref()))
             .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| timeouts(&c.timeouts)),
-        CommandKind::LocalActivity(c) => name("an activity type", &c.activity)
+        CommandKind::LocalActivity(c) => name("activity type", &c.activity)
             .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| timeouts(&c.timeouts)),
-        CommandKind::Run(c) => name("the name of a run", &c.name)
+        CommandKind::Run(c) => name("name of a side effect", &c.name)
             .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| timeouts(&c.timeouts)),
-        CommandKind::Child(c) => name("a workflow type", &c.workflow)
-            .or_else(|| name("a workflow id", &c.workflow_id))
+        CommandKind::Child(c) => name("workflow type", &c.workflow)
+            .or_else(|| name("workflow id", &c.workflow_id))
             .or_else(|| queue(c.queue.as_ref()))
             .or_else(|| check_retry(c.retry.as_ref()))
-            .or_else(|| zero("an execution timeout", c.execution_timeout))
-            .or_else(|| zero("a run timeout", c.run_timeout))
+            .or_else(|| zero("execution timeout", c.execution_timeout))
+            .or_else(|| zero("run timeout", c.run_timeout))
             .or_else(|| attributes(&c.search_attributes)),
-        CommandKind::SignalExternal(c) => name("a signal", &c.signal).or_else(|| target(&c.target)),
+        CommandKind::SignalExternal(c) => name("signal name", &c.signal).or_else(|| target(&c.target)),
         CommandKind::CancelExternal(c) => target(&c.target),
-        CommandKind::Promise(c) => name("a promise", &c.name),
-        CommandKind::Patch(c) => name("a patch", &c.id),
-        CommandKind::State(c) => name("a key", &c.key),
-        CommandKind::Memo(changes) => changes.keys().find_map(|key| name("an entry of the memo", key)),
-        CommandKind::SearchAttributes(changes) => changes.keys().find_map(|key| name("a search attribute", key)),
+        CommandKind::Promise(c) => name("promise name", &c.name),
+        CommandKind::Patch(c) => name("patch name", &c.id),
+        CommandKind::State(c) => name("key", &c.key),
+        CommandKind::Memo(changes) => changes.keys().find_map(|key| name("name of a memo entry", key)),
+        CommandKind::SearchAttributes(changes) => {
+            changes.keys().find_map(|key| name("name of a search attribute", key))
+        }
         CommandKind::ContinueAsNew(c) => queue(c.queue.as_ref())
             .or_else(|| check_retry(c.retry.as_ref()))
-            .or_else(|| zero("a run timeout", c.run_timeout))
+            .or_else(|| zero("run timeout", c.run_timeout))
             .or_else(|| attributes(c.search_attributes.as_ref()?)),
         _ => None,
     }
@@ -136,34 +148,36 @@ fn name(what: &str, name: &Name) -> Option<String> {
 }
 
 fn attributes(attributes: &BTreeMap<Name, AttributeValue>) -> Option<String> {
-    let named = attributes.keys().find_map(|key| name("a search attribute", key));
+    let named = attributes.keys().find_map(|key| name("name of a search attribute", key));
     let bad = || attributes.iter().find_map(|(name, value)| value.check(name).err());
     named.or_else(|| bad().map(|bad| bad.to_string()))
 }
 
 fn queue(queue: Option<&Name>) -> Option<String> {
-    queue.and_then(|queue| name("a queue", queue))
+    queue.and_then(|queue| name("queue name", queue))
 }
 
 fn target(target: &Target) -> Option<String> {
     match target {
-        Target::Workflow { workflow_id, .. } | Target::Child { workflow_id } => name("a workflow id", workflow_id),
+        Target::Workflow { workflow_id, .. } | Target::Child { workflow_id } => name("workflow id", workflow_id),
     }
 }
 
 pub(crate) fn check_retry(retry: Option<&Retry>) -> Option<String> {
     let factor = retry?.factor;
     let odd = !factor.is_finite() || factor < 1.0;
-    odd.then(|| format!("a retry factor of {factor}: pauses grow by a factor of 1 or more"))
+    odd.then(|| format!("retry factor is {factor}, and pauses cannot become shorter: set 1 or more"))
 }
 
 fn timeouts(timeouts: &Timeouts) -> Option<String> {
-    zero("a schedule-to-close timeout", timeouts.schedule_to_close)
-        .or_else(|| zero("a schedule-to-start timeout", timeouts.schedule_to_start))
-        .or_else(|| zero("a start-to-close timeout", timeouts.start_to_close))
-        .or_else(|| zero("a heartbeat timeout", timeouts.heartbeat))
+    zero("schedule-to-close timeout", timeouts.schedule_to_close)
+        .or_else(|| zero("schedule-to-start timeout", timeouts.schedule_to_start))
+        .or_else(|| zero("start-to-close timeout", timeouts.start_to_close))
+        .or_else(|| zero("heartbeat timeout", timeouts.heartbeat))
 }
 
 fn zero(what: &str, timeout: Option<Duration>) -> Option<String> {
-    timeout.filter(Duration::is_zero).map(|_| format!("{what} of zero would be over before anything begins"))
+    timeout
+        .filter(Duration::is_zero)
+        .map(|_| format!("{what} is zero, which is over before anything begins: set a longer one, or none"))
 }

@@ -95,7 +95,7 @@ fn a_child_may_refuse_an_id_that_was_used_before() {
         assert_eq!(status, Status::Failed);
         assert_eq!(
             failure,
-            "workflow id \"child\" was used by run run-000001, which is completed, and its policy does not allow it again"
+            "workflow id \"child\" was used by run run-000001, which is completed, and the start allows no second use: choose another id, or another `id_reuse`"
         );
         vec!["a"]
     });
@@ -291,7 +291,10 @@ fn a_signal_to_another_run_arrives_once_and_the_sender_knows() {
     over_every_cache(serve, |sim| {
         sim.start("hears", "b", "").unwrap();
         sim.start("sends", "a", "").unwrap();
-        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"absent\""));
+        assert_eq!(
+            sim.result("a"),
+            completed("Ok(()) there is no open run of workflow id \"absent\": check the id, or start it first")
+        );
         assert_eq!(sim.result("b"), completed("good from a, more: false"));
         vec!["a", "b"]
     });
@@ -309,7 +312,10 @@ fn a_request_to_cancel_another_run_arrives_or_its_sender_is_told() {
     over_every_cache(serve, |sim| {
         sim.start("doubles", "b", "1").unwrap();
         sim.start("cancels", "a", "").unwrap();
-        assert_eq!(sim.result("a"), completed("Ok(()) no open run of workflow id \"absent\""));
+        assert_eq!(
+            sim.result("a"),
+            completed("Ok(()) there is no open run of workflow id \"absent\": check the id, or start it first")
+        );
         assert_eq!(failed(sim, "b"), (Status::Cancelled, "not needed".to_owned()));
         let absent = EngineError::NotFound { workflow_id: "absent".into(), run_id: None };
         assert_eq!(sim.engine().describe(&RunId::of("absent")), Err(absent));

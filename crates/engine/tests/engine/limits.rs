@@ -47,7 +47,7 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
             reason.starts_with("activity work, asked for by unit [] at crates/engine/tests/engine/limits.rs:"),
             "{reason}"
         );
-        assert!(reason.contains("a payload has 101 bytes, and the limit is 100"), "{reason}");
+        assert!(reason.contains("a payload is 101 bytes long, at most 100 are allowed"), "{reason}");
         for (workflow, id) in [("result", "b"), ("closure", "c")] {
             sim.start(workflow, id, "").unwrap();
             let failure = sim.wait(sim.engine().result(&RunId::of(id))).unwrap().1.unwrap_err();
@@ -107,18 +107,18 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
         sim.settle();
         let reason = stuck(&sim, workflow).0;
         assert!(reason.starts_with(what), "{reason}");
-        assert!(reason.contains("a payload has 1001 bytes, and the limit is 1000"), "{reason}");
+        assert!(reason.contains("a payload is 1,001 bytes long, at most 1,000 are allowed"), "{reason}");
     }
     // An attempt is over: its failure is told in short.
     sim.start("calls", "calls", "").unwrap();
     let failure = sim.wait(sim.engine().result(&RunId::of("calls"))).unwrap().1.unwrap_err();
     let cause = failure.cause().unwrap();
     assert_eq!(cause.type_name.as_deref(), Some("PayloadTooLarge"), "{failure}");
-    assert!(cause.message.contains("1001 bytes, and the limit is 1000"), "{failure}");
+    assert!(cause.message.contains("1,001 bytes long, at most 1,000 are allowed"), "{failure}");
     // So is the sender of an update that is rejected.
     sim.start("update", "update", "").unwrap();
     let refused = update(&sim, "update", "u", "put", "", WaitFor::Completed).unwrap_err();
-    assert!(refused.to_string().contains("1001 bytes, and the limit is 1000"), "{refused}");
+    assert!(refused.to_string().contains("1,001 bytes long, at most 1,000 are allowed"), "{refused}");
     // A caller is refused.
     let refused = resolve(&sim, "update", "p", Err(Failure::application(long()))).unwrap_err();
     assert!(matches!(refused, EngineError::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");

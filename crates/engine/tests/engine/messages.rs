@@ -315,9 +315,15 @@ fn a_promise_is_resolved_once_by_name_or_id_before_or_after_it_is_awaited() {
             let sim = sim.restart();
             sim.advance(secs(20));
             let again = resolve(&sim, "x", "early", Ok("2".into())).unwrap_err().to_string();
-            assert_eq!(again, "the run of workflow id \"x\" has no open promise \"early\"; open now: late");
+            assert_eq!(
+                again,
+                "the run of workflow id \"x\" has no open promise \"early\": it was resolved before, or is not open yet; open now: late"
+            );
             let unknown = resolve(&sim, "x", "other", Ok("2".into())).unwrap_err().to_string();
-            assert_eq!(unknown, "the run of workflow id \"x\" has no open promise \"other\"; open now: late");
+            assert_eq!(
+                unknown,
+                "the run of workflow id \"x\" has no open promise \"other\": it was resolved before, or is not open yet; open now: late"
+            );
             let id = text(&describe(&sim, "x").published.unwrap());
             assert_eq!(resolve(&sim, "x", id, Err(Failure::application("broken"))), Ok(()));
             assert_eq!(sim.result("x"), completed("Ok(1) Err(\"broken\")"));

@@ -245,10 +245,10 @@ fn what_cannot_be_started_is_refused_and_says_why() {
     ];
     let expected = expect![[r#"
         no workflow "sleeps" is registered here; registered are: returns, waits. Add it to `serve`, or name another queue that serves it
-        a workflow id is empty
-        a workflow id holds control characters: "a\nb"
-        a workflow id has 1001 bytes; 1000 are allowed
-        the run timeout is zero: it would end the run before it begins
+        workflow id is empty: give it 1 to 1,000 bytes
+        workflow id "a\nb" contains control characters: remove them
+        workflow id is 1,001 bytes long, at most 1,000 are allowed: shorten it
+        run timeout is zero, which ends the run before it begins: set a longer one, or none
     "#]];
     expected.assert_eq(&(answers.join("\n") + "\n"));
     assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(0));

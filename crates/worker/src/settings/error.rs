@@ -11,7 +11,7 @@ use thiserror::Error;
 #[allow(missing_docs, reason = "the fields are what the texts name")]
 pub enum SettingError {
     /// No setting has this name.
-    #[error("{by} is no setting{}; docs/settings.md has them all", meant(.nearest))]
+    #[error("unknown setting {by}{}: docs/settings.md lists all settings", meant(.nearest))]
     Unknown { by: String, nearest: Option<String> },
     /// The variable names a queue that this program does not serve.
     #[error("{by} is for a queue that is not served here{}; serve the queue or unset the variable", meant(.nearest))]
@@ -20,7 +20,7 @@ pub enum SettingError {
     #[error("{by} could be meant for {}: set it in code, or give the queues names that differ in letters and digits", quoted(.queues))]
     AmbiguousQueue { by: String, queues: Vec<String> },
     /// A queue has no name.
-    #[error("a queue is set up without a name: name it")]
+    #[error("a queue is set up without a name: give it one, as in `queue(\"orders\")`")]
     NamelessQueue,
     /// A queue is set up twice.
     #[error("queue {queue:?} is set up twice: put its settings together")]
@@ -32,34 +32,36 @@ pub enum SettingError {
     #[error("{by} is set for the application, but every queue has its own: set it for a queue")]
     NotOfTheApplication { by: String },
     /// A count is not a number.
-    #[error("{by} = {value:?} is no count: write a whole number such as 200; allowed are {allowed}")]
+    #[error("invalid value {by} = {value:?}: write a whole number such as 200; allowed are {allowed}")]
     NotACount { by: String, value: String, allowed: String },
     /// A time cannot be read.
     #[error(
-        "{by} = {value:?} is no time: write a number with its unit (ns, us, ms, s, m, h, d) such as 1.5s; allowed are {allowed}"
+        "invalid value {by} = {value:?}: write a number with its unit (ns, us, ms, s, m, h, d) such as 1.5s; allowed are {allowed}"
     )]
     NotATime { by: String, value: String, allowed: String },
     /// A number of milliseconds is not one.
     #[error(
-        "{by} = {value:?} is no number of milliseconds: write a whole number without a unit; allowed are {allowed}"
+        "invalid value {by} = {value:?}: write a whole number of milliseconds without a unit; allowed are {allowed}"
     )]
     NotMillis { by: String, value: String, allowed: String },
     /// A size cannot be read.
     #[error(
-        "{by} = {value:?} is no size: write a number of bytes, or one with its unit (KiB, MiB, GiB); allowed are {allowed}"
+        "invalid value {by} = {value:?}: write a number of bytes, or one with its unit (KiB, MiB, GiB); allowed are {allowed}"
     )]
     NotBytes { by: String, value: String, allowed: String },
     /// A value is too small or too big.
     #[error("{by} = {value} is out of range: allowed are {allowed}")]
     OutOfRange { by: String, value: String, allowed: String },
     /// A variable is not Unicode text.
-    #[error("{by} is not Unicode text: {value:?}")]
+    #[error("invalid value {by} = {value:?}: write Unicode text")]
     NotText { by: String, value: String },
     /// Two names of one setting have two values.
     #[error("{one} = {one_value} and {other} = {other_value} are one setting, {setting}, with two values: keep one")]
     Conflict { setting: &'static str, one: String, one_value: String, other: String, other_value: String },
     /// Two settings contradict each other.
-    #[error("queue {queue:?}: {lesser} = {lesser_value} must not be more than {greater} = {greater_value}")]
+    #[error(
+        "queue {queue:?}: {lesser} = {lesser_value} must not be more than {greater} = {greater_value}: lower the first or raise the second"
+    )]
     Disordered {
         queue: String,
         lesser: &'static str,

@@ -29,6 +29,7 @@ impl Default for ZombieSettings {
 
 impl QueueValues {
     /// Returns the settings of this queue's terminations.
+    #[doc(hidden)]
     pub fn zombies(&self) -> ZombieSettings {
         ZombieSettings {
             max_count: self.max_zombie_count,

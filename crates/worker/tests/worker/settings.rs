@@ -177,13 +177,13 @@ fn all_errors_are_said_at_once() {
             ("DACAPO_QUEUE_ORDERS_CACHE_SIZE", "3"),
         ]);
     let expected = expect![[r#"
-        DACAPO_COLOUR is no setting; docs/settings.md has them all [setting-unknown]
-        DACAPO_MAX_ZOMBIES_COUNT is no setting (did you mean DACAPO_MAX_ZOMBIE_COUNT?); docs/settings.md has them all [setting-unknown]
+        unknown setting DACAPO_COLOUR: docs/settings.md lists all settings [setting-unknown]
+        unknown setting DACAPO_MAX_ZOMBIES_COUNT (did you mean DACAPO_MAX_ZOMBIE_COUNT?): docs/settings.md lists all settings [setting-unknown]
         DACAPO_QUEUE_ORDERS_CACHE_SIZE is set for queue "orders", but there is one for the whole application: set it there [setting-not-of-a-queue]
-        DACAPO_QUEUE_ORDERS_MAX_ZOMBY_COUNT is no setting (did you mean DACAPO_QUEUE_ORDERS_MAX_ZOMBIE_COUNT?); docs/settings.md has them all [setting-unknown]
+        unknown setting DACAPO_QUEUE_ORDERS_MAX_ZOMBY_COUNT (did you mean DACAPO_QUEUE_ORDERS_MAX_ZOMBIE_COUNT?): docs/settings.md lists all settings [setting-unknown]
         DACAPO_QUEUE_ORDER_MAX_ZOMBIE_COUNT is for a queue that is not served here (did you mean orders?); serve the queue or unset the variable [setting-queue-unknown]
         max_concurrent_workflows of queue "orders" = 0 is out of range: allowed are 1 to 1000000 [setting-out-of-range]
-        queue "orders": zombie_grace_period = 10s must not be more than zombie_give_up_after = 5s [setting-disorder]"#]];
+        queue "orders": zombie_grace_period = 10s must not be more than zombie_give_up_after = 5s: lower the first or raise the second [setting-disorder]"#]];
     expected.assert_eq(&said(&settings));
 }
 
@@ -219,10 +219,10 @@ fn no_two_errors_share_a_code_or_a_text() {
     let lines: Vec<String> =
         all.iter().filter(|error| error.to_string().contains("allowed")).map(ToString::to_string).collect();
     let expected = expect![[r#"
-        DACAPO_MAX_ZOMBIE_COUNT = "ten" is no count: write a whole number such as 200; allowed are 1 to 1000000, or 0: never
-        DACAPO_ZOMBIE_GRACE_PERIOD = "10" is no time: write a number with its unit (ns, us, ms, s, m, h, d) such as 1.5s; allowed are 1ms to 365d, or 0: it counts at once
-        DACAPO_ZOMBIE_GRACE_PERIOD_MS = "10s" is no number of milliseconds: write a whole number without a unit; allowed are 1ms to 365d, or 0: it counts at once
-        DACAPO_PAYLOAD_LIMIT = "2MB" is no size: write a number of bytes, or one with its unit (KiB, MiB, GiB); allowed are 1 to 1GiB
+        invalid value DACAPO_MAX_ZOMBIE_COUNT = "ten": write a whole number such as 200; allowed are 1 to 1000000, or 0: never
+        invalid value DACAPO_ZOMBIE_GRACE_PERIOD = "10": write a number with its unit (ns, us, ms, s, m, h, d) such as 1.5s; allowed are 1ms to 365d, or 0: it counts at once
+        invalid value DACAPO_ZOMBIE_GRACE_PERIOD_MS = "10s": write a whole number of milliseconds without a unit; allowed are 1ms to 365d, or 0: it counts at once
+        invalid value DACAPO_PAYLOAD_LIMIT = "2MB": write a number of bytes, or one with its unit (KiB, MiB, GiB); allowed are 1 to 1GiB
         DACAPO_PAYLOAD_LIMIT = 2GiB is out of range: allowed are 1 to 1GiB"#]];
     expected.assert_eq(&lines.join("\n"));
 }
@@ -259,7 +259,7 @@ fn a_forced_end_must_leave_time_for_a_shutdown() {
     assert!(with(15, 10, 5).is_ok());
     assert_eq!(
         with(14, 10, 5).unwrap_err().to_string(),
-        "queue \"orders\": shutdown_grace_period + shutdown_force_timeout = 15s must not be more than force_exit_timeout = 14s \
-         [setting-disorder]"
+        "queue \"orders\": shutdown_grace_period + shutdown_force_timeout = 15s must not be more than force_exit_timeout = 14s: lower \
+         the first or raise the second [setting-disorder]"
     );
 }

@@ -77,7 +77,10 @@ pub(super) fn to_text(bytes: &[u8]) -> String {
 }
 
 pub(super) fn bad(line: u64, what: impl std::fmt::Display) -> Error {
-    EngineError::BadInput(format!("line {line} of the histories: {what}")).into()
+    EngineError::BadInput(format!(
+        "the archive cannot be imported: line {line}: {what}. Export it again with `Runs::export`"
+    ))
+    .into()
 }
 
 pub(super) fn from_text(line: u64, text: &str) -> Result<Vec<u8>> {

@@ -51,7 +51,7 @@ impl<R: BufRead> Runs<R> {
         if !Chain::is_sealed(&text) {
             return Err(bad(
                 1,
-                "this is no file of histories, or a development build wrote it before the first numbered format: export them anew",
+                "this is no file of histories, or a development build wrote it before the first numbered format",
             ));
         }
         match runs.parse(text)? {

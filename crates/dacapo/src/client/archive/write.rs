@@ -59,7 +59,9 @@ pub(in crate::client) fn export(reader: &Reader, filter: &Filter, to: &mut dyn W
 
 /// Writes such a file under a name that is not taken.
 pub(in crate::client) fn export_to_file(reader: &Reader, filter: &Filter, path: &Path) -> Result<u64> {
-    let cannot = |error| Error::System(format!("{}: {error}", path.display()));
+    let cannot = |error| {
+        Error::System(format!("cannot write {}: {error}. Name a new file in a folder that exists", path.display()))
+    };
     let file = private_file().create_new(true).write(true).open(path).map_err(cannot)?;
     let mut to = BufWriter::new(file);
     let exported = export(reader, filter, &mut to).and_then(|runs| {
