@@ -30,6 +30,7 @@ mod options;
 mod panic_place;
 mod payload;
 mod policy;
+mod redact;
 mod rng;
 mod run;
 mod seq;

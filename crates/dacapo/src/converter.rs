@@ -73,22 +73,25 @@ impl ValueReader<'_> {
 
 /// The converter of an app: JSON by default. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Converter(Option<Arc<dyn PayloadConverter>>);
+pub struct Converter {
+    own: Option<Arc<dyn PayloadConverter>>,
+    redacts: bool,
+}
 
 impl Converter {
     /// JSON.
     pub const fn json() -> Self {
-        Self(None)
+        Self { own: None, redacts: false }
     }
 
     /// A converter of your own.
     pub fn new(converter: impl PayloadConverter) -> Self {
-        Self(Some(Arc::new(converter)))
+        Self { own: Some(Arc::new(converter)), redacts: false }
     }
 
     /// Encodes a value. A value that cannot be encoded is a failure of type [`BAD_OUTPUT`].
     pub fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Payload, Failure> {
-        let Some(converter) = &self.0 else { return json::encode(value) };
+        let Some(converter) = &self.own else { return json::encode(value) };
         converter.encode(TypedValue(&value)).map_err(|error| {
             let message = format!("a value of type `{}` cannot be encoded: {error}", type_name::<T>());
             Failure::application(message).typed(BAD_OUTPUT).non_retryable()
@@ -97,7 +100,9 @@ impl Converter {
 
     /// Decodes a payload. A payload that does not decode is a failure of type [`BAD_INPUT`] that names the type and the payload.
     pub fn decode<T: DeserializeOwned>(&self, payload: &Payload) -> Result<T, Failure> {
-        let Some(converter) = &self.0 else { return json::decode(payload) };
+        let Some(converter) = &self.own else {
+            return json::decode(payload).map_err(|failure| self.about::<T>(payload, failure));
+        };
         json::inline(payload)?;
         let mut value = None;
         let mut read = |deserializer: &mut dyn erased_serde::Deserializer<'_>| {
@@ -108,8 +113,23 @@ impl Converter {
             let message = format!("the payload is no `{}`: {error}; it is {}", type_name::<T>(), excerpt(payload));
             Failure::application(message).typed(BAD_INPUT).non_retryable()
         };
-        converter.decode(payload, ValueReader(&mut read)).map_err(|error| failure(error.to_string()))?;
-        value.ok_or_else(|| failure("the converter read no value".to_owned()))
+        let decoded = converter.decode(payload, ValueReader(&mut read)).map_err(|error| failure(error.to_string()));
+        let decoded = decoded.and_then(|()| value.ok_or_else(|| failure("the converter read no value".to_owned())));
+        decoded.map_err(|failure| self.about::<T>(payload, failure))
+    }
+
+    /// The same converter, whose failures leave payloads out.
+    pub(crate) fn redacting(&self, on: bool) -> Self {
+        Self { redacts: on, ..self.clone() }
+    }
+
+    /// Leaves the payload out of a failure, if this converter does.
+    fn about<T>(&self, payload: &Payload, mut failure: Failure) -> Failure {
+        if self.redacts {
+            let (wanted, size) = (type_name::<T>(), payload.to_string().len());
+            failure.message = format!("the payload is no `{wanted}`: it has {size} bytes and is not shown");
+        }
+        failure
     }
 
     /// Decodes the one value of a message, which may bring none at all. A failure names the message.
@@ -128,7 +148,7 @@ impl Converter {
 
 impl fmt::Debug for Converter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Converter(own)" } else { "Converter(json)" })
+        f.write_str(if self.own.is_some() { "Converter(own)" } else { "Converter(json)" })
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Options {
     pub cache: Cache,
     /// Whether every turn is played twice and compared. On in debug and test builds.
     pub double_play: bool,
+    /// Whether reports of stuck runs leave payloads out.
+    pub redact: bool,
     /// The maximum number of results that one turn takes.
     pub completions_per_turn: usize,
     /// The maximum number of bytes of one payload.
@@ -57,6 +59,7 @@ impl Default for Options {
             queues: BTreeMap::from([(Name::from_static(DEFAULT_QUEUE), QueueValues::default())]),
             cache: Cache::AtMost(10_000),
             double_play: cfg!(debug_assertions),
+            redact: false,
             completions_per_turn: 256,
             payload_limit: 2 << 20,
             message_limit: 200_000,
@@ -80,6 +83,7 @@ impl Options {
         RunOptions {
             pins: pins.clone(),
             double_play: self.double_play,
+            redact: self.redact,
             reporter,
             own_policy: self.own_policy.clone(),
             silencer: replay_silencer(),

@@ -10,7 +10,7 @@ pub(super) fn is_stopped(completion: &Completion) -> bool {
 }
 
 /// Compares the completions of both plays. Returns the first if they are the same.
-pub(super) fn judge(first: Completion, second: Completion) -> Completion {
+pub(super) fn judge(first: Completion, second: Completion, redact: bool) -> Completion {
     if first == second {
         return first;
     }
@@ -18,10 +18,16 @@ pub(super) fn judge(first: Completion, second: Completion) -> Completion {
         return second;
     }
     let difference = match (&first, &second) {
-        (Completion::Turn(a), Completion::Turn(b)) if a.commands != b.commands => difference(&a.commands, &b.commands),
+        (Completion::Turn(a), Completion::Turn(b)) if a.commands != b.commands => {
+            difference(&a.commands, &b.commands, redact)
+        }
         // If both plays failed, the activation failed for a reason other than a difference between them.
         (Completion::Failed(_), Completion::Failed(_)) => return first,
+        (Completion::Failed(error), _) | (_, Completion::Failed(error)) if redact => {
+            format!("only one play failed: {}", error.as_ref().clone().redacted())
+        }
         (Completion::Failed(error), _) | (_, Completion::Failed(error)) => format!("only one play failed: {error}"),
+        _ if redact => "what they answered".to_owned(),
         _ => format!("{first:?} against {second:?}"),
     };
     Completion::Failed(Box::new(ActivationError::DoublePlay { difference }))
@@ -34,14 +40,15 @@ fn fields(first: &Command, second: &Command) -> String {
     compare(&first.kind, &second.kind).iter().map(line).collect()
 }
 
-fn difference(first: &[Command], second: &[Command]) -> String {
+fn difference(first: &[Command], second: &[Command], redact: bool) -> String {
     let position = first.iter().zip(second).position(|(a, b)| a != b).unwrap_or(first.len().min(second.len()));
     let show = |command: Option<&Command>| match command {
+        Some(command) if redact => format!("{} {} (at {})", command.unit, command.kind.word(), command.site),
         Some(command) => format!("{} {} (at {})", command.unit, command.kind, command.site),
         None => "nothing".to_owned(),
     };
     let fields = match (first.get(position), second.get(position)) {
-        (Some(a), Some(b)) => fields(a, b),
+        (Some(a), Some(b)) if !redact => fields(a, b),
         _ => String::new(),
     };
     format!(

@@ -71,6 +71,8 @@ pub struct Run {
     /// A second instance that gets the same activations and must decide the same.
     twin: Option<Box<Twin>>,
     poisoned: Option<Box<str>>,
+    /// Whether reports leave payloads out.
+    redact: bool,
 }
 
 /// The second instance, and the replay silencer for its plays.
@@ -102,22 +104,34 @@ impl Run {
         state.handlers_first = options.pins.order == Order::HandlersFirst;
         state.is_played_twice = options.double_play;
         let shared = Arc::new(Shared::new(state, options.reporter));
-        Ok(Self { workflow, order: options.pins.order, shared, round: Vec::new(), twin, poisoned: None })
+        Ok(Self {
+            workflow,
+            order: options.pins.order,
+            shared,
+            round: Vec::new(),
+            twin,
+            poisoned: None,
+            redact: options.redact,
+        })
     }
 
     /// Plays one activation. Exactly one completion answers it, whatever happens; no input makes this panic.
     pub fn activate(&mut self, activation: Activation) -> Completion {
-        match self.twin.take() {
+        let completion = match self.twin.take() {
             None => self.play(activation),
             Some(mut twin) => {
                 let first = self.play(activation.clone());
                 let answer = match first {
                     first if double_play::is_stopped(&first) => first,
-                    first => double_play::judge(first, twin.play(activation)),
+                    first => double_play::judge(first, twin.play(activation), self.redact),
                 };
                 self.twin = Some(twin);
                 answer
             }
+        };
+        match completion {
+            Completion::Failed(error) if self.redact => Completion::Failed(Box::new(error.redacted())),
+            completion => completion,
         }
     }
 

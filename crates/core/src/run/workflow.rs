@@ -162,6 +162,8 @@ pub struct RunOptions {
     pub pins: Pins,
     /// Whether a second instance gets the same activations and must decide the same. On in debug and test builds.
     pub double_play: bool,
+    /// Whether reports leave payloads out.
+    pub redact: bool,
     /// The callback for violations, called the moment they happen.
     pub reporter: Option<Reporter>,
     /// The user's own policy, for runs that are pinned to one.
@@ -175,6 +177,7 @@ impl Default for RunOptions {
         Self {
             pins: Pins::default(),
             double_play: cfg!(debug_assertions),
+            redact: false,
             reporter: None,
             own_policy: None,
             silencer: None,

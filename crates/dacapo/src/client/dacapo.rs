@@ -140,6 +140,14 @@ impl Dacapo {
         self
     }
 
+    /// Leaves payloads out of reports: of stuck runs, of values that do not decode. What your own code puts into the message of a failure
+    /// or a panic stays. Off by default.
+    pub fn redact(mut self, on: bool) -> Self {
+        self.options.redact = on;
+        self.layers.converter = self.layers.converter.redacting(on);
+        self.read_by_settings()
+    }
+
     /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what. By
     /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
@@ -150,7 +158,7 @@ impl Dacapo {
     /// Encodes and decodes the values of this app with a converter of your own instead of JSON. All apps that talk to each other need
     /// the same one.
     pub fn converter(mut self, converter: impl Into<Converter>) -> Self {
-        self.layers.converter = converter.into();
+        self.layers.converter = converter.into().redacting(self.options.redact);
         self.read_by_settings()
     }
 

@@ -2,3 +2,4 @@
 
 mod converter;
 mod interceptors;
+mod redaction;

@@ -1,0 +1,64 @@
+//! Reports without payloads, for logs that must not hold secrets.
+
+use crate::identity::Difference;
+use crate::nondeterminism::{Mismatch, Nondeterminism};
+use crate::{ActivationError, Command, CommandKind, Failure, Outcome, Payload};
+
+impl ActivationError {
+    /// Replaces payloads and messages of failures in the report by their sizes.
+    #[must_use]
+    pub fn redacted(mut self) -> Self {
+        if let Self::Nondeterminism(report) = &mut self {
+            report.redact();
+        }
+        self
+    }
+}
+
+impl Nondeterminism {
+    fn redact(&mut self) {
+        match &mut self.mismatch {
+            Mismatch::Missing { recorded: command } | Mismatch::Extra { new: command } => redact_command(command),
+            Mismatch::Changed { recorded, new, differences } => {
+                redact_command(recorded);
+                redact_command(new);
+                differences.iter_mut().for_each(Difference::redact);
+            }
+        }
+    }
+}
+
+impl Difference {
+    /// Replaces the values of a field that holds payloads or failures.
+    fn redact(&mut self) {
+        if matches!(self.field(), "input" | "result" | "value" | "outcome" | "memo" | "search_attributes" | "failure") {
+            (self.recorded, self.new) = (size(&self.recorded), size(&self.new));
+        }
+    }
+}
+
+/// Replaces what the text of a command shows of payloads.
+pub(crate) fn redact_command(command: &mut Command) {
+    match &mut command.kind {
+        CommandKind::State(state) => state.value.iter_mut().for_each(redact_payload),
+        CommandKind::Complete { result } => redact_payload(result),
+        CommandKind::CompleteUpdate(update) => match &mut update.outcome {
+            Outcome::Completed(result) => redact_payload(result),
+            Outcome::Failed(failure) => redact_failure(failure),
+        },
+        CommandKind::Fail { failure } | CommandKind::CancelRun { failure } => redact_failure(failure),
+        _ => {}
+    }
+}
+
+fn redact_payload(payload: &mut Payload) {
+    *payload = Payload::json(size(&payload.to_string()));
+}
+
+fn redact_failure(failure: &mut Failure) {
+    *failure = Failure::application(size(&failure.to_string()));
+}
+
+fn size(text: &str) -> String {
+    format!("({} bytes)", text.len())
+}
