@@ -109,8 +109,11 @@ pub struct WorkflowDef {
     /// What a run that begins now keeps for life.
     pub pins: Pins,
     /// Makes the function anew with the converter and the interceptors of an app; none for a raw workflow.
-    typed: Option<Arc<dyn Fn(&Layers) -> Workflow + Send + Sync>>,
+    typed: Option<TypedWorkflow>,
 }
+
+/// Makes the function of a typed workflow with the converter and the interceptors of an app.
+type TypedWorkflow = Arc<dyn Fn(&Layers) -> Workflow + Send + Sync>;
 
 impl fmt::Debug for WorkflowDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Converter, Error, Failure, Handle, Interceptor, Register, Registry,
-    Timestamp, WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Converter, Error, Failure, Handle, Interceptor, Register, Timestamp,
+    WorkflowFn, WorkflowType,
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
@@ -19,7 +19,7 @@ use dacapo_store::Store;
 use serde::de::DeserializeOwned;
 
 use crate::crash::Moment;
-use crate::fake::{Answer, Fake, FakeCtx};
+use crate::fake::{Fake, FakeCtx};
 use crate::kit::processes::{Processes, by_run_id};
 use crate::ledger::{Attempts, assert_recorded_once};
 use crate::render::render_turns;
@@ -174,7 +174,7 @@ impl Kit {
         if let Err(error) = items.register(&mut self.catalog) {
             panic!("{error}");
         }
-        self.register_all();
+        self.processes.register(&self.catalog);
     }
 
     /// Replaces an activity by a closure that answers at once. A later fake of the same activity takes its place, even
@@ -191,7 +191,7 @@ impl Kit {
         let _ = activity;
         let (fake, answer) =
             Fake::new(&self.catalog.layers.converter, move |_, input| std::future::ready(answer(input)));
-        self.set_fake(F::Activity::NAME, answer);
+        self.processes.set_fake(&self.catalog, F::Activity::NAME, answer);
         fake
     }
 
@@ -235,36 +235,8 @@ impl Kit {
     {
         let _ = activity;
         let (fake, answer) = Fake::new(&self.catalog.layers.converter, answer);
-        self.set_fake(F::Activity::NAME, answer);
+        self.processes.set_fake(&self.catalog, F::Activity::NAME, answer);
         fake
-    }
-
-    #[track_caller]
-    fn set_fake(&mut self, activity: &'static str, answer: Answer) {
-        if self.processes.fakes.set(activity, answer) {
-            assert!(
-                !self.processes.have_begun(),
-                "activity {activity:?} is faked too late: fake it before the first run; a fake can be replaced later"
-            );
-            self.register_all();
-        }
-    }
-
-    /// Registers everything that is served, with fakes in the place of what they replace.
-    fn register_all(&mut self) {
-        let mut registry = Registry::new();
-        let served = &self.catalog.registry;
-        for workflow in served.workflows().filter_map(|name| served.find_workflow(name)) {
-            registry.workflow(workflow.clone()).expect("names are unique in a catalog");
-        }
-        let fakes = self.processes.fakes.activities(&self.catalog.layers);
-        let is_faked = |name: &Name| fakes.iter().any(|fake| fake.name() == name);
-        let real = served.activities().filter(|name| !is_faked(name)).filter_map(|name| served.find_activity(name));
-        for activity in real.chain(&fakes) {
-            registry.activity(activity.clone()).expect("a fake takes the place of a real activity");
-        }
-        self.processes.options.registry = registry;
-        self.processes.options.pins = self.catalog.pins.clone().into_iter().collect();
     }
 
     /// Runs a workflow to its end, however long that takes, and returns its result.
@@ -299,7 +271,7 @@ impl Kit {
                 "workflow {name:?} is not served: write `kit.serve({name})` before the first run"
             );
             self.catalog.workflow(F::Workflow::definition()).expect("its name is free");
-            self.register_all();
+            self.processes.register(&self.catalog);
         }
         self.next_id += 1;
         let workflow_id = format!("test-{}", self.next_id);

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo::{App, Error, Layers, Timestamp};
+use dacapo::{App, Catalog, Error, Layers, Registry, Timestamp};
 use dacapo_core::{Name, Transcript};
 use dacapo_engine::{Description, Options, Reader, RunId};
 use dacapo_store::{Filter, MemoryStore, Store};
 
 use super::report;
 use crate::crash::Moment;
-use crate::fake::Fakes;
+use crate::fake::{Answer, Fakes};
 use crate::real_time::RealTime;
 use crate::simulation::{BEGIN, Opens, Simulation};
 use crate::virtual_host::World;
@@ -57,6 +57,35 @@ impl Processes {
     /// Returns whether the first process was started: from then on, nothing more can be served.
     pub(super) fn have_begun(&self) -> bool {
         self.sim.is_some()
+    }
+
+    /// Sets the answer of a fake. The first fake of an activity is registered, so it comes before the first run.
+    #[track_caller]
+    pub(super) fn set_fake(&mut self, catalog: &Catalog, activity: &'static str, answer: Answer) {
+        if self.fakes.set(activity, answer) {
+            assert!(
+                !self.have_begun(),
+                "activity {activity:?} is faked too late: fake it before the first run; a fake can be replaced later"
+            );
+            self.register(catalog);
+        }
+    }
+
+    /// Registers everything that is served, with fakes in the place of what they replace.
+    pub(super) fn register(&mut self, catalog: &Catalog) {
+        let mut registry = Registry::new();
+        let served = &catalog.registry;
+        for workflow in served.workflows().filter_map(|name| served.find_workflow(name)) {
+            registry.workflow(workflow.clone()).expect("names are unique in a catalog");
+        }
+        let fakes = self.fakes.activities(&catalog.layers);
+        let is_faked = |name: &Name| fakes.iter().any(|fake| fake.name() == name);
+        let real = served.activities().filter(|name| !is_faked(name)).filter_map(|name| served.find_activity(name));
+        for activity in real.chain(&fakes) {
+            registry.activity(activity.clone()).expect("a fake takes the place of a real activity");
+        }
+        self.options.registry = registry;
+        self.options.pins = catalog.pins.clone().into_iter().collect();
     }
 
     /// Returns the process that runs. The first call starts the first one.
