@@ -24,6 +24,7 @@ use crate::lifecycle::zombie_alarms::ZombieAlarms;
 use crate::options::Options;
 use crate::read::records::LastRecord;
 use crate::report::queue_log::QueueLog;
+use crate::report::run_meters::RunMeters;
 use crate::report::stuck_log::StuckLog;
 use crate::run::cache::RunCache;
 use crate::run::cached_run::CachedRun;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     /// The record from which the input of an activity was last read.
     pub(crate) last_record: Mutex<LastRecord>,
     pub(crate) commit_seconds: Histogram,
+    pub(crate) run_meters: RunMeters,
     pub(crate) play_run: PlayRun,
     /// The host of the turn driver; set when the engine is opened.
     pub(crate) turn_host: OnceLock<Arc<dyn TurnHost>>,
@@ -68,7 +70,8 @@ impl Shared {
         Self {
             store,
             host,
-            workers: Workers::new(&options.queues),
+            run_meters: RunMeters::new(options.registry.workflows()),
+            workers: Workers::new(&options.queues, &options.registry),
             runs: RunCache::new(options.cache),
             tasks: TaskQueue::new(places),
             local: LocalWork::new(),

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dacapo_core::Name;
-use dacapo_worker::{QueueValues, Worker};
+use dacapo_worker::{QueueValues, Registry, Worker};
 
 /// One worker for each queue. There is at least one.
 pub(crate) struct Workers(BTreeMap<Name, Arc<Worker>>);
 
 impl Workers {
-    pub(crate) fn new(queues: &BTreeMap<Name, QueueValues>) -> Self {
+    pub(crate) fn new(queues: &BTreeMap<Name, QueueValues>, registry: &Registry) -> Self {
         let worker = |(queue, values): (&Name, &QueueValues)| {
-            (queue.clone(), Arc::new(Worker::new(queue.clone(), values.clone())))
+            (queue.clone(), Arc::new(Worker::new(queue.clone(), values.clone(), registry.activities())))
         };
         Self(queues.iter().map(worker).collect())
     }

@@ -14,14 +14,16 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(crate) fn start(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritten) -> Result<StartedRun> {
     match admit(rows, new, written)? {
         Admitted::Existing(row) => {
-            Ok(StartedRun { run: row.no, run_id: row.run_id, fresh: false, ..Default::default() })
+            let workflow = row.workflow;
+            Ok(StartedRun { run: row.no, run_id: row.run_id, fresh: false, workflow, ..Default::default() })
         }
         Admitted::New => {
             let run = rows.insert_run(new, 0, None, Epoch::default())?;
             let message = NewMessage { key: Name::from_static("start"), sent: new.started, job: new.start.clone() };
             let message = rows.insert_message(run, &message, None)?;
             furnish(rows, run, new)?;
-            Ok(StartedRun { run, run_id: new.run_id.clone(), fresh: true, message, timers: new.timers.clone() })
+            let (run_id, workflow, timers) = (new.run_id.clone(), new.workflow.clone(), new.timers.clone());
+            Ok(StartedRun { run, run_id, fresh: true, message, timers, workflow })
         }
     }
 }

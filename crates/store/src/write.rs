@@ -340,6 +340,8 @@ pub struct StartedRun {
     pub message: Option<MessageNo>,
     /// The timers that began with the run.
     pub timers: Vec<(Timestamp, TimerKind)>,
+    /// The workflow's type.
+    pub workflow: Name,
 }
 
 /// The effects of a write beside its own rows: all that the engine may have to tell other runs and callers.
@@ -364,6 +366,8 @@ pub struct ClosedRun {
     pub run: RunNo,
     /// The run id of the first run of its chain.
     pub first_run_id: Name,
+    /// The workflow's type.
+    pub workflow: Name,
     /// The status that it closed with.
     pub status: Status,
     /// The run's result, encoded.

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
 use crate::scope::Part;
-use crate::{Activity, ActivityCode, ActivityCtx, ActivityFuture, Meters};
+use crate::{Activity, ActivityCode, ActivityCtx, ActivityFuture, AttemptMeters};
 
 type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
 
@@ -42,7 +42,7 @@ pub struct AttemptHandle {
 struct State {
     done: Option<Done>,
     /// The meters that count the attempt, and when it began.
-    meters: Option<(Arc<Meters>, Instant)>,
+    meters: Option<(Arc<AttemptMeters>, Instant)>,
     task: Option<AbortHandle>,
     /// The thread on which it blocks.
     thread: Option<Thread>,
@@ -91,7 +91,7 @@ impl Attempt {
 
     /// Lets these meters count the attempt once, when it is over or the engine gives up on it.
     #[must_use]
-    pub fn counted_by(self, meters: &Arc<Meters>) -> Self {
+    pub fn counted_by(self, meters: &Arc<AttemptMeters>) -> Self {
         self.handle.lock().meters = Some((meters.clone(), Instant::now()));
         self
     }

@@ -38,7 +38,7 @@ pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
 pub use drain::{Drain, DrainStep};
 pub use driver::{HandOver, Play, Playing, StuckPlay, TurnHost};
 pub use interrupt::{Interrupt, StuckTurn};
-pub use meters::{Level, METERS_NUMBER, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
+pub use meters::{AttemptMeters, Level, METERS_NUMBER, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
 pub use run_name::RunName;

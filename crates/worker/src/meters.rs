@@ -4,10 +4,12 @@
 //! created, so that a turn formats and looks up nothing; a recorder that is installed after that gets nothing. Without
 //! a recorder, a handle is an empty pointer.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
-use dacapo_core::{Failure, FailureKind, Payload};
+use dacapo_core::{Failure, FailureKind, Name, Payload};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level as Importance, Metadata, Unit};
 
 /// The number of the table of meters. It rises when a name, a kind or a label changes: dashboards depend on them.
@@ -76,8 +78,10 @@ pub mod meter {
         ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities that have one.";
         ACTIVITIES_UNSERVED: Gauge "dacapo_activities_unserved" ["queue"] "Activities that wait because this program does not serve their type.";
         QUEUE_UNSERVED: Gauge "dacapo_queue_unserved" ["queue"] "1 for each task queue in which runs or activities wait and which this process does not serve.";
-        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "outcome"] "Attempts of activities and of local work that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to external completion, or `given_up` because the workflow no longer awaits it.";
-        ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue"] "How long an attempt took, until it was over or given up.";
+        RUNS_STARTED: Counter "dacapo_runs_started_total" ["workflow"] "Runs that this process started, children and runs that continue another among them.";
+        RUNS_CLOSED: Counter "dacapo_runs_closed_total" ["workflow" "status"] "Runs that closed in this process: `completed`, `failed`, `cancelled`, `terminated`, `timed_out` or `continued_as_new`.";
+        ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "activity" "outcome"] "Attempts of activities and of side effects (`activity` is `side effect` for all of these) that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to external completion, or `given_up` because the workflow no longer awaits it.";
+        ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue" "activity"] "How long an attempt took, until it was over or given up.";
         COMMIT_SECONDS: Seconds "dacapo_commit_seconds" [] "How long a write took from its submission until it was durable or refused.";
         COMMIT_BATCH_SIZE: Histogram "dacapo_commit_batch_size" [] "How many writes shared one transaction.";
         CACHE_HITS: Counter "dacapo_cache_hits_total" ["queue"] "Plays that found their run in memory.";
@@ -196,20 +200,26 @@ pub struct Meters {
     pub stuck_runs: Level,
     /// [`meter::DEADLOCKS`]
     pub deadlocks: Counter,
+    attempts: BTreeMap<Name, Arc<AttemptMeters>>,
+    side_effects: Arc<AttemptMeters>,
+}
+
+/// The meters of the attempts of one activity in one queue.
+pub struct AttemptMeters {
     completed: Counter,
     failed: Counter,
     timed_out: Counter,
     cancelled: Counter,
     given_up: Counter,
     left: Counter,
-    attempt_seconds: Histogram,
+    seconds: Histogram,
 }
 
 impl Meters {
-    /// Creates the meters of this queue.
-    pub fn new(queue: &str) -> Self {
+    /// Creates the meters of this queue, with those of these activities.
+    pub fn new<'a>(queue: &str, activities: impl IntoIterator<Item = &'a Name>) -> Self {
         let counter = |meter: Meter| meter.counter(&[queue]);
-        let attempts = |outcome| meter::ATTEMPTS.counter(&[queue, outcome]);
+        let attempts = |name: &Name| (name.clone(), Arc::new(AttemptMeters::new(queue, name)));
         Self {
             turns: counter(meter::TURNS),
             turn_seconds: meter::TURN_SECONDS.histogram(&[queue]),
@@ -219,13 +229,31 @@ impl Meters {
             stuck: counter(meter::STUCK),
             stuck_runs: meter::STUCK_RUNS.level(&[queue]),
             deadlocks: counter(meter::DEADLOCKS),
+            attempts: activities.into_iter().map(attempts).collect(),
+            side_effects: Arc::new(AttemptMeters::new(queue, SIDE_EFFECT)),
+        }
+    }
+
+    /// Returns the meters of an activity; those of side effects for a name that is not registered.
+    pub fn of_activity(&self, name: &str) -> &Arc<AttemptMeters> {
+        self.attempts.get(name).unwrap_or(&self.side_effects)
+    }
+}
+
+/// The value of the label `activity` for all side effects: their names are free, and there may be any number of them.
+const SIDE_EFFECT: &str = "side effect";
+
+impl AttemptMeters {
+    fn new(queue: &str, activity: &str) -> Self {
+        let attempts = |outcome| meter::ATTEMPTS.counter(&[queue, activity, outcome]);
+        Self {
             completed: attempts("completed"),
             failed: attempts("failed"),
             timed_out: attempts("timed_out"),
             cancelled: attempts("cancelled"),
             given_up: attempts("given_up"),
             left: attempts("left"),
-            attempt_seconds: meter::ATTEMPT_SECONDS.histogram(&[queue]),
+            seconds: meter::ATTEMPT_SECONDS.histogram(&[queue, activity]),
         }
     }
 
@@ -241,6 +269,6 @@ impl Meters {
             Some(Err(_)) => &self.failed,
         };
         outcome.increment(1);
-        self.attempt_seconds.record(began.elapsed());
+        self.seconds.record(began.elapsed());
     }
 }

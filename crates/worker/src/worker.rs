@@ -32,7 +32,7 @@ struct Watched {
 
 impl Worker {
     /// Creates a worker for this queue, with these settings.
-    pub fn new(queue: Name, values: QueueValues) -> Self {
+    pub fn new<'a>(queue: Name, values: QueueValues, activities: impl IntoIterator<Item = &'a Name>) -> Self {
         let zombies = Mutex::new(
             ranks::ZOMBIES,
             Watched {
@@ -41,7 +41,7 @@ impl Worker {
                 count: meter::ZOMBIES.level(&[&queue]),
             },
         );
-        Self { meters: Arc::new(Meters::new(&queue)), queue, values, zombies }
+        Self { meters: Arc::new(Meters::new(&queue, activities)), queue, values, zombies }
     }
 
     /// Returns the worker's queue.

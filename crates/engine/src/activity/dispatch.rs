@@ -85,7 +85,7 @@ fn start_with_input(shared: &Arc<Shared>, run: RunNo, task: &Task, activity: &Ac
             }
         }
     });
-    let attempt = attempt.counted_by(shared.workers.of(task.queue()).meters());
+    let attempt = attempt.counted_by(shared.workers.of(task.queue()).meters().of_activity(&task.command.activity));
     let handle = attempt.handle();
     let (run, seq, number) = key;
     let timeouts = &task.command.timeouts;

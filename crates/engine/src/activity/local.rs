@@ -238,7 +238,9 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
             None => return,
         },
     };
-    let attempt = attempt.counted_by(shared.workers.of(&playable.info.name.queue).meters());
+    // The names of side effects are free: they are counted together.
+    let metered = if work.is_closure { "" } else { &*work.name };
+    let attempt = attempt.counted_by(shared.workers.of(&playable.info.name.queue).meters().of_activity(metered));
     let handle = attempt.handle();
     note_attempt(shared, Doing::Run(run), &handle);
     let before = shared.local.begin((run, seq, work.attempt), handle, work.over);

@@ -269,6 +269,7 @@ fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, p
     submit(shared, Write::Turn(Box::new(write)), move |shared, result| match result {
         Ok(Written::Turn(written)) => {
             let started = StartedAs { workflow_id, run_id, run: written.run, fresh: true };
+            shared.run_meters.started(&playable.info.name.workflow);
             begin(shared, playable, committing, *written, move || drop(answer.send(Ok(started))));
         }
         Ok(other) => unreachable!("a turn was answered with {other:?}"),
@@ -351,6 +352,7 @@ fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<Sta
             let StartedRun { run, run_id, fresh, .. } = started.clone();
             let _ = answer.send(Ok(StartedAs { workflow_id: workflow_id.clone(), run_id, run, fresh }));
             if fresh {
+                shared.run_meters.started(&started.workflow);
                 begin_alone(shared, started, why, &workflow_id);
             }
         }

@@ -21,6 +21,7 @@ pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
     ClosedRun {
         run: row.no,
         first_run_id: row.first_run_id.clone(),
+        workflow: row.workflow.clone(),
         status: row.status,
         result: row.result.clone().unwrap_or_default(),
     }

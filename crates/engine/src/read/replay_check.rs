@@ -61,7 +61,7 @@ impl Reader {
         let check = Arc::new(Check {
             reader: self.clone(),
             options: options.clone(),
-            workers: Workers::new(&options.queues),
+            workers: Workers::new(&options.queues, &options.registry),
             host: Arc::new(host),
         });
         let mut thread = CheckThread::new(&check).map_err(system)?;

@@ -152,9 +152,9 @@ pub(crate) fn committed(
     drop(state);
     ended(shared, Ended::Turn(cached, committing.crash_count));
     let made = std::mem::take(&mut written.tasks);
-    let chain = playable.info.first_run_id.clone();
+    let (chain, name) = (playable.info.first_run_id.clone(), playable.info.name.clone());
     let effects = committing.effects(shared, &playable, &made, written);
-    apply(shared, Source { run: cached.no, chain: &chain }, effects);
+    apply(shared, Source { run: cached.no, chain: &chain, workflow: &name.workflow }, effects);
     if cached.lock().is_gone && !is_closed {
         // The run was ended from outside between its commit and now, and its tasks with it.
         give_up_tasks(shared, cached.no, |task| made.contains(&task));
@@ -196,9 +196,9 @@ pub(crate) fn committed_beside(
     mut written: TurnWritten,
 ) {
     let made = std::mem::take(&mut written.tasks);
-    let chain = playable.info.first_run_id.clone();
+    let (chain, name) = (playable.info.first_run_id.clone(), playable.info.name.clone());
     let effects = committing.effects(shared, &playable, &made, written);
-    apply(shared, Source { run, chain: &chain }, effects);
+    apply(shared, Source { run, chain: &chain, workflow: &name.workflow }, effects);
     drop(playable);
     // Other threads may have played the run on and ended some of its tasks, or the run. Only the store knows.
     if let Err(error) = give_up_ended_tasks(shared, run, &made) {

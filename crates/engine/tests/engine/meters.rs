@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use dacapo_core::{Ctx, Failure, Name, Payload};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Payload};
 use dacapo_engine::{Cache, NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
 use dacapo_testkit::{Simulation, expect};
@@ -39,11 +39,15 @@ fn story(cache: usize) -> Recorder {
 #[test]
 fn a_run_that_stays_in_memory_is_hit_and_never_replayed() {
     expect![[r#"
-        dacapo_attempt_seconds{queue=default} took 3
-        dacapo_attempts_total{queue=default,outcome=completed} 2
-        dacapo_attempts_total{queue=default,outcome=failed} 1
+        dacapo_attempt_seconds{queue=default,activity=flaky} took 2
+        dacapo_attempt_seconds{queue=default,activity=side effect} took 1
+        dacapo_attempts_total{queue=default,activity=flaky,outcome=completed} 1
+        dacapo_attempts_total{queue=default,activity=flaky,outcome=failed} 1
+        dacapo_attempts_total{queue=default,activity=side effect,outcome=completed} 1
         dacapo_cache_hits_total{queue=default} 3
         dacapo_commit_seconds took 6
+        dacapo_runs_closed_total{workflow=tries,status=completed} 1
+        dacapo_runs_started_total{workflow=tries} 1
         dacapo_turn_seconds{queue=default} took 4
         dacapo_turns_total{queue=default} 4
     "#]]
@@ -54,13 +58,17 @@ fn a_run_that_stays_in_memory_is_hit_and_never_replayed() {
 #[test]
 fn without_a_cache_turns_play_those_before_them_again() {
     expect![[r#"
-        dacapo_attempt_seconds{queue=default} took 3
-        dacapo_attempts_total{queue=default,outcome=completed} 2
-        dacapo_attempts_total{queue=default,outcome=failed} 1
+        dacapo_attempt_seconds{queue=default,activity=flaky} took 2
+        dacapo_attempt_seconds{queue=default,activity=side effect} took 1
+        dacapo_attempts_total{queue=default,activity=flaky,outcome=completed} 1
+        dacapo_attempts_total{queue=default,activity=flaky,outcome=failed} 1
+        dacapo_attempts_total{queue=default,activity=side effect,outcome=completed} 1
         dacapo_cache_hits_total{queue=default} 1
         dacapo_commit_seconds took 6
         dacapo_replayed_turns_total{queue=default} 4
         dacapo_replays_total{queue=default} 2
+        dacapo_runs_closed_total{workflow=tries,status=completed} 1
+        dacapo_runs_started_total{workflow=tries} 1
         dacapo_turn_seconds{queue=default} took 4
         dacapo_turns_total{queue=default} 4
     "#]]
@@ -96,12 +104,14 @@ fn attempts_are_counted_by_how_they_ended() {
     sim.wait(sim.engine().terminate(&RunId::of("a"), "enough")).unwrap();
     sim.settle();
     expect![[r#"
-        dacapo_attempt_seconds{queue=default} took 7
-        dacapo_attempts_total{queue=default,outcome=cancelled} 1
-        dacapo_attempts_total{queue=default,outcome=completed} 1
-        dacapo_attempts_total{queue=default,outcome=failed} 1
-        dacapo_attempts_total{queue=default,outcome=given_up} 2
-        dacapo_attempts_total{queue=default,outcome=timed_out} 2
+        dacapo_attempt_seconds{queue=default,activity=asked} took 1
+        dacapo_attempt_seconds{queue=default,activity=waits} took 4
+        dacapo_attempt_seconds{queue=default,activity=work} took 2
+        dacapo_attempts_total{queue=default,activity=asked,outcome=cancelled} 1
+        dacapo_attempts_total{queue=default,activity=waits,outcome=given_up} 2
+        dacapo_attempts_total{queue=default,activity=waits,outcome=timed_out} 2
+        dacapo_attempts_total{queue=default,activity=work,outcome=completed} 1
+        dacapo_attempts_total{queue=default,activity=work,outcome=failed} 1
     "#]]
     .assert_eq(&recorder.show(&["dacapo_attempts_total", "dacapo_attempt_seconds"]));
     gate.open(Ok(Payload::empty()));
@@ -281,4 +291,40 @@ fn every_meter_is_in_the_table_and_described() {
     }
     assert_eq!(described.len(), names.len());
     assert!(recorder.show(&["dacapo_commit_batch_size"]).starts_with("dacapo_commit_batch_size took "));
+}
+
+#[test]
+fn runs_are_counted_by_workflow_when_they_start_and_by_status_when_they_close() {
+    let recorder = Recorder::default();
+    let serve = options()
+        .workflow("parent", |ctx: Ctx, round| async move {
+            if round == payload("first") {
+                ctx.child("child", "").workflow_id("c").await?;
+                let (workflow, input) = ("parent".into(), vec![payload("second")]);
+                return Err(ctx.continue_as_new(ContinueAsNew { workflow, input, ..ContinueAsNew::default() }));
+            }
+            ctx.signal("go").await?;
+            Err(Failure::application("enough"))
+        })
+        .workflow("child", |_, _| async { Ok(payload("done")) });
+    let sim = recorder.during(|| Simulation::new(serve));
+    sim.start("parent", "a", "first").unwrap();
+    sim.start("parent", "b", "second").unwrap();
+    sim.settle();
+    sim.wait(sim.engine().terminate(&RunId::of("b"), "no more")).unwrap();
+    signal(&sim, "a", "go", "");
+    sim.settle();
+    let shown = recorder.show(&[]);
+    let runs: Vec<&str> = shown.lines().filter(|line| line.starts_with("dacapo_runs_") && line.contains('{')).collect();
+    assert_eq!(
+        runs,
+        [
+            "dacapo_runs_closed_total{workflow=child,status=completed} 1",
+            "dacapo_runs_closed_total{workflow=parent,status=continued_as_new} 1",
+            "dacapo_runs_closed_total{workflow=parent,status=failed} 1",
+            "dacapo_runs_closed_total{workflow=parent,status=terminated} 1",
+            "dacapo_runs_started_total{workflow=child} 1",
+            "dacapo_runs_started_total{workflow=parent} 3",
+        ]
+    );
 }
