@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(catalog.check(&Capabilities::new("memory", Feature::ALL)), Ok(()));
         assert_eq!(
             catalog.check(&without).unwrap_err().to_string(),
-            "this backend (temporal) does not support scheduler policies other than the deterministic one"
+            "this backend (temporal) does not support scheduler policies other than the deterministic one: use a backend \
+             that has it"
         );
     }
 }

@@ -187,7 +187,7 @@ fn values() -> Vec<Row> {
         row!("Ctx::set_attr", "a long keyword", "is 300 bytes long, at most 255 are allowed", ctx =>
             ctx.set_attr(Attr::new("city"), "x".repeat(300))),
         row!("Ctx::remove_attr", "no name", "name of a search attribute is empty", ctx => ctx.remove_attr(Attr::<u8>::new(""))),
-        row!("Ctx::attr", "another type", "cannot be read as `u8`", ctx => {
+        row!("Ctx::attr", "another type", "is no `u8`", ctx => {
             ctx.set_attr(Attr::new("x"), "text");
             ctx.attr(Attr::<u8>::new("x"))
         }),
