@@ -38,13 +38,7 @@ fn end_one(
     let result = to_stored(&outcome);
     rows.close(row.no, status, at, &result)?;
     rows.delete_tasks(row.no)?;
-    written.closed.push(ClosedRun {
-        run: row.no,
-        first_run_id: row.first_run_id.clone(),
-        workflow: row.workflow.clone(),
-        status,
-        result,
-    });
+    written.closed.push(ClosedRun::of(row, status, result));
     if let Some(parent) = &row.parent {
         let child = ChildFailed {
             workflow: row.workflow.clone(),

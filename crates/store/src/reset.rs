@@ -29,8 +29,7 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
         let result = to_stored(&outcome);
         rows.close(row.no, Status::Terminated, write.at, &result)?;
         rows.delete_tasks(row.no)?;
-        let (run, first_run_id, workflow) = (row.no, row.first_run_id.clone(), row.workflow.clone());
-        written.closed.push(ClosedRun { run, first_run_id, workflow, status: Status::Terminated, result });
+        written.closed.push(ClosedRun::of(&row, Status::Terminated, result));
     }
     let run = begin(rows, &row, write)?;
     written.run = run;

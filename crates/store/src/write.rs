@@ -374,6 +374,14 @@ pub struct ClosedRun {
     pub result: Vec<u8>,
 }
 
+impl ClosedRun {
+    /// Returns the run of this row, closed with this status and result.
+    pub fn of(row: &RunRow, status: Status, result: Vec<u8>) -> Self {
+        let (first_run_id, workflow) = (row.first_run_id.clone(), row.workflow.clone());
+        Self { run: row.no, first_run_id, workflow, status, result }
+    }
+}
+
 /// A message that was stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Posted {

@@ -18,13 +18,7 @@ pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
 
 /// Makes the closed run of a row, as a write that closes a run returns it.
 pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
-    ClosedRun {
-        run: row.no,
-        first_run_id: row.first_run_id.clone(),
-        workflow: row.workflow.clone(),
-        status: row.status,
-        result: row.result.clone().unwrap_or_default(),
-    }
+    ClosedRun::of(row, row.status, row.result.clone().unwrap_or_default())
 }
 
 /// The run that this one continues as, by its result; none if it does not.
