@@ -1,7 +1,8 @@
 //! Durable execution for Rust: ordinary async functions that survive crashes, deploys and months of waiting.
 //!
-//! A workflow decides and never touches the world; activities touch it and are tried until they succeed. When the process
-//! dies, the workflow is played again from the beginning against what was recorded, and goes on where it stopped.
+//! A workflow decides and never touches the world; activities touch it, and each is tried until it succeeds or its retry
+//! policy ends. When the process dies, the workflow is played again from the beginning against what was recorded, and goes
+//! on where it stopped.
 //!
 //! ```
 //! use dacapo::prelude::*;

@@ -1,4 +1,4 @@
-//! Shutting down with manners, at exact times.
+//! Graceful shutdown, at exact times.
 
 use std::time::Duration;
 
