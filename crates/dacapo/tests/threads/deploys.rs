@@ -65,23 +65,23 @@ async fn every_turn_names_its_build_and_reports_do() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("builds.db").display());
     let unnamed = Dacapo::open(&url).await.unwrap().serve((patient, note)).await.unwrap();
-    let run = unnamed.start(patient, "p".to_owned()).id("p").await.unwrap();
-    while run.describe().await.unwrap().turns < 2 {
-        tokio::task::yield_now().await;
-    }
+    unnamed.start(patient, "p".to_owned()).id("p").await.unwrap();
     unnamed.stop().await;
     let named = Dacapo::open(&url).await.unwrap().build("2.0").serve((patient, note)).await.unwrap();
     let run = named.handle(patient, "p");
     run.signal(GO, 7).await.unwrap();
     run.result().await.unwrap();
     let builds: Vec<Name> = run.transcript().await.unwrap().turns.into_iter().map(|turn| turn.build).collect();
-    let [first, second, third] = &builds[..] else { panic!("{builds:?}") };
-    assert!(first.starts_with("threads-") && first == second, "{builds:?}");
-    assert_eq!(third, "2.0");
+    let [first, .., last] = &builds[..] else { panic!("{builds:?}") };
+    assert!(first.starts_with("threads-") && *last == "2.0", "{builds:?}");
+    assert!(builds.iter().all(|build| build == first || build == last), "{builds:?}");
 
     named.start(patient, "q".to_owned()).id("q").await.unwrap();
     named.stop().await;
     let later = Dacapo::open(&url).await.unwrap().build("3.0").serve((changed::patient, note)).await.unwrap();
-    let found = later.handle(changed::patient, "q").result_or_stuck().await.unwrap_err().to_string();
+    let run = later.handle(changed::patient, "q");
+    // The run may be at rest: the signal wakes it.
+    run.signal(GO, 7).await.unwrap();
+    let found = run.result_or_stuck().await.unwrap_err().to_string();
     assert!(found.contains("activity note") && found.contains("by build 2.0"), "{found}");
 }
