@@ -14,9 +14,11 @@ use crate::{Error, Result};
 pub enum Feature {
     /// Calls that change something. A client that only reads lacks it.
     Writing,
+    /// Calls that need the code of the workflow: queries, and waiting for updates.
+    Queries,
     /// Promises that are resolved by name.
     Promises,
-    /// `run` closures that are recorded as part of the history.
+    /// Closures of a workflow whose results are recorded.
     SideEffects,
     /// Inspection of what each unit of a run waits for.
     Inspection,
@@ -41,8 +43,9 @@ pub enum Feature {
 
 impl Feature {
     /// All features that this build knows.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Writing,
+        Self::Queries,
         Self::Promises,
         Self::SideEffects,
         Self::Inspection,
@@ -69,6 +72,7 @@ impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Writing => "writing",
+            Self::Queries => "queries",
             Self::Promises => "promises",
             Self::SideEffects => "side effects",
             Self::Inspection => "inspection",

@@ -30,7 +30,12 @@ impl StoreClient {
 
     /// Refuses a call that changes something.
     fn refused<T: Send + 'static>(&self) -> Answer<T> {
-        let refused = self.capabilities.require(Feature::Writing);
+        self.lacks(Feature::Writing)
+    }
+
+    /// Refuses a call that needs this feature.
+    fn lacks<T: Send + 'static>(&self, feature: Feature) -> Answer<T> {
+        let refused = self.capabilities.require(feature);
         Box::pin(std::future::ready(refused.and(Err(Error::ReadOnly))))
     }
 
@@ -71,16 +76,15 @@ impl Client for StoreClient {
     }
 
     fn query(&self, _: RunRef, _: QueryRun) -> Answer<Payload> {
-        self.refused()
+        self.lacks(Feature::Queries)
     }
 
     fn update(&self, _: RunRef, _: SendUpdate) -> Answer<UpdateState> {
         self.refused()
     }
 
-    /// Waits for nothing, as `result` does not; what a run answered is known to the process that serves it.
     fn update_result(&self, _: RunRef, _: PollUpdate) -> Answer<UpdateState> {
-        self.refused()
+        self.lacks(Feature::Queries)
     }
 
     fn cancel(&self, _: RunRef, _: String) -> Answer<()> {
