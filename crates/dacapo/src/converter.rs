@@ -125,7 +125,8 @@ impl Converter {
 
     /// Leaves the payload out of a failure, if this converter does.
     fn about<T>(&self, payload: &Payload, mut failure: Failure) -> Failure {
-        if self.redacts {
+        let is_external = failure.type_name.as_deref() == Some(json::EXTERNAL_PAYLOAD);
+        if self.redacts && !is_external {
             let (wanted, size) = (type_name::<T>(), payload.to_string().len());
             failure.message = format!("the payload is no `{wanted}`: it has {size} bytes and is not shown");
         }

@@ -76,3 +76,22 @@ async fn report_of_a_value_that_does_not_decode_shows_its_size_alone() {
     assert!(redacted.contains("u64`: it has 11 bytes and is not shown"), "{redacted}");
     assert!(!redacted.contains(SECRET), "{redacted}");
 }
+
+#[workflow]
+async fn returns_much(ctx: Ctx) -> Result<String, Failure> {
+    ctx.on_query(STATE, |()| Ok(String::new()));
+    Ok(SECRET.repeat(20))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn report_of_a_result_that_is_too_large_shows_none_of_it() {
+    for redact in [false, true] {
+        let store = Dacapo::open("memory:").await.unwrap().redact(redact).settings(|app| app.payload_limit(100));
+        let app = store.serve(returns_much).await.unwrap();
+        let run = app.start(returns_much, ()).await.unwrap();
+        let error = run.result_or_stuck().await.unwrap_err().to_string();
+        assert!(error.contains("at most 100 are allowed"), "{error}");
+        assert_eq!(error.contains(SECRET), !redact, "{error}");
+        app.shutdown().await;
+    }
+}

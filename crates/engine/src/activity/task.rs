@@ -211,12 +211,14 @@ impl Task {
         }
     }
 
-    /// The information that its next attempt gets.
-    /// The attempts so far and the last failure, if this is not the first attempt.
+    /// The attempts so far and the last failure, if there was more than one.
     pub(crate) fn retried(&self) -> Option<Box<Retried>> {
-        (self.attempt > 1).then(|| Box::new(Retried { attempts: self.attempt, last_failure: self.failure.clone() }))
+        // The number is raised when the task begins to wait for its next attempt.
+        let attempts = if self.attempting().is_some() { self.attempt } else { self.attempt.saturating_sub(1) };
+        (attempts > 1).then(|| Box::new(Retried { attempts, last_failure: self.failure.clone() }))
     }
 
+    /// The information that its next attempt gets.
     pub(crate) fn attempt_info(&self, now: Timestamp) -> ActivityInfo {
         let Self { info, command, .. } = self;
         ActivityInfo {

@@ -100,18 +100,30 @@ fn find(shared: &Arc<Shared>, to: &RunId, id: &Name, wait: WaitFor) -> Result<Fo
 
 /// Returns the answer to an update that the chain of this run was sent; none if it is still worked on.
 fn find_answer(shared: &Shared, row: &RunRow, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
-    // The last run first: it answers an update that was handed on.
-    for run in shared.store().asked(&row.first_run_id, &update_key(id))?.into_iter().rev() {
-        let Some(run) = shared.store().run(run)? else { continue };
+    let mut asked = shared.store().asked(&row.first_run_id, &update_key(id))?;
+    loop {
+        // The last run answers an update that was handed on.
+        let mut runs = asked.iter().rev().filter_map(|run| shared.store().run(*run).transpose());
+        let Some(run) = runs.next().transpose()? else {
+            return Err(EngineError::NoSuchUpdate { workflow_id: row.workflow_id.clone(), update_id: id.clone() });
+        };
         if let Some(answer) = known_answer(shared, run.no, id, wait)? {
             return Ok(Some(answer));
         }
-        if run.status.is_open() || is_handed_on(shared, &run, id)? {
-            return Ok(None);
+        match () {
+            () if shared.options.crash_limits.quarantines(run.crash_count) => {
+                return Err(EngineError::UpdateWaits(quarantine_reason(&run).text));
+            }
+            () if run.status.is_open() => return Ok(None),
+            () => {}
         }
-        return Err(EngineError::Closed { workflow_id: run.workflow_id, status: run.status });
+        // It may have been handed on since; if no later run has it, that run is deleted.
+        let again = shared.store().asked(&row.first_run_id, &update_key(id))?;
+        if again == asked {
+            return Err(EngineError::Closed { workflow_id: run.workflow_id, status: run.status });
+        }
+        asked = again;
     }
-    Err(EngineError::NoSuchUpdate { workflow_id: row.workflow_id.clone(), update_id: id.clone() })
 }
 
 /// An update that was sent.

@@ -75,7 +75,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
     let Some(record) = TurnRecord::of(&turn, &done, &shared.options.build) else {
         return Made::Void(done.rejected);
     };
-    if let Some(reason) = validate(&record, done.published.as_ref(), limit) {
+    if let Some(reason) = validate(&record, done.published.as_ref(), limit, shared.options.redact) {
         return Made::Stuck(reason);
     }
     let bytes = record.to_bytes();

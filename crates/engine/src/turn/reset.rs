@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Failure, FailureKind, Job, Name, Seq, Timestamp, from_stored};
+use dacapo_core::{Command, Failure, FailureKind, Job, Name, Seq, Timestamp, from_stored};
 use dacapo_store::{
     NewMessage, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
@@ -96,6 +96,16 @@ fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]
     }
 }
 
+/// The words for a reset that would keep the turn which closed the run.
+fn the_end_is_kept(keep: u64) -> String {
+    let last = keep - 1;
+    let advice = match last {
+        0 => "it has no turn before that one, so start it again".to_owned(),
+        last => format!("choose 1 to {last}"),
+    };
+    format!("the run cannot be reset to turn {keep}: turn {last} closed it and would be kept; {advice}")
+}
+
 /// Plans a reset. Returns its write, and the updates that came in the turns that are not kept: they end with the old
 /// run.
 fn plan_reset(
@@ -109,8 +119,11 @@ fn plan_reset(
     let mut later = Vec::new();
     let mut dropped = BTreeSet::new();
     let mut turns = 0;
+    let mut keeps_the_end = false;
     let read = each_record(shared.store(), row.no, |record, bytes| {
         turns = record.number + 1;
+        let is_end = |command: &Command| command.kind.is_terminal();
+        keeps_the_end |= record.number < keep && record.commands.last().is_some_and(is_end);
         match record.number < keep {
             true => open.enter(&record, bytes),
             false => {
@@ -121,6 +134,9 @@ fn plan_reset(
         ControlFlow::<()>::Continue(())
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
+    if keeps_the_end {
+        return Err(EngineError::BadInput(the_end_is_kept(keep)));
+    }
     // Messages that wait go over to the new run with the write; a result among them is known as well.
     let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|message| from_stored(&message.job).ok());
     let waiting: Vec<Job> = waiting.filter(|job| comes_again(&open, job)).collect();

@@ -14,7 +14,12 @@ use crate::names::check_name;
 use crate::report::stuck_reason::StuckReason;
 
 /// Returns why this turn cannot be stored, if it cannot. `published` is the snapshot that it published.
-pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: usize) -> Option<StuckReason> {
+pub(crate) fn validate(
+    record: &TurnRecord,
+    published: Option<&Payload>,
+    limit: usize,
+    redact: bool,
+) -> Option<StuckReason> {
     if let Some(size) = published.map(Payload::inline_size).filter(|size| *size > limit) {
         let text = format!("the published value: {}", too_large(size, limit));
         return Some(StuckReason::new(StuckCause::Limit, "the published value", text));
@@ -23,7 +28,8 @@ pub(crate) fn validate(record: &TurnRecord, published: Option<&Payload>, limit: 
         let problem = oversized(&command.kind, limit).or_else(|| out_of_range(&command.kind))?;
         let Command { kind, site, unit, .. } = command;
         // A command may show its payload, and that may be what is too large.
-        let shown: String = kind.to_string().chars().take(100).collect();
+        let shown = if redact { kind.word().to_owned() } else { kind.to_string() };
+        let shown: String = shown.chars().take(100).collect();
         let shown = shown.trim_end();
         let text = format!("{shown}, asked for by unit {unit} at {site}: {problem}");
         Some(StuckReason::new(StuckCause::Limit, site.to_string(), text))

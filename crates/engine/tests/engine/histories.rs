@@ -92,3 +92,21 @@ fn redacted_history_shows_no_payload_and_no_message_of_a_failure() {
         assert!(text.contains(fact), "{fact} is not in\n{text}");
     }
 }
+
+/// The number of the next attempt is known while the activity waits for it.
+#[test]
+fn activity_that_times_out_before_its_second_attempt_had_one_attempt() {
+    let serve = options()
+        .workflow("checkout", |ctx: Ctx, _| async move {
+            ctx.activity("charge", "").retry(every_second(5)).schedule_to_close(secs(1) / 2).await
+        })
+        .activity("charge", |_, _| Err(Failure::application("the bank is closed")));
+    let sim = Simulation::new(serve);
+    sim.start("checkout", "a", "").unwrap();
+    sim.advance(secs(10));
+    let attempts = history(&sim).iter().find_map(|event| match event.kind {
+        EventKind::OperationEnded { attempts, .. } => Some(attempts),
+        _ => None,
+    });
+    assert_eq!(attempts, Some(1));
+}

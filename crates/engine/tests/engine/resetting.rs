@@ -267,3 +267,28 @@ fn updates_that_were_accepted_before_the_point_of_reset_go_on_and_the_others_end
         vec![]
     });
 }
+
+/// The new run would be open, and closed for its code.
+#[test]
+fn reset_that_would_keep_the_turn_which_closed_the_run_is_refused() {
+    let serve = options()
+        .workflow("at once", |_, _| async { Ok(payload("done")) })
+        .workflow("later", |ctx: Ctx, _| async move { Ok(ctx.signal("go").await?.input[0].clone()) });
+    let sim = Simulation::new(serve);
+    sim.start("at once", "a", "").unwrap();
+    sim.start("later", "b", "").unwrap();
+    sim.start("later", "c", "").unwrap();
+    sim.settle();
+    signal(&sim, "b", "go", "x");
+    sim.wait(sim.engine().terminate(&RunId::of("c"), "enough")).unwrap();
+    let refused =
+        |id: &'static str, turn| sim.wait(sim.engine().reset(&RunId::of(id), turn, "")).unwrap_err().to_string();
+    assert!(
+        refused("a", 1)
+            .ends_with("turn 0 closed it and would be kept; it has no turn before that one, so start it again")
+    );
+    assert!(refused("b", 2).ends_with("turn 1 closed it and would be kept; choose 1 to 1"));
+    sim.wait(sim.engine().reset(&RunId::of("b"), 1, "")).unwrap();
+    assert_eq!(sim.result("b"), completed("x"), "the signal comes again");
+    sim.wait(sim.engine().reset(&RunId::of("c"), 1, "")).expect("no turn closed a run that was terminated");
+}
