@@ -39,6 +39,9 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
     for message in &write.messages {
         written.posted.push(post(rows, run, message)?);
     }
+    for (turn, message) in &write.taken {
+        rows.insert_message(run, message, Some(*turn))?;
+    }
     // Messages that the old run has not taken go to the new run.
     if row.status.is_open() {
         rows.move_unseen(row.no, run)?;

@@ -234,6 +234,9 @@ pub struct ResetWrite {
     pub tasks: Vec<(u64, NewTask)>,
     /// Messages for the new run.
     pub messages: Vec<NewMessage>,
+    /// Messages that the kept turns have taken and that have no outcome yet: the turn of each, and the message. The new run
+    /// answers them.
+    pub taken: Vec<(u64, NewMessage)>,
     /// Operations of the kept turns whose open children move to the new run. If the old run was open, its other
     /// children are released by their parent-close policies.
     pub children: Vec<Seq>,

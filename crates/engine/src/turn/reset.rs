@@ -1,11 +1,11 @@
 //! Reset: a run begins again from an earlier turn, as a new run that keeps the turns before it. The thread that plays the run
 //! plans and writes the reset, so that no turn is played meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Command, Failure, FailureKind, Job, Name, Seq, Timestamp, from_stored};
+use dacapo_core::{Command, CommandKind, Failure, FailureKind, Job, Name, Seq, Timestamp, from_stored};
 use dacapo_store::{
     NewMessage, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
@@ -30,6 +30,7 @@ use crate::timer::set_timers;
 use crate::turn::effects::apply_in_other_runs;
 use crate::turn::plan::activity_timers;
 use crate::turn::rest::rest;
+use crate::turn::update_outcome::update_key;
 use crate::writes::submit;
 
 /// Carries out a reset.
@@ -120,12 +121,20 @@ fn plan_reset(
     let mut dropped = BTreeSet::new();
     let mut turns = 0;
     let mut keeps_the_end = false;
+    let mut accepted = BTreeMap::new();
     let read = each_record(shared.store(), row.no, |record, bytes| {
         turns = record.number + 1;
         let is_end = |command: &Command| command.kind.is_terminal();
         keeps_the_end |= record.number < keep && record.commands.last().is_some_and(is_end);
         match record.number < keep {
-            true => open.enter(&record, bytes),
+            true => {
+                let updates = record.jobs.iter().filter_map(|job| Some((update_of(job)?.clone(), job.clone())));
+                accepted.extend(updates.map(|(id, job)| (id, (record.number, job))));
+                for id in record.commands.iter().filter_map(answers) {
+                    accepted.remove(id);
+                }
+                open.enter(&record, bytes);
+            }
             false => {
                 dropped.extend(record.jobs.iter().filter_map(update_of).cloned());
                 later.extend(record.jobs.into_iter().filter(|job| comes_again(&open, job)));
@@ -173,7 +182,9 @@ fn plan_reset(
     }
     let words = format!("reset to turn {keep} as run {run_id}: {reason}");
     let failure = Box::new(Failure::new(FailureKind::Reset, words));
-    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, messages, children, failure }, dropped))
+    let message = |id, job| NewMessage { key: update_key(&id), sent: now, job: encode(job) };
+    let taken = accepted.into_iter().map(|(id, (turn, job))| (turn, message(id, job))).collect();
+    Ok((ResetWrite { from: row.no, turns, keep, new, at: now, tasks, messages, taken, children, failure }, dropped))
 }
 
 /// Whether a job after the point of reset is delivered again: a signal, or a result that its sender does not send twice.
@@ -182,6 +193,14 @@ fn comes_again(open: &OpenOperations, job: &Job) -> bool {
         Job::Signal(_) => true,
         Job::Resolve { seq, resolution, .. } => open.expects(*seq, resolution),
         _ => false,
+    }
+}
+
+/// The update that a command answers.
+fn answers(command: &Command) -> Option<&Name> {
+    match &command.kind {
+        CommandKind::CompleteUpdate(answer) => Some(&answer.update),
+        _ => None,
     }
 }
 

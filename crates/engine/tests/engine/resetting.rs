@@ -260,8 +260,15 @@ fn updates_that_were_accepted_before_the_point_of_reset_go_on_and_the_others_end
         let Some(Ok(UpdateStage::Completed(Err(failure)))) = sim.try_wait(dropped) else { panic!("it is over") };
         assert_eq!(failure.message, "the run is terminated");
         assert_eq!(sim.try_wait(kept.as_mut()), None);
+        let polled = sim.try_wait(sim.engine().update_result(&to, "kept".into(), WaitFor::Accepted));
+        assert_eq!(polled, Some(Ok(UpdateStage::Accepted)), "the new run has it");
         sim.advance(secs(10));
-        assert_eq!(sim.try_wait(kept), Some(Ok(UpdateStage::Completed(Ok(payload("kept"))))));
+        let answered = || Some(Ok(UpdateStage::Completed(Ok(payload("kept")))));
+        assert_eq!(sim.try_wait(kept), answered());
+        let asked_again =
+            |id: &'static str| sim.try_wait(sim.engine().update_result(&to, id.into(), WaitFor::Completed));
+        assert_eq!(asked_again("kept"), answered(), "the new run keeps the answer");
+        assert!(matches!(asked_again("dropped"), Some(Ok(UpdateStage::Completed(Err(_))) | Err(_))));
         signal(sim, "a", "end", "of it");
         assert_eq!(sim.result("a"), completed("of it"));
         vec![]

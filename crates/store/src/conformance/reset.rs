@@ -19,6 +19,7 @@ fn again(from: RunNo, keep: u64, run_id: &'static str) -> ResetWrite {
         at: at(60),
         tasks: Vec::new(),
         messages: Vec::new(),
+        taken: Vec::new(),
         children: Vec::new(),
         failure: Box::new(Failure::new(FailureKind::Terminated, "reset")),
     }
