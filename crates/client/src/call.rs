@@ -101,37 +101,6 @@ impl ClientCall {
         }
     }
 
-    /// Returns whether the call changes something.
-    pub const fn is_change(&self) -> bool {
-        match self {
-            Self::Start(_)
-            | Self::Signal(..)
-            | Self::Update(..)
-            | Self::Cancel(..)
-            | Self::Terminate(..)
-            | Self::Reset(..)
-            | Self::Complete(..)
-            | Self::Heartbeat(..)
-            | Self::CompleteActivity(..)
-            | Self::ResolvePromise(..)
-            | Self::Release(_)
-            | Self::Delete(_)
-            | Self::BackUp(_) => true,
-            Self::Query(..)
-            | Self::UpdateResult(..)
-            | Self::RunResult(_)
-            | Self::ResultOrStuck(_)
-            | Self::Describe(_)
-            | Self::List(..)
-            | Self::Count(_)
-            | Self::History(..)
-            | Self::RawHistory(_)
-            | Self::Inspect(_)
-            | Self::StuckRuns
-            | Self::Verify => false,
-        }
-    }
-
     /// Returns the run that the call names. A start names none: it has the workflow id that the run gets.
     pub const fn run(&self) -> Option<&RunRef> {
         match self {

@@ -46,7 +46,8 @@ impl RunHistory {
         self.write(&Shown::Whole)
     }
 
-    /// Returns the text without payloads and without the messages of failures, which may hold secrets: only their sizes are left.
+    /// Returns the text without payloads, messages of failures and reasons of callers, which may hold secrets: only their sizes
+    /// are left.
     pub fn to_redacted_text(&self) -> String {
         self.write(&Shown::Redacted)
     }
@@ -79,7 +80,14 @@ impl Shown {
     fn payload(&self, payload: &Payload) -> String {
         match self {
             Self::Whole => payload.to_string(),
-            Self::Redacted => format!("({} bytes)", payload.to_string().len()),
+            Self::Redacted => size(&payload.to_string()),
+        }
+    }
+
+    fn reason(&self, reason: &str) -> String {
+        match self {
+            Self::Whole => reason.to_owned(),
+            Self::Redacted => size(reason),
         }
     }
 
@@ -91,7 +99,7 @@ impl Shown {
     fn failure(&self, failure: &Failure) -> String {
         match self {
             Self::Whole => failure.to_string(),
-            Self::Redacted => format!("({} bytes)", failure.to_string().len()),
+            Self::Redacted => size(&failure.to_string()),
         }
     }
 
@@ -102,6 +110,10 @@ impl Shown {
             Err(failure) => format!("failed: {}", self.failure(failure)),
         }
     }
+}
+
+fn size(text: &str) -> String {
+    format!("({} bytes)", text.len())
 }
 
 /// One event as a line. `names` knows what earlier lines began.
@@ -118,7 +130,9 @@ fn line(kind: &EventKind, names: &mut BTreeMap<Seq, String>, shown: &Shown) -> S
         }
         EventKind::UpdateAccepted { id } => format!("update {id} was accepted"),
         EventKind::UpdateCompleted { id, result } => format!("update {id} {}", shown.result(result)),
-        EventKind::CancelRequested { reason } => format!("a caller asked the run to cancel: {reason}"),
+        EventKind::CancelRequested { reason } => {
+            format!("a caller asked the run to cancel: {}", shown.reason(reason))
+        }
         EventKind::OperationStarted { seq, operation, name, input } => {
             names.insert(*seq, format!("{operation} {seq} {name}"));
             let input = if input.is_empty() { String::new() } else { shown.arguments(input) };

@@ -160,12 +160,12 @@ async fn real_activity_does_not_use_up_the_budget_of_the_test_task() {
 }
 
 /// Each call waits for a thread that ends in an order of its own.
-struct Desk {
+struct Stamper {
     turn: AtomicU64,
 }
 
 #[activities]
-impl Desk {
+impl Stamper {
     #[activity]
     async fn stamp(self: Arc<Self>, n: u64) -> Result<u64, Failure> {
         let (sender, receiver) = oneshot::channel();
@@ -181,13 +181,13 @@ impl Desk {
 
 #[workflow]
 async fn stamps(ctx: Ctx) -> Result<Vec<u64>, Failure> {
-    ctx.try_join((0..5).map(|n| ctx.call(Desk::stamp, n))).await
+    ctx.try_join((0..5).map(|n| ctx.call(Stamper::stamp, n))).await
 }
 
 #[test]
 fn real_activities_go_on_one_after_the_other_in_the_order_of_their_start() {
     let mut kit = Kit::new();
-    kit.serve(Desk { turn: AtomicU64::new(0) });
+    kit.serve(Stamper { turn: AtomicU64::new(0) });
     assert_eq!(kit.run(stamps, ()), Ok(vec![0, 1, 2, 3, 4]));
 }
 

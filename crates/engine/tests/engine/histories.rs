@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_client::{Client, EventKind, RunHistory, RunRef};
 use dacapo_core::{Ctx, Failure};
-use dacapo_engine::{Options, WaitFor};
+use dacapo_engine::{Options, RunId, WaitFor};
 use dacapo_testkit::{Simulation, expect};
 
 use crate::kit::{Serve, every_second, options, payload, secs, signal, update};
@@ -84,6 +84,14 @@ fn history_tells_what_came_what_was_decided_and_which_attempts_failed() {
 
 #[test]
 fn redacted_history_shows_no_payload_and_no_message_of_a_failure() {
+    let sim = Simulation::new(checkout());
+    sim.start("checkout", "b", "order 43").unwrap();
+    sim.wait(sim.engine().cancel(&RunId::of("b"), "the card was stolen")).unwrap();
+    sim.settle();
+    let client: Arc<dyn Client> = Arc::new(sim.engine().clone());
+    let cancelled = RunHistory(sim.wait(client.history(RunRef::latest("b"), None, 100)).unwrap().events);
+    assert!(cancelled.to_text().contains("asked the run to cancel: the card was stolen"), "{cancelled}");
+    assert!(cancelled.to_redacted_text().contains("asked the run to cancel: (19 bytes)"));
     let text = history(&played()).to_redacted_text();
     for secret in ["order 42", "two lamps", "receipt", "too bright", "bank", "account", "paid", "noted"] {
         assert!(!text.contains(secret), "{secret} is in\n{text}");
