@@ -58,13 +58,16 @@ pub enum Error {
     },
     /// Too many messages wait for the run.
     #[error(
-        "the run of workflow id {workflow_id:?} has {waiting} messages that it has not taken: wait until it does, or raise `message_limit`"
+        "the run of workflow id {workflow_id:?} has {} messages that it has not taken, at most {} are allowed: send again when it has \
+         taken some, or raise `message_limit`", crate::grouped(*.waiting), crate::grouped(*.limit)
     )]
     InboxFull {
         /// The workflow id.
         workflow_id: Name,
         /// How many messages wait.
         waiting: usize,
+        /// The limit.
+        limit: usize,
     },
     /// The workflow id is in use, or was used, and the start does not allow that.
     #[error("{reason}")]
@@ -86,7 +89,8 @@ pub enum Error {
     },
     /// The run has no such open promise.
     #[error(
-        "the run of workflow id {workflow_id:?} has no open promise {promise:?}: it was resolved before, or is not open yet; open now: {open}"
+        "the run of workflow id {workflow_id:?} has no open promise {promise:?}: it was resolved before, or is not open yet; open now: {open}. Check the name, or \
+         resolve it once the run has opened it"
     )]
     PromiseNotFound {
         /// The workflow id.
@@ -97,7 +101,9 @@ pub enum Error {
         open: String,
     },
     /// The promise was resolved before.
-    #[error("promise {0:?} was resolved before; the first resolution holds")]
+    #[error(
+        "promise {0:?} cannot be resolved: it was resolved before, and the first resolution holds. Send a signal for what is new"
+    )]
     AlreadyResolved(Name),
     /// The run has no such pending activity.
     #[error(
@@ -115,7 +121,7 @@ pub enum Error {
     /// The token names an earlier attempt.
     #[error(
         "this is the token of attempt {attempt} of activity {activity_id:?} of workflow id {workflow_id:?}, which counts no more: \
-         attempt {current} is the one that counts, and has a token of its own"
+         attempt {current} is the one that counts. Pass on the token that this attempt gave"
     )]
     StaleToken {
         /// The workflow id.
@@ -130,7 +136,7 @@ pub enum Error {
     /// A timeout of the attempt passed before its result came.
     #[error(
         "attempt {attempt} of activity {activity_id:?} of workflow id {workflow_id:?} has timed out: its result came too late \
-         and is not accepted"
+         and is not accepted. Complete the next attempt by its own token, or set a longer timeout"
     )]
     AttemptTimedOut {
         /// The workflow id.
@@ -155,7 +161,9 @@ pub enum Error {
     #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
     /// The update is stored, and the run cannot be played now. Ask again with the same update id.
-    #[error("the update is kept until the run can be played again; ask again with the same update id. {0}")]
+    #[error(
+        "the update is kept until the run can be played again; ask again with the same update id. The run cannot be played now: {0}"
+    )]
     UpdateWaits(String),
     /// The query failed.
     #[error("the query failed: {0}")]
@@ -163,6 +171,12 @@ pub enum Error {
     /// The run cannot be played now, so it cannot answer.
     #[error("the run cannot be played now: {0}")]
     Stuck(String),
+    /// The run is open, and only a closed run allows this.
+    #[error("the run is open, and only a closed run allows this: wait for its end, cancel it or terminate it first")]
+    RunOpen,
+    /// A run with this run id exists.
+    #[error("run {0} exists already: delete it first if it is to be replaced")]
+    RunExists(Name),
     /// The state of the run does not allow this.
     #[error("{0}")]
     Refused(String),
@@ -180,7 +194,7 @@ pub enum Error {
     /// The backend was shut down. Whether a change was made is not known.
     #[error("the engine is shut down: call the process that serves the store now")]
     ShutDown,
-    /// Another process serves the store.
+    /// Another process serves the store, or has locked it. Nothing was changed.
     #[error("{0}")]
     Busy(String),
     /// The store has no room left. Nothing was changed.

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
+use dacapo_client::Error;
 use dacapo_store::Store;
 
-use crate::EngineError;
 use crate::host::Host;
 use crate::lifecycle::halt::halt_and_close;
 use crate::lifecycle::recover::recover;
@@ -32,9 +32,9 @@ impl Engine {
     /// Opens an engine over this store. The engine takes over all that earlier processes left: tasks, timers and
     /// messages. It loads no run for that. Reports of panics say where they happened: for that the process gets a panic
     /// hook, which calls the one that was there. Blocks until the store was read.
-    pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Result<Self, EngineError> {
+    pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Result<Self, Error> {
         if options.queues.is_empty() {
-            return Err(EngineError::BadInput("an engine that serves no queue could do nothing".to_owned()));
+            return Err(Error::InvalidArgument("an engine that serves no queue could do nothing".to_owned()));
         }
         options.queues.keys().try_for_each(|queue| check_name("queue name", queue))?;
         dacapo_core::keep_panic_places();

@@ -1,14 +1,12 @@
 //! Names that callers and workflow code give: workflow ids, types, queues, keys.
 
-use dacapo_client::grouped;
-
-use crate::EngineError;
+use dacapo_client::{Error, grouped};
 
 /// The maximum number of bytes of a name: names are keys of indexes, and people read them.
 const LONGEST: usize = 1_000;
 
 /// Checks a name: not empty, at most 1,000 bytes, no control characters. `what` says in the error what is named.
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), EngineError> {
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let problem = match name {
         "" => format!("{what} is empty: give it 1 to {} bytes", grouped(LONGEST)),
         name if name.len() > LONGEST => {
@@ -20,5 +18,5 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), EngineError> {
         }
         _ => return Ok(()),
     };
-    Err(EngineError::BadInput(problem))
+    Err(Error::InvalidArgument(problem))
 }

@@ -6,13 +6,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Name, Pins, Timestamp};
 use dacapo_store::{RunNo, Running, Store};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{DrainStep, TurnHost, describe_meters, meter};
 use metrics::Histogram;
 
-use crate::EngineError;
 use crate::activity::local_work::LocalWork;
 use crate::activity::task_queue::TaskQueue;
 use crate::crash_guard::probation::Probation;
@@ -132,7 +132,7 @@ impl Shared {
     }
 
     /// Fails with the reason if the engine has stopped.
-    pub(crate) fn check(&self) -> Result<(), EngineError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         self.halted.reason().map_or(Ok(()), Err)
     }
 

@@ -136,7 +136,7 @@ impl Batch for FileBatch {
         }
         match self.transact(writes) {
             Ok(answers) => answers,
-            Err(error @ (StoreError::Full(_) | StoreError::Busy(_))) => all(&error),
+            Err(error @ (StoreError::Full(_) | StoreError::Locked(_))) => all(&error),
             Err(error) if self.broken.is_some() || writes.len() == 1 => all(&error),
             // One write of the group cannot be applied: the others are committed one by one.
             Err(_) => writes.iter().flat_map(|write| self.commit(std::slice::from_ref(write))).collect(),

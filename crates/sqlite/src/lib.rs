@@ -138,7 +138,10 @@ impl Writes for SqliteStore {
     fn submit(&self, write: Write, done: Done) {
         match &self.group {
             Some(group) => group.submit(write, done),
-            None => done(Err(StoreError::Busy("it is open for reading only".to_owned()))),
+            None => done(Err(StoreError::Unsupported(
+                "the store is open for reading only: open it without `mode=ro` in the process that serves it"
+                    .to_owned(),
+            ))),
         }
     }
 

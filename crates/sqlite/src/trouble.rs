@@ -8,7 +8,7 @@ use dacapo_store::StoreError;
 pub(crate) fn trouble(error: Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(text),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(text),
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(text),
         Some(ErrorCode::NotADatabase) => {
@@ -38,6 +38,26 @@ pub(crate) fn naming(path: &str, error: StoreError) -> StoreError {
         StoreError::Corrupt(what) => StoreError::Corrupt(named(what)),
         StoreError::Unavailable(what) => StoreError::Unavailable(named(what)),
         StoreError::Lost(what) => StoreError::Lost(named(what)),
+        StoreError::Locked(what) => StoreError::Locked(named(what)),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database shell that held a transaction was reported as another process that serves the store.
+    #[test]
+    fn lock_of_another_program_is_not_reported_as_a_second_server() {
+        for code in [rusqlite::ffi::SQLITE_BUSY, rusqlite::ffi::SQLITE_LOCKED] {
+            let locked = Error::SqliteFailure(rusqlite::ffi::Error::new(code), Some("database is locked".to_owned()));
+            let error = naming("orders.db", trouble(locked));
+            assert_eq!(
+                error.to_string(),
+                "the store is locked by another program: orders.db: database is locked. End the transaction or the backup of that \
+                 program, such as a database shell"
+            );
+        }
     }
 }

@@ -60,7 +60,7 @@ fn a_file_is_served_by_one_process_and_read_by_others() {
     let reading = SqliteStore::open_read_only(&path).unwrap();
     start(&serving, 1).unwrap();
     assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
-    assert!(matches!(start(&reading, 2), Err(StoreError::Busy(_))));
+    assert!(matches!(start(&reading, 2), Err(StoreError::Unsupported(_))));
     drop(serving);
     assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
 }

@@ -14,6 +14,11 @@ pub enum StoreError {
     /// Another process serves this store.
     #[error("another process serves this store: {0}")]
     Busy(String),
+    /// Another program has locked the store's file. Nothing was changed.
+    #[error(
+        "the store is locked by another program: {0}. End the transaction or the backup of that program, such as a database shell"
+    )]
+    Locked(String),
     /// The store has no room left. Nothing was changed; writing goes on when there is room.
     #[error("the store has no room left: {0}. Free some, and it goes on by itself")]
     Full(String),
@@ -41,4 +46,35 @@ pub enum StoreError {
     /// read again.
     #[error("the store is out of reach: {0}")]
     Unavailable(String),
+}
+
+/// What a caller is told of a refused write.
+impl From<Refused> for dacapo_client::Error {
+    fn from(refused: Refused) -> Self {
+        let reason = refused.to_string();
+        match refused {
+            Refused::InUse { workflow_id, run_id, .. } | Refused::Used { workflow_id, run_id, .. } => {
+                Self::WorkflowIdInUse { workflow_id, run_id, reason }
+            }
+            Refused::OtherRequest(request_id) => Self::RequestIdInUse { request_id, reason },
+            Refused::Open => Self::RunOpen,
+            Refused::Exists(run_id) => Self::RunExists(run_id),
+            _ => Self::Refused(reason),
+        }
+    }
+}
+
+/// What a caller is told of a store that failed.
+impl From<StoreError> for dacapo_client::Error {
+    fn from(error: StoreError) -> Self {
+        let why = error.to_string();
+        match error {
+            StoreError::Refused(refused) => refused.into(),
+            StoreError::Busy(_) | StoreError::Locked(_) => Self::Busy(why),
+            StoreError::Full(_) => Self::Full(why),
+            StoreError::Corrupt(_) | StoreError::Lost(_) => Self::Damaged(why),
+            StoreError::Newer { .. } | StoreError::Foreign(_) | StoreError::Unsupported(_) => Self::Refused(why),
+            StoreError::Unavailable(_) => Self::Unavailable(why),
+        }
+    }
 }

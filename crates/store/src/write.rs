@@ -420,16 +420,16 @@ pub enum Refused {
     #[error("the turn takes a message that was taken before: play it again without it")]
     MessageTaken,
     /// The run is closed.
-    #[error("the run is {0} and accepts nothing more")]
+    #[error("the run is {0} and accepts nothing more: start another run")]
     Closed(Status),
     /// There is no such run.
-    #[error("there is no such run")]
+    #[error("there is no such run: check the id, and whether the run was deleted")]
     NoSuchRun,
     /// The run is open, and only a closed run allows this.
     #[error("the run is open, and only a closed run allows this: wait for its end, cancel it or terminate it first")]
     Open,
     /// A run with this run id exists.
-    #[error("run {0} is there already")]
+    #[error("run {0} exists already: delete it first if it is to be replaced")]
     Exists(Name),
     /// The run has no such turn to reset to.
     #[error("the run cannot begin again at turn {turn}: {how}", how = choice(*.turns))]
@@ -475,7 +475,9 @@ fn advice(conflict: &IdConflict) -> &'static str {
             "wait for it to close, or say what is meant: the run that is open (`id_conflict(IdConflict::UseExisting)`), or the same \
              request as before (`request_id(key)`)"
         }
-        IdConflict::UseExisting | IdConflict::TerminateExisting => "another start was faster",
+        IdConflict::UseExisting | IdConflict::TerminateExisting => {
+            "another start took it at the same moment: start again"
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Payload, Timestamp};
-use dacapo_engine::{Cache, Engine, EngineError, NewStart, Options, RunId, StartedAs};
+use dacapo_engine::{Cache, Engine, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{Filter, MemoryStore, RunRow, Status, Store};
 use dacapo_sync::allow_blocking;
 
@@ -294,7 +295,7 @@ impl Simulation {
         workflow: &'static str,
         workflow_id: &'static str,
         input: impl Into<Payload>,
-    ) -> Result<StartedAs, EngineError> {
+    ) -> Result<StartedAs, Error> {
         let new = NewStart {
             workflow: workflow.into(),
             workflow_id: workflow_id.into(),

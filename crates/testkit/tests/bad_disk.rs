@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Payload, Signal, Workflow};
-use dacapo_engine::{EngineError, NewStart, Options, RunId};
+use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_faults::{Disk, Fault};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Status, StoreError};
+use dacapo_store::Status;
 use dacapo_testkit::Simulation;
 use dacapo_worker::Activity;
 
@@ -52,11 +53,11 @@ impl Setup {
 
     /// Starts the story, plays it and sends its signal. The caller sends each request again until it is answered, or the
     /// engine has stopped. Returns how often the disk was full for the caller.
-    fn play(&self) -> Result<usize, EngineError> {
+    fn play(&self) -> Result<usize, Error> {
         let mut full = 0;
-        let mut insist = |ask: &dyn Fn() -> Result<(), EngineError>| loop {
+        let mut insist = |ask: &dyn Fn() -> Result<(), Error>| loop {
             match ask() {
-                Err(EngineError::Store(StoreError::Full(_))) => full += 1,
+                Err(Error::Full(_)) => full += 1,
                 answer => return answer,
             }
             assert!(full < 100, "the disk has room again and still counts as full");

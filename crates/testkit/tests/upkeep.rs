@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Payload, Workflow};
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_engine::{Options, RunId};
 use dacapo_faults::Disk;
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Belongings, ImportWrite, MemoryStore, Refused, RunNo, RunRow, Status, Store};
+use dacapo_store::{Belongings, ImportWrite, MemoryStore, RunNo, RunRow, Status, Store};
 use dacapo_testkit::Simulation;
 use dacapo_worker::Activity;
 
@@ -106,7 +107,7 @@ fn a_run_is_deleted_whole_wherever_it_crashes() {
             }
             let answer = delete(sim).unwrap();
             assert_eq!(answer.is_ok(), run.is_some(), "{answer:?}");
-            assert!(answer.is_ok() || matches!(answer, Err(EngineError::NotFound { .. })));
+            assert!(answer.is_ok() || matches!(answer, Err(Error::NotFound { .. })));
             assert_eq!((status(sim, "a"), status(sim, "b")), (None, Some(Status::Completed)));
             // The number of a run is not used again, so rows that were left would be found under it.
             assert!((1..10).map(RunNo).all(|no| sim.store().run(no).unwrap().is_some() || records(sim, no).is_empty()));
@@ -154,7 +155,7 @@ fn a_run_is_imported_whole_wherever_it_crashes() {
             let known = sim.store().find("elsewhere", None).unwrap().is_some();
             match import(sim).unwrap() {
                 Ok(()) => assert!(!known),
-                Err(EngineError::Refused(Refused::Exists(_))) => assert!(known),
+                Err(Error::RunExists(_)) => assert!(known),
                 Err(other) => panic!("{other}"),
             }
             let row = sim.store().find("elsewhere", None).unwrap().unwrap();

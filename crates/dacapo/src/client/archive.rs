@@ -7,8 +7,7 @@ mod line;
 mod read;
 mod write;
 
-use dacapo_engine::EngineError;
-use dacapo_store::Refused;
+use dacapo_client::Error;
 
 use crate::client::Result;
 
@@ -34,15 +33,11 @@ pub struct Imported {
 }
 
 /// What a store says to a run that is brought to it.
-pub(super) fn judge(
-    imported: &mut Imported,
-    run_id: String,
-    answer: std::result::Result<(), EngineError>,
-) -> Result<()> {
+pub(super) fn judge(imported: &mut Imported, run_id: String, answer: std::result::Result<(), Error>) -> Result<()> {
     match answer {
         Ok(()) => imported.runs += 1,
-        Err(EngineError::Refused(Refused::Exists(_))) => imported.known.push(run_id),
-        Err(EngineError::Refused(Refused::Open)) => imported.open.push(run_id),
+        Err(Error::RunExists(_)) => imported.known.push(run_id),
+        Err(Error::RunOpen) => imported.open.push(run_id),
         Err(error) => return Err(error.into()),
     }
     Ok(())

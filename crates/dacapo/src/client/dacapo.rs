@@ -178,7 +178,7 @@ impl Dacapo {
     /// background until the [`App`] is shut down, or the last clone, connection and handle of it is dropped.
     pub async fn serve<P>(mut self, items: impl Register<P>) -> Result<App> {
         if self.read_only {
-            return Err(dacapo_engine::EngineError::ReadOnly.into());
+            return Err(dacapo_client::Error::ReadOnly.into());
         }
         let effective = self.set_up(items)?;
         let AppValues { force_exit_timeout, turn_threads, .. } = effective.app;
@@ -252,7 +252,7 @@ fn open(place: Place) -> Result<Arc<dyn Store>> {
         Place::Sqlite { path, read_only } => {
             use dacapo_sqlite::SqliteStore;
             let store = if read_only { SqliteStore::open_read_only(&path) } else { SqliteStore::open(&path) };
-            Ok(Arc::new(store.map_err(dacapo_engine::EngineError::from)?))
+            Ok(Arc::new(store.map_err(dacapo_client::Error::from)?))
         }
         #[cfg(not(feature = "sqlite"))]
         Place::Sqlite { .. } => {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use dacapo_client::Status;
 use dacapo_core::{Failure, Name};
-use dacapo_engine::EngineError;
 use dacapo_worker::{RegistryError, SettingErrors};
 use thiserror::Error;
 
@@ -67,12 +66,5 @@ impl Error {
     pub(crate) fn value_of(what: impl fmt::Display, mut failure: Failure) -> Self {
         failure.message = format!("{what}: {}", failure.message);
         Self::value(failure)
-    }
-}
-
-#[doc(hidden)]
-impl From<EngineError> for Error {
-    fn from(error: EngineError) -> Self {
-        Self::Client(error.into())
     }
 }

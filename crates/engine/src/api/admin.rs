@@ -1,11 +1,11 @@
 //! Calls for operators: terminate, reset, release, delete, import, shut down.
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, FailureKind, Name};
 use dacapo_store::{CrashCount, ImportWrite, Status, Write, Written};
 use dacapo_worker::Health;
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::activity::blocked::mark_blocked;
 use crate::activity::dispatch::dispatch;
 use crate::api::{named, open_row, row, write, write_then, written};
@@ -28,7 +28,7 @@ const SHOWN: usize = 5;
 
 impl Engine {
     /// Ends a run at once, without asking its code.
-    pub async fn terminate(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
+    pub async fn terminate(&self, run: &RunId, reason: &str) -> Result<(), Error> {
         let (of, failure) = (run.clone(), Box::new(Failure::new(FailureKind::Terminated, reason)));
         let (workflow_id, answered) = self
             .blocking(WorkKind::Write, move |shared| {
@@ -48,13 +48,13 @@ impl Engine {
     /// run is terminated. The new run gets the signals that were sent since, and the results of operations that the
     /// kept turns began, so that nothing is done twice. Activities that the kept turns began and that have no result
     /// are tried again.
-    pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, EngineError> {
+    pub async fn reset(&self, of: &RunId, turn: u64, reason: &str) -> Result<StartedAs, Error> {
         let (of, reason) = (of.clone(), reason.to_owned());
         let (answer, answered) = oneshot::channel();
         self.blocking(WorkKind::Read, move |shared| {
             let row = row(shared, &of)?;
             if turn == 0 || turn > row.turns {
-                return Err(EngineError::BadInput(format!(
+                return Err(Error::InvalidArgument(format!(
                     "the run cannot be reset to turn {turn}: it has turns 0 to {}, so choose 1 to {}; turns before it are kept",
                     row.turns.saturating_sub(1),
                     row.turns
@@ -70,12 +70,12 @@ impl Engine {
             Ok(())
         })
         .await?;
-        answered.await.unwrap_or(Err(EngineError::ShutDown))
+        answered.await.unwrap_or(Err(Error::ShutDown))
     }
 
     /// Releases a run that is quarantined or delayed because of its crash count: the run is played again, and its
     /// activities are tried again, as if they had never killed a process. Returns when the release is durable.
-    pub async fn release(&self, of: &RunId) -> Result<(), EngineError> {
+    pub async fn release(&self, of: &RunId) -> Result<(), Error> {
         let of = of.clone();
         let answered = self
             .blocking(WorkKind::Write, move |shared| {
@@ -91,7 +91,7 @@ impl Engine {
                         "nothing to release: no code of the run of workflow id {:?} is quarantined or delayed",
                         row.workflow_id
                     );
-                    return Err(EngineError::BadInput(words));
+                    return Err(Error::InvalidArgument(words));
                 }
                 // All counts are durable before any of the code begins.
                 let crash_count = if was_held_back { 0 } else { row.crash_count };
@@ -116,7 +116,7 @@ impl Engine {
 
     /// Deletes a closed run: callers cannot find it from now on, and the engine removes its rows soon. An open run is
     /// refused.
-    pub async fn delete(&self, of: &RunId) -> Result<(), EngineError> {
+    pub async fn delete(&self, of: &RunId) -> Result<(), Error> {
         let of = of.clone();
         let answered = self
             .blocking(WorkKind::Write, move |shared| {
@@ -132,7 +132,7 @@ impl Engine {
     }
 
     /// Adds a closed run that another store kept. It can be listed, described and queried, and is never played on.
-    pub async fn import(&self, import: ImportWrite) -> Result<(), EngineError> {
+    pub async fn import(&self, import: ImportWrite) -> Result<(), Error> {
         check_import(&import)?;
         let import = Write::Import(Box::new(import));
         let answered = self.blocking(WorkKind::Write, move |shared| Ok(write(shared, import))).await?;

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Cancelled, Failure, Job, Name, Payload, Resolution, RetryState};
 use dacapo_store::{NewMessage, Refused, RunRow, StoreError, Write, Written};
-use dacapo_worker::CompletionToken;
+use dacapo_worker::{CompletionToken, TokenError};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::activity::cancel::cancel_task;
 use crate::activity::dispatch::dispatch;
 use crate::activity::end::retry_at;
@@ -35,8 +35,8 @@ impl Engine {
     /// Completes the attempt of a completion token. Returns when the result is durable. A result completes the
     /// activity; the retry policy decides about a failure, like about that of an attempt that ran here. A result that
     /// comes after a timeout of the attempt was due is refused.
-    pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), EngineError> {
-        let token: CompletionToken = token.parse()?;
+    pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), Error> {
+        let token: CompletionToken = parse(token)?;
         check_result(&self.shared, "the result of an activity", &result)?;
         let (row, ending) = self
             .blocking(WorkKind::Write, move |shared| {
@@ -51,15 +51,15 @@ impl Engine {
             Ending::Retried(told) => match told.await {
                 Ok(Err(StoreError::Refused(_))) => Err(no_such_activity(&row, &activity_id)),
                 Ok(written) => Ok(written?),
-                Err(_) => Err(EngineError::ShutDown),
+                Err(_) => Err(Error::ShutDown),
             },
         }
     }
 
     /// Reports the progress of the attempt of a completion token, which extends its heartbeat timeout. Returns the
     /// reason why the attempt is no longer wanted, if it is not.
-    pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, EngineError> {
-        let token: CompletionToken = token.parse()?;
+    pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, Error> {
+        let token: CompletionToken = parse(token)?;
         check_size(&self.shared, "what an attempt reports", &details)?;
         self.blocking(WorkKind::Read, move |shared| {
             let Pending { row, task } = of_token(shared, &token)?;
@@ -76,7 +76,7 @@ impl Engine {
         of: &RunId,
         activity_id: Name,
         result: Result<Payload, Failure>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Error> {
         check_name("activity id", &activity_id)?;
         check_result(&self.shared, "the result of an activity", &result)?;
         let of = of.clone();
@@ -89,21 +89,25 @@ impl Engine {
     }
 }
 
-fn no_such_activity(row: &RunRow, activity_id: &Name) -> EngineError {
-    EngineError::NoSuchActivity { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() }
+fn no_such_activity(row: &RunRow, activity_id: &Name) -> Error {
+    Error::ActivityNotFound { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() }
+}
+
+fn parse(token: &str) -> Result<CompletionToken, Error> {
+    token.parse().map_err(|error: TokenError| Error::InvalidToken(error.to_string()))
 }
 
 /// Finds the task whose attempt a token names, if that is still the last attempt and has not timed out.
-fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, EngineError> {
+fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, Error> {
     let CompletionToken { workflow_id, run_id, activity_id, attempt } = token;
     let row = open_row(shared, &RunId { workflow_id: workflow_id.clone(), run_id: Some(run_id.clone()) })?;
     let task = shared.tasks.find(row.no, activity_id).ok_or_else(|| no_such_activity(&row, activity_id))?;
     let (workflow_id, activity_id) = (workflow_id.clone(), activity_id.clone());
     if task.attempt != *attempt {
-        return Err(EngineError::OldToken { workflow_id, activity_id, attempt: *attempt, current: task.attempt });
+        return Err(Error::StaleToken { workflow_id, activity_id, attempt: *attempt, current: task.attempt });
     }
     if task.overdue(shared.host.steady_now()).is_some() {
-        return Err(EngineError::AttemptTimedOut { workflow_id, activity_id, attempt: *attempt });
+        return Err(Error::AttemptTimedOut { workflow_id, activity_id, attempt: *attempt });
     }
     Ok(Pending { row, task })
 }
@@ -169,7 +173,7 @@ impl Ended {
         Self { row: row.clone(), task: task.clone(), answered }
     }
 
-    async fn wait(self) -> Result<(), EngineError> {
+    async fn wait(self) -> Result<(), Error> {
         match written(self.answered).await {
             Ok(_) => Ok(()),
             Err(StoreError::Refused(Refused::NoSuchTask)) => {

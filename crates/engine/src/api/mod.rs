@@ -11,76 +11,77 @@ pub(crate) mod update;
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Name, Payload};
 use dacapo_store::{Refused, RunRow, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::host::WorkKind;
+use crate::read;
 use crate::read::RunId;
 use crate::run::deliver::deliver_posted;
 use crate::shared::Shared;
 use crate::turn::effects::apply_in_other_runs;
 use crate::turn::validate::failure_size;
 use crate::writes::submit;
-use crate::{EngineError, read};
 
 impl Engine {
     /// Runs work on a thread that may block, and awaits its answer.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         kind: WorkKind,
-        work: impl FnOnce(&Arc<Shared>) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<T, EngineError> {
+        work: impl FnOnce(&Arc<Shared>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         self.shared.check()?;
         let (answer, answered) = oneshot::channel();
         self.shared.later(kind, None, move |shared| drop(answer.send(work(shared))));
-        answered.await.unwrap_or(Err(EngineError::ShutDown))
+        answered.await.unwrap_or(Err(Error::ShutDown))
     }
 }
 
 /// Checks the size of a payload that a caller gives.
-pub(crate) fn check_size(shared: &Shared, what: &str, payload: &Payload) -> Result<(), EngineError> {
+pub(crate) fn check_size(shared: &Shared, what: &str, payload: &Payload) -> Result<(), Error> {
     let (size, limit) = (payload.inline_size(), shared.options.payload_limit);
     match size > limit {
-        true => Err(EngineError::PayloadTooLarge { what: what.to_owned(), size, limit }),
+        true => Err(Error::PayloadTooLarge { what: what.to_owned(), size, limit }),
         false => Ok(()),
     }
 }
 
 /// Checks a result that a caller gives.
-pub(crate) fn check_result(shared: &Shared, what: &str, result: &Result<Payload, Failure>) -> Result<(), EngineError> {
+pub(crate) fn check_result(shared: &Shared, what: &str, result: &Result<Payload, Failure>) -> Result<(), Error> {
     let failure = match result {
         Ok(payload) => return check_size(shared, what, payload),
         Err(failure) => failure,
     };
     let (size, limit) = (failure_size(failure), shared.options.payload_limit);
     match size > limit {
-        true => Err(EngineError::PayloadTooLarge { what: format!("{what} as a failure"), size, limit }),
+        true => Err(Error::PayloadTooLarge { what: format!("{what} as a failure"), size, limit }),
         false => Ok(()),
     }
 }
 
 /// Checks the sizes of arguments that a caller gives.
-pub(crate) fn check_input(shared: &Shared, what: &str, input: &[Payload]) -> Result<(), EngineError> {
+pub(crate) fn check_input(shared: &Shared, what: &str, input: &[Payload]) -> Result<(), Error> {
     input.iter().try_for_each(|payload| check_size(shared, what, payload))
 }
 
 /// Reads the row of a run.
-pub(crate) fn row(shared: &Shared, of: &RunId) -> Result<RunRow, EngineError> {
+pub(crate) fn row(shared: &Shared, of: &RunId) -> Result<RunRow, Error> {
     read::describe::row(shared.store(), of)
 }
 
 /// Reads the row of a run that must be open.
-pub(crate) fn open_row(shared: &Shared, of: &RunId) -> Result<RunRow, EngineError> {
+pub(crate) fn open_row(shared: &Shared, of: &RunId) -> Result<RunRow, Error> {
     open(row(shared, of)?)
 }
 
 /// Returns the row if its run is open, otherwise an error.
-pub(crate) fn open(row: RunRow) -> Result<RunRow, EngineError> {
+pub(crate) fn open(row: RunRow) -> Result<RunRow, Error> {
     match row.status.is_open() {
         true => Ok(row),
-        false => Err(EngineError::Closed { workflow_id: row.workflow_id, status: row.status }),
+        false => Err(Error::Closed { workflow_id: row.workflow_id, status: row.status }),
     }
 }
 
@@ -117,11 +118,9 @@ pub(crate) async fn written(answered: oneshot::Receiver<Result<Written, StoreErr
 }
 
 /// Converts an error of the store, and adds the workflow id of the run.
-pub(crate) fn named(error: StoreError, workflow_id: &Name) -> EngineError {
+pub(crate) fn named(error: StoreError, workflow_id: &Name) -> Error {
     match error {
-        StoreError::Refused(Refused::Closed(status)) => {
-            EngineError::Closed { workflow_id: workflow_id.clone(), status }
-        }
+        StoreError::Refused(Refused::Closed(status)) => Error::Closed { workflow_id: workflow_id.clone(), status },
         error => error.into(),
     }
 }

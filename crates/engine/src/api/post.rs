@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Job, Name, Outcome, Payload, Resolution, Signal};
 use dacapo_store::{NewMessage, Posted, RunRow, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::api::{check_input, check_result, named, open, open_row, row, write, written};
 use crate::encode::encode;
 use crate::engine::Engine;
@@ -20,7 +20,7 @@ use crate::shared::Shared;
 impl Engine {
     /// Sends a signal to a run. Returns when the signal is durable. With a request id, the same request again changes
     /// nothing.
-    pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), EngineError> {
+    pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), Error> {
         check_name("signal name", &signal.name)?;
         check_input(&self.shared, "the input of a signal", &signal.input)?;
         let job = Job::Signal(Box::new(signal));
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Asks a run to cancel. The workflow decides what it does about it.
-    pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), EngineError> {
+    pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), Error> {
         self.post(to, "cancel".into(), false, Job::Cancel { reason: reason.to_owned() }).await
     }
 
@@ -44,7 +44,7 @@ impl Engine {
         to: &RunId,
         promise: Name,
         result: Result<Payload, Failure>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Error> {
         check_name("promise name", &promise)?;
         check_result(&self.shared, "the value of a promise", &result)?;
         let (of, wanted) = (to.clone(), promise.clone());
@@ -56,17 +56,17 @@ impl Engine {
                 Ok(row)
             })
             .await?;
-        let seq = answered.await.unwrap_or(Err(EngineError::ShutDown))?;
+        let seq = answered.await.unwrap_or(Err(Error::ShutDown))?;
         let job = Job::resolve(seq, Resolution::Promise(Outcome::from(result)));
         let key = format!("promise:{}", seq.0).into();
         let post = self.blocking(WorkKind::Write, move |shared| Post::begin(shared, &row, key, job)).await?;
-        if post.end().await?.fresh { Ok(()) } else { Err(EngineError::AlreadyResolved(promise)) }
+        if post.end().await?.fresh { Ok(()) } else { Err(Error::AlreadyResolved(promise)) }
     }
 
     /// Posts a message to the run that is meant, also if that run continues as new meanwhile. A sender with a request
     /// id sends again when it has received no answer: the closed runs of the chain are asked whether they took the
     /// message.
-    async fn post(&self, to: &RunId, key: Name, is_request: bool, job: Job) -> Result<(), EngineError> {
+    async fn post(&self, to: &RunId, key: Name, is_request: bool, job: Job) -> Result<(), Error> {
         loop {
             let (to, key, job) = (to.clone(), key.clone(), job.clone());
             let post = self.blocking(WorkKind::Write, move |shared| {
@@ -78,7 +78,7 @@ impl Engine {
             });
             let Some(post) = post.await? else { return Ok(()) };
             match post.end().await {
-                Err(EngineError::Closed { .. }) => {}
+                Err(Error::Closed { .. }) => {}
                 posted => return posted.map(drop),
             }
         }
@@ -93,10 +93,11 @@ pub(crate) struct Post {
 
 impl Post {
     /// Submits a message for an open run.
-    pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, EngineError> {
+    pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, Error> {
         let waiting = shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting());
-        if waiting >= shared.options.message_limit {
-            return Err(EngineError::InboxFull { workflow_id: row.workflow_id.clone(), waiting });
+        let limit = shared.options.message_limit;
+        if waiting >= limit {
+            return Err(Error::InboxFull { workflow_id: row.workflow_id.clone(), waiting, limit });
         }
         let message = NewMessage { key, sent: shared.now(), job: encode(job) };
         let answered = write(shared, Write::Post { run: row.no, message, ended: None });
@@ -104,7 +105,7 @@ impl Post {
     }
 
     /// Waits until the message is durable.
-    pub(crate) async fn end(self) -> Result<Posted, EngineError> {
+    pub(crate) async fn end(self) -> Result<Posted, Error> {
         match written(self.answered).await {
             Ok(Written::Posted(posted)) => Ok(posted),
             Ok(other) => unreachable!("a message was answered with {other:?}"),
@@ -115,7 +116,7 @@ impl Post {
 
 /// Finds the closed run of this run's chain that took the message with this key. An open run recognizes its own
 /// messages when they are posted again, so that a chain of one open run costs nothing.
-pub(crate) fn sent_before(shared: &Shared, row: &RunRow, key: &Name) -> Result<Option<RunRow>, EngineError> {
+pub(crate) fn sent_before(shared: &Shared, row: &RunRow, key: &Name) -> Result<Option<RunRow>, Error> {
     if row.status.is_open() && row.run_id == row.first_run_id {
         return Ok(None);
     }

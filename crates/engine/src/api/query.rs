@@ -1,9 +1,9 @@
 //! Queries, and inspection of what a run's units wait for.
 
+use dacapo_client::Error;
 use dacapo_core::{Headers, Inspection, Name, Payload, Query};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::api::{check_input, row};
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -14,13 +14,7 @@ use crate::run::message::{Answer, Request};
 
 impl Engine {
     /// Queries a run. The query sees all that was acknowledged before.
-    pub async fn query(
-        &self,
-        of: &RunId,
-        name: Name,
-        input: Vec<Payload>,
-        headers: Headers,
-    ) -> Result<Payload, EngineError> {
+    pub async fn query(&self, of: &RunId, name: Name, input: Vec<Payload>, headers: Headers) -> Result<Payload, Error> {
         check_name("query name", &name)?;
         check_input(&self.shared, "the input of a query", &input)?;
         let query = Query { id: Name::from_static("query"), name, input, headers };
@@ -28,7 +22,7 @@ impl Engine {
     }
 
     /// Reports what every unit of a run waits for, and where. May play the run again from the beginning.
-    pub async fn inspect(&self, of: &RunId) -> Result<Inspection, EngineError> {
+    pub async fn inspect(&self, of: &RunId) -> Result<Inspection, Error> {
         self.ask(of, Request::Inspect).await
     }
 
@@ -36,7 +30,7 @@ impl Engine {
         &self,
         of: &RunId,
         request: impl FnOnce(Answer<T>) -> Request + Send + 'static,
-    ) -> Result<T, EngineError> {
+    ) -> Result<T, Error> {
         let of = of.clone();
         let (answer, answered) = oneshot::channel();
         let request = request(answer);
@@ -45,6 +39,6 @@ impl Engine {
             Ok(())
         })
         .await?;
-        answered.await.unwrap_or(Err(EngineError::ShutDown))
+        answered.await.unwrap_or(Err(Error::ShutDown))
     }
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Outcome, Payload};
 use dacapo_store::{RunNo, RunRow, Status};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::api::row;
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::read::RunId;
-use crate::read::outcome::{next_run, outcome_of};
+use crate::read::outcome::{circle, next_run, outcome_of};
 use crate::run::waiters::RunEnd;
 use crate::shared::Shared;
 
@@ -22,18 +22,18 @@ const AT_A_STRETCH: usize = 1_000;
 
 impl Engine {
     /// Waits until a run is closed, and returns its result. A run that continues as new is followed.
-    pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+    pub async fn result(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), Error> {
         self.wait(of, None, false).await
     }
 
     /// Waits like `result` for a run whose number is known, which costs no read of the store while the run is in
     /// memory.
-    pub async fn result_of(&self, of: &RunId, run: RunNo) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+    pub async fn result_of(&self, of: &RunId, run: RunNo) -> Result<(Status, Result<Payload, Failure>), Error> {
         self.wait(of, Some(run), false).await
     }
 
-    /// Waits like `result`, but also ends, with [`EngineError::Stuck`], when the run is stuck.
-    pub async fn result_or_stuck(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+    /// Waits like `result`, but also ends, with [`Error::Stuck`], when the run is stuck.
+    pub async fn result_or_stuck(&self, of: &RunId) -> Result<(Status, Result<Payload, Failure>), Error> {
         self.wait(of, None, true).await
     }
 
@@ -42,9 +42,9 @@ impl Engine {
         of: &RunId,
         run: Option<RunNo>,
         or_stuck: bool,
-    ) -> Result<(Status, Result<Payload, Failure>), EngineError> {
+    ) -> Result<(Status, Result<Payload, Failure>), Error> {
         self.shared.check()?;
-        let stopped = |_| Err(self.shared.halted.reason().unwrap_or(EngineError::ShutDown));
+        let stopped = |_| Err(self.shared.halted.reason().unwrap_or(Error::ShutDown));
         let (mut of, mut seen) = (of.clone(), BTreeSet::new());
         if let Some(waiting) = run.and_then(|run| self.wait_in_memory(run)) {
             let (status, outcome) = waiting.await.unwrap_or_else(stopped)?;
@@ -55,7 +55,7 @@ impl Engine {
             let walk = self.blocking(WorkKind::Read, move |shared| walk(shared, of, seen, or_stuck)).await?;
             let (workflow_id, status, outcome) = match walk.at {
                 At::End(status, outcome) => return Ok((status, outcome.into())),
-                At::Stuck(reason) => return Err(EngineError::Stuck(reason)),
+                At::Stuck(reason) => return Err(Error::Stuck(reason)),
                 At::Further(next) => {
                     (of, seen) = (next, walk.seen);
                     continue;
@@ -108,7 +108,7 @@ enum At {
 }
 
 /// Walks the chain of a run to its open run, or to its end.
-fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck: bool) -> Result<Walk, EngineError> {
+fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck: bool) -> Result<Walk, Error> {
     for _ in 0..AT_A_STRETCH {
         let run = row(shared, &of)?;
         let (status, outcome) = match run.status.is_open() {
@@ -120,7 +120,7 @@ fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck
         };
         let Some(next) = next_run(status, &outcome) else { return Ok(Walk { seen, at: At::End(status, outcome) }) };
         if !seen.insert(run.no) {
-            return Err(EngineError::Circle { workflow_id: run.workflow_id, run_id: run.run_id });
+            return Err(circle(&run));
         }
         of = RunId { workflow_id: run.workflow_id, run_id: Some(next) };
     }
@@ -128,7 +128,7 @@ fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck
 }
 
 /// Begins to wait for the end of a run that was open when it was looked at.
-fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, EngineError> {
+fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, Error> {
     let waiting = shared.waiters.for_result(run.no, or_stuck);
     // The run may have closed, or got stuck, before the waiter was registered.
     let found = match shared.store().run(run.no) {
@@ -138,7 +138,7 @@ fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, EngineErr
         // It was closed and deleted between the two reads.
         Ok(None) => {
             let (workflow_id, run_id) = (run.workflow_id.clone(), Some(run.run_id.clone()));
-            Err(EngineError::NotFound { workflow_id, run_id })
+            Err(Error::NotFound { workflow_id, run_id })
         }
         Err(error) => Err(error.into()),
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{
     ActivationError, AttributeValue, Headers, IdReuse, Job, Lineage, Name, Payload, Retry, Run, SEMANTICS, Start,
     Terms, Timestamp, Turn, from_stored,
@@ -16,7 +17,6 @@ use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::api::check_size;
 use crate::engine::Engine;
 use crate::host::{Work, WorkKind};
@@ -78,7 +78,7 @@ pub struct NewStart {
 
 impl Engine {
     /// Starts a run. The start is durable when the future completes.
-    pub fn start(&self, new: NewStart) -> impl Future<Output = Result<StartedAs, EngineError>> + Send + use<> {
+    pub fn start(&self, new: NewStart) -> impl Future<Output = Result<StartedAs, Error>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
         match self.prepare(new) {
             Ok((new, start)) => {
@@ -88,14 +88,14 @@ impl Engine {
             }
             Err(error) => drop(answer.send(Err(error))),
         }
-        async move { answered.await.unwrap_or(Err(EngineError::ShutDown)) }
+        async move { answered.await.unwrap_or(Err(Error::ShutDown)) }
     }
 
-    fn prepare(&self, new: NewStart) -> Result<(NewRun, Start), EngineError> {
+    fn prepare(&self, new: NewStart) -> Result<(NewRun, Start), Error> {
         let shared = &self.shared;
         shared.check()?;
         if shared.shutdown.has_begun() {
-            return Err(EngineError::ShutDown);
+            return Err(Error::ShutDown);
         }
         self.check_start(&new)?;
         let queue = match new.queue {
@@ -104,10 +104,7 @@ impl Engine {
         };
         check_name("queue name", &queue)?;
         if shared.workers.serve(&queue) && shared.options.registry.find_workflow(&new.workflow).is_none() {
-            return Err(EngineError::UnknownWorkflow {
-                workflow: new.workflow,
-                known: shared.options.known_workflows(),
-            });
+            return Err(Error::UnknownWorkflow { workflow: new.workflow, known: shared.options.known_workflows() });
         }
         let now = shared.now();
         let started = new.delay.map_or(now, |delay| now.after(delay));
@@ -138,7 +135,7 @@ impl Engine {
         let pins = new.pins.unwrap_or_else(|| shared.pins_of(&start.workflow));
         if pins.semantics == 0 || pins.semantics > SEMANTICS {
             let found = pins.semantics;
-            return Err(EngineError::BadInput(
+            return Err(Error::InvalidArgument(
                 ActivationError::UnknownSemantics { found, known: SEMANTICS }.to_string(),
             ));
         }
@@ -148,7 +145,7 @@ impl Engine {
     }
 
     /// Checks the arguments of a start.
-    fn check_start(&self, new: &NewStart) -> Result<(), EngineError> {
+    fn check_start(&self, new: &NewStart) -> Result<(), Error> {
         check_name("workflow type", &new.workflow)?;
         check_name("workflow id", &new.workflow_id)?;
         if let Some(request) = &new.request {
@@ -156,13 +153,13 @@ impl Engine {
         }
         for (what, timeout) in [("execution", new.execution_timeout), ("run", new.run_timeout)] {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
-                return Err(EngineError::BadInput(format!(
+                return Err(Error::InvalidArgument(format!(
                     "{what} timeout is zero, which ends the run before it begins: set a longer one, or none"
                 )));
             }
         }
         if let Some(problem) = check_retry(new.retry.as_ref()) {
-            return Err(EngineError::BadInput(problem));
+            return Err(Error::InvalidArgument(problem));
         }
         new.memo.keys().try_for_each(|name| check_name("name of a memo entry", name))?;
         new.search_attributes.keys().try_for_each(|name| check_name("name of a search attribute", name))?;
@@ -172,7 +169,7 @@ impl Engine {
             check_size(&self.shared, what, payload)?;
         }
         for (name, value) in &new.search_attributes {
-            value.check(name).map_err(|bad| EngineError::BadInput(bad.to_string()))?;
+            value.check(name).map_err(|bad| Error::InvalidArgument(bad.to_string()))?;
         }
         Ok(())
     }

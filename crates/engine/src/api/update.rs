@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Job, Name, Update, from_stored};
 use dacapo_store::{RunNo, RunRow, Status, StoreError};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::api::post::{Post, sent_before};
 use crate::api::{check_input, open, row};
 use crate::crash_guard::count::quarantine_reason;
@@ -20,7 +20,7 @@ use crate::turn::update_outcome::{UpdateOutcome, update_key};
 
 impl Engine {
     /// Sends an update, and waits until it is accepted or answered. The same id again is the same update.
-    pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, EngineError> {
+    pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, Error> {
         check_name("update name", &update.name)?;
         check_name("request id", &update.id)?;
         check_input(&self.shared, "the input of an update", &update.input)?;
@@ -42,7 +42,7 @@ impl Engine {
                     match error {
                         // The run closed meanwhile: because of this update, which was sent before, or to continue as
                         // another run.
-                        EngineError::Closed { .. } => continue,
+                        Error::Closed { .. } => continue,
                         error => return Err(error),
                     }
                 }
@@ -58,21 +58,21 @@ impl Engine {
             }
             if self.shared.options.crash_limits.quarantines(row.crash_count) {
                 forget(answered);
-                return Err(EngineError::UpdateWaits(quarantine_reason(&row).text));
+                return Err(Error::UpdateWaits(quarantine_reason(&row).text));
             }
-            return answered.await.unwrap_or(Err(EngineError::ShutDown));
+            return answered.await.unwrap_or(Err(Error::ShutDown));
         }
     }
 }
 
 impl Engine {
     /// Waits until an update that was sent before is accepted or answered.
-    pub async fn update_result(&self, to: &RunId, id: Name, wait: WaitFor) -> Result<UpdateStage, EngineError> {
+    pub async fn update_result(&self, to: &RunId, id: Name, wait: WaitFor) -> Result<UpdateStage, Error> {
         check_name("an update id", &id)?;
         let of = to.clone();
         match self.blocking(WorkKind::Read, move |shared| find(shared, &of, &id, wait)).await? {
             Found::Known(answer) => answer,
-            Found::Open(answered) => answered.await.unwrap_or(Err(EngineError::ShutDown)),
+            Found::Open(answered) => answered.await.unwrap_or(Err(Error::ShutDown)),
         }
     }
 }
@@ -85,7 +85,7 @@ enum Found {
     Open(oneshot::Receiver<UpdateAnswer>),
 }
 
-fn find(shared: &Arc<Shared>, to: &RunId, id: &Name, wait: WaitFor) -> Result<Found, EngineError> {
+fn find(shared: &Arc<Shared>, to: &RunId, id: &Name, wait: WaitFor) -> Result<Found, Error> {
     let row = row(shared, to)?;
     // Register before the stored answer is looked for: it may come at once.
     let answered = shared.waiters.for_update((row.no, &row.first_run_id), id.clone(), wait);
@@ -99,20 +99,20 @@ fn find(shared: &Arc<Shared>, to: &RunId, id: &Name, wait: WaitFor) -> Result<Fo
 }
 
 /// Returns the answer to an update that the chain of this run was sent; none if it is still worked on.
-fn find_answer(shared: &Shared, row: &RunRow, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
+fn find_answer(shared: &Shared, row: &RunRow, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, Error> {
     let mut asked = shared.store().asked(&row.first_run_id, &update_key(id))?;
     loop {
         // The last run answers an update that was handed on.
         let mut runs = asked.iter().rev().filter_map(|run| shared.store().run(*run).transpose());
         let Some(run) = runs.next().transpose()? else {
-            return Err(EngineError::NoSuchUpdate { workflow_id: row.workflow_id.clone(), update_id: id.clone() });
+            return Err(Error::UpdateNotFound { workflow_id: row.workflow_id.clone(), update_id: id.clone() });
         };
         if let Some(answer) = known_answer(shared, run.no, id, wait)? {
             return Ok(Some(answer));
         }
         match () {
             () if shared.options.crash_limits.quarantines(run.crash_count) => {
-                return Err(EngineError::UpdateWaits(quarantine_reason(&run).text));
+                return Err(Error::UpdateWaits(quarantine_reason(&run).text));
             }
             () if run.status.is_open() => return Ok(None),
             () => {}
@@ -120,7 +120,7 @@ fn find_answer(shared: &Shared, row: &RunRow, id: &Name, wait: WaitFor) -> Resul
         // It may have been handed on since; if no later run has it, that run is deleted.
         let again = shared.store().asked(&row.first_run_id, &update_key(id))?;
         if again == asked {
-            return Err(EngineError::Closed { workflow_id: run.workflow_id, status: run.status });
+            return Err(Error::Closed { workflow_id: run.workflow_id, status: run.status });
         }
         asked = again;
     }
@@ -134,13 +134,13 @@ enum Sent {
     Posted(Post, oneshot::Receiver<UpdateAnswer>, Box<RunRow>),
 }
 
-fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Result<Sent, EngineError> {
+fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Result<Sent, Error> {
     let row = row(shared, to)?;
     let id = update.id.clone();
     if let Some(before) = sent_before(shared, &row, &update_key(&id))?
         && !is_handed_on(shared, &before, &id)?
     {
-        let closed = EngineError::Closed { workflow_id: before.workflow_id, status: before.status };
+        let closed = Error::Closed { workflow_id: before.workflow_id, status: before.status };
         return Ok(Sent::Known(known_answer(shared, before.no, &id, wait)?.unwrap_or(Err(closed))));
     }
     let row = open(row)?;
@@ -157,13 +157,13 @@ fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Resu
 }
 
 /// Whether the next run of the chain has this update now. A run that continues as new answers all that it accepted.
-fn is_handed_on(shared: &Shared, before: &RunRow, id: &Name) -> Result<bool, EngineError> {
+fn is_handed_on(shared: &Shared, before: &RunRow, id: &Name) -> Result<bool, Error> {
     let message = shared.store().message(before.no, &update_key(id))?;
     Ok(before.status == Status::ContinuedAsNew && message.is_some_and(|message| message.outcome.is_none()))
 }
 
 /// The answer to an update that was sent before, if the update has reached the stage that the caller waits for.
-fn known_answer(shared: &Shared, run: RunNo, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, EngineError> {
+fn known_answer(shared: &Shared, run: RunNo, id: &Name, wait: WaitFor) -> Result<Option<UpdateAnswer>, Error> {
     let Some(message) = shared.store().message(run, &update_key(id))? else { return Ok(None) };
     let outcome = message.outcome.as_deref().map(from_stored::<UpdateOutcome>);
     match outcome {

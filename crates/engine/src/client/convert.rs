@@ -7,17 +7,17 @@ use dacapo_client::{
     Cursor, Error, EventKind, Filter, HistoryEvent, HistoryPage, Page, RawHistory, RunRef, RunResult, StartRun,
     Started, StuckRuns, UpdateState, UpdateWait,
 };
-use dacapo_store::{Refused, RunNo, RunRow, StoreError};
+use dacapo_store::{RunNo, RunRow};
 
+use crate::StuckGroup;
 use crate::api::start::NewStart;
 use crate::client::events::events_of;
 use crate::read::describe::{Description, row};
-use crate::read::outcome::{next_run, outcome_of};
+use crate::read::outcome::{circle, next_run, outcome_of};
 use crate::read::records::each_record_from;
 use crate::read::{Reader, RunId};
 use crate::run::started::StartedAs;
 use crate::run::waiters::{UpdateStage, WaitFor};
-use crate::{EngineError, StuckGroup};
 
 /// The format of a raw history.
 const FORMAT: &str = "dacapo-transcript";
@@ -106,73 +106,15 @@ impl From<Description> for dacapo_client::Description {
     }
 }
 
-impl From<EngineError> for Error {
-    fn from(error: EngineError) -> Self {
-        use EngineError as E;
-        match error {
-            E::NotFound { workflow_id, run_id } => Self::NotFound { workflow_id, run_id },
-            E::Closed { workflow_id, status } => Self::Closed { workflow_id, status },
-            E::UnknownWorkflow { workflow, known } => Self::UnknownWorkflow { workflow, known },
-            E::BadInput(why) => Self::InvalidArgument(why),
-            E::PayloadTooLarge { what, size, limit } => Self::PayloadTooLarge { what, size, limit },
-            E::InboxFull { workflow_id, waiting } => Self::InboxFull { workflow_id, waiting },
-            E::NoSuchPromise { workflow_id, promise, open } => Self::PromiseNotFound { workflow_id, promise, open },
-            E::NoSuchActivity { workflow_id, activity_id } => Self::ActivityNotFound { workflow_id, activity_id },
-            E::Token(error) => Self::InvalidToken(error.to_string()),
-            E::OldToken { workflow_id, activity_id, attempt, current } => {
-                Self::StaleToken { workflow_id, activity_id, attempt, current }
-            }
-            E::AttemptTimedOut { workflow_id, activity_id, attempt } => {
-                Self::AttemptTimedOut { workflow_id, activity_id, attempt }
-            }
-            E::NoSuchUpdate { workflow_id, update_id } => Self::UpdateNotFound { workflow_id, update_id },
-            E::AlreadyResolved(promise) => Self::AlreadyResolved(promise),
-            E::UpdateRejected(failure) => Self::UpdateRejected(failure),
-            E::UpdateWaits(why) => Self::UpdateWaits(why),
-            E::QueryFailed(failure) => Self::QueryFailed(failure),
-            E::Stuck(why) => Self::Stuck(why),
-            E::ReadOnly => Self::ReadOnly,
-            E::ShutDown => Self::ShutDown,
-            E::Refused(refused) => refusal(refused),
-            E::Store(error) => trouble(error),
-            circle @ E::Circle { .. } => Self::Damaged(circle.to_string()),
-            no_thread @ E::NoThread(_) => Self::Unavailable(no_thread.to_string()),
-        }
-    }
-}
-
-fn refusal(refused: Refused) -> Error {
-    let reason = refused.to_string();
-    match refused {
-        Refused::InUse { workflow_id, run_id, .. } | Refused::Used { workflow_id, run_id, .. } => {
-            Error::WorkflowIdInUse { workflow_id, run_id, reason }
-        }
-        Refused::OtherRequest(request_id) => Error::RequestIdInUse { request_id, reason },
-        _ => Error::Refused(reason),
-    }
-}
-
-fn trouble(error: StoreError) -> Error {
-    let why = error.to_string();
-    match error {
-        StoreError::Refused(refused) => refusal(refused),
-        StoreError::Busy(_) => Error::Busy(why),
-        StoreError::Full(_) => Error::Full(why),
-        StoreError::Corrupt(_) | StoreError::Lost(_) => Error::Damaged(why),
-        StoreError::Newer { .. } | StoreError::Foreign(_) | StoreError::Unsupported(_) => Error::Refused(why),
-        _ => Error::Unavailable(why),
-    }
-}
-
-fn unreadable(Cursor(text): Cursor) -> EngineError {
-    EngineError::BadInput(format!("invalid cursor {text:?}: pass on the one that the page before returned"))
+fn unreadable(Cursor(text): Cursor) -> Error {
+    Error::InvalidArgument(format!("invalid cursor {text:?}: pass on the one that the page before returned"))
 }
 
 impl Reader {
     /// Reads a page of a list.
-    pub(super) fn page(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Result<Page, EngineError> {
+    pub(super) fn page(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Result<Page, Error> {
         if limit == 0 {
-            return Err(EngineError::BadInput("a page of 0 runs never ends: ask for 1 or more".to_owned()));
+            return Err(Error::InvalidArgument("a page of 0 runs never ends: ask for 1 or more".to_owned()));
         }
         let before = match after {
             Some(cursor) => Some(RunNo(cursor.0.parse().map_err(|_| unreadable(cursor))?)),
@@ -184,9 +126,9 @@ impl Reader {
     }
 
     /// Reads a page of what has happened in a run: whole turns, until it has this many events.
-    pub(super) fn events(&self, of: &RunId, after: Option<Cursor>, limit: usize) -> Result<HistoryPage, EngineError> {
+    pub(super) fn events(&self, of: &RunId, after: Option<Cursor>, limit: usize) -> Result<HistoryPage, Error> {
         if limit == 0 {
-            return Err(EngineError::BadInput("a page of 0 events never ends: ask for 1 or more".to_owned()));
+            return Err(Error::InvalidArgument("a page of 0 events never ends: ask for 1 or more".to_owned()));
         }
         let from = match after {
             Some(cursor) => cursor.0.parse().map_err(|_| unreadable(cursor))?,
@@ -214,18 +156,18 @@ impl Reader {
     }
 
     /// Reads the history of a run as text.
-    pub(super) fn raw_history(&self, of: &RunId) -> Result<RawHistory, EngineError> {
+    pub(super) fn raw_history(&self, of: &RunId) -> Result<RawHistory, Error> {
         Ok(RawHistory { format: FORMAT.to_owned(), text: self.history(of)?.to_text() })
     }
 
     /// Groups stuck runs by their cause.
-    pub(super) fn stuck_runs(&self) -> Result<Vec<StuckRuns>, EngineError> {
+    pub(super) fn stuck_runs(&self) -> Result<Vec<StuckRuns>, Error> {
         let groups = self.stuck_groups()?;
         Ok(groups.into_iter().map(|StuckGroup { runs, example }| StuckRuns { runs, example: example.into() }).collect())
     }
 
     /// Reads the result of a closed run, following runs that continued as new; or the run that is open.
-    pub(super) fn closed_result(&self, of: &RunId) -> Result<Result<RunResult, RunRow>, EngineError> {
+    pub(super) fn closed_result(&self, of: &RunId) -> Result<Result<RunResult, RunRow>, Error> {
         let (mut of, mut seen) = (of.clone(), BTreeSet::new());
         loop {
             let row = row(self.store(), &of)?;
@@ -235,7 +177,7 @@ impl Reader {
             let outcome = outcome_of(row.result.as_deref());
             match next_run(row.status, &outcome) {
                 Some(_) if !seen.insert(row.no) => {
-                    return Err(EngineError::Circle { workflow_id: row.workflow_id, run_id: row.run_id });
+                    return Err(circle(&row));
                 }
                 Some(next) => of.run_id = Some(next),
                 None => return Ok(Ok(RunResult { status: row.status, result: outcome.into() })),

@@ -5,7 +5,7 @@ mod events;
 mod store_client;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Filter, HistoryPage, Page, PollUpdate,
+    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Filter, HistoryPage, Page, PollUpdate,
     Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
     StartRun, Started, StuckRuns, UpdateState,
 };
@@ -14,7 +14,6 @@ use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 use std::future::Future;
 use std::path::PathBuf;
 
-use crate::EngineError;
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -23,14 +22,14 @@ use crate::run::waiters::{UpdateStage, WaitFor};
 pub use store_client::StoreClient;
 
 /// Awaits a call of the engine as the answer of a client.
-fn answer<T, A: Into<T>>(call: impl Future<Output = Result<A, EngineError>> + Send + 'static) -> Answer<T> {
+fn answer<T, A: Into<T>>(call: impl Future<Output = Result<A, Error>> + Send + 'static) -> Answer<T> {
     Box::pin(async move { Ok(call.await?.into()) })
 }
 
 /// Reads the store on a thread that may block.
 fn read<T: Send + 'static>(
     engine: &Engine,
-    read: impl FnOnce(&Reader) -> Result<T, EngineError> + Send + 'static,
+    read: impl FnOnce(&Reader) -> Result<T, Error> + Send + 'static,
 ) -> Answer<T> {
     let engine = engine.clone();
     answer(async move {

@@ -10,7 +10,6 @@ use dacapo_client::{
 use dacapo_core::{Failure, Payload};
 use dacapo_store::RunRow;
 
-use crate::EngineError;
 use crate::host::blocking::blocking;
 use crate::read::Reader;
 
@@ -46,12 +45,9 @@ impl StoreClient {
     }
 
     /// Reads the store: on a thread of the async runtime that may block, or here if this thread may.
-    fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> Result<T, EngineError> + Send + 'static,
-    ) -> Answer<T> {
+    fn read<T: Send + 'static>(&self, read: impl FnOnce(&Reader) -> Result<T, Error> + Send + 'static) -> Answer<T> {
         let reader = self.reader.clone();
-        Box::pin(async move { Ok(blocking(move || read(&reader)).await??) })
+        Box::pin(async move { blocking(move || read(&reader)).await? })
     }
 }
 

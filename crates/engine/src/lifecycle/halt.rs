@@ -1,15 +1,16 @@
 //! The end of an engine: from here on nothing is played or written. The next engine goes on from what the store holds.
 
-use crate::EngineError;
+use dacapo_client::Error;
+
 use crate::report::log;
 use crate::shared::Shared;
 
 /// Stops the engine for this reason. Gives up attempts, and answers callers that wait with the error.
-pub(crate) fn halt(shared: &Shared, error: EngineError) {
+pub(crate) fn halt(shared: &Shared, error: Error) {
     if !shared.halted.halt(error.clone()) {
         return;
     }
-    if error != EngineError::ShutDown {
+    if error != Error::ShutDown {
         log::engine_error(&format_args!(
             "the engine stops; what was committed is not lost. Start the process again: {error}"
         ));
@@ -26,7 +27,7 @@ pub(crate) fn halt(shared: &Shared, error: EngineError) {
 }
 
 /// Answers callers that wait for a run's answer, or for a reset, with the error, and drops the runs' code.
-fn refuse_callers(shared: &Shared, error: &EngineError) {
+fn refuse_callers(shared: &Shared, error: &Error) {
     for run in shared.runs.all() {
         let mut state = run.lock();
         let (requests, playable) = (state.take_requests(), state.playable.take());
@@ -43,8 +44,8 @@ fn refuse_callers(shared: &Shared, error: &EngineError) {
 }
 
 /// Stops the engine because a caller asked for it, and closes the store. Returns the store's error, if there is one.
-pub(crate) fn halt_and_close(shared: &Shared) -> Option<EngineError> {
-    halt(shared, EngineError::ShutDown);
+pub(crate) fn halt_and_close(shared: &Shared) -> Option<Error> {
+    halt(shared, Error::ShutDown);
     let error = shared.store().close().err()?;
     log::engine_error(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));
     Some(error.into())

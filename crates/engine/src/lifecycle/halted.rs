@@ -2,16 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dacapo_client::Error;
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Level, meter};
-
-use crate::EngineError;
 
 /// The reason why the engine has stopped, once it has.
 pub(crate) struct Halted {
     /// Read with every piece of work.
     is_halted: AtomicBool,
-    reason: Mutex<(Option<EngineError>, Level)>,
+    reason: Mutex<(Option<Error>, Level)>,
 }
 
 impl Halted {
@@ -24,17 +23,17 @@ impl Halted {
         self.is_halted.load(Ordering::Acquire)
     }
 
-    pub(crate) fn reason(&self) -> Option<EngineError> {
+    pub(crate) fn reason(&self) -> Option<Error> {
         if self.is_halted() { self.reason.lock().0.clone() } else { None }
     }
 
     /// Notes that the engine stops for this reason. False if it had stopped before.
-    pub(crate) fn halt(&self, error: EngineError) -> bool {
+    pub(crate) fn halt(&self, error: Error) -> bool {
         let mut reason = self.reason.lock();
         if reason.0.is_some() {
             return false;
         }
-        if error != EngineError::ShutDown {
+        if error != Error::ShutDown {
             reason.1.set(1);
         }
         reason.0 = Some(error);

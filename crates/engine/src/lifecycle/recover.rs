@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_store::{Filter, StoreError};
 
-use crate::EngineError;
 use crate::activity::adopt::{Origins, adopt};
 use crate::crash_guard::count::count_crash;
 use crate::host::Steady;
@@ -21,7 +21,7 @@ const PAGE: usize = 1_000;
 pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     if !count_crash(shared)? {
         // The process is dying at this moment, and nothing follows any more.
-        halt(shared, EngineError::ShutDown);
+        halt(shared, Error::ShutDown);
         return Ok(());
     }
     refill(shared, None);

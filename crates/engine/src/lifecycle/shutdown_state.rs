@@ -3,13 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dacapo_client::PendingActivity;
+use dacapo_client::{Error, PendingActivity};
 use dacapo_core::Name;
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Drain, StoppingCode};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::host::Steady;
 
 /// The report of a shutdown.
@@ -128,15 +127,9 @@ impl ShutdownState {
     }
 
     /// Answers callers that wait for the end of a shutdown with its report.
-    pub(crate) fn report(&self, now: Steady, left: Vec<StoppingCode>, store: Option<EngineError>) {
+    pub(crate) fn report(&self, now: Steady, left: Vec<StoppingCode>, store: Option<Error>) {
         let Some(Shutdown { drain, asked_to_stop, cut_off, waiters, .. }) = self.state.lock().take() else { return };
-        let report = ShutdownReport {
-            took: now.0.since(drain.began()),
-            asked_to_stop,
-            cut_off,
-            left,
-            store: store.map(Into::into),
-        };
+        let report = ShutdownReport { took: now.0.since(drain.began()), asked_to_stop, cut_off, left, store };
         for waiter in waiters {
             let _ = waiter.send(report.clone());
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use dacapo_client::Error;
 use dacapo_core::{CommandKind, Name, Outcome, Payload, Pins, TurnRecord, from_stored};
 use dacapo_store::{Belongings, Filter, ImportWrite, RunNo, RunRow, Status, StoreError};
 
-use crate::EngineError;
 use crate::names::check_name;
 use crate::read::Reader;
 use crate::read::outcome::next_run;
@@ -14,12 +14,12 @@ use crate::read::records::each_row;
 
 impl Reader {
     /// Lists rows of runs that match, oldest first, after this number.
-    pub fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, EngineError> {
+    pub fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, Error> {
         Ok(self.store().oldest(filter, after, limit)?)
     }
 
     /// Reads all that a store keeps of a run beside its turns; none if the run was deleted.
-    pub fn archive(&self, run: RunNo) -> Result<Option<(RunRow, Belongings)>, EngineError> {
+    pub fn archive(&self, run: RunNo) -> Result<Option<(RunRow, Belongings)>, Error> {
         let Some(row) = self.store().run(run)? else { return Ok(None) };
         Ok(Some((row, self.store().belongings(run)?)))
     }
@@ -30,7 +30,7 @@ impl Reader {
         &self,
         row: &RunRow,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<bool, Error> {
         let (mut next, mut is_stopped) = (0, row.turns == 0);
         each_row(self.store(), row.no, &mut |number, record| {
             if is_stopped || number != next {
@@ -51,8 +51,8 @@ impl Reader {
 /// Checks that the parts of an imported run agree with each other.
 ///
 /// # Errors
-/// [`EngineError::BadInput`], if it cannot.
-pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
+/// [`Error::InvalidArgument`], if it cannot.
+pub fn check_import(import: &ImportWrite) -> Result<(), Error> {
     let ImportWrite { run, turns, belongings } = import;
     for (what, name) in [
         ("run id", &run.run_id),
@@ -66,7 +66,7 @@ pub fn check_import(import: &ImportWrite) -> Result<(), EngineError> {
     for message in &belongings.messages {
         check_name("key of a message", &message.key)?;
     }
-    let bad = |what: String| EngineError::BadInput(format!("run {} cannot be imported: {what}", run.run_id));
+    let bad = |what: String| Error::InvalidArgument(format!("run {} cannot be imported: {what}", run.run_id));
     for (name, value) in &belongings.attributes {
         check_name("a search attribute", name)?;
         value.check(name).map_err(|problem| bad(problem.to_string()))?;

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use dacapo_client::{ActivityState, PendingActivity};
+use dacapo_client::{ActivityState, Error, PendingActivity};
 use dacapo_core::{
     AttributeValue, Failure, Name, Outcome, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord, from_stored,
 };
 use dacapo_store::{Filter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
-use crate::EngineError;
 use crate::crash_guard::limits::CrashLimits;
 use crate::engine::Engine;
 use crate::read::outcome::outcome_of;
@@ -66,14 +65,14 @@ pub struct StuckGroup {
 }
 
 /// Finds the row of a run.
-pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, EngineError> {
+pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, Error> {
     let found = store.find(&of.workflow_id, of.run_id.as_deref())?;
-    found.ok_or_else(|| EngineError::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
+    found.ok_or_else(|| Error::NotFound { workflow_id: of.workflow_id.clone(), run_id: of.run_id.clone() })
 }
 
 impl Reader {
     /// Describes a run. Its pending activities are described as the store knows them.
-    pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
+    pub fn describe(&self, of: &RunId) -> Result<Description, Error> {
         let mut description = describe(row(self.store(), of)?)?;
         for (name, value) in self.store().attributes(description.run)? {
             description.attributes.insert(name, value);
@@ -89,12 +88,12 @@ impl Reader {
     }
 
     /// Lists runs that match, newest first, before this number: the number of the last is where the next page begins.
-    pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<Description>, EngineError> {
+    pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<Description>, Error> {
         self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
     }
 
     /// Groups stuck runs by the problem for which they are stuck, those of most runs first.
-    pub fn stuck_groups(&self) -> Result<Vec<StuckGroup>, EngineError> {
+    pub fn stuck_groups(&self) -> Result<Vec<StuckGroup>, Error> {
         let stuck = Filter { stuck: true, ..Filter::default() };
         let (mut before, mut groups) = (None, BTreeMap::<_, StuckGroup>::new());
         loop {
@@ -113,12 +112,12 @@ impl Reader {
     }
 
     /// Counts the runs that match.
-    pub fn count(&self, filter: &Filter) -> Result<u64, EngineError> {
+    pub fn count(&self, filter: &Filter) -> Result<u64, Error> {
         Ok(self.store().count(filter)?)
     }
 
     /// Reads the history of a run: all its turns.
-    pub fn history(&self, of: &RunId) -> Result<Transcript, EngineError> {
+    pub fn history(&self, of: &RunId) -> Result<Transcript, Error> {
         let row = row(self.store(), of)?;
         let mut transcript = Transcript::new(row.workflow.clone(), pins(&row)?);
         let read = each_record(self.store(), row.no, |record, _| {
@@ -132,7 +131,7 @@ impl Reader {
 
 impl Engine {
     /// Describes a run, with its pending activities as they are this very moment. Blocks.
-    pub fn describe(&self, of: &RunId) -> Result<Description, EngineError> {
+    pub fn describe(&self, of: &RunId) -> Result<Description, Error> {
         self.shared.check()?;
         let mut description = self.reader().describe(of)?;
         // Memory knows more of activities that are pending here. The store alone knows those in queues that are not
@@ -146,12 +145,12 @@ impl Engine {
     }
 }
 
-fn pins(row: &RunRow) -> Result<Pins, EngineError> {
+fn pins(row: &RunRow) -> Result<Pins, Error> {
     let corrupt = |error| StoreError::Corrupt(format!("the pins of run {} cannot be read: {error}", row.run_id));
     Ok(from_stored(&row.pins).map_err(corrupt)?)
 }
 
-fn describe(row: RunRow) -> Result<Description, EngineError> {
+fn describe(row: RunRow) -> Result<Description, Error> {
     let unreadable = |error| StoreError::Corrupt(format!("the memo of run {} cannot be read: {error}", row.run_id));
     let memo = if row.memo.is_empty() { BTreeMap::new() } else { from_stored(&row.memo).map_err(unreadable)? };
     let result = (!row.status.is_open()).then(|| outcome_of(row.result.as_deref()));

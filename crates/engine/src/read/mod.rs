@@ -10,10 +10,10 @@ pub(crate) mod verify;
 use std::path::Path;
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::Name;
 use dacapo_store::Store;
 
-use crate::EngineError;
 use crate::crash_guard::limits::CrashLimits;
 use crate::store_guard::assert_may_use_store;
 
@@ -62,7 +62,7 @@ impl Reader {
     }
 
     /// Copies everything, as it is at one moment, into a file that does not exist yet, while others read and write.
-    pub fn back_up(&self, to: &Path) -> Result<(), EngineError> {
+    pub fn back_up(&self, to: &Path) -> Result<(), Error> {
         Ok(self.store().back_up(to)?)
     }
 }

@@ -1,5 +1,6 @@
 //! The end of runs, as the store keeps it.
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Name, Outcome, from_stored};
 use dacapo_store::{ClosedRun, RunRow, Status};
 
@@ -19,6 +20,16 @@ pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
 /// Makes the closed run of a row, as a write that closes a run returns it.
 pub(crate) fn closed_run(row: &RunRow) -> ClosedRun {
     ClosedRun::of(row, row.status, row.result.clone().unwrap_or_default())
+}
+
+/// Returns the error for runs that continue as each other, so that their chain has no end. The engine makes no such runs: they
+/// were imported.
+pub(crate) fn circle(run: &RunRow) -> Error {
+    Error::Damaged(format!(
+        "the runs of workflow id {:?} continue as each other in a circle, by way of run {:?}: they come from a damaged archive. \
+         Delete them, and import a sound one",
+        run.workflow_id, run.run_id
+    ))
 }
 
 /// The run that this one continues as, by its result; none if it does not.

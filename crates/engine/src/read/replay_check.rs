@@ -5,13 +5,14 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use dacapo_client::Error;
 use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_store::{Doing, Filter, RunNo, RunRow, Status, StoreError};
 use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, Playing, StuckPlay, TurnHost, WatchedTurn, Worker};
 
-use crate::EngineError;
 use crate::crash_guard::count::quarantine_reason;
 use crate::engine::Engine;
+use crate::host::blocking::no_thread;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::run::open_operations::OpenOperations;
@@ -42,7 +43,7 @@ const PAGE: usize = 100;
 
 impl Engine {
     /// Plays every open run of the served queues again, and returns those that the code at hand cannot play.
-    pub fn check_open_runs(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Unplayable>, EngineError> {
+    pub fn check_open_runs(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Unplayable>, Error> {
         self.reader().check_open_runs(&self.shared.options, progress)
     }
 }
@@ -50,21 +51,16 @@ impl Engine {
 impl Reader {
     /// Plays every open run of the queues in these options again, with the code in them, and returns those that it
     /// cannot play. `progress` is called with the number of runs that were played. Blocks until it is done.
-    pub fn check_open_runs(
-        &self,
-        options: &Options,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Vec<Unplayable>, EngineError> {
+    pub fn check_open_runs(&self, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Vec<Unplayable>, Error> {
         dacapo_core::keep_panic_places();
-        let system = |error: std::io::Error| EngineError::NoThread(error.to_string());
-        let host = CheckHost { watch: DeadlockWatch::new().map_err(system)?, began: Instant::now() };
+        let host = CheckHost { watch: DeadlockWatch::new().map_err(no_thread)?, began: Instant::now() };
         let check = Arc::new(Check {
             reader: self.clone(),
             options: options.clone(),
             workers: Workers::new(&options.queues, &options.registry),
             host: Arc::new(host),
         });
-        let mut thread = CheckThread::new(&check).map_err(system)?;
+        let mut thread = CheckThread::new(&check).map_err(no_thread)?;
         let open = Filter { status: Some(Status::Open), ..Filter::default() };
         let (mut before, mut played, mut found) = (None, 0, Vec::new());
         loop {
@@ -77,7 +73,7 @@ impl Reader {
                     Checked::Played(result) => result?,
                     Checked::Deadlock(reason) => {
                         // The thread that plays the run may never return.
-                        thread = CheckThread::new(&check).map_err(system)?;
+                        thread = CheckThread::new(&check).map_err(no_thread)?;
                         Some(reason)
                     }
                 };

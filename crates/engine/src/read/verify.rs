@@ -2,11 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use dacapo_client::{Problem, RunRef};
+use dacapo_client::{Error, Problem, RunRef};
 use dacapo_core::TurnRecord;
 use dacapo_store::{RunNo, StoreError};
 
-use crate::EngineError;
 use crate::read::Reader;
 use crate::read::archive::check_result;
 use crate::read::records::each_row;
@@ -18,7 +17,7 @@ impl Reader {
     /// Verifies everything: whether the store is sound, and whether each run has the turns it says it has, all of them
     /// readable, and the result that its last turn decided. `progress` is called with the number of runs that were
     /// checked.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Problem>, EngineError> {
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Problem>, Error> {
         let mut problems: Vec<Problem> =
             self.store().problems()?.into_iter().map(|what| Problem { run: None, what }).collect();
         let (mut before, mut seen) = (None, 0);

@@ -1,10 +1,10 @@
 //! Messages for a run, which become jobs of a turn, and requests, which are answered from its state.
 
+use dacapo_client::Error;
 use dacapo_core::{Inspection, Job, Name, Outcome, Payload, Query, Resolution, Retried, Seq, Timestamp};
 use dacapo_store::{MessageNo, TaskNo};
 use tokio::sync::oneshot;
 
-use crate::EngineError;
 use crate::run::started::StartedAs;
 
 /// A message for a run, which becomes a job of its next turn.
@@ -61,7 +61,7 @@ impl Message {
 }
 
 /// The caller that waits for an answer.
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, EngineError>>;
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
 /// A request that is answered from the state of a run.
 pub(crate) enum Request {
@@ -73,7 +73,7 @@ pub(crate) enum Request {
 
 impl Request {
     /// Answers the caller with an error.
-    pub(crate) fn refuse(self, error: EngineError) {
+    pub(crate) fn refuse(self, error: Error) {
         match self {
             Self::Query(_, answer) => drop(answer.send(Err(error))),
             Self::Inspect(answer) => drop(answer.send(Err(error))),

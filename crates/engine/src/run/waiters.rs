@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Name, Outcome, Payload};
 use dacapo_store::{RunNo, Status};
 use dacapo_sync::{Mutex, ranks};
 use tokio::sync::oneshot;
-
-use crate::EngineError;
 
 /// The stage that an update has reached.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +31,9 @@ pub enum WaitFor {
 }
 
 /// The answer for the sender of an update.
-pub(crate) type UpdateAnswer = Result<UpdateStage, EngineError>;
+pub(crate) type UpdateAnswer = Result<UpdateStage, Error>;
 /// The answer for a caller that waits for the end of a run.
-pub(crate) type RunEnd = Result<(Status, Outcome), EngineError>;
+pub(crate) type RunEnd = Result<(Status, Outcome), Error>;
 
 /// The sender of an update, and the run that it was sent to.
 struct UpdateWaiter {
@@ -170,7 +169,7 @@ impl Waiters {
     pub(crate) fn run_stuck(&self, run: RunNo, chain: &Name, reason: &str) {
         let updates = self.0.lock().take_sent_up_to(run, chain);
         for waiter in updates {
-            let _ = waiter.sender.send(Err(EngineError::UpdateWaits(reason.to_owned())));
+            let _ = waiter.sender.send(Err(Error::UpdateWaits(reason.to_owned())));
         }
         self.wake_result_or_stuck(run, reason);
     }
@@ -180,7 +179,7 @@ impl Waiters {
         let mut state = self.0.lock();
         let Some(waiters) = state.results.get_mut(&run) else { return };
         for (_, waiter) in waiters.extract_if(.., |(or_stuck, _)| *or_stuck) {
-            let _ = waiter.send(Err(EngineError::Stuck(reason.to_owned())));
+            let _ = waiter.send(Err(Error::Stuck(reason.to_owned())));
         }
     }
 

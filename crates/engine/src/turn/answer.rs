@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Activation, Answer, Completion, Name, Payload, Query, Seq};
 use dacapo_store::{Doing, RunRow};
 
-use crate::EngineError;
 use crate::crash_guard::count::quarantine_reason;
 use crate::crash_guard::hooks::{Ended, admit, ended};
 use crate::crash_guard::probation::Admission;
@@ -50,11 +50,11 @@ pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play:
     forget_late(shared, cached.no, &late);
     if !requests.is_empty() {
         let replayed = match is_quarantined {
-            true => Err(EngineError::Stuck(quarantine_reason(row).text)),
-            false => replay_run(shared, cached, play, row).map_err(EngineError::from).and_then(|replayed| {
+            true => Err(Error::Stuck(quarantine_reason(row).text)),
+            false => replay_run(shared, cached, play, row).map_err(Error::from).and_then(|replayed| {
                 replayed.map_err(|not_played| match not_played {
-                    NotPlayed::Stuck(reason) => EngineError::Stuck(reason.text),
-                    NotPlayed::TakenOver => EngineError::Stuck(TOO_LONG.to_owned()),
+                    NotPlayed::Stuck(reason) => Error::Stuck(reason.text),
+                    NotPlayed::TakenOver => Error::Stuck(TOO_LONG.to_owned()),
                 })
             }),
         };
@@ -98,7 +98,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     drop(state);
     store_waiting_results(shared, cached);
     for request in requests {
-        request.refuse(EngineError::Stuck(reason.clone()));
+        request.refuse(Error::Stuck(reason.clone()));
     }
     // The moment to play it again may have passed meanwhile, and with it the alarm.
     shared.arm_in(until.since(shared.now()), Due::Retry(cached.no));
@@ -118,7 +118,7 @@ fn query_run(
     cached: &Arc<CachedRun>,
     playable: &mut Playable,
     query: Query,
-) -> Result<Payload, EngineError> {
+) -> Result<Payload, Error> {
     let hand_over = hand_over(shared, cached, playable.play);
     let mut play = begin_play(shared, &playable.info, &mut playable.run, Some(Doing::Answer(cached.no)), hand_over);
     let answered = play.activate(Activation::Query(vec![query]));
@@ -127,16 +127,16 @@ fn query_run(
     match answered {
         Some(Completion::Query(mut answers)) => match answers.pop() {
             Some(Answer { result: Ok(payload), .. }) => Ok(payload),
-            Some(Answer { result: Err(failure), .. }) => Err(EngineError::QueryFailed(Box::new(failure))),
+            Some(Answer { result: Err(failure), .. }) => Err(Error::QueryFailed(Box::new(failure))),
             None => unreachable!("one query has one answer"),
         },
-        Some(Completion::Failed(error)) => Err(EngineError::Stuck(error.to_string())),
+        Some(Completion::Failed(error)) => Err(Error::Stuck(error.to_string())),
         Some(other) => unreachable!("a query was answered with {other:?}"),
-        None => Err(EngineError::Stuck(TOO_LONG.to_owned())),
+        None => Err(Error::Stuck(TOO_LONG.to_owned())),
     }
 }
 
-fn find_promise(playable: &Playable, wanted: Name) -> Result<Seq, EngineError> {
+fn find_promise(playable: &Playable, wanted: Name) -> Result<Seq, Error> {
     let promises = playable.open.operations.values().filter_map(|open| match open {
         Open::Promise(promise) => Some(promise),
         _ => None,
@@ -145,7 +145,7 @@ fn find_promise(playable: &Playable, wanted: Name) -> Result<Seq, EngineError> {
     let found = promises.iter().find(|promise| promise.name == wanted || promise.id.to_string() == wanted.as_str());
     found.map(|promise| promise.seq).ok_or_else(|| {
         let open: Vec<&str> = promises.iter().map(|promise| promise.name.as_str()).collect();
-        EngineError::NoSuchPromise {
+        Error::PromiseNotFound {
             workflow_id: playable.info.name.workflow_id.clone(),
             promise: wanted,
             open: if open.is_empty() { "none".to_owned() } else { open.join(", ") },

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Name, Rejected, Timestamp};
 use dacapo_store::{
     NewTask, Refused, RunNo, StoreError, StuckCause, TaskNo, TimerKind, TimerRow, TurnWrite, TurnWritten, Write,
@@ -9,7 +10,6 @@ use dacapo_store::{
 };
 use dacapo_sync::{Mutex, ranks};
 
-use crate::EngineError;
 use crate::activity::blocked::{mark_blocked, mark_unserved_queue, unserved_queue};
 use crate::activity::cancel::{give_up_ended_tasks, give_up_tasks};
 use crate::activity::dispatch::dispatch;
@@ -281,7 +281,7 @@ pub(crate) fn settle_messages(
 
 fn tell_rejected(shared: &Shared, chain: &Name, rejected: Vec<Rejected>) {
     for rejected in rejected {
-        let answer = Err(EngineError::UpdateRejected(Box::new(rejected.failure)));
+        let answer = Err(Error::UpdateRejected(Box::new(rejected.failure)));
         shared.waiters.update_answered(chain, &rejected.update, &answer);
     }
 }

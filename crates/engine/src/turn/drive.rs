@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Command, CommandKind, Job, Operation, Seq, Turn, TurnRecord};
 use dacapo_store::Doing;
 
-use crate::EngineError;
 use crate::activity::blocked::{report_unserved_queue, unserved_queue};
 use crate::activity::local;
 use crate::run::cached_run::{CachedRun, Playable, Stage};
@@ -107,7 +107,7 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
         }
         Ok(Loaded::Missing) => {
             let requests = cached.lock().take_requests();
-            let error = EngineError::Stuck("it was deleted".to_owned());
+            let error = Error::Stuck("it was deleted".to_owned());
             requests.into_iter().for_each(|request| request.refuse(error.clone()));
             forget(shared, cached.no);
         }
@@ -128,7 +128,7 @@ fn turn_away(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let (messages, requests) = (state.take_inbox(), state.take_requests());
     state.retries.clear();
     drop(state);
-    let error = EngineError::Stuck("it has not begun, or its task queue is not served here".to_owned());
+    let error = Error::Stuck("it has not begun, or its task queue is not served here".to_owned());
     requests.into_iter().for_each(|request| request.refuse(error.clone()));
     // In this order: a result that cannot be stored now waits in the inbox for a while.
     retire(shared, cached);

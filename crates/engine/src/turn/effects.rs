@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Name, Outcome, Seq};
 use dacapo_store::{ClosedRun, Posted, RunNo, StartedRun, Status, TimerRow, TurnWritten};
 
-use crate::EngineError;
 use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
@@ -37,7 +37,7 @@ pub(crate) enum Effect {
     /// An update was accepted.
     AcceptUpdate(Name),
     /// An update was answered or rejected.
-    AnswerUpdate(Name, Result<UpdateStage, EngineError>),
+    AnswerUpdate(Name, Result<UpdateStage, Error>),
     /// A message was stored for a run.
     Deliver(Posted),
     /// A run was started, and its start waits as a message.
@@ -92,9 +92,8 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
 pub(crate) fn planned(planned: PlannedEffects) -> Vec<Effect> {
     let PlannedEffects { cancelled, cancelled_local, accepted, answered, rejected, .. } = planned;
     let completed = |(update, outcome): (Name, Outcome)| (update, Ok(UpdateStage::Completed(outcome.into())));
-    let rejected = rejected
-        .into_iter()
-        .map(|rejected| (rejected.update, Err(EngineError::UpdateRejected(Box::new(rejected.failure)))));
+    let rejected =
+        rejected.into_iter().map(|rejected| (rejected.update, Err(Error::UpdateRejected(Box::new(rejected.failure)))));
     cancelled
         .into_iter()
         .map(|(seq, waits)| Effect::CancelTask { seq, waits })

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Command, CommandKind, Failure, FailureKind, Job, Name, Seq, Timestamp, from_stored};
 use dacapo_store::{
     NewMessage, NewTask, Refused, ResetWrite, RunNo, RunRow, StoreError, TimerKind, TimerRow, Write, Written,
 };
 
-use crate::EngineError;
 use crate::activity::adopt::{Origins, adopt};
 use crate::activity::cancel::give_up_ended_tasks;
 use crate::activity::dispatch::dispatch;
@@ -36,7 +36,7 @@ use crate::writes::submit;
 /// Carries out a reset.
 pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: ResetRequest) {
     let ResetRequest { turn, reason, answer } = request;
-    let planned = shared.store().run(cached.no).map_err(EngineError::from).and_then(|row| match row {
+    let planned = shared.store().run(cached.no).map_err(Error::from).and_then(|row| match row {
         Some(row) => plan_reset(shared, &row, turn, &reason).map(|(write, dropped)| (write, dropped, row)),
         None => Err(Refused::NoSuchRun.into()),
     });
@@ -109,12 +109,7 @@ fn the_end_is_kept(keep: u64) -> String {
 
 /// Plans a reset. Returns its write, and the updates that came in the turns that are not kept: they end with the old
 /// run.
-fn plan_reset(
-    shared: &Shared,
-    row: &RunRow,
-    keep: u64,
-    reason: &str,
-) -> Result<(ResetWrite, BTreeSet<Name>), EngineError> {
+fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<(ResetWrite, BTreeSet<Name>), Error> {
     let now = shared.now();
     let mut open = OpenOperations::default();
     let mut later = Vec::new();
@@ -144,7 +139,7 @@ fn plan_reset(
     });
     read.map_err(|unreadable| unreadable.of(&row.run_id))?;
     if keeps_the_end {
-        return Err(EngineError::BadInput(the_end_is_kept(keep)));
+        return Err(Error::InvalidArgument(the_end_is_kept(keep)));
     }
     // Messages that wait go over to the new run with the write; a result among them is known as well.
     let waiting = shared.store().unseen(row.no)?.into_iter().filter_map(|message| from_stored(&message.job).ok());

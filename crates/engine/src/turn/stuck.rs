@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::Timestamp;
 use dacapo_store::{RunNo, RunRow, StoreError, Stuck, Write};
 
-use crate::EngineError;
 use crate::activity::blocked::mark_blocked;
 use crate::activity::local;
 use crate::crash_guard::count::{delayed_reason, quarantine_reason};
@@ -106,7 +106,7 @@ pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row
     let reason = quarantine_reason(row).text;
     let requests = set_aside(shared, cached, Timestamp(u64::MAX));
     shared.waiters.run_stuck(cached.no, &row.first_run_id, &reason);
-    requests.into_iter().for_each(|request| request.refuse(EngineError::Stuck(reason.clone())));
+    requests.into_iter().for_each(|request| request.refuse(Error::Stuck(reason.clone())));
     // The run may have been released since its row was read.
     let row = shared.store().run(cached.no);
     if row.is_ok_and(|row| row.is_some_and(|row| !shared.options.crash_limits.quarantines(row.crash_count))) {
@@ -134,7 +134,7 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
     state.stuck_until = shared.now().after(retry);
     drop(state);
     for request in requests {
-        request.refuse(EngineError::Stuck("its last turn did not return, and its code still runs".to_owned()));
+        request.refuse(Error::Stuck("its last turn did not return, and its code still runs".to_owned()));
     }
     store_waiting_results(shared, cached);
     ended(shared, Ended::Play(cached));
@@ -145,7 +145,7 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
 /// Stores why a run is stuck, and then answers its callers: they find it stuck when they look.
 fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, requests: Vec<Request>, what: &str) {
     let run = cached.no;
-    let told = EngineError::Stuck(stuck.reason.clone());
+    let told = Error::Stuck(stuck.reason.clone());
     let refuse = move || requests.into_iter().for_each(|request| request.refuse(told.clone()));
     let row = match shared.store().run(run) {
         Ok(Some(row)) => row,

@@ -1,9 +1,9 @@
 //! The outcomes of updates, as their messages keep them.
 
+use dacapo_client::Error;
 use dacapo_core::{Failure, Job, Name, Outcome, Rejected};
 use dacapo_store::{MessageNo, TaskNo};
 
-use crate::EngineError;
 use crate::encode::encode;
 use crate::run::message::Message;
 use crate::run::waiters::{UpdateAnswer, UpdateStage};
@@ -22,7 +22,7 @@ impl UpdateOutcome {
     pub(crate) fn answer(self) -> UpdateAnswer {
         match self {
             Self::Completed(outcome) => Ok(UpdateStage::Completed(outcome.into())),
-            Self::Rejected(failure) => Err(EngineError::UpdateRejected(Box::new(failure))),
+            Self::Rejected(failure) => Err(Error::UpdateRejected(Box::new(failure))),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Cancelling: losers of races, activities that are no longer wanted, runs that are asked to stop.
 
+use dacapo_client::Error;
 use dacapo_core::{CancelType, Ctx, Either, Failure, Payload, Retry};
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_engine::{Options, RunId};
 use dacapo_store::Status;
 use dacapo_testkit::{Simulation, expect};
 use dacapo_worker::ActivityCtx;
@@ -235,7 +236,7 @@ fn a_run_that_is_asked_to_cancel_cleans_up_and_ends_as_cancelled() {
         "#]];
         expected.assert_eq(&turns(&sim, "a"));
         assert_eq!(rows(&sim, "a"), NO_ROWS);
-        let closed = EngineError::Closed { workflow_id: "a".into(), status: Status::Cancelled };
+        let closed = Error::Closed { workflow_id: "a".into(), status: Status::Cancelled };
         assert_eq!(cancel(&sim, "again"), Err(closed));
         (sim, vec!["a"])
     });
@@ -287,9 +288,9 @@ fn a_terminated_run_ends_at_once_and_leaves_no_rows_behind() {
         assert_eq!(failed(sim, "a"), (Status::Terminated, "enough".to_owned()));
         assert_eq!((rows(sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None));
         assert_eq!(describe(sim, "a").turns, 1, "its code was not asked");
-        let closed = EngineError::Closed { workflow_id: "a".into(), status: Status::Terminated };
+        let closed = Error::Closed { workflow_id: "a".into(), status: Status::Terminated };
         assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("a"), "again")), Err(closed));
-        let absent = EngineError::NotFound { workflow_id: "absent".into(), run_id: None };
+        let absent = Error::NotFound { workflow_id: "absent".into(), run_id: None };
         assert_eq!(sim.wait(sim.engine().terminate(&RunId::of("absent"), "")), Err(absent));
         vec!["a"]
     });

@@ -1,7 +1,8 @@
 //! Children: runs that a run starts, awaits, and leaves behind.
 
+use dacapo_client::Error;
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind, IdReuse, ParentClose, Payload, Target};
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_engine::{Options, RunId};
 use dacapo_store::{Filter, Status};
 use dacapo_testkit::expect;
 
@@ -317,7 +318,7 @@ fn a_request_to_cancel_another_run_arrives_or_its_sender_is_told() {
             completed("Ok(()) there is no open run of workflow id \"absent\": check the id, or start it first")
         );
         assert_eq!(failed(sim, "b"), (Status::Cancelled, "not needed".to_owned()));
-        let absent = EngineError::NotFound { workflow_id: "absent".into(), run_id: None };
+        let absent = Error::NotFound { workflow_id: "absent".into(), run_id: None };
         assert_eq!(sim.engine().describe(&RunId::of("absent")), Err(absent));
         vec!["a", "b"]
     });

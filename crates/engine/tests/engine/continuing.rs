@@ -3,8 +3,9 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
+use dacapo_client::Error;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Order, Payload, Pins};
-use dacapo_engine::{EngineError, NewStart, Options, RunId, UpdateStage, WaitFor};
+use dacapo_engine::{NewStart, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::{Filter, Status};
 use dacapo_testkit::Simulation;
 
@@ -179,7 +180,7 @@ fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it(
         assert_eq!(send(&sim, "u-1", "good", WaitFor::Completed), None, "it is not answered yet");
         assert_eq!(send(&sim, "u-1", "good", WaitFor::Accepted), Some(Ok(UpdateStage::Accepted)));
         let refused = send(&sim, "u-2", "bad", WaitFor::Accepted);
-        assert!(matches!(refused, Some(Err(EngineError::UpdateRejected(_)))), "{refused:?}");
+        assert!(matches!(refused, Some(Err(Error::UpdateRejected(_)))), "{refused:?}");
         signal(&sim, "a", "answer", "");
         let answered = Some(Ok(UpdateStage::Completed(Ok("good".into()))));
         assert_eq!(send(&sim, "u-1", "good", WaitFor::Completed), answered);

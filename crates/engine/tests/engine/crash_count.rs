@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::Ctx;
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_engine::{Options, RunId};
 use dacapo_store::Doing;
 use dacapo_testkit::{Fronted, Moment, Simulation};
 
@@ -142,7 +143,7 @@ fn what_is_released_is_free_or_still_held_wherever_the_process_dies_that_release
             match next.wait(next.engine().release(&RunId::of(id))) {
                 // Whoever was told finds it so; whoever was not asks again.
                 Ok(()) => assert!(n >= told, "the release of {id} is lost when it dies {died:?}"),
-                Err(EngineError::BadInput(_)) => {}
+                Err(Error::InvalidArgument(_)) => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure};
-use dacapo_engine::{ActivityState, CrashLimits, EngineError, Options, RunId};
+use dacapo_engine::{ActivityState, CrashLimits, Options, RunId};
 use dacapo_store::Doing;
 use dacapo_testkit::{Fronted, Simulation};
 
@@ -157,7 +158,7 @@ fn run_killed_three_times_is_delayed_says_so_and_goes_on_by_itself() {
         sim.settle();
     }
     let opened = sim.now();
-    assert_eq!(query(&sim, "a", "how").map_err(|error| matches!(error, EngineError::Stuck(_))), Err(true));
+    assert_eq!(query(&sim, "a", "how").map_err(|error| matches!(error, Error::Stuck(_))), Err(true));
     let (reason, _, retry) = stuck(&sim, "a");
     assert!(reason.contains("delayed until") && reason.contains("died 3 times"), "{reason}");
     assert_eq!(retry, since_start(opened.after(secs(1))));

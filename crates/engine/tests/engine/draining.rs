@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Payload};
-use dacapo_engine::{EngineError, NewStart, Options, RunId, ShutdownReport};
+use dacapo_engine::{NewStart, Options, RunId, ShutdownReport};
 use dacapo_testkit::Simulation;
 use dacapo_worker::ActivityCtx;
 
@@ -61,13 +62,13 @@ fn what_ends_within_the_grace_period_is_recorded_and_nothing_new_begins() {
         workflow_id: "b".into(),
         ..NewStart::default()
     }));
-    assert_eq!(refused, Err(EngineError::ShutDown));
+    assert_eq!(refused, Err(Error::ShutDown));
     assert_eq!(after(&sim, &mut report, secs(8)), None);
     gate.open(Ok(payload("done")));
     let report = after(&sim, &mut report, Duration::from_millis(1)).expect("nothing runs any more");
     assert_eq!((report.asked_to_stop, report.cut_off.len()), (0, 0));
     assert!(report.took < secs(9), "{report:?}");
-    assert_eq!(sim.wait(sim.engine().result(&RunId::of("a"))), Err(EngineError::ShutDown));
+    assert_eq!(sim.wait(sim.engine().result(&RunId::of("a"))), Err(Error::ShutDown));
 
     let sim = sim.restart();
     assert_eq!(sim.result("a"), completed("done and after"));

@@ -1,7 +1,8 @@
 //! Activities whose results come from outside.
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Name};
-use dacapo_engine::{EngineError, Options, RunId};
+use dacapo_engine::{Options, RunId};
 use dacapo_store::Status;
 use dacapo_testkit::Simulation;
 
@@ -16,7 +17,7 @@ fn waiting() -> Options {
         .waiting("work", |_, _| Gate::default().pass())
 }
 
-fn complete(sim: &Simulation, id: &Name, result: Result<&str, &str>) -> Result<(), EngineError> {
+fn complete(sim: &Simulation, id: &Name, result: Result<&str, &str>) -> Result<(), Error> {
     let result = result.map(payload).map_err(Failure::application);
     sim.wait(sim.engine().complete_activity(&RunId::of("a"), id.clone(), result))
 }
@@ -29,14 +30,14 @@ fn an_activity_is_completed_from_outside_once() {
         sim.settle();
         let id = describe(&sim, "a").pending[0].id.clone();
         let unknown = complete(&sim, &"another".into(), Ok("x"));
-        assert!(matches!(unknown, Err(EngineError::NoSuchActivity { .. })), "{unknown:?}");
+        assert!(matches!(unknown, Err(Error::ActivityNotFound { .. })), "{unknown:?}");
         complete(&sim, &id, Ok("from outside")).unwrap();
         // It is durable when it is answered, and nobody tries the activity again.
         let sim = sim.restart();
         assert_eq!(sim.result("a"), completed("from outside"));
         assert_eq!(rows(&sim, "a"), NO_ROWS);
         let again = complete(&sim, &id, Ok("again"));
-        assert_eq!(again, Err(EngineError::Closed { workflow_id: "a".into(), status: Status::Completed }));
+        assert_eq!(again, Err(Error::Closed { workflow_id: "a".into(), status: Status::Completed }));
         (sim, vec!["a"])
     });
 }

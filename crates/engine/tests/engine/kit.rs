@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Headers, Name, Payload, Retry, Signal, Timestamp, Update, Workflow};
-use dacapo_engine::{Cache, CrashLimits, Description, EngineError, Options, RunId, UpdateStage, WaitFor};
+use dacapo_engine::{Cache, CrashLimits, Description, Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
 use dacapo_testkit::{CACHES, Simulation};
 use dacapo_worker::{Activity, ActivityCtx};
@@ -189,12 +190,12 @@ pub(crate) fn update(
     name: &'static str,
     value: &str,
     wait: WaitFor,
-) -> Result<UpdateStage, EngineError> {
+) -> Result<UpdateStage, Error> {
     sim.wait(sim.engine().update(&RunId::of(to), update_of(id, name, value), wait))
 }
 
 #[track_caller]
-pub(crate) fn query(sim: &Simulation, of: &'static str, name: &'static str) -> Result<String, EngineError> {
+pub(crate) fn query(sim: &Simulation, of: &'static str, name: &'static str) -> Result<String, Error> {
     let answer = sim.wait(sim.engine().query(&RunId::of(of), name.into(), Vec::new(), Headers::new()));
     answer.map(|answer| text(&answer))
 }
@@ -204,7 +205,7 @@ pub(crate) fn resolve(
     of: &'static str,
     promise: impl Into<Name>,
     result: Result<Payload, Failure>,
-) -> Result<(), EngineError> {
+) -> Result<(), Error> {
     sim.wait(sim.engine().resolve_promise(&RunId::of(of), promise.into(), result))
 }
 

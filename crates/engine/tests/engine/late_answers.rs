@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Order, Pins, Retry, Timestamp, Watch};
-use dacapo_engine::{
-    Engine, EngineError, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind,
-};
+use dacapo_engine::{Engine, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind};
 use dacapo_store::{Done, MemoryStore, Status, Store, StoreError, Tasks, Write};
 use dacapo_testkit::{CACHES, Front, Fronted, Simulation};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
@@ -34,7 +33,7 @@ enum Mood {
     Fair,
     AnswersPostsLate,
     AnswersTurnsLate,
-    IsBusyForAttempts,
+    IsLockedForAttempts,
     IsFullForTurns,
     IsFullForSettlements,
     IsFullForPosts,
@@ -68,7 +67,7 @@ impl Front for Moody {
                 let answer = move || done(written.lock().unwrap().take().expect("it is written"));
                 self.unanswered.lock().unwrap().push(Box::new(answer));
             }
-            (Mood::IsBusyForAttempts, Write::Attempt(_)) => done(Err(StoreError::Busy("a backup runs".into()))),
+            (Mood::IsLockedForAttempts, Write::Attempt(_)) => done(Err(StoreError::Locked("a backup runs".into()))),
             (Mood::IsFullForTurns, Write::Turn(_))
             | (Mood::IsFullForSettlements, Write::Settle { .. })
             | (Mood::IsFullForPosts, Write::Post { .. }) => {
@@ -215,7 +214,7 @@ fn a_retry_that_could_not_be_noted_because_the_file_was_busy_comes_all_the_same(
             if tries.count() == 1 { Err(Failure::application("once more")) } else { Ok(payload("worked")) }
         });
     let sim = Simulation::over(store.clone(), serve);
-    store.is(Mood::IsBusyForAttempts);
+    store.is(Mood::IsLockedForAttempts);
     sim.start("w", "a", "").unwrap();
     sim.settle();
     assert_eq!(world.count(), 1);
@@ -276,7 +275,7 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     sim.advance(secs(1));
     assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
     let answer = update(&sim, "a", "u", "put", "x", WaitFor::Completed);
-    assert!(matches!(&answer, Err(EngineError::UpdateRejected(_))), "{answer:?}");
+    assert!(matches!(&answer, Err(Error::UpdateRejected(_))), "{answer:?}");
     store.is(Mood::IsFullForTurns);
     sim.advance(secs(1));
     store.is(Mood::Fair);
@@ -623,7 +622,7 @@ fn a_question_to_a_run_that_is_deleted_meanwhile_is_refused() {
     assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert!(sim.step(), "the run is looked up");
     sim.store().submit(Write::Delete { run }, Box::new(|deleted| assert!(deleted.is_ok())));
-    assert_eq!(sim.wait(asked).map(|_| ()), Err(EngineError::Stuck("it was deleted".to_owned())));
+    assert_eq!(sim.wait(asked).map(|_| ()), Err(Error::Stuck("it was deleted".to_owned())));
 }
 
 /// Its result waited in memory until the run could be played, though there was room in the store long before.

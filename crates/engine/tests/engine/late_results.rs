@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, FailureKind, Retry, TimeoutKind};
-use dacapo_engine::{EngineError, Options};
+use dacapo_engine::Options;
 use dacapo_testkit::Simulation;
 
 use crate::kit::{Gate, Serve, every_second, options, payload, secs};
@@ -71,7 +72,7 @@ fn completion_by_token_after_the_timeout_was_due_is_refused_by_name() {
     sim.pass_unnoticed(secs(5));
     let token = tokens.lock().unwrap()[&1].clone();
     let completed = sim.wait(sim.engine().complete(&token, Ok(payload("too late"))));
-    assert!(matches!(completed, Err(EngineError::AttemptTimedOut { attempt: 1, .. })), "{completed:?}");
+    assert!(matches!(completed, Err(Error::AttemptTimedOut { attempt: 1, .. })), "{completed:?}");
     let failure = sim.result("a").1.unwrap_err();
     assert_eq!(failure.cause().unwrap().kind, FailureKind::Timeout(TimeoutKind::StartToClose));
 }

@@ -1,7 +1,8 @@
 //! Limits: payloads that are too large, queues that are full, attempts that wait for a place.
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Payload};
-use dacapo_engine::{ActivityState, EngineError, Options, RunId, WaitFor};
+use dacapo_engine::{ActivityState, Options, RunId, WaitFor};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
@@ -60,10 +61,10 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
             ..Default::default()
         };
         let refused = sim.wait(sim.engine().start(new)).unwrap_err();
-        assert_eq!(refused, EngineError::PayloadTooLarge { what: "the input".into(), size: 101, limit: 100 });
+        assert_eq!(refused, Error::PayloadTooLarge { what: "the input".into(), size: 101, limit: 100 });
         let long = crate::kit::signal_of("go", "x".repeat(101));
         let refused = sim.wait(sim.engine().signal(&RunId::of("a"), long, None)).unwrap_err();
-        assert!(matches!(refused, EngineError::PayloadTooLarge { .. }), "{refused}");
+        assert!(matches!(refused, Error::PayloadTooLarge { .. }), "{refused}");
         let mut roomy = sim.options().clone();
         roomy.payload_limit = 1_000;
         let sim = sim.redeploy(roomy);
@@ -121,7 +122,7 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
     assert!(refused.to_string().contains("1,001 bytes long, at most 1,000 are allowed"), "{refused}");
     // A caller is refused.
     let refused = resolve(&sim, "update", "p", Err(Failure::application(long()))).unwrap_err();
-    assert!(matches!(refused, EngineError::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");
+    assert!(matches!(refused, Error::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");
 }
 
 /// C-31
@@ -144,7 +145,7 @@ fn full_inbox_refuses_the_sender_and_drops_nothing() {
             sim.settle();
         }
         let fourth = sim.wait(sim.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
-        assert_eq!(fourth, Err(EngineError::InboxFull { workflow_id: "a".into(), waiting: 3 }));
+        assert_eq!(fourth, Err(Error::InboxFull { workflow_id: "a".into(), waiting: 3, limit: 3 }));
         let sim = sim.redeploy(limited().cache(cache));
         assert_eq!(sim.result("a"), completed("2"));
         (sim, vec!["a"])

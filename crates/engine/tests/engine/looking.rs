@@ -1,7 +1,8 @@
 //! Looking at runs: describe, list, count, histories as text.
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Payload, Transcript};
-use dacapo_engine::{ActivityState, EngineError, NewStart, Options, RunId};
+use dacapo_engine::{ActivityState, NewStart, Options, RunId};
 use dacapo_store::{Filter, Status};
 use dacapo_testkit::Simulation;
 
@@ -93,7 +94,7 @@ fn one_run_of_many_with_the_same_workflow_id_is_found_by_its_run_id() {
     let of = |run_id| sim.engine().describe(&RunId { workflow_id: "a".into(), run_id }).map(|run| run.run_id);
     assert_eq!(of(None), Ok(second.run_id.clone()));
     assert_eq!(of(Some(first.run_id.clone())), Ok(first.run_id));
-    let missing = EngineError::NotFound { workflow_id: "a".into(), run_id: Some("other".into()) };
+    let missing = Error::NotFound { workflow_id: "a".into(), run_id: Some("other".into()) };
     assert_eq!(of(Some("other".into())), Err(missing));
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Payload};
-use dacapo_engine::{EngineError, Options, RunId, UpdateStage, WaitFor};
+use dacapo_engine::{Options, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
 use dacapo_testkit::{Simulation, expect};
 
@@ -37,7 +38,7 @@ fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
             assert_eq!(describe(&sim, "x").status, Status::Open);
             signal(&sim, "x", "b", "0");
             assert_eq!(sim.result("x"), completed("0 1 2"));
-            let closed = EngineError::Closed { workflow_id: "x".into(), status: Status::Completed };
+            let closed = Error::Closed { workflow_id: "x".into(), status: Status::Completed };
             let late = sim.wait(sim.engine().signal(&RunId::of("x"), signal_of("a", "late"), None));
             assert_eq!(late, Err(closed));
             (sim, vec!["x"])
@@ -145,7 +146,7 @@ fn counting() -> Options {
     options().workflow("counter", counter)
 }
 
-fn done(value: &str) -> Result<UpdateStage, EngineError> {
+fn done(value: &str) -> Result<UpdateStage, Error> {
     Ok(UpdateStage::Completed(Ok(payload(value))))
 }
 
@@ -177,7 +178,7 @@ fn a_rejected_update_leaves_no_turn_and_the_same_id_again_is_rejected_alike() {
     over_every_cache_and_restart(counting, |sim| {
         sim.start("counter", "x", "").unwrap();
         let rejected = |sim: &Simulation, id, name, value| match update(sim, "x", id, name, value, WaitFor::Accepted) {
-            Err(EngineError::UpdateRejected(failure)) => failure.message,
+            Err(Error::UpdateRejected(failure)) => failure.message,
             other => panic!("{other:?}"),
         };
         assert_eq!(rejected(&sim, "u-1", "add", "11"), "ten at most");
@@ -257,11 +258,8 @@ fn a_query_is_answered_by_evicted_and_closed_runs_and_after_what_was_acknowledge
         assert_eq!(describe(&sim, "x").published, Some("ended".into()), "the snapshot needs no replay");
         assert_eq!(sim.moments(), before, "a question writes nothing");
         let unknown = query(&sim, "x", "product").unwrap_err();
-        assert!(
-            matches!(&unknown, EngineError::QueryFailed(_)) && unknown.to_string().contains("product"),
-            "{unknown}"
-        );
-        let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
+        assert!(matches!(&unknown, Error::QueryFailed(_)) && unknown.to_string().contains("product"), "{unknown}");
+        let nobody = Error::NotFound { workflow_id: "nobody".into(), run_id: None };
         assert_eq!(query(&sim, "nobody", "sum"), Err(nobody));
         (sim, vec!["x"])
     });
@@ -317,19 +315,19 @@ fn a_promise_is_resolved_once_by_name_or_id_before_or_after_it_is_awaited() {
             let again = resolve(&sim, "x", "early", Ok("2".into())).unwrap_err().to_string();
             assert_eq!(
                 again,
-                "the run of workflow id \"x\" has no open promise \"early\": it was resolved before, or is not open yet; open now: late"
+                "the run of workflow id \"x\" has no open promise \"early\": it was resolved before, or is not open yet; open now: late. Check the name, or resolve it once the run has opened it"
             );
             let unknown = resolve(&sim, "x", "other", Ok("2".into())).unwrap_err().to_string();
             assert_eq!(
                 unknown,
-                "the run of workflow id \"x\" has no open promise \"other\": it was resolved before, or is not open yet; open now: late"
+                "the run of workflow id \"x\" has no open promise \"other\": it was resolved before, or is not open yet; open now: late. Check the name, or resolve it once the run has opened it"
             );
             let id = text(&describe(&sim, "x").published.unwrap());
             assert_eq!(resolve(&sim, "x", id, Err(Failure::application("broken"))), Ok(()));
             assert_eq!(sim.result("x"), completed("Ok(1) Err(\"broken\")"));
-            let closed = EngineError::Closed { workflow_id: "x".into(), status: Status::Completed };
+            let closed = Error::Closed { workflow_id: "x".into(), status: Status::Completed };
             assert_eq!(resolve(&sim, "x", "late", Ok("3".into())), Err(closed));
-            let nobody = EngineError::NotFound { workflow_id: "nobody".into(), run_id: None };
+            let nobody = Error::NotFound { workflow_id: "nobody".into(), run_id: None };
             assert_eq!(resolve(&sim, "nobody", "late", Ok("3".into())), Err(nobody));
             (sim, vec!["x"])
         },
@@ -358,7 +356,7 @@ fn of_two_resolutions_on_their_way_the_first_holds_and_the_second_is_refused() {
             let mut answers = resolves.into_iter().map(|resolve| sim.wait(resolve));
             assert_eq!(answers.next(), Some(Ok(())));
             let second = answers.next().unwrap().unwrap_err();
-            let refused = matches!(second, EngineError::AlreadyResolved(_) | EngineError::NoSuchPromise { .. });
+            let refused = matches!(second, Error::AlreadyResolved(_) | Error::PromiseNotFound { .. });
             assert!(refused, "{second:?}");
             assert_eq!(resolve(sim, "x", "late", Ok("3".into())), Ok(()));
             assert_eq!(sim.result("x"), completed("Ok(1) Ok(3)"));

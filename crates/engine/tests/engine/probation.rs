@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure};
-use dacapo_engine::{EngineError, NewStart, Options, RunId, WaitFor};
+use dacapo_engine::{NewStart, Options, RunId, WaitFor};
 use dacapo_store::{Doing, Filter, Status, Stuck, StuckCause, Write};
 use dacapo_testkit::{Fronted, Simulation};
 
@@ -47,7 +48,7 @@ fn crash_count(sim: &Simulation, id: &'static str) -> u32 {
     sim.store().run(describe(sim, id).run).unwrap().unwrap().crash_count
 }
 
-fn release(sim: &Simulation, id: &'static str) -> Result<(), EngineError> {
+fn release(sim: &Simulation, id: &'static str) -> Result<(), Error> {
     sim.wait(sim.engine().release(&RunId::of(id)))
 }
 
@@ -308,11 +309,11 @@ fn a_run_that_killed_its_process_three_times_is_quarantined_and_says_so() {
         assert!(reason.contains("Handle::release") && reason.contains("reset") && reason.contains("terminate"));
         let filter = Filter { stuck: true, ..Filter::default() };
         assert_eq!(sim.store().list(&filter, None, 10).unwrap().len(), 1);
-        assert_eq!(query(&sim, "a", "how"), Err(EngineError::Stuck(reason.clone())));
+        assert_eq!(query(&sim, "a", "how"), Err(Error::Stuck(reason.clone())));
         let sent = update(&sim, "a", "u", "change", "", WaitFor::Completed);
-        assert_eq!(sent, Err(EngineError::UpdateWaits(reason.clone())));
+        assert_eq!(sent, Err(Error::UpdateWaits(reason.clone())));
         let waited = sim.wait(sim.engine().result_or_stuck(&RunId::of("a")));
-        assert_eq!(waited, Err(EngineError::Stuck(reason.clone())));
+        assert_eq!(waited, Err(Error::Stuck(reason.clone())));
         let unplayable = sim.engine().check_open_runs(&mut |_| {}).unwrap();
         assert_eq!(unplayable.iter().map(|run| run.reason.clone()).collect::<Vec<_>>(), [reason]);
         assert_eq!(rows(&sim, "a").2, 2, "what was sent is kept");
@@ -339,7 +340,7 @@ fn a_run_that_is_released_is_played_with_all_that_was_kept() {
         let sim = if restarts { sim.restart() } else { sim };
         assert_eq!(sim.result("a"), completed("end"));
         assert_eq!(crash_count(&sim, "a"), 0);
-        assert!(matches!(release(&sim, "a"), Err(EngineError::Closed { .. })), "there is nothing more to release");
+        assert!(matches!(release(&sim, "a"), Err(Error::Closed { .. })), "there is nothing more to release");
     }
 }
 
@@ -376,7 +377,7 @@ fn a_closed_run_that_killed_its_process_three_times_is_not_asked_any_more() {
         store.dies_while(&[run(&sim, "a")]);
         sim = sim.restart();
     }
-    let Err(EngineError::Stuck(reason)) = query(&sim, "a", "how") else { panic!("it is asked all the same") };
+    let Err(Error::Stuck(reason)) = query(&sim, "a", "how") else { panic!("it is asked all the same") };
     assert!(reason.contains("died 3 times") && !reason.contains("terminate"), "{reason}");
     assert_eq!(query(&sim, "b", "how").unwrap(), "well");
     assert_eq!(release(&sim, "a"), Ok(()));

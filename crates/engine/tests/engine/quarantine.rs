@@ -3,8 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure};
-use dacapo_engine::{ActivityState, EngineError, Options, RunId};
+use dacapo_engine::{ActivityState, Options, RunId};
 use dacapo_store::Doing;
 use dacapo_testkit::{Fronted, Simulation};
 
@@ -230,7 +231,7 @@ fn only_what_is_quarantined_can_be_released() {
     sim.start("one", "a", "a").unwrap();
     sim.settle();
     let refused = sim.wait(sim.engine().release(&RunId::of("a")));
-    assert!(matches!(refused, Err(EngineError::BadInput(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::InvalidArgument(_))), "{refused:?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Resetting: a run begins again from an earlier turn, as another.
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Payload, Target};
-use dacapo_engine::{ActivityState, EngineError, Options, RunId, StartedAs, UpdateStage, WaitFor};
-use dacapo_store::{Refused, Status};
+use dacapo_engine::{ActivityState, Options, RunId, StartedAs, UpdateStage, WaitFor};
+use dacapo_store::Status;
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
@@ -26,7 +27,7 @@ fn serving(world: &World) -> Options {
         })
 }
 
-fn reset(sim: &Simulation, turn: u64) -> Result<StartedAs, EngineError> {
+fn reset(sim: &Simulation, turn: u64) -> Result<StartedAs, Error> {
     sim.wait(sim.engine().reset(&RunId::of("a"), turn, "try that again"))
 }
 
@@ -173,14 +174,14 @@ fn what_cannot_be_reset_is_refused_and_stays_as_it_is() {
         assert_eq!(said(turn), format!("the run cannot be reset to turn {turn}: {expected}"));
     }
     let absent = sim.wait(sim.engine().reset(&RunId::of("absent"), 1, "")).unwrap_err();
-    assert_eq!(absent, EngineError::NotFound { workflow_id: "absent".into(), run_id: None });
+    assert_eq!(absent, Error::NotFound { workflow_id: "absent".into(), run_id: None });
     assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 2));
     let first = describe(&sim, "a").run_id;
     sim.wait(sim.engine().terminate(&RunId::of("a"), "")).unwrap();
     sim.start("steps", "a", "").unwrap();
     let of_first = RunId { workflow_id: "a".into(), run_id: Some(first) };
     let in_use = sim.wait(sim.engine().reset(&of_first, 1, "")).unwrap_err();
-    assert!(matches!(in_use, EngineError::Refused(Refused::InUse { .. })), "{in_use}");
+    assert!(matches!(in_use, Error::WorkflowIdInUse { .. }), "{in_use}");
 }
 
 #[test]

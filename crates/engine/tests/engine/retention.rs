@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::Ctx;
-use dacapo_engine::{EngineError, NewStart, Options, RunId};
+use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Done, Filter, MemoryStore, Refused, Store, Write};
+use dacapo_store::{Done, Filter, MemoryStore, Store, Write};
 use dacapo_testkit::{Front, Fronted, Simulation};
 
 use crate::kit::{Serve, completed, describe, options, payload, secs, signal, status};
@@ -115,12 +116,12 @@ fn what_is_open_or_unknown_cannot_be_deleted() {
         let sim = Simulation::over(store, serve());
         sim.start("waits", "a", "").unwrap();
         let refused = sim.wait(sim.engine().delete(&RunId::of("a"))).unwrap_err();
-        assert_eq!(refused, EngineError::Refused(Refused::Open));
-        assert!(matches!(sim.wait(sim.engine().delete(&RunId::of("b"))), Err(EngineError::NotFound { .. })));
+        assert_eq!(refused, Error::RunOpen);
+        assert!(matches!(sim.wait(sim.engine().delete(&RunId::of("b"))), Err(Error::NotFound { .. })));
         signal(&sim, "a", "go", "");
         assert_eq!(sim.result("a"), completed("waited"));
         sim.wait(sim.engine().delete(&RunId::of("a"))).unwrap();
-        assert!(matches!(sim.wait(sim.engine().result(&RunId::of("a"))), Err(EngineError::NotFound { .. })));
+        assert!(matches!(sim.wait(sim.engine().result(&RunId::of("a"))), Err(Error::NotFound { .. })));
         sim.start("short", "a", "").unwrap();
         assert_eq!(sim.result("a"), completed("short"), "its id is free again");
     });

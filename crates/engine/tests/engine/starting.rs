@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, FailureKind, IdReuse, Payload, Retry};
-use dacapo_engine::{EngineError, NewStart, Options, RunId, StartedAs};
+use dacapo_engine::{NewStart, Options, RunId, StartedAs};
 use dacapo_store::{Filter, IdConflict, Refused, Status};
 use dacapo_testkit::{Simulation, expect};
 
@@ -25,7 +26,7 @@ fn new(workflow: &'static str) -> NewStart {
     NewStart { workflow: workflow.into(), workflow_id: "a".into(), input: vec!["1".into()], ..NewStart::default() }
 }
 
-fn start(sim: &Simulation, new: NewStart) -> Result<StartedAs, EngineError> {
+fn start(sim: &Simulation, new: NewStart) -> Result<StartedAs, Error> {
     sim.wait(sim.engine().start(new))
 }
 
@@ -208,7 +209,9 @@ fn a_used_workflow_id_may_be_refused_always_or_unless_its_run_failed() {
             assert_eq!(sim.result("a"), completed("1"));
             for reuse in [IdReuse::AllowDuplicateFailedOnly, IdReuse::RejectDuplicate] {
                 let refused = again(reuse, "returns").unwrap_err();
-                assert!(matches!(refused, EngineError::Refused(Refused::Used { status: Status::Completed, .. })));
+                assert!(
+                    matches!(refused, Error::WorkflowIdInUse { .. }) && refused.to_string().contains("is completed")
+                );
             }
             assert!(again(IdReuse::AllowDuplicate, "returns").is_ok());
             vec!["a"]

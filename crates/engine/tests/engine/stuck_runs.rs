@@ -1,7 +1,8 @@
 //! Parking: a run that cannot be played stays open, says why, is tried again, and goes on when it can.
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, StartChild};
-use dacapo_engine::{ActivityState, EngineError, Options};
+use dacapo_engine::{ActivityState, Options};
 use dacapo_store::{Filter, Status};
 use dacapo_testkit::{Simulation, expect};
 
@@ -301,14 +302,14 @@ fn a_stuck_run_refuses_questions_with_its_reason_and_is_not_tried_more_often_for
         let sim = sim.redeploy(options().workflow("panics", |_: Ctx, _| async { panic!("at once") }).cache(cache));
         for _ in 0..3 {
             let refused = query(&sim, "a", "sum").unwrap_err();
-            assert!(matches!(&refused, EngineError::Stuck(why) if why.contains("at once")), "{refused}");
+            assert!(matches!(&refused, Error::Stuck(why) if why.contains("at once")), "{refused}");
         }
         assert_eq!(stuck(&sim, "a").1, 1);
         let sim = sim.redeploy(serve().cache(cache));
         signal(&sim, "a", "go", "");
         sim.settle();
         let refused = query(&sim, "a", "sum").unwrap_err();
-        let said = matches!(&refused, EngineError::Stuck(why) if why.contains("not today"));
+        let said = matches!(&refused, Error::Stuck(why) if why.contains("not today"));
         assert!(said, "what was acknowledged cannot be seen, so there is no answer: {refused}");
         assert_eq!((status(&sim, "a"), stuck(&sim, "a").1), (Status::Open, 1));
         (sim, vec!["a"])

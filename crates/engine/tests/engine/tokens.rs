@@ -1,7 +1,8 @@
 //! Attempts that an external caller completes by a token.
 
+use dacapo_client::Error;
 use dacapo_core::{CancelType, Ctx, Failure, FailureKind};
-use dacapo_engine::{ActivityState, EngineError, Options, RunId};
+use dacapo_engine::{ActivityState, Options, RunId};
 use dacapo_store::Status;
 use dacapo_testkit::Simulation;
 use dacapo_worker::TokenError;
@@ -36,11 +37,11 @@ fn leaving(world: &World) -> Options {
         })
 }
 
-fn complete(sim: &Simulation, token: &str, result: Result<&str, Failure>) -> Result<(), EngineError> {
+fn complete(sim: &Simulation, token: &str, result: Result<&str, Failure>) -> Result<(), Error> {
     sim.wait(sim.engine().complete(token, result.map(payload)))
 }
 
-fn heartbeat(sim: &Simulation, token: &str) -> Result<Option<String>, EngineError> {
+fn heartbeat(sim: &Simulation, token: &str) -> Result<Option<String>, Error> {
     let heard = sim.wait(sim.engine().heartbeat(token, payload("half")));
     heard.map(|cancelled| cancelled.map(|cancelled| cancelled.reason))
 }
@@ -72,7 +73,7 @@ fn an_activity_is_left_to_somebody_outside_and_completed_by_its_token() {
         assert_eq!(world.count(), 1, "it was not made again");
         assert_eq!(rows(&sim, "a"), NO_ROWS);
         let again = complete(&sim, &world.notes()[0], Ok("again"));
-        assert_eq!(again, Err(EngineError::Closed { workflow_id: "a".into(), status: Status::Completed }));
+        assert_eq!(again, Err(Error::Closed { workflow_id: "a".into(), status: Status::Completed }));
     }
 }
 
@@ -129,7 +130,7 @@ fn an_attempt_outside_that_takes_too_long_is_followed_by_another() {
         assert_eq!(pending.details.map(|details| text(&details)).as_deref(), Some("half"));
         assert!(pending.last_failure.unwrap().is_timeout());
         let old = complete(&sim, &world.notes()[0], Ok("too late")).unwrap_err();
-        assert!(matches!(old, EngineError::OldToken { attempt: 1, current: 2, .. }), "{old}");
+        assert!(matches!(old, Error::StaleToken { attempt: 1, current: 2, .. }), "{old}");
         assert_eq!(heartbeat(&sim, &world.notes()[0]), Err(old));
         complete(&sim, &world.notes()[1], Ok("in time")).unwrap();
         assert_eq!(sim.result("a"), completed("in time"));
@@ -197,11 +198,14 @@ fn texts_that_are_no_token_of_anybody_are_refused() {
     sim.start("one", "a", "").unwrap();
     sim.settle();
     let token = world.notes().remove(0);
-    assert_eq!(complete(&sim, "hello", Ok("")), Err(TokenError::Foreign.into()));
-    assert_eq!(complete(&sim, &token[..token.len() - 1], Ok("")), Err(TokenError::Damaged.into()));
-    assert_eq!(heartbeat(&sim, &token.to_uppercase()), Err(TokenError::Foreign.into()));
+    assert_eq!(complete(&sim, "hello", Ok("")), Err(Error::InvalidToken(TokenError::Foreign.to_string())));
+    assert_eq!(
+        complete(&sim, &token[..token.len() - 1], Ok("")),
+        Err(Error::InvalidToken(TokenError::Damaged.to_string()))
+    );
+    assert_eq!(heartbeat(&sim, &token.to_uppercase()), Err(Error::InvalidToken(TokenError::Foreign.to_string())));
     let elsewhere = Simulation::new(leaving(&world));
-    assert!(matches!(complete(&elsewhere, &token, Ok("")), Err(EngineError::NotFound { .. })));
+    assert!(matches!(complete(&elsewhere, &token, Ok("")), Err(Error::NotFound { .. })));
     assert_eq!(state(&sim), (ActivityState::External, 1));
 }
 
@@ -224,7 +228,7 @@ fn an_attempt_outside_that_is_not_wanted_is_over_at_once_or_told_by_its_heartbea
             assert!(failed(&sim, "a").1.ends_with("undone"));
         } else {
             assert!(!describe(&sim, "a").status.is_open());
-            assert!(matches!(heartbeat(&sim, &token), Err(EngineError::Closed { .. })));
+            assert!(matches!(heartbeat(&sim, &token), Err(Error::Closed { .. })));
         }
         assert_eq!(world.count(), 1);
     }

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use dacapo_client::Error;
 use dacapo_core::{CommandKind, Ctx, Failure, OperationId, Payload, Seq};
-use dacapo_engine::{EngineError, NewStart, Options, RunId};
+use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_store::{Done, MemoryStore, NewMessage, RunNo, Status, Store, StoreError, StuckCause, Write};
 use dacapo_testkit::{CACHES, Front, Fronted, Simulation, sealed};
 
@@ -110,7 +111,7 @@ fn a_full_store_stops_nothing_for_good_and_everything_goes_on_when_there_is_room
         store.is(Trouble::Full);
         sim.advance(secs(5));
         let refused = sim.wait(sim.engine().signal(&RunId::of("a"), signal_of("go", "3"), None)).unwrap_err();
-        assert_eq!(refused, EngineError::Store(StoreError::Full("no space".into())));
+        assert_eq!(refused, Error::from(StoreError::Full("no space".into())));
         sim.advance(secs(120));
         assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 1), "{cache:?}");
         store.is(Trouble::None);
@@ -323,10 +324,10 @@ fn an_engine_that_was_stopped_does_nothing_more_and_says_so() {
     sim.engine().stop();
     let before = sim.moments();
     let target = RunId::of("a");
-    assert_eq!(sim.wait(sim.engine().start(new())), Err(EngineError::ShutDown));
-    assert_eq!(sim.wait(sim.engine().signal(&target, signal_of("go", "3"), None)), Err(EngineError::ShutDown));
-    assert_eq!(sim.wait(sim.engine().result(&target)), Err(EngineError::ShutDown));
-    assert_eq!(sim.wait(sim.engine().inspect(&target)), Err(EngineError::ShutDown));
+    assert_eq!(sim.wait(sim.engine().start(new())), Err(Error::ShutDown));
+    assert_eq!(sim.wait(sim.engine().signal(&target, signal_of("go", "3"), None)), Err(Error::ShutDown));
+    assert_eq!(sim.wait(sim.engine().result(&target)), Err(Error::ShutDown));
+    assert_eq!(sim.wait(sim.engine().inspect(&target)), Err(Error::ShutDown));
     sim.play_out();
     assert_eq!(sim.moments(), before);
     let sim = sim.restart();

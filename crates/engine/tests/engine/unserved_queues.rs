@@ -1,7 +1,8 @@
 //! Task queues that no worker serves: what waits there says so.
 
+use dacapo_client::Error;
 use dacapo_core::Ctx;
-use dacapo_engine::{ActivityState, EngineError, NewStart, Options, RunId};
+use dacapo_engine::{ActivityState, NewStart, Options, RunId};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{Serve, completed, describe, options, payload, signal, stuck};
@@ -45,7 +46,7 @@ fn start_for_a_queue_that_is_not_served_is_logged_once_and_says_that_it_waits() 
         let (reason, ..) = stuck(&sim, id);
         assert!(reason.contains("task queue \"elsewhere\""), "{reason}");
         let result = sim.wait(sim.engine().result_or_stuck(&RunId::of(id)));
-        assert!(matches!(result, Err(EngineError::Stuck(_))), "{result:?}");
+        assert!(matches!(result, Err(Error::Stuck(_))), "{result:?}");
     }
     // A program that serves the queue goes on with them.
     let mut served = serving();

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use dacapo_client::Error;
 use dacapo_core::{Ctx, Payload};
-use dacapo_engine::{EngineError, NewStart, Options, RunId};
+use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_store::Status;
 use dacapo_testkit::Simulation;
 use dacapo_worker::{Health, QueueValues};
@@ -133,7 +134,7 @@ fn too_many_zombies_shut_the_engine_down_and_the_healthy_end_well() {
         workflow_id: "x".into(),
         ..NewStart::default()
     }));
-    assert_eq!(refused, Err(EngineError::ShutDown));
+    assert_eq!(refused, Err(Error::ShutDown));
     healthy.open(Ok(payload("in time")));
     sim.advance(secs(8));
     assert_eq!(describe(&sim, "w").status, Status::Completed, "it had time to end, and its result is recorded");

@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dacapo_core::{AttributeValue, Name, Timestamp};
-use dacapo_engine::EngineError;
 use dacapo_store::{MessageNo, MessageRow, RunNo, RunRow, Status};
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +76,7 @@ pub(super) fn to_text(bytes: &[u8]) -> String {
 }
 
 pub(super) fn bad(line: u64, what: impl std::fmt::Display) -> Error {
-    EngineError::BadInput(format!(
+    dacapo_client::Error::InvalidArgument(format!(
         "the archive cannot be imported: line {line}: {what}. Export it again with `Runs::export`"
     ))
     .into()
