@@ -67,7 +67,8 @@ pub(crate) fn each_record_from<S>(
     stopped.transpose()
 }
 
-fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, Unreadable> {
+/// Decodes the record of this turn, which compares its checksum.
+pub(crate) fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, Unreadable> {
     match TurnRecord::from_bytes(bytes) {
         Ok(record) if record.number == number => Ok(record),
         Ok(record) => Err(Unreadable::Record(format!("turn {number} is recorded as turn {}", record.number))),
