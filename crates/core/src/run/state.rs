@@ -7,11 +7,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::cancel_scope::{CancelScopes, EXECUTION, ScopeId};
 use super::conditions::Conditions;
 use super::emit::Seal;
 use super::matcher::Matcher;
 use super::messages::Messages;
-use super::scope::{EXECUTION, ScopeId, Scopes};
 use super::seq_set::SeqSet;
 use super::slot::{Slot, SlotId};
 use super::unit::{Unit, UnitFuture, UnitKey};
@@ -91,7 +91,7 @@ pub(crate) struct State {
     pub(crate) next_seq: u64,
     pub(crate) next_wait: u64,
     pub(crate) tombstones: SeqSet,
-    pub(crate) scopes: Scopes,
+    pub(crate) scopes: CancelScopes,
     pub(crate) next_scope: ScopeId,
     pub(crate) conditions: Option<Box<Conditions>>,
     closures: Option<Box<Closures>>,
@@ -215,7 +215,7 @@ impl State {
             next_seq: 0,
             next_wait: 0,
             tombstones: SeqSet::default(),
-            scopes: Scopes::of_run(),
+            scopes: CancelScopes::of_run(),
             next_scope: 3,
             conditions: None,
             closures: None,

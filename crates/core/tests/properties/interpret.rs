@@ -21,7 +21,7 @@ use crate::program::{
 };
 
 /// What a block comes to.
-pub(crate) type Playing = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>;
+pub(crate) type ProgramFuture = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>;
 
 /// Why the world cancels a run.
 pub(crate) const CANCELLED: &str = "enough";
@@ -54,7 +54,7 @@ struct Env {
 
 #[derive(Default)]
 struct Shelf {
-    stored: Vec<Playing>,
+    stored: Vec<ProgramFuture>,
     handled: BTreeSet<Name>,
     phase: bool,
 }
@@ -83,7 +83,7 @@ impl Env {
         self.shelf.lock().expect("nothing panics with the shelf")
     }
 
-    fn play(&self, block: &Block, place: Place) -> Playing {
+    fn play(&self, block: &Block, place: Place) -> ProgramFuture {
         let (env, block) = (self.clone(), block.clone());
         Box::pin(async move {
             let mut acc = 1;
@@ -94,7 +94,7 @@ impl Env {
         })
     }
 
-    fn all(&self, blocks: &[Block], place: Place) -> Vec<Playing> {
+    fn all(&self, blocks: &[Block], place: Place) -> Vec<ProgramFuture> {
         blocks.iter().map(|block| self.play(block, place)).collect()
     }
 
@@ -157,7 +157,7 @@ impl Env {
                 future
             }};
         }
-        let future: Playing = match what {
+        let future: ProgramFuture = match what {
             Seqd::Activity => deal!("activity", ctx.activity(name, text)).map(value).boxed(),
             Seqd::Tuned => {
                 let activity =
