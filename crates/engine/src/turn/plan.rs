@@ -6,7 +6,7 @@ use dacapo_core::{
     CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RunRef, ScheduleActivity, Seq, Signal, Start,
     StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
 };
-use dacapo_store::{NewMessage, NewRun, NewTask, Parent, RunNo, Send, TaskNo, TimerKind, TurnOf, TurnWrite};
+use dacapo_store::{NewMessage, NewRun, NewTask, OutgoingMessage, Parent, RunNo, TaskNo, TimerKind, TurnOf, TurnWrite};
 
 use crate::encode::encode;
 use crate::run::info::RunInfo;
@@ -223,7 +223,7 @@ impl Planner<'_> {
             None => format!("{}-cancels", self.info.name.run_id),
         };
         let message = NewMessage { key: key.into(), sent, job: encode(job) };
-        plan.write.sends.push(Send { seq, is_cancel, to: to.clone(), message });
+        plan.write.sends.push(OutgoingMessage { seq, is_cancel, to: to.clone(), message });
     }
 
     fn cancel(&self, plan: &mut Plan, now: Timestamp, seq: Seq, reason: &str) {

@@ -124,9 +124,9 @@ fn an_activity_that_panics_is_tried_again() {
 #[test]
 fn an_activity_without_a_timeout_may_take_thirty_days() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         calls(|activity| activity).waiting("work", move |_, _| gate.pass())
     };
     over_every_cache(serve, |sim| {

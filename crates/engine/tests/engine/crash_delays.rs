@@ -196,7 +196,7 @@ fn delayed_activity_and_delayed_run_can_be_released_at_once() {
     sim.settle();
     assert_eq!(describe(&sim, "a").status, dacapo_store::Status::Completed);
     let again = sim.wait(sim.engine().release(&RunId::of("a")));
-    assert!(again.is_err(), "nothing is held back any more");
+    assert!(again.is_err(), "the run is neither delayed nor quarantined any more");
 }
 
 /// What is delayed says so only as long as it is.

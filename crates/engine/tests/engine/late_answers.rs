@@ -11,7 +11,7 @@ use std::time::Duration;
 use dacapo_client::Error;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Order, Pins, Retry, Timestamp, Watch};
 use dacapo_engine::{Engine, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind};
-use dacapo_store::{Done, MemoryStore, Status, Store, StoreError, Tasks, Write};
+use dacapo_store::{Done, MemoryStore, ReadTasks, Status, Store, StoreError, Write};
 use dacapo_testkit::{CACHES, Front, Fronted, Simulation};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
@@ -31,12 +31,12 @@ struct Moody {
 enum Mood {
     #[default]
     Fair,
-    AnswersPostsLate,
+    AnswersSendsLate,
     AnswersTurnsLate,
     IsLockedForAttempts,
     IsFullForTurns,
     IsFullForSettlements,
-    IsFullForPosts,
+    IsFullForSends,
 }
 
 impl Moody {
@@ -60,7 +60,7 @@ impl Front for Moody {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let mood = *self.mood.lock().unwrap();
         match (mood, &write) {
-            (Mood::AnswersPostsLate, Write::Post { .. }) | (Mood::AnswersTurnsLate, Write::Turn(_)) => {
+            (Mood::AnswersSendsLate, Write::Send { .. }) | (Mood::AnswersTurnsLate, Write::Turn(_)) => {
                 let written = Arc::new(Mutex::new(None));
                 let result = written.clone();
                 store.submit(write, Box::new(move |written| *result.lock().unwrap() = Some(written)));
@@ -70,7 +70,7 @@ impl Front for Moody {
             (Mood::IsLockedForAttempts, Write::Attempt(_)) => done(Err(StoreError::Locked("a backup runs".into()))),
             (Mood::IsFullForTurns, Write::Turn(_))
             | (Mood::IsFullForSettlements, Write::Settle { .. })
-            | (Mood::IsFullForPosts, Write::Post { .. }) => {
+            | (Mood::IsFullForSends, Write::Send { .. }) => {
                 done(Err(StoreError::Full("no space".into())));
             }
             _ => store.submit(write, done),
@@ -183,7 +183,7 @@ fn message_whose_commit_is_answered_late_is_taken_once() {
     sim.settle();
     sim.engine().evict_idle();
 
-    store.is(Mood::AnswersPostsLate);
+    store.is(Mood::AnswersSendsLate);
     let to = RunId::of("a");
     assert!(sim.try_wait(sim.engine().signal(&to, signal_of("go", "one"), None)).is_none());
     store.is(Mood::Fair);
@@ -255,10 +255,10 @@ fn no_activity_begins_after_its_run_was_terminated() {
     assert_eq!(sim.engine().runs_in_memory(), 0);
 }
 
-/// A turn that waits for local work is held back; the void turn of the rejected update cleared what it had taken, and when
+/// A turn that waits for local work is deferred; the void turn of the rejected update cleared what it had taken, and when
 /// the store refused it there was nothing left to play it again with.
 #[test]
-fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
+fn rejected_update_does_not_lose_the_messages_of_a_deferred_turn() {
     let store = Moody::new();
     let gate = Gate::default();
     let waits = gate.clone();
@@ -273,7 +273,7 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     sim.start("w", "a", "").unwrap();
     sim.settle();
     sim.advance(secs(1));
-    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
+    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is deferred");
     let answer = update(&sim, "a", "u", "put", "x", WaitFor::Completed);
     assert!(matches!(&answer, Err(Error::UpdateRejected(_))), "{answer:?}");
     store.is(Mood::IsFullForTurns);
@@ -284,9 +284,9 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     assert_eq!(sim.result("a"), completed("local"));
 }
 
-/// The settlement of the rejected update failed: the update was put back, and what the held turn had taken was not.
+/// The settlement of the rejected update failed: the update was put back, and what the deferred turn had taken was not.
 #[test]
-fn settlement_that_finds_no_room_does_not_lose_what_a_held_turn_took() {
+fn refused_settlement_does_not_lose_the_messages_of_a_deferred_turn() {
     let store = Moody::new();
     let gate = Gate::default();
     let waits = gate.clone();
@@ -301,7 +301,7 @@ fn settlement_that_finds_no_room_does_not_lose_what_a_held_turn_took() {
     sim.start("w", "a", "").unwrap();
     sim.settle();
     sim.advance(secs(1));
-    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
+    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is deferred");
     store.is(Mood::IsFullForSettlements);
     let to = RunId::of("a");
     let mut answer = pin!(sim.engine().update(&to, update_of("u", "put", "x"), WaitFor::Completed));
@@ -320,7 +320,7 @@ fn no_local_work_begins_after_its_run_was_terminated() {
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
             ctx.signal("go").await?;
-            // With a timer the turn is not one of local work alone, which would be held back.
+            // With a timer the turn is not one of local work alone, which would be deferred.
             let timer = ctx.sleep(secs(1_000));
             let result = ctx.local_activity("work", "").await;
             drop(timer);
@@ -406,7 +406,7 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let mut sent = pin!(engine.signal(&to, signal_of("go", ""), None));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(sent.as_mut().poll(&mut cx).is_pending());
-    assert!(host.step(), "the signal is posted");
+    assert!(host.step(), "the signal is sent");
     assert!(host.step(), "the parent's turn starts the child");
     host.set(Timestamp::from_millis(1_000_000 - 1000));
     while host.step() {}
@@ -646,7 +646,7 @@ fn result_for_a_stuck_run_that_could_not_be_stored_is_stored_when_there_is_room(
     signal(&sim, "a", "go", "");
     sim.settle();
     assert!(describe(&sim, "a").stuck.is_some());
-    store.is(Mood::IsFullForPosts);
+    store.is(Mood::IsFullForSends);
     gate.open(Ok(payload("done")));
     sim.settle();
     let unseen = |sim: &Simulation| sim.store().unseen(describe(sim, "a").run).unwrap().len();

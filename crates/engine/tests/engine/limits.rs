@@ -155,14 +155,14 @@ fn full_inbox_refuses_the_sender_and_drops_nothing() {
 #[test]
 fn no_more_attempts_run_at_a_time_than_the_limit_says() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let sim = Simulation::new({
         let mut options = options()
             .workflow("five", |ctx: Ctx, _| async move {
                 ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
                 Ok(Payload::empty())
             })
-            .waiting("work", move |_, _| held.pass());
+            .waiting("work", move |_, _| shared_gate.pass());
         options.queue("default").max_concurrent_activities = 2;
         options
     });
@@ -178,7 +178,7 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
 #[test]
 fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let sim = Simulation::new(
         options()
             .workflow("many", |ctx: Ctx, _| async move {
@@ -189,7 +189,7 @@ fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
                 Ok(payload((done == all).to_string()))
             })
             .waiting("work", move |_, input| {
-                let pass = held.pass();
+                let pass = shared_gate.pass();
                 async move { pass.await.map(|_| input) }
             }),
     );

@@ -235,7 +235,7 @@ fn a_local_activity_that_is_not_served_fails_and_names_it() {
 
 /// A turn of nothing but local work waits for its result: both are committed in one go.
 #[test]
-fn many_small_steps_in_a_row_are_held_and_answers_are_never_given_from_what_is_not_committed() {
+fn many_local_steps_in_a_row_are_deferred_and_no_query_is_answered_from_an_uncommitted_turn() {
     async fn chain(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
         ctx.on_query("sum", |_| Ok("asked".into()));
         ctx.signal("go").await?;

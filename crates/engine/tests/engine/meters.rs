@@ -79,7 +79,7 @@ fn without_a_cache_turns_play_those_before_them_again() {
 #[test]
 fn attempts_are_counted_by_how_they_ended() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let recorder = Recorder::default();
     let serve = options()
         .workflow("all", |ctx: Ctx, _| async move {
@@ -97,7 +97,7 @@ fn attempts_are_counted_by_how_they_ended() {
             false => Ok(input),
         })
         .activity("asked", |_, _| Err(Failure::new(dacapo_core::FailureKind::Cancelled, "as asked")))
-        .waiting("waits", move |_, _| held.pass());
+        .waiting("waits", move |_, _| shared_gate.pass());
     let sim = recorder.during(|| Simulation::new(serve));
     sim.start("all", "a", "").unwrap();
     sim.advance(secs(10));
@@ -167,14 +167,14 @@ fn stuck_runs_go_up_and_down() {
 #[test]
 fn zombies_are_measured_when_they_become_one_and_when_they_end() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = options()
         .workflow("tries", |ctx: Ctx, _| async move {
             let call = ctx.activity("stuck", "").start_to_close(Duration::from_millis(100)).retry(every_second(1));
             let _ = call.await;
             Ok(Payload::empty())
         })
-        .waiting("stuck", move |_, _| held.pass());
+        .waiting("stuck", move |_, _| shared_gate.pass());
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_terminating", "dacapo_zombies"];
     let recorder = Recorder::default();
     let sim = recorder.during(|| Simulation::new(serve));
@@ -198,7 +198,7 @@ fn zombies_are_measured_when_they_become_one_and_when_they_end() {
 fn activities_that_wait_are_measured_and_go_with_their_engine() {
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_activities_unserved", "dacapo_activities_waiting"];
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let mut serve = options()
         .workflow("many", |ctx: Ctx, _| async move {
             let unserved = ctx.activity("elsewhere", "");
@@ -206,7 +206,7 @@ fn activities_that_wait_are_measured_and_go_with_their_engine() {
             drop(unserved);
             Ok(Payload::empty())
         })
-        .waiting("work", move |_, _| held.pass());
+        .waiting("work", move |_, _| shared_gate.pass());
     serve.queue("default").max_concurrent_activities = 2;
     let recorder = Recorder::default();
     let sim = recorder.during(|| Simulation::new(serve));

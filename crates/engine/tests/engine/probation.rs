@@ -351,7 +351,7 @@ fn a_quarantined_run_can_be_terminated_reset_and_deleted() {
     sim.wait(sim.engine().reset(&RunId::of("a"), 1, "fixed")).unwrap();
     signal(&sim, "a", "go", "");
     signal(&sim, "a", "go", "end");
-    assert_eq!(sim.result("a"), completed("end"), "nothing is held against the new run");
+    assert_eq!(sim.result("a"), completed("end"), "the new run has no crash count");
     let sim = quarantined(&CrashedStore::new(), serve(&world, &gate));
     sim.wait(sim.engine().terminate(&RunId::of("a"), "enough")).unwrap();
     sim.settle();

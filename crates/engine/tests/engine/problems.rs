@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Command, CommandKind, Ctx, Outcome, Timestamp, TurnRecord};
 use dacapo_engine::Reader;
-use dacapo_store::{Done, MemoryStore, NodeNo, RunRow, Runs, Status, Store, TurnOf, TurnWrite, Write};
+use dacapo_store::{Done, MemoryStore, NodeNo, ReadRuns, RunRow, Status, Store, TurnOf, TurnWrite, Write};
 use dacapo_testkit::{Front, Fronted, Simulation};
 
 use crate::kit::{Serve, options, payload};

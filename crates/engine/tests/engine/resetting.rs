@@ -94,9 +94,9 @@ fn reset_terminates_an_open_run_and_moves_its_timer_and_messages_to_the_new_one(
 #[test]
 fn an_activity_that_is_pending_at_the_point_of_reset_is_tried_by_the_new_run() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options()
             .workflow("slow", |ctx: Ctx, _| async move { ctx.activity("work", "").await })
             .waiting("work", move |_, _| gate.pass())
@@ -208,9 +208,9 @@ fn a_parent_awaits_the_run_that_takes_the_place_of_its_child() {
 #[test]
 fn local_work_that_is_open_at_the_point_of_reset_is_done_by_the_new_run_even_after_a_crash() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options()
             .workflow("local", |ctx: Ctx, _| async move { ctx.local_activity("work", "").await })
             .waiting("work", move |_, _| gate.pass())

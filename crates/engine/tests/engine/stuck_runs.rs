@@ -149,14 +149,14 @@ fn a_panic_is_no_nondeterminism_and_mended_code_goes_on_with_what_came_meanwhile
         assert!(reason.contains("division by zero") && !reason.contains("nondeterminism"), "{reason}");
         signal(&sim, "a", "more", "2");
         gate.open(Ok("slow".into()));
-        let held = gate.clone();
+        let shared_gate = gate.clone();
         let fixed = options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "");
                 let (go, more) = (ctx.signal("go").await?, ctx.signal("more").await?);
                 Ok(payload(format!("{} {} {}", go.input[0], more.input[0], slow.await?)))
             })
-            .waiting("slow", move |_, _| held.pass());
+            .waiting("slow", move |_, _| shared_gate.pass());
         let sim = sim.redeploy(fixed.cache(cache));
         assert_eq!(sim.result("a"), completed("1 2 slow"));
         (sim, vec!["a"])

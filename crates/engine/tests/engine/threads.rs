@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{Cache, Engine, NewStart, Options, Reader, RunId, Threads};
-use dacapo_store::{Filter, MemoryStore, Status, Store, Tasks, Timers};
+use dacapo_store::{Filter, MemoryStore, ReadTasks, ReadTimers, Status, Store};
 use dacapo_sync::allow_blocking;
 use dacapo_testkit::Simulation;
 

@@ -306,7 +306,7 @@ fn message_of_an_unknown_kind_makes_its_run_stuck_and_is_not_dropped() {
         sim.advance(secs(20));
         let run = describe(&sim, "a").run;
         let message = NewMessage { key: "from the future".into(), sent: sim.now(), job };
-        sim.store().submit(Write::Post { run, message, ended: None }, Box::new(|_| {}));
+        sim.store().submit(Write::Send { run, message, ended: None }, Box::new(|_| {}));
         let sim = sim.restart();
         sim.settle();
         let found = describe(&sim, "a").stuck.expect("the run is stuck");
