@@ -130,7 +130,7 @@ mod tests {
                 ctx.shield(async {}).await;
                 ctx.cancellable(async {}).0.await;
             }
-            ctx.signal("end").await?;
+            ctx.next_signal("end").await?;
             Ok(Payload::default())
         });
         let mut run = Run::new(workflow, RunOptions { double_play: false, ..RunOptions::default() }).unwrap();

@@ -122,7 +122,7 @@ impl State {
         match resolution {
             Resolution::Timer => self.deliver(slot, came, Value::Done),
             Resolution::Activity(outcome)
-            | Resolution::Run(outcome)
+            | Resolution::SideEffect(outcome)
             | Resolution::Child(outcome)
             | Resolution::Nexus(outcome)
             | Resolution::Promise(outcome) => self.deliver(slot, came, Value::Outcome(outcome)),

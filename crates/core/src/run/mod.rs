@@ -291,7 +291,7 @@ impl Run {
         })
     }
 
-    /// Takes the body of a `run`. `None` once it was taken, or when its result is already known.
+    /// Takes the closure of a side effect. `None` once it was taken, or when its result is already known.
     pub fn take_closure(&mut self, seq: Seq) -> Option<RunClosure> {
         self.shared.lock().take_closure(seq)
     }

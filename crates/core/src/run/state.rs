@@ -24,7 +24,7 @@ use crate::{
     Rejected, Seq, Timestamp, UnitId, Violation, ViolationKind, Warning,
 };
 
-/// The body of a `run`, which the worker takes by its seq.
+/// The closure of a side effect, which the worker takes by its seq.
 pub type RunClosure = Box<dyn FnOnce() -> UnitFuture + Send>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -240,7 +240,7 @@ impl State {
         self.next_place = 0;
     }
 
-    /// Drops the body of this `run`, which is not needed any more.
+    /// Drops the closure of this side effect, which is not needed any more.
     pub(crate) fn drop_closure(&mut self, seq: Seq) {
         if let Some(body) = self.take_closure(seq) {
             self.closures_mut().spent.push(Box::new(body));

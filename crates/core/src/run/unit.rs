@@ -15,7 +15,7 @@ use crate::{CancelOperation, Failure, Name, Ordinal, Payload, Rng, Seg, UnitId};
 /// The key of a unit within its run, for as long as the run is in memory. It never decides an order.
 pub(crate) type UnitKey = u32;
 
-/// The future that a unit plays, and that the body of a `run` returns.
+/// The future that a unit plays, and that the closure of a side effect returns.
 pub type UnitFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
 
 /// The scheduling state of a unit.

@@ -1,4 +1,4 @@
-//! Local work that runs in this process: local activities and `run` closures. It is in no row of the store.
+//! Local work that runs in this process: local activities and side effects. It is in no row of the store.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

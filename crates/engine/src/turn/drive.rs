@@ -224,12 +224,12 @@ fn is_expected(open: &OpenOperations, message: &Message) -> bool {
 
 fn is_local(command: &Command) -> bool {
     match &command.kind {
-        CommandKind::LocalActivity(_) | CommandKind::Run(_) => true,
-        CommandKind::Cancel(cancel) => matches!(cancel.operation, Operation::LocalActivity | Operation::Run),
+        CommandKind::LocalActivity(_) | CommandKind::SideEffect(_) => true,
+        CommandKind::Cancel(cancel) => matches!(cancel.operation, Operation::LocalActivity | Operation::SideEffect),
         _ => false,
     }
 }
 
 fn is_closure(open: &OpenOperations, seq: Seq) -> bool {
-    matches!(open.operations.get(&seq), Some(Open::Run { .. }))
+    matches!(open.operations.get(&seq), Some(Open::SideEffect { .. }))
 }

@@ -202,7 +202,7 @@ impl Planner<'_> {
                 plan.effects.answered.push((done.update.clone(), done.outcome.clone()));
             }
             CommandKind::LocalActivity(_)
-            | CommandKind::Run(_)
+            | CommandKind::SideEffect(_)
             | CommandKind::Promise(_)
             | CommandKind::Patch(_)
             | CommandKind::State(_)
@@ -239,7 +239,7 @@ impl Planner<'_> {
             }
             Some(Open::Child { command, .. }) => self.cancel_child(plan, command, now, reason),
             Some(Open::Local { command, .. }) => plan.effects.cancelled_local.push((seq, waits(command.cancel))),
-            Some(Open::Run { .. }) => plan.effects.cancelled_local.push((seq, false)),
+            Some(Open::SideEffect { .. }) => plan.effects.cancelled_local.push((seq, false)),
             Some(Open::External | Open::Promise(_)) => {}
             // Begun and cancelled in one turn: an activity or a timer is not written, unless the workflow waits for its
             // outcome.

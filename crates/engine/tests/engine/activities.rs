@@ -75,7 +75,7 @@ fn failures_that_say_so_and_types_that_are_named_are_not_tried_again() {
     let (noted, pointless) = (world.clone(), world.clone());
     let serve = move || {
         let pointless = pointless.clone();
-        let picky = Retry { not_retryable: vec!["Luck".into()], ..Retry::exponential() };
+        let picky = Retry { non_retryable: vec!["Luck".into()], ..Retry::exponential() };
         calls(move |activity| activity.retry(picky.clone()))
             .activity("work", failing(&noted))
             .workflow("pointless", |ctx: Ctx, _| async move { ctx.activity("pointless", "").await })
@@ -304,7 +304,7 @@ fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
         options()
             .workflow("goes on", |ctx: Ctx, _| async move {
                 ctx.activity("work", "").detach();
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 Ok("done".into())
             })
             .activity("work", |_, _| Ok("nobody's".into()))

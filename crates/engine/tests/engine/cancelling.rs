@@ -174,7 +174,7 @@ fn an_abandoned_activity_goes_on_and_nobody_is_told() {
             .workflow("abandons", |ctx: Ctx, _| async move {
                 let work = ctx.activity("work", "").cancel_type(CancelType::Abandon);
                 ctx.race(work, ctx.sleep(secs(5))).await.ok();
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 Ok("went on".into())
             })
             .waiting("work", move |_, _| {

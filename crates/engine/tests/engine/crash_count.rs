@@ -19,7 +19,7 @@ fn serve(world: &World, gate: &Gate) -> Options {
         .workflow("turns", move |ctx: Ctx, _| {
             let world = of_turns.clone();
             async move {
-                let go = ctx.signal("go").await?;
+                let go = ctx.next_signal("go").await?;
                 world.note("turn");
                 Ok(go.input.into_iter().next().unwrap_or_default())
             }

@@ -146,7 +146,7 @@ fn run_killed_three_times_is_delayed_says_so_and_goes_on_by_itself() {
     let store = CrashedStore::new();
     let serve = options().workflow("waits", |ctx: Ctx, _| async move {
         ctx.on_query("how", |_| Ok(payload("well")));
-        Ok(ctx.signal("go").await?.input[0].clone())
+        Ok(ctx.next_signal("go").await?.input[0].clone())
     });
     let mut sim = Simulation::over(store.clone(), serve);
     sim.start("waits", "a", "").unwrap();
@@ -205,7 +205,7 @@ fn run_and_activity_no_longer_say_that_they_are_delayed_when_the_delay_is_over()
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let serve = || {
         work(&world, &gate).workflow("waits", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok(payload(""))
         })
     };

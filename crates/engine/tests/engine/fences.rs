@@ -46,7 +46,7 @@ fn one_activity() -> Options {
     options()
         .workflow("one", |ctx: Ctx, input: Payload| async move {
             let first = ctx.activity("work", input).await?;
-            ctx.signal("go").await.map_err(Failure::from)?;
+            ctx.next_signal("go").await.map_err(Failure::from)?;
             Ok(first)
         })
         .activity("work", |_, input| Ok(input))

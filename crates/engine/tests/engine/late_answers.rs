@@ -174,7 +174,7 @@ fn message_whose_commit_is_answered_late_is_taken_once() {
         options().workflow("w", |ctx: Ctx, _| async move {
             let mut seen = Vec::new();
             for _ in 0..4 {
-                seen.push(text(&ctx.signal("go").await?.input[0]));
+                seen.push(text(&ctx.next_signal("go").await?.input[0]));
             }
             Ok(payload(seen.join(",")))
         }),
@@ -231,7 +231,7 @@ fn no_activity_begins_after_its_run_was_terminated() {
     let tries = world.clone();
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             ctx.activity("work", "").await
         })
         .activity("work", move |_, _| {
@@ -319,7 +319,7 @@ fn no_local_work_begins_after_its_run_was_terminated() {
     let tries = world.clone();
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             // With a timer the turn is not one of local work alone, which would be deferred.
             let timer = ctx.sleep(secs(1_000));
             let result = ctx.local_activity("work", "").await;
@@ -356,9 +356,9 @@ fn a_result_that_crosses_a_cancel_leaves_no_task() {
         let serve = options()
             .workflow("w", |ctx: Ctx, _| async move {
                 let work = ctx.activity("work", "x");
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 drop(work);
-                ctx.signal("end").await?;
+                ctx.next_signal("end").await?;
                 Ok(payload("done"))
             })
             .activity("work", move |_, _| {
@@ -395,7 +395,7 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let host = Stepwise::new();
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             ctx.child("child", "").await
         })
         .workflow("child", |_: Ctx, _| async move { Ok(payload("grown")) });
@@ -434,7 +434,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
         }
         async move {
             ctx.on_query("how", |_| Ok("well".into()));
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             assert!(fixed.load(Ordering::Relaxed), "not yet");
             Ok("healed".into())
         }
@@ -477,7 +477,7 @@ fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
                 ctx.on_query("seen", move |_| Ok(payload(asked.read(i32::to_string))));
                 let work = ctx.activity("work", "");
                 for _ in 0..2 {
-                    ctx.signal("go").await?;
+                    ctx.next_signal("go").await?;
                     seen.update(|seen| *seen += 1);
                 }
                 work.await
@@ -536,7 +536,7 @@ fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered()
 fn relay(times: u32) -> Options {
     let mut options = options().workflow("relay", move |ctx: Ctx, input| async move {
         ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         match text(&input).parse::<u32>().unwrap_or(0) {
             run if run == times => Ok("ended".into()),
             run => {
@@ -633,7 +633,7 @@ fn result_for_a_stuck_run_that_could_not_be_stored_is_stored_when_there_is_room(
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
             let work = ctx.activity("work", "");
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             drop(work);
             panic!("it is stuck")
         })

@@ -14,7 +14,7 @@ fn waiting_for_go(first: &'static str) -> Options {
     options()
         .workflow("steps", move |ctx: Ctx, _| async move {
             ctx.activity(first, "1").await?;
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok("2".into())
         })
         .activity("work", |_, input| Ok(input))
@@ -26,12 +26,14 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
     let limited = || {
         let mut options = options()
             .workflow("large", |ctx: Ctx, input: Payload| async move {
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 ctx.activity("work", payload("x".repeat(101))).await?;
                 Ok(input)
             })
             .workflow("closure", |ctx: Ctx, _| async move {
-                ctx.run("draw", || async { Ok(payload("x".repeat(101))) }).retry(dacapo_core::Retry::none()).await
+                ctx.side_effect("draw", || async { Ok(payload("x".repeat(101))) })
+                    .retry(dacapo_core::Retry::none())
+                    .await
             })
             .workflow("result", |ctx: Ctx, _| async move { ctx.activity("large", "").await })
             .activity("large", |_, _| Ok(payload("x".repeat(101))))
@@ -81,7 +83,7 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
         let mut options = options()
             .workflow("publishes", move |ctx: Ctx, _| async move {
                 ctx.publish(payload(long()));
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 Ok(payload(""))
             })
             .workflow("fails", move |_: Ctx, _| async move { Err(Failure::application(long())) })

@@ -16,8 +16,8 @@ fn tries() -> Options {
     options()
         .workflow("tries", |ctx: Ctx, _| async move {
             let tried = ctx.activity("flaky", "").retry(every_second(2)).await?;
-            ctx.run("draw", || async { Ok(Payload::empty()) }).await?;
-            ctx.signal("go").await?;
+            ctx.side_effect("draw", || async { Ok(Payload::empty()) }).await?;
+            ctx.next_signal("go").await?;
             Ok(tried)
         })
         .activity("flaky", |ctx, _| match ctx.info().attempt {
@@ -125,14 +125,14 @@ fn attempts_are_counted_by_how_they_ended() {
 fn stuck_runs_go_up_and_down() {
     let panics = || {
         let mut options = options().workflow("steps", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             panic!("not today")
         });
         options.double_play = false;
         options
     };
     let mends = options().workflow("steps", |ctx: Ctx, _| async move {
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         Ok(payload("gone"))
     });
     const WATCHED: [&str; 2] = ["dacapo_stuck_total", "dacapo_stuck_runs"];
@@ -303,7 +303,7 @@ fn runs_are_counted_by_workflow_when_they_start_and_by_status_when_they_close() 
                 let (workflow, input) = ("parent".into(), vec![payload("second")]);
                 return Err(ctx.continue_as_new(ContinueAsNew { workflow, input, ..ContinueAsNew::default() }));
             }
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Err(Failure::application("enough"))
         })
         .workflow("child", |_, _| async { Ok(payload("done")) });

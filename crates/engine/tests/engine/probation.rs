@@ -22,15 +22,15 @@ fn serve(world: &World, gate: &Gate) -> Options {
             let world = of_turns.clone();
             async move {
                 ctx.on_query("how", |_| Ok("well".into()));
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 world.note("first");
-                Ok(ctx.signal("go").await?.input.remove(0))
+                Ok(ctx.next_signal("go").await?.input.remove(0))
             }
         })
         .workflow("home", |ctx: Ctx, input| async move {
             let work = ctx.local_activity("work", input).retry(every_second(3));
-            ctx.signal("tick").await?;
-            ctx.signal("tick").await?;
+            ctx.next_signal("tick").await?;
+            ctx.next_signal("tick").await?;
             work.await
         })
         .workflow("alone", |ctx: Ctx, input| async move { ctx.local_activity("work", input).await })

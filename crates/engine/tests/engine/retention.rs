@@ -23,7 +23,7 @@ fn serve() -> Options {
         })
         .workflow("short", |_: Ctx, _| async move { Ok(payload("short")) })
         .workflow("waits", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok(payload("waited"))
         })
         .activity("step", |_, input| Ok(input))

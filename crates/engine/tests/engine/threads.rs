@@ -18,11 +18,11 @@ async fn busy(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
     for one in all {
         sum += text(&one?).parse::<u64>().unwrap();
     }
-    let drawn = ctx.run("draw", || async { Ok("1".into()) }).await?;
+    let drawn = ctx.side_effect("draw", || async { Ok("1".into()) }).await?;
     let child = ctx.child("echo", drawn).workflow_id(format!("child of {number}")).await?;
     ctx.sleep(Duration::from_millis(1)).await?;
     for _ in 0..3 {
-        let signal = ctx.signal("add").await?;
+        let signal = ctx.next_signal("add").await?;
         sum += text(&signal.input[0]).parse::<u64>().unwrap();
     }
     Ok(payload((sum + text(&child).parse::<u64>().unwrap()).to_string()))

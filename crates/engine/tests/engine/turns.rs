@@ -89,7 +89,7 @@ fn without_a_cache_every_turn_begins_at_the_start_of_the_function_and_with_one_n
 async fn waits_for_all_sorts(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     ctx.activity("double", "1").await?;
     ctx.sleep(secs(5)).await?;
-    let signal = ctx.signal("go").await?;
+    let signal = ctx.next_signal("go").await?;
     Ok(signal.input[0].clone())
 }
 
@@ -200,7 +200,7 @@ fn however_much_comes_at_once_a_run_plays_one_turn_after_the_other() {
     async fn adds(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
         let mut sum = 0;
         for _ in 0..20 {
-            let signal = ctx.signal("add").await?;
+            let signal = ctx.next_signal("add").await?;
             sum += text(&signal.input[0]).parse::<u64>().unwrap();
             ctx.activity("double", "1").detach();
         }
@@ -417,7 +417,7 @@ fn history_bytes_are_the_sizes_of_the_stored_records_before_the_turn() {
             let mut seen = Vec::new();
             for _ in 0..3 {
                 seen.push(ctx.info().map(|info| (info.history.length, info.history.bytes)).unwrap_or_default());
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
             }
             Ok(payload(format!("{seen:?}")))
         })
