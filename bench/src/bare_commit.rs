@@ -14,7 +14,8 @@ use dacapo::core::{IdReuse, Name, Seq, Timestamp};
 use dacapo_bench_meter::{Latencies, Line, Shape, System, Usage, payload};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    IdConflict, NewRun, NewTask, RunNo, Runs, StoreError, TaskNo, TurnOf, TurnWrite, Turns, Write, Writes, Written,
+    IdConflict, NewRun, NewTask, ReadRuns, ReadTurns, RunNo, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes,
+    Written,
 };
 
 use crate::embedded::Embedded;

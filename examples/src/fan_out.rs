@@ -33,5 +33,5 @@ pub async fn count(ctx: ActivityCtx, part: u64) -> Result<u64, Failure> {
 }
 
 fn patient() -> Retry {
-    Retry { initial: millis(50), ..Retry::exponential() }
+    Retry { first_pause: millis(50), ..Retry::exponential() }
 }

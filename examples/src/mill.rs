@@ -134,7 +134,7 @@ pub async fn fed(ctx: Ctx, n: u64, done: u64, sum: u64) -> Result<u64, Failure> 
 const MEALS: u64 = 6;
 
 fn soon() -> Retry {
-    Retry { initial: millis(2), ..Retry::exponential() }
+    Retry { first_pause: millis(2), ..Retry::exponential() }
 }
 
 /// The kinds of work there are.

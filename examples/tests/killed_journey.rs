@@ -8,7 +8,7 @@ use dacapo::{Catalog, Status};
 use dacapo_core::Payload;
 use dacapo_engine::{Options, RunId};
 use dacapo_examples::journey::journey;
-use dacapo_store::{Doing, Done, MemoryStore, Running, Slot, Store, Write};
+use dacapo_store::{Doing, Done, MemoryStore, RunningNotes, Slot, Store, Write};
 use dacapo_testkit::{Front, Fronted, Simulation};
 use dacapo_worker::Activity;
 
@@ -31,12 +31,12 @@ impl Front for Notes {
         store.submit(write, done);
     }
 
-    fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn Running {
+    fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn RunningNotes {
         self
     }
 }
 
-impl Running for Notes {
+impl RunningNotes for Notes {
     fn began(&self, doing: Doing) -> Option<Slot> {
         let mut running = self.running.lock().unwrap();
         running.push(Some(doing));

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Ident,
     Literal,
     /// A punctuation character or a bracket.
@@ -18,14 +18,14 @@ pub(crate) enum Kind {
 
 #[derive(Debug)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) text: String,
     pub(crate) line: usize,
 }
 
 impl Token {
     pub(crate) fn is_ident(&self) -> bool {
-        self.kind == Kind::Ident
+        self.kind == TokenKind::Ident
     }
 }
 
@@ -56,18 +56,18 @@ impl Code {
                         Delimiter::Bracket => ("[", "]"),
                         Delimiter::None => ("", ""),
                     };
-                    self.push(Kind::Mark, open, line);
+                    self.push(TokenKind::Mark, open, line);
                     self.push_all(group.stream());
-                    self.push(Kind::Mark, close, group.span_close().start().line);
+                    self.push(TokenKind::Mark, close, group.span_close().start().line);
                 }
-                TokenTree::Ident(ident) => self.push(Kind::Ident, &ident.to_string(), line),
-                TokenTree::Punct(punct) => self.push(Kind::Mark, &punct.as_char().to_string(), line),
-                TokenTree::Literal(literal) => self.push(Kind::Literal, &literal.to_string(), line),
+                TokenTree::Ident(ident) => self.push(TokenKind::Ident, &ident.to_string(), line),
+                TokenTree::Punct(punct) => self.push(TokenKind::Mark, &punct.as_char().to_string(), line),
+                TokenTree::Literal(literal) => self.push(TokenKind::Literal, &literal.to_string(), line),
             }
         }
     }
 
-    fn push(&mut self, kind: Kind, text: &str, line: usize) {
+    fn push(&mut self, kind: TokenKind, text: &str, line: usize) {
         self.tokens.push(Token { kind, text: text.to_owned(), line });
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::code::{Code, Kind};
+use crate::code::{Code, TokenKind};
 use crate::tree::Tree;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn asserts(code: &Code, body: Range<usize>) -> bool {
         let token = &code.tokens[at];
         let called = matches!(code.text(at + 1), "!" | "(");
         let unwraps = token.text == "expect" && at > 0 && code.text(at - 1) == ".";
-        token.kind == Kind::Ident && called && !unwraps && is_assertion(&token.text)
+        token.kind == TokenKind::Ident && called && !unwraps && is_assertion(&token.text)
     })
 }
 

@@ -72,7 +72,7 @@ fn scheduling(c: &mut Criterion) {
         for _ in 0..1000 {
             ctx.activity("echo", "{\"order\":42}").detach();
         }
-        ctx.signal("never").await?;
+        ctx.next_signal("never").await?;
         Ok(Payload::empty())
     });
     let mut group = c.benchmark_group("schedule");

@@ -108,7 +108,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.transport("first_scheduled", &a.first_scheduled, &b.first_scheduled);
             c.transport("headers", &a.headers, &b.headers);
         }
-        (C::Run(a), C::Run(b)) => {
+        (C::SideEffect(a), C::SideEffect(b)) => {
             c.meaning("seq", &a.seq, &b.seq);
             c.meaning("id", &a.id, &b.id);
             c.meaning("name", &a.name, &b.name);

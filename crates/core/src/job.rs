@@ -110,7 +110,8 @@ pub enum Resolution {
     },
     /// The outcome of the closure.
     #[n(3)]
-    Run(#[n(0)] Outcome),
+    #[serde(rename = "run")]
+    SideEffect(#[n(0)] Outcome),
     /// The child started, with this run id, or could not start. After a failure no result follows.
     #[n(4)]
     ChildStarted(#[n(0)] Started),
@@ -162,7 +163,7 @@ impl Resolution {
             Self::Timer => matches!(operation, Operation::Timer),
             Self::Activity(_) => matches!(operation, Operation::Activity | Operation::LocalActivity),
             Self::Backoff { .. } => matches!(operation, Operation::LocalActivity),
-            Self::Run(_) => matches!(operation, Operation::Run),
+            Self::SideEffect(_) => matches!(operation, Operation::SideEffect),
             Self::ChildStarted(_) | Self::Child(_) => matches!(operation, Operation::Child),
             Self::SignalExternal { .. } => matches!(operation, Operation::SignalExternal),
             Self::CancelExternal { .. } => matches!(operation, Operation::CancelExternal),
@@ -177,7 +178,7 @@ impl Resolution {
             Self::Timer => "timer",
             Self::Activity(_) => "activity",
             Self::Backoff { .. } => "backoff of a local activity",
-            Self::Run(_) => "run",
+            Self::SideEffect(_) => "run",
             Self::ChildStarted(_) => "child start",
             Self::Child(_) => "child",
             Self::SignalExternal { .. } => "signal external",

@@ -45,8 +45,8 @@ pub use attribute::{AttributeValue, BadAttribute, MAX_KEYWORD, MAX_KEYWORDS};
 pub use call_site::CallSite;
 pub use command::{
     CallNexus, CancelExternal, CancelOperation, Command, CommandKind, CompleteUpdate, ContinueAsNew, CreatePromise,
-    Operation, Outcome, PatchMarker, ScheduleActivity, ScheduleLocalActivity, ScheduleRun, SetState, SignalExternal,
-    StartChild, StartTimer, Target,
+    Operation, Outcome, PatchMarker, ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect, SetState,
+    SignalExternal, StartChild, StartTimer, Target,
 };
 pub use completion::{Answer, Completion, Rejected, TurnDone, Warning};
 pub use ctx::*;

@@ -15,22 +15,22 @@ use crate::time::{text_duration, text_duration_option};
 pub struct Retry {
     /// The pause before the first retry.
     #[n(0)]
-    #[serde(with = "text_duration")]
-    pub initial: Duration,
+    #[serde(rename = "initial", with = "text_duration")]
+    pub first_pause: Duration,
     /// The factor by which each pause is longer than the one before.
     #[n(1)]
     pub factor: f64,
     /// The longest pause.
     #[n(2)]
-    #[serde(with = "text_duration")]
-    pub longest: Duration,
+    #[serde(rename = "longest", with = "text_duration")]
+    pub max_pause: Duration,
     /// The number of attempts including the first; 0 means no limit.
     #[n(3)]
     pub attempts: u32,
     /// Types of failures that are not retried.
     #[n(4)]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_retryable: Vec<Name>,
+    #[serde(rename = "not_retryable", default, skip_serializing_if = "Vec::is_empty")]
+    pub non_retryable: Vec<Name>,
 }
 
 impl Retry {
@@ -38,11 +38,11 @@ impl Retry {
     /// attempt.
     pub const fn exponential() -> Self {
         Self {
-            initial: Duration::from_secs(1),
+            first_pause: Duration::from_secs(1),
             factor: 2.0,
-            longest: Duration::from_secs(100),
+            max_pause: Duration::from_secs(100),
             attempts: 4,
-            not_retryable: Vec::new(),
+            non_retryable: Vec::new(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Retry {
     /// Sets the pause before the first retry.
     #[must_use]
     pub const fn first_pause(mut self, pause: Duration) -> Self {
-        self.initial = pause;
+        self.first_pause = pause;
         self
     }
 
@@ -80,14 +80,14 @@ impl Retry {
     /// Sets the longest pause.
     #[must_use]
     pub const fn max_pause(mut self, pause: Duration) -> Self {
-        self.longest = pause;
+        self.max_pause = pause;
         self
     }
 
     /// Adds a type of failure that is not retried.
     #[must_use]
     pub fn non_retryable(mut self, type_name: impl Into<Name>) -> Self {
-        self.not_retryable.push(type_name.into());
+        self.non_retryable.push(type_name.into());
         self
     }
 }

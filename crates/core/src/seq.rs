@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::rng::{derive, mix};
 
 /// The dense, run-local number of an operation, which can be resolved or cancelled: activities, timers, children,
-/// external signals and cancels, `run`s, promises. It counts from zero and never starts again.
+/// external signals and cancels, side effects, promises. It counts from zero and never starts again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Encode, Decode, Serialize, Deserialize)]
 #[cbor(transparent)]
 #[serde(transparent)]

@@ -6,7 +6,7 @@
 //!
 //! What cannot be decoded is treated by whose it is:
 //!
-//! - what the run itself recorded or was started with (its input, results of activities, children, `run`s and promises,
+//! - what the run itself recorded or was started with (its input, results of activities, children, side effects and promises,
 //!   durable keys): the activation fails and says why. The run stays open, and goes on once code is deployed that reads it.
 //! - what outsiders send: an update is rejected, a query answered, and a wait for a signal ended, with a failure of type
 //!   [`BAD_INPUT`]; a handler of signals fails alone.

@@ -87,8 +87,8 @@ pub use dacapo_engine::{ShutdownReport, Unplayable};
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_worker::{
     ActivityInfo, AppSettings, AppValues, CompletionToken, Effective, EffectiveRow, Entity, EntityKind, Health,
-    QueueSettings, QueueValues, Registry, RegistryError, SettingError, SettingErrors, StoppingCode, TerminationState,
-    TokenError, Unit as SettingUnit,
+    QueueSettings, QueueValues, Registry, RegistryError, SettingError, SettingErrors, SettingUnit, StoppingCode,
+    TerminationState, TokenError,
 };
 pub use durations::{days, hours, millis, mins, secs};
 pub use interceptor::{

@@ -12,7 +12,7 @@ use crate::lifecycle::zombies::DriverHost;
 use crate::names::check_name;
 use crate::options::Options;
 use crate::read::Reader;
-use crate::run::cached_run::Stage;
+use crate::run::cached_run::PlayState;
 use crate::run::forget::leave;
 use crate::shared::Shared;
 use crate::timer::fire;
@@ -79,7 +79,7 @@ impl Engine {
     pub fn evict_idle(&self) {
         for cached in self.shared.runs.all() {
             let mut state = cached.lock();
-            let is_idle = state.stage == Stage::Idle && !state.has_work() && !state.holds_turns();
+            let is_idle = state.play_state == PlayState::Idle && !state.has_work() && !state.defers_turns();
             let playable = if is_idle { state.playable.take() } else { None };
             drop(state);
             if is_idle {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dacapo_client::Error;
 use dacapo_core::{Name, Pins, Timestamp};
-use dacapo_store::{RunNo, Running, Store};
+use dacapo_store::{RunNo, RunningNotes, Store};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{DrainStep, TurnHost, describe_meters, meter};
 use metrics::Histogram;
@@ -100,7 +100,7 @@ impl Shared {
     }
 
     /// The notes of which code runs. A note never blocks.
-    pub(crate) fn notes(&self) -> &dyn Running {
+    pub(crate) fn notes(&self) -> &dyn RunningNotes {
         &*self.store
     }
 

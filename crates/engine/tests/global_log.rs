@@ -61,7 +61,7 @@ fn options(code: fn(&str)) -> Options {
         code("begun");
         ctx.sleep(Duration::from_secs(1)).await?;
         code("slept");
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         code("gone on");
         Ok(Payload::empty())
     });

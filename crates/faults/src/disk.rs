@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::file::{Dice, File};
 use crate::vfs;
-use crate::volume::{Counts, Fault, Kind, Plan, Refusal, Volume};
+use crate::volume::{Counts, Fault, FileKind, Plan, Refusal, Volume};
 
 /// A folder whose files can lose what was not flushed. It is removed with the last handle on it.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Disk {
     }
 
     /// Lets flushes of such files do nothing and report success from now on.
-    pub fn lie_about(&self, kind: Kind) {
+    pub fn lie_about(&self, kind: FileKind) {
         self.0.lock().lies.push(kind);
     }
 

@@ -12,4 +12,4 @@ mod vfs;
 mod volume;
 
 pub use disk::Disk;
-pub use volume::{Counts, Fault, Kind};
+pub use volume::{Counts, Fault, FileKind};

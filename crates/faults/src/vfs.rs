@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::ffi;
 
-use crate::volume::{Kind, Refusal, Volume, disk_of};
+use crate::volume::{FileKind, Refusal, Volume, disk_of};
 
 /// A file of the shim, as SQLite allocates it: the real one follows it in memory.
 #[repr(C)]
@@ -23,7 +23,7 @@ struct Handle {
     /// None if the file is on no [`Disk`](crate::Disk).
     disk: Option<Arc<Volume>>,
     path: PathBuf,
-    kind: Kind,
+    kind: FileKind,
 }
 
 /// The real layer and the shim's.
@@ -154,9 +154,9 @@ unsafe extern "C" fn open(
             return opened;
         }
         let kind = match flags {
-            flags if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 => Kind::Main,
-            flags if flags & ffi::SQLITE_OPEN_WAL != 0 => Kind::Log,
-            _ => Kind::Other,
+            flags if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 => FileKind::Main,
+            flags if flags & ffi::SQLITE_OPEN_WAL != 0 => FileKind::Log,
+            _ => FileKind::Other,
         };
         if let (Some(disk), true) = (&disk, opened == ffi::SQLITE_OK) {
             disk.opened(&path, existed);

@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub(crate) counts: Counts,
     pub(crate) has_power: bool,
     pub(crate) plan: Option<Plan>,
-    pub(crate) lies: Vec<Kind>,
+    pub(crate) lies: Vec<FileKind>,
 }
 
 /// The planned fault: from which change on, for how many changes, and which.
@@ -47,7 +47,7 @@ pub enum Fault {
 
 /// The kind of a store's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// The database file itself.
     Main,
     /// The log: commits that are not in the database file yet.
@@ -177,13 +177,13 @@ impl Volume {
         Ok(())
     }
 
-    pub(crate) fn flush(&self, path: &Path, kind: Kind) -> Result<(), Refusal> {
+    pub(crate) fn flush(&self, path: &Path, kind: FileKind) -> Result<(), Refusal> {
         let mut state = self.lock();
         Self::admit(&mut state, true)?;
         match kind {
-            Kind::Main => state.counts.main_flushes += 1,
-            Kind::Log => state.counts.log_flushes += 1,
-            Kind::Other => {}
+            FileKind::Main => state.counts.main_flushes += 1,
+            FileKind::Log => state.counts.log_flushes += 1,
+            FileKind::Other => {}
         }
         if state.lies.contains(&kind) {
             return Ok(());
@@ -191,7 +191,7 @@ impl Volume {
         let Some(file) = state.files.get_mut(path) else { return Ok(()) };
         file.flush();
         // SQLite flushes the folder with the first flush of a log or journal that it made, and only of those.
-        if kind != Kind::Main && file.is_new() {
+        if kind != FileKind::Main && file.is_new() {
             state.files.values_mut().for_each(File::flush_name);
         }
         Ok(())

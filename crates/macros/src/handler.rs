@@ -9,13 +9,13 @@ use crate::function;
 use crate::options::Named;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum HandlerKind {
     Signal,
     Query,
     Update,
 }
 
-impl Kind {
+impl HandlerKind {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Signal => "signal",
@@ -40,7 +40,7 @@ impl Kind {
 
 /// A method that handles messages of one name.
 pub(crate) struct Handler {
-    pub(crate) kind: Kind,
+    pub(crate) kind: HandlerKind,
     pub(crate) method: Ident,
     vis: Visibility,
     name: String,
@@ -50,21 +50,21 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    pub(crate) fn of(kind: Kind, attribute: &Attribute, method: &ImplItemFn) -> Result<Self> {
+    pub(crate) fn of(kind: HandlerKind, attribute: &Attribute, method: &ImplItemFn) -> Result<Self> {
         let signature = &method.sig;
         function::check(signature, "a handler")?;
         let wrong = || Error::new_spanned(signature, kind.shape());
         let awaits = signature.asyncness.is_some();
         let mut typed = arguments::typed(&signature.inputs);
         match (signature.inputs.first(), kind) {
-            (Some(FnArg::Typed(ctx)), Kind::Signal | Kind::Update)
+            (Some(FnArg::Typed(ctx)), HandlerKind::Signal | HandlerKind::Update)
                 if awaits && arguments::is_called(&ctx.ty, "Ctx") =>
             {
                 typed.remove(0);
             }
-            (Some(FnArg::Receiver(receiver)), Kind::Signal | Kind::Update)
+            (Some(FnArg::Receiver(receiver)), HandlerKind::Signal | HandlerKind::Update)
                 if !awaits && receiver.reference.is_some() && receiver.mutability.is_some() => {}
-            (Some(FnArg::Receiver(receiver)), Kind::Query)
+            (Some(FnArg::Receiver(receiver)), HandlerKind::Query)
                 if !awaits && receiver.reference.is_some() && receiver.mutability.is_none() => {}
             _ => return Err(wrong()),
         }
@@ -112,9 +112,9 @@ impl Handler {
         let Self { vis, name, .. } = self;
         let (constant, input, output) = (self.constant_name(), self.input_type(), self.output_type());
         let ty = match self.kind {
-            Kind::Signal => quote!(::dacapo::Signal<#input>),
-            Kind::Query => quote!(::dacapo::Query<#input, #output>),
-            Kind::Update => quote!(::dacapo::Update<#input, #output>),
+            HandlerKind::Signal => quote!(::dacapo::Signal<#input>),
+            HandlerKind::Query => quote!(::dacapo::Query<#input, #output>),
+            HandlerKind::Update => quote!(::dacapo::Update<#input, #output>),
         };
         let doc = format!("The {} `{name}`.", self.kind.word());
         quote! {
@@ -139,18 +139,18 @@ impl Handler {
                     ::core::result::Result::Err(error) => ::core::result::Result::Err(#failure),
                 })
             }
-            (false, Kind::Signal) => quote!({ let () = #call; ::core::result::Result::Ok(()) }),
+            (false, HandlerKind::Signal) => quote!({ let () = #call; ::core::result::Result::Ok(()) }),
             (false, _) => quote!(::core::result::Result::Ok(#call)),
         };
         let body = if self.awaits { quote!(async move { #value }) } else { value };
         let handler = quote!(|#subject, input| { let _ = &input; #body });
         let validator = self.validator(validators);
         let register = match (self.kind, self.awaits) {
-            (Kind::Signal, false) => quote!(signal(ctx, Self::#constant, #handler)),
-            (Kind::Signal, true) => quote!(signal_async(ctx, Self::#constant, #handler)),
-            (Kind::Query, _) => quote!(query(ctx, Self::#constant, #handler)),
-            (Kind::Update, false) => quote!(update(ctx, Self::#constant, #validator, #handler)),
-            (Kind::Update, true) => quote!(update_async(ctx, Self::#constant, #validator, #handler)),
+            (HandlerKind::Signal, false) => quote!(signal(ctx, Self::#constant, #handler)),
+            (HandlerKind::Signal, true) => quote!(signal_async(ctx, Self::#constant, #handler)),
+            (HandlerKind::Query, _) => quote!(query(ctx, Self::#constant, #handler)),
+            (HandlerKind::Update, false) => quote!(update(ctx, Self::#constant, #validator, #handler)),
+            (HandlerKind::Update, true) => quote!(update_async(ctx, Self::#constant, #validator, #handler)),
         };
         quote!(::dacapo::__macros::#register;)
     }

@@ -7,7 +7,7 @@ use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 
 use crate::activities::{plain_type, short_name};
 use crate::arguments::{self, without_self};
-use crate::handler::{Handler, Kind, Validator};
+use crate::handler::{Handler, HandlerKind, Validator};
 use crate::options::WorkflowOptions;
 use crate::workflow_fn::{Definition, WHAT, names, parameters};
 use crate::{attributes, function};
@@ -59,7 +59,7 @@ impl Marked {
                 check_init(&method)?;
                 marked.init = Some(method.clone());
             }
-            for kind in [Kind::Signal, Kind::Query, Kind::Update] {
+            for kind in [HandlerKind::Signal, HandlerKind::Query, HandlerKind::Update] {
                 if let Some(attribute) = attributes::take(&mut method.attrs, kind.word()) {
                     marked.handlers.push(Handler::of(kind, &attribute, &method)?);
                 }
@@ -76,7 +76,7 @@ impl Marked {
 
     fn check_validators(&self) -> Result<()> {
         for Validator { update, .. } in &self.validators {
-            let fits = |handler: &&Handler| handler.kind == Kind::Update && handler.method == *update;
+            let fits = |handler: &&Handler| handler.kind == HandlerKind::Update && handler.method == *update;
             if self.handlers.iter().find(fits).is_none() {
                 let text = format!("no method here is `#[update] fn {update}`, so there is nothing to validate");
                 return Err(Error::new_spanned(update, text));

@@ -7,8 +7,8 @@ use rusqlite::{Row, params, params_from_iter};
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Filter, MessageRow, Messages, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
-    Timers, Turns,
+    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
+    StoreError, TaskNo, TaskRow, TimerRow,
 };
 
 use crate::SqliteStore;
@@ -84,7 +84,7 @@ fn count_sql(filter: &Filter) -> (String, Vec<Value>) {
     (format!("SELECT count(*) FROM runs WHERE {condition}"), values)
 }
 
-impl Runs for SqliteStore {
+impl ReadRuns for SqliteStore {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
         run::find(&self.reader(), "no = ?", params![no.0])
     }
@@ -159,7 +159,7 @@ impl Runs for SqliteStore {
     }
 }
 
-impl Turns for SqliteStore {
+impl ReadTurns for SqliteStore {
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
         let reader = self.reader();
         let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn >= ? ORDER BY turn", turn::COLUMNS);
@@ -175,7 +175,7 @@ impl Turns for SqliteStore {
     }
 }
 
-impl Messages for SqliteStore {
+impl ReadMessages for SqliteStore {
     fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
         let sql = format!("SELECT {} FROM messages WHERE run = ? AND taken IS NULL ORDER BY no", message::COLUMNS);
         self.rows(&sql, &[run.0.into()], message::read)
@@ -198,7 +198,7 @@ impl Messages for SqliteStore {
     }
 }
 
-impl Tasks for SqliteStore {
+impl ReadTasks for SqliteStore {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
         let places = vec!["?"; queues.len()].join(", ");
         let sql =
@@ -223,7 +223,7 @@ impl Tasks for SqliteStore {
     }
 }
 
-impl Timers for SqliteStore {
+impl ReadTimers for SqliteStore {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
         let sql = format!("SELECT {} FROM timers WHERE due <= ? ORDER BY due, run, kind, seq LIMIT ?", timer::COLUMNS);
         self.rows(&sql, &[moment(until).into(), (limit as i64).into()], timer::read)

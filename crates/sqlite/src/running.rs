@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
-use dacapo_store::{Doing, RunNo, Running, Slot, TaskNo, private_file};
+use dacapo_store::{Doing, RunNo, RunningNotes, Slot, TaskNo, private_file};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use dacapo_sys::Slots;
@@ -199,7 +199,7 @@ fn seconds(moment: SystemTime) -> u64 {
     moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-impl Running for SqliteStore {
+impl RunningNotes for SqliteStore {
     fn began(&self, doing: Doing) -> Option<Slot> {
         self.running.as_ref()?.begin(doing)
     }

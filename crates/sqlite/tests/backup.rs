@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault};
 use dacapo_sqlite::{Ground, SqliteStore, Tuning};
-use dacapo_store::{Filter, IdConflict, NewRun, Runs, Upkeep, Write, Writes};
+use dacapo_store::{Filter, IdConflict, NewRun, ReadRuns, Upkeep, Write, Writes};
 
 const RUNS: u64 = 6;
 

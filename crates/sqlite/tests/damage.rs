@@ -8,9 +8,9 @@ use std::sync::mpsc;
 use dacapo_core::{AttributeValue, Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp, TurnRecord};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    AttemptWrite, Closing, Filter, IdConflict, Messages, NewMessage, NewRun, NewTask, NodeNo, Parent, RunNo, RunRow,
-    Runs, Status, StoreError, Stuck, StuckCause, TaskNo, Tasks, TimerKind, Timers, TurnOf, TurnWrite, Turns, Upkeep,
-    Write, Writes, Written,
+    AttemptWrite, Closing, Filter, IdConflict, NewMessage, NewRun, NewTask, NodeNo, Parent, ReadMessages, ReadRuns,
+    ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow, Status, StoreError, Stuck, StuckCause, TaskNo, TimerKind, TurnOf,
+    TurnWrite, Upkeep, Write, Writes, Written,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -88,10 +88,8 @@ fn fill(store: &SqliteStore) {
     };
     write(store, Write::Attempt(Box::new(attempt)));
     let message = NewMessage { key: "update:1".into(), sent: at(6), job: b"an update".to_vec() };
-    let Written::Posted(posted) = write(store, Write::Post { run: open, message, ended: None }) else {
-        panic!("posted")
-    };
-    let taken = vec![(posted.no, "update:1".into(), Some(b"an answer".to_vec()))];
+    let Written::Sent(sent) = write(store, Write::Send { run: open, message, ended: None }) else { panic!("sent") };
+    let taken = vec![(sent.no, "update:1".into(), Some(b"an answer".to_vec()))];
     write(store, Write::Settle { run: open, epoch: Default::default(), messages: taken, tasks: Vec::new() });
     let link = Parent { run: open, seq: Seq(2), close: ParentClose::Abandon };
     let child = start(store, NewRun { parent: Some(link), ..new_run("child") });

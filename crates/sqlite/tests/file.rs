@@ -7,8 +7,8 @@ use std::sync::{Arc, mpsc};
 use dacapo_core::{Failure, FailureKind, IdReuse, Name, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    Filter, IdConflict, Messages, NewRun, NewTask, RunNo, Runs, Status, StoreError, Tasks, TurnOf, TurnWrite, Turns,
-    Upkeep, Write, Writes, Written,
+    Filter, IdConflict, NewRun, NewTask, ReadMessages, ReadRuns, ReadTasks, ReadTurns, RunNo, Status, StoreError,
+    TurnOf, TurnWrite, Upkeep, Write, Writes, Written,
 };
 use tempfile::TempDir;
 

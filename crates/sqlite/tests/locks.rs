@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Filter, Runs, StoreError, Upkeep, Writes};
+use dacapo_store::{Filter, ReadRuns, StoreError, Upkeep, Writes};
 use tempfile::TempDir;
 
 fn folder() -> (TempDir, String) {

@@ -6,7 +6,7 @@ use std::fs;
 use dacapo_core::{Failure, IdReuse, Name, Timestamp};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
-    CrashCount, Epoch, Filter, IdConflict, NewMessage, NewRun, RunNo, Runs, Status, StoreError, Stuck, StuckCause,
+    CrashCount, Epoch, Filter, IdConflict, NewMessage, NewRun, ReadRuns, RunNo, Status, StoreError, Stuck, StuckCause,
     TurnOf, TurnWrite, Upkeep, Write, Writes,
 };
 use tempfile::TempDir;
@@ -254,7 +254,7 @@ fn writes_of_every_kind(run: RunNo) -> Vec<Write> {
     };
     let message = |key: &'static str| {
         let message = NewMessage { key: Name::from_static(key), sent: Timestamp::default(), job: vec![1] };
-        Write::Post { run, message, ended: None }
+        Write::Send { run, message, ended: None }
     };
     let stuck = Stuck {
         cause: StuckCause::Internal,

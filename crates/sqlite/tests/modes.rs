@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Doing, RunNo, Running, Upkeep, Write, Writes};
+use dacapo_store::{Doing, RunNo, RunningNotes, Upkeep, Write, Writes};
 
 /// The names of the files in a folder with their modes, in the order of their names.
 fn modes(folder: &Path) -> Vec<(String, u32)> {

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::sync::mpsc;
 
 use dacapo_core::{IdReuse, Name, Timestamp};
-use dacapo_faults::{Disk, Fault, Kind};
+use dacapo_faults::{Disk, Fault, FileKind};
 use dacapo_sqlite::{SqliteStore, Tuning};
 use dacapo_store::{
-    Belongings, Closing, IdConflict, ImportWrite, NewRun, NodeNo, RunNo, RunRow, Runs, Status, StoreError, TurnOf,
-    TurnWrite, Turns, Write, Writes, Written,
+    Belongings, Closing, IdConflict, ImportWrite, NewRun, NodeNo, ReadRuns, ReadTurns, RunNo, RunRow, Status,
+    StoreError, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
 const RUNS: u64 = 4;
@@ -164,7 +164,7 @@ fn changes(shape: Shape) -> u64 {
 
 /// Plays once for every change with the power cut at it, and gives the plays after which the file and what is known of it
 /// disagree.
-fn cut_everywhere(shape: Shape, step: usize, lies: Option<Kind>) -> Vec<String> {
+fn cut_everywhere(shape: Shape, step: usize, lies: Option<FileKind>) -> Vec<String> {
     let mut wrong = Vec::new();
     for change in (0..changes(shape)).step_by(step) {
         for luck in [0, change + 1] {
@@ -273,7 +273,7 @@ fn deletions_and_imports_are_whole_wherever_the_power_fails() {
 /// process, by the note of the last commit.
 #[test]
 fn without_the_flush_of_the_log_commits_are_lost() {
-    let wrong = cut_everywhere(SMALL, 5, Some(Kind::Log));
+    let wrong = cut_everywhere(SMALL, 5, Some(FileKind::Log));
     assert!(wrong.iter().any(|how| how.contains("acknowledged work is missing")), "{wrong:#?}");
 }
 
@@ -302,8 +302,8 @@ fn note_of_the_last_commit_refuses_nothing_that_a_power_loss_left() {
 /// Without the flush of the file itself a log that was moved into it is lost: the sweep above would see it.
 #[test]
 fn without_the_flush_of_the_file_what_was_moved_into_it_is_lost() {
-    assert_ne!(cut_everywhere(SMALL, 1, Some(Kind::Main)), [""; 0]);
-    assert_ne!(cut_everywhere(MOVING, 7, Some(Kind::Main)), [""; 0]);
+    assert_ne!(cut_everywhere(SMALL, 1, Some(FileKind::Main)), [""; 0]);
+    assert_ne!(cut_everywhere(MOVING, 7, Some(FileKind::Main)), [""; 0]);
 }
 
 /// A disk that is full for a while, from every change on: each write is whole or refused as such, and once there is room

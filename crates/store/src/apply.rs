@@ -4,9 +4,9 @@ use dacapo_core::{Name, Timestamp};
 
 use crate::end::end;
 use crate::import::import;
-use crate::post::post;
 use crate::reset::reset;
 use crate::rows::Rows;
+use crate::send::send;
 use crate::start::start;
 use crate::turn::commit_turn;
 use crate::{
@@ -26,14 +26,14 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             Ok(Written::Started { run, effects: Box::new(effects) })
         }
         Write::Turn(turn) => commit_turn(rows, turn).map(|written| Written::Turn(Box::new(written))),
-        Write::Post { run, message, ended } => {
+        Write::Send { run, message, ended } => {
             open_run(rows, *run)?;
             if let Some(task) = ended
                 && !rows.delete_task(*task)?
             {
                 return Err(Refused::NoSuchTask.into());
             }
-            post(rows, *run, message).map(Written::Posted)
+            send(rows, *run, message).map(Written::Sent)
         }
         Write::Settle { run, epoch, messages, tasks } => settle(rows, *run, *epoch, messages, tasks),
         Write::Forget { run, tasks, timers } => forget(rows, *run, tasks, timers),

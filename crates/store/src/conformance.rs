@@ -20,8 +20,8 @@ use dacapo_core::{
 
 use crate::{
     AttemptWrite, Belongings, Closing, CrashCount, Epoch, Filter, IdConflict, ImportWrite, MessageNo, NewMessage,
-    NewRun, NewTask, NodeNo, Parent, Refused, RunNo, RunRow, Send, StartedRun, Status, Store, StoreError, Stuck,
-    StuckCause, TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    NewRun, NewTask, NodeNo, OutgoingMessage, Parent, Refused, RunNo, RunRow, StartedRun, Status, Store, StoreError,
+    Stuck, StuckCause, TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };
 
 pub use closing::{

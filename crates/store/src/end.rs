@@ -4,8 +4,8 @@ use dacapo_core::{
     ChildFailed, Failure, FailureKind, Job, Outcome, ParentClose, Resolution, Seq, Timestamp, to_stored,
 };
 
-use crate::post::{post, reply};
 use crate::rows::Rows;
+use crate::send::{reply, send};
 use crate::{ClosedRun, NewMessage, Parent, Refused, RunNo, RunRow, Status, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -66,7 +66,7 @@ pub(crate) fn tell_parent(
     // The run that the parent's chain continued as has other operations and awaits no child of the run before.
     if parent.seq != INHERITED && rows.run(parent.run)?.is_some_and(|parent| parent.status.is_open()) {
         let message = NewMessage { key: format!("child:{}", row.run_id).into(), sent: at, job };
-        written.posted.push(post(rows, parent.run, &message)?);
+        written.sent.push(send(rows, parent.run, &message)?);
     }
     Ok(())
 }

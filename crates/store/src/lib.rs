@@ -19,13 +19,13 @@ mod import;
 mod memory;
 mod message;
 mod number;
-mod post;
 mod private;
 mod reads;
 mod reset;
 mod rows;
 mod run;
 mod running;
+mod send;
 mod start;
 mod task;
 mod timer;
@@ -40,13 +40,13 @@ pub use memory::MemoryStore;
 pub use message::{MessageRow, NewMessage, is_request};
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};
 pub use private::private_file;
-pub use reads::{Messages, Runs, Store, Tasks, Timers, Turns, Upkeep};
+pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, NewRun, Parent, RunRow};
-pub use running::{Doing, Running, Slot};
+pub use running::{Doing, RunningNotes, Slot};
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{
-    AttemptWrite, ClosedRun, Closing, CrashCount, ImportWrite, Posted, Refused, ResetWrite, Send, StartedRun, TurnOf,
-    TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, ClosedRun, Closing, CrashCount, ImportWrite, OutgoingMessage, Refused, ResetWrite, SentMessage,
+    StartedRun, TurnOf, TurnWrite, TurnWritten, Write, Written,
 };

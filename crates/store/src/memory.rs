@@ -10,8 +10,8 @@ use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{
-    Doing, MessageNo, MessageRow, RunNo, RunRow, Running, Slot, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write,
-    Writes, apply,
+    Doing, MessageNo, MessageRow, RunNo, RunRow, RunningNotes, Slot, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
+    Write, Writes, apply,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -75,7 +75,7 @@ impl Tables {
 }
 
 /// No data survives the process, so no later process could read a note.
-impl Running for MemoryStore {
+impl RunningNotes for MemoryStore {
     fn began(&self, _: Doing) -> Option<Slot> {
         None
     }

@@ -5,17 +5,19 @@ use std::path::Path;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
-use crate::{Belongings, Filter, MessageRow, RunNo, RunRow, Running, StoreError, TaskNo, TaskRow, TimerRow, Writes};
+use crate::{
+    Belongings, Filter, MessageRow, RunNo, RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Writes,
+};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store: the interface to write, and all interfaces to read.
-pub trait Store: Writes + Runs + Turns + Messages + Tasks + Timers + Running + Upkeep {}
+pub trait Store: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep {}
 
-impl<S: Writes + Runs + Turns + Messages + Tasks + Timers + Running + Upkeep> Store for S {}
+impl<S: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep> Store for S {}
 
 /// Finds and describes runs.
-pub trait Runs {
+pub trait ReadRuns {
     /// Returns a run by its number.
     fn run(&self, no: RunNo) -> Result<Option<RunRow>>;
     /// Finds a run by its workflow id, and by its run id where one is given; otherwise the open run, or the last one.
@@ -42,13 +44,13 @@ pub trait Runs {
 }
 
 /// Reads histories.
-pub trait Turns {
+pub trait ReadTurns {
     /// Shows the records of a run from this turn on, in order, until `show` breaks.
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()>;
 }
 
 /// Reads messages.
-pub trait Messages {
+pub trait ReadMessages {
     /// Returns all messages of a run that no turn has taken: never only those above a number, because numbers are not
     /// commit order.
     fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>>;
@@ -62,7 +64,7 @@ pub trait Messages {
 }
 
 /// Reads tasks.
-pub trait Tasks {
+pub trait ReadTasks {
     /// Lists the tasks of these queues above this number, in the order of their numbers.
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
     /// Returns a task by its number.
@@ -72,7 +74,7 @@ pub trait Tasks {
 }
 
 /// Reads timers.
-pub trait Timers {
+pub trait ReadTimers {
     /// Lists timers due by this moment, earliest first.
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>>;
     /// Returns when the first timer is due.

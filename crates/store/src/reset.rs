@@ -4,8 +4,8 @@
 use dacapo_core::{Outcome, to_stored};
 
 use crate::end::release_children;
-use crate::post::post;
 use crate::rows::Rows;
+use crate::send::send;
 use crate::start::furnish;
 use crate::{ClosedRun, Epoch, NewRun, Refused, ResetWrite, RunNo, RunRow, Status, StoreError, TurnWritten};
 
@@ -37,7 +37,7 @@ pub(crate) fn reset(rows: &mut impl Rows, write: &ResetWrite) -> Result<TurnWrit
         written.tasks.push(rows.insert_task(run, *turn, task)?);
     }
     for message in &write.messages {
-        written.posted.push(post(rows, run, message)?);
+        written.sent.push(send(rows, run, message)?);
     }
     for (turn, message) in &write.taken {
         rows.insert_message(run, message, Some(*turn))?;

@@ -25,12 +25,12 @@ pub enum Doing {
 pub struct Slot(pub usize);
 
 /// Notes of the code that runs. Notes are hints: one that cannot be written is left out.
-pub trait Running {
+pub trait RunningNotes {
     /// Writes a note that this work begins. Returns none if it is not noted.
     fn began(&self, doing: Doing) -> Option<Slot>;
     /// Removes the note: its work has ended.
     fn ended(&self, slot: Slot);
-    /// Returns what the process before this one was running when it died, until [`Running::forget_left`] is called.
+    /// Returns what the process before this one was running when it died, until [`RunningNotes::forget_left`] is called.
     /// Empty if that process was shut down, or there was none.
     fn left(&self) -> Vec<Doing>;
     /// Forgets what the process before this one left. The caller has made durable what follows from it.

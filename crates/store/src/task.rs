@@ -66,7 +66,7 @@ mod tests {
             // A reset repeats tasks of turns that were committed before.
             Write::Reset(reset) => reset.tasks.iter().map(|(_, task)| task).collect(),
             Write::Start(_)
-            | Write::Post { .. }
+            | Write::Send { .. }
             | Write::Settle { .. }
             | Write::Forget { .. }
             | Write::Attempt(_)

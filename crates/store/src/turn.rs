@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use dacapo_core::{Failure, Job, Resolution, Seq, Started, Target, Timestamp};
 
 use crate::end::{release_children, tell_parent};
-use crate::post::{post, reply};
 use crate::rows::Rows;
+use crate::send::{reply, send};
 use crate::start::{Admitted, admit, furnish, start};
-use crate::{Closing, IdConflict, NewRun, Parent, Refused, RunNo, Send, StoreError, TurnOf, TurnWrite, TurnWritten};
+use crate::{
+    Closing, IdConflict, NewRun, OutgoingMessage, Parent, Refused, RunNo, StoreError, TurnOf, TurnWrite, TurnWritten,
+};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -158,8 +160,8 @@ fn start_child(
 }
 
 /// Stores a message for another run, and replies to the sender whether it was stored.
-fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnWritten) -> Result<()> {
-    let (workflow_id, wanted) = match &send.to {
+fn deliver(rows: &mut impl Rows, sender: RunNo, message: &OutgoingMessage, written: &mut TurnWritten) -> Result<()> {
+    let (workflow_id, wanted) = match &message.to {
         Target::Workflow { workflow_id, run_id, .. } => (workflow_id, run_id.as_ref()),
         Target::Child { workflow_id } => (workflow_id, None),
     };
@@ -169,22 +171,21 @@ fn deliver(rows: &mut impl Rows, sender: RunNo, send: &Send, written: &mut TurnW
     };
     let failure = match open {
         Some(row) => {
-            written.posted.push(post(rows, row.no, &send.message)?);
+            written.sent.push(send(rows, row.no, &message.message)?);
             None
         }
         None => {
-            let message =
-                format!("there is no open run of workflow id {workflow_id:?}: check the id, or start it first");
-            Some(Box::new(Failure::application(message).typed("NotFound").non_retryable()))
+            let text = format!("there is no open run of workflow id {workflow_id:?}: check the id, or start it first");
+            Some(Box::new(Failure::application(text).typed("NotFound").non_retryable()))
         }
     };
-    let resolution = match send.is_cancel {
+    let resolution = match message.is_cancel {
         true => Resolution::CancelExternal { failure },
         false => Resolution::SignalExternal { failure },
     };
-    let Some(seq) = send.seq else { return Ok(()) };
+    let Some(seq) = message.seq else { return Ok(()) };
     let job = Job::resolve(seq, resolution);
-    reply(rows, sender, format!("sent:{}", seq.0), send.message.sent, &job, written)
+    reply(rows, sender, format!("sent:{}", seq.0), message.message.sent, &job, written)
 }
 
 fn close_by_turn(
@@ -204,7 +205,7 @@ fn close_by_turn(
                 rows.hand_over(child, started.run)?;
             }
             for message in &closing.carried {
-                post(rows, started.run, message)?;
+                send(rows, started.run, message)?;
             }
             written.started.push(started);
             return Ok(());

@@ -16,7 +16,7 @@ pub enum Write {
     /// Commit a turn.
     Turn(Box<TurnWrite>),
     /// Send a message to an open run.
-    Post {
+    Send {
         /// The run that the message is sent to.
         run: RunNo,
         /// The message.
@@ -139,7 +139,7 @@ pub struct TurnWrite {
     /// The children that the turn starts.
     pub children: Vec<(Seq, NewRun)>,
     /// Messages that it sends to other runs.
-    pub sends: Vec<Send>,
+    pub sends: Vec<OutgoingMessage>,
     /// Changes of search attributes; none removes the attribute.
     pub attributes: Vec<(Name, Option<AttributeValue>)>,
     /// The new memo, if it changed.
@@ -189,7 +189,7 @@ pub enum TurnOf {
 
 /// A message to another run, and the operation of the sender that sends it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Send {
+pub struct OutgoingMessage {
     /// The sender's operation, which gets the answer whether the message was stored. None: the sender needs no answer.
     pub seq: Option<Seq>,
     /// Whether it is a request to cancel; otherwise it is a signal.
@@ -322,7 +322,7 @@ pub enum Written {
     /// The turn is committed, or the run closed or reset.
     Turn(Box<TurnWritten>),
     /// The message is stored, now or before.
-    Posted(Posted),
+    Sent(SentMessage),
     /// Some rows of deleted runs are removed.
     Swept {
         /// Whether there may be more.
@@ -355,7 +355,7 @@ pub struct TurnWritten {
     /// The numbers of the new tasks, in order.
     pub tasks: Vec<TaskNo>,
     /// Messages that were stored, those to the run itself included.
-    pub posted: Vec<Posted>,
+    pub sent: Vec<SentMessage>,
     /// Runs that were started.
     pub started: Vec<StartedRun>,
     /// Other runs that were closed.
@@ -387,7 +387,7 @@ impl ClosedRun {
 
 /// A message that was stored.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Posted {
+pub struct SentMessage {
     /// The run that it was sent to.
     pub run: RunNo,
     /// The message's number.

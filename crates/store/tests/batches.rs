@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 
 use dacapo_core::{Name, Seq, Timestamp};
 use dacapo_store::{
-    Batch, Done, Epoch, Group, IdConflict, MemoryStore, NewMessage, NewRun, NewTask, Refused, RunNo, Runs, StoreError,
-    Tasks, TurnOf, TurnWrite, TurnWritten, Turns, Write, Writes, Written,
+    Batch, Done, Epoch, Group, IdConflict, MemoryStore, NewMessage, NewRun, NewTask, ReadRuns, ReadTasks, ReadTurns,
+    Refused, RunNo, StoreError, TurnOf, TurnWrite, TurnWritten, Write, Writes, Written,
 };
 
 fn write(store: &MemoryStore, write: Write) -> Result<Written, StoreError> {
@@ -106,7 +106,7 @@ fn tasks_come_from_committed_turns_only() {
     let (run, other) = (start(&store, "a"), start(&store, "b"));
     assert_eq!(held(&store, run), (Vec::new(), Vec::new()), "a start makes none");
     let message = NewMessage { key: "signal:1".into(), sent: Timestamp::from_millis(1), job: b"work".to_vec() };
-    write(&store, Write::Post { run, message, ended: None }).unwrap();
+    write(&store, Write::Send { run, message, ended: None }).unwrap();
     assert_eq!(held(&store, run).1, [], "nor does a message");
     write(&store, batch(run, 1, "ship")).unwrap();
     assert_eq!(held(&store, run).1, [(0, 0)], "a committed turn does");

@@ -40,8 +40,8 @@ ranks! {
     HALTED = new 110 "engine: halted";
     /// The record from which inputs were last read. Its holder reads the store.
     INPUTS = blocking 120 "engine: inputs";
-    /// Whether a turn that was held back was refused.
-    HELD_TURNS = new 130 "engine: held turns";
+    /// Whether a deferred turn was refused.
+    DEFERRED_TURNS = new 130 "engine: deferred turns";
     /// The answer to a start: its first turn gives it, or the deadlock watch.
     START_ANSWER = new 140 "engine: start answer";
     /// Code that a worker has asked to stop.
@@ -59,7 +59,7 @@ ranks! {
     /// One attempt.
     ATTEMPT = new 260 "worker: attempt";
     /// The parts of an attempt.
-    ATTEMPT_SCOPE = new 270 "worker: attempt scope";
+    ATTEMPT_PARTS = new 270 "worker: attempt parts";
     /// When the host's clock wakes the engine.
     CLOCK = new 280 "host: clock";
     /// The connection that commits groups of writes, and why it commits no more. Commit callbacks run without it.

@@ -8,7 +8,7 @@ use dacapo_testkit::{Mode, Player, workflow};
 
 async fn checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     let receipt = ctx.activity("charge", order.clone()).await?;
-    match ctx.race(ctx.signal("cancel"), ctx.sleep(Duration::from_secs(14 * 86_400))).await? {
+    match ctx.race(ctx.next_signal("cancel"), ctx.sleep(Duration::from_secs(14 * 86_400))).await? {
         Either::First(_) => ctx.activity("refund", receipt.clone()).await?,
         Either::Second(()) => ctx.activity("ship", order).await?,
     };
@@ -18,7 +18,7 @@ async fn checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
 /// The same workflow after a change: it waits for three weeks.
 async fn patient_checkout(ctx: Ctx, order: Payload) -> Result<Payload, Failure> {
     let receipt = ctx.activity("charge", order.clone()).await?;
-    match ctx.race(ctx.signal("cancel"), ctx.sleep(Duration::from_secs(21 * 86_400))).await? {
+    match ctx.race(ctx.next_signal("cancel"), ctx.sleep(Duration::from_secs(21 * 86_400))).await? {
         Either::First(_) => ctx.activity("refund", receipt.clone()).await?,
         Either::Second(()) => ctx.activity("ship", order).await?,
     };

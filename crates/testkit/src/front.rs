@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Filter, MessageRow, Messages, RunNo, RunRow, Running, Runs, Slot, Store, StoreError,
-    TaskNo, TaskRow, Tasks, TimerRow, Timers, Turns, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo,
+    RunRow, RunningNotes, Slot, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
 };
 use parking_lot::RwLock;
 
@@ -23,7 +23,7 @@ pub trait Front: Send + Sync {
     }
 
     /// Returns the notes of running code that the engine uses.
-    fn running<'a>(&'a self, store: &'a dyn Store) -> &'a dyn Running {
+    fn running<'a>(&'a self, store: &'a dyn Store) -> &'a dyn RunningNotes {
         store
     }
 }
@@ -68,7 +68,7 @@ impl<F: Front> Writes for Fronted<F> {
     }
 }
 
-impl<F: Front> Runs for Fronted<F> {
+impl<F: Front> ReadRuns for Fronted<F> {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
         self.store()?.run(no)
     }
@@ -114,7 +114,7 @@ impl<F: Front> Runs for Fronted<F> {
     }
 }
 
-impl<F: Front> Running for Fronted<F> {
+impl<F: Front> RunningNotes for Fronted<F> {
     fn began(&self, doing: Doing) -> Option<Slot> {
         self.front.running(&*self.store().ok()?).began(doing)
     }
@@ -146,7 +146,7 @@ impl<F: Front> Upkeep for Fronted<F> {
     }
 }
 
-impl<F: Front> Turns for Fronted<F> {
+impl<F: Front> ReadTurns for Fronted<F> {
     fn turns(
         &self,
         run: RunNo,
@@ -160,7 +160,7 @@ impl<F: Front> Turns for Fronted<F> {
     }
 }
 
-impl<F: Front> Messages for Fronted<F> {
+impl<F: Front> ReadMessages for Fronted<F> {
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>, StoreError> {
         self.store()?.asked(chain, request)
     }
@@ -178,7 +178,7 @@ impl<F: Front> Messages for Fronted<F> {
     }
 }
 
-impl<F: Front> Tasks for Fronted<F> {
+impl<F: Front> ReadTasks for Fronted<F> {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         self.store()?.tasks(queues, above, limit)
     }
@@ -192,7 +192,7 @@ impl<F: Front> Tasks for Fronted<F> {
     }
 }
 
-impl<F: Front> Timers for Fronted<F> {
+impl<F: Front> ReadTimers for Fronted<F> {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
         self.store()?.due(until, limit)
     }

@@ -95,7 +95,7 @@ fn is_open_local_work(history: &Transcript, id: &Name) -> bool {
                 CommandKind::LocalActivity(command) if command.id.to_string() == *id.as_str() => {
                     seq = Some(command.seq)
                 }
-                CommandKind::Run(command) if command.id.to_string() == *id.as_str() => seq = Some(command.seq),
+                CommandKind::SideEffect(command) if command.id.to_string() == *id.as_str() => seq = Some(command.seq),
                 _ => {}
             }
         }

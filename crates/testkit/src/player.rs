@@ -156,7 +156,7 @@ impl Player {
             ("backoff", _) => Resolution::Backoff { attempt: 2, pause: Duration::from_secs(90), first_scheduled: None },
             ("resolve" | "fail" | "drop", Operation::Child) => Resolution::Child(outcome),
             ("resolve" | "fail" | "drop", Operation::Nexus) => Resolution::Nexus(outcome),
-            ("resolve" | "fail" | "drop", Operation::Run) => Resolution::Run(outcome),
+            ("resolve" | "fail" | "drop", Operation::SideEffect) => Resolution::SideEffect(outcome),
             ("resolve" | "fail" | "drop", Operation::Promise) => Resolution::Promise(outcome),
             ("resolve" | "fail" | "drop", _) => Resolution::Activity(outcome),
             (verb, _) => panic!("{verb:?} is no verb of a script"),

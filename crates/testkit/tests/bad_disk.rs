@@ -25,7 +25,7 @@ fn options(made: &Arc<AtomicUsize>) -> Options {
             ctx.activity("step", "").await?;
         }
         ctx.sleep(Duration::from_secs(60)).await?;
-        let signal = ctx.signal("go").await?;
+        let signal = ctx.next_signal("go").await?;
         Ok(signal.input[0].clone())
     });
     options.registry.workflow(story).unwrap();

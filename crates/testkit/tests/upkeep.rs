@@ -25,7 +25,7 @@ fn options() -> Options {
         Ok(Payload::default())
     });
     let waits = Workflow::new("waits", |ctx: Ctx, _: Vec<Payload>| async move {
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         Ok(Payload::default())
     });
     options.registry.workflow(steps).unwrap();

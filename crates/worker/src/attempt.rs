@@ -11,7 +11,7 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
-use crate::scope::Part;
+use crate::attempt_parts::Part;
 use crate::{Activity, ActivityCode, ActivityCtx, ActivityFuture, AttemptMeters};
 
 type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
@@ -60,7 +60,7 @@ impl Attempt {
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
         let handle = AttemptHandle::new(ctx.clone(), Box::new(done));
-        let (part, span) = (ctx.scope().code(), span(&ctx));
+        let (part, span) = (ctx.parts().code(), span(&ctx));
         let code = match activity.code() {
             ActivityCode::Async(body) => {
                 let body = body.clone();
@@ -83,7 +83,7 @@ impl Attempt {
         future: ActivityFuture,
         done: impl FnOnce(Result<Payload, Failure>) + Send + 'static,
     ) -> Self {
-        let code = Code { run: future, _part: ctx.scope().code() };
+        let code = Code { run: future, _part: ctx.parts().code() };
         let span = span(&ctx);
         let handle = AttemptHandle::new(ctx, Box::new(done));
         Self { code: AttemptCode::Async(Box::pin(caught(code.run_to_end()).instrument(span))), handle }
@@ -173,7 +173,7 @@ impl AttemptHandle {
         let state = self.lock();
         let (task, thread) = (state.task.clone(), state.thread.clone());
         drop(state);
-        self.ctx.scope().close();
+        self.ctx.parts().close();
         if let Some(task) = task {
             task.abort();
         }
@@ -184,19 +184,19 @@ impl AttemptHandle {
 
     /// Returns whether nothing of the attempt runs any more, neither its code nor a task that it started.
     pub fn has_ended(&self) -> bool {
-        self.ctx.scope().has_ended()
+        self.ctx.parts().has_ended()
     }
 
     /// Calls `hook` once nothing of the attempt runs any more; at once, if that is so already. The thread that ends the
     /// last part calls it.
     pub fn on_end(&self, hook: impl FnOnce() + Send + 'static) {
-        self.ctx.scope().on_end(Box::new(hook));
+        self.ctx.parts().on_end(Box::new(hook));
     }
 
     /// Describes where the attempt is, as far as is known.
     pub fn place(&self) -> String {
         let attempt = self.ctx.info().attempt;
-        let (code, tasks) = self.ctx.scope().parts();
+        let (code, tasks) = self.ctx.parts().running();
         let code = match (code, &self.lock().thread) {
             (false, _) => "its code has ended".to_owned(),
             (true, None) => "a task of the runtime".to_owned(),
@@ -243,7 +243,7 @@ fn span(ctx: &ActivityCtx) -> Span {
     )
 }
 
-/// The code of an attempt and its part in the scope, in the order in which they are dropped.
+/// The code of an attempt and its place among the attempt's parts, in the order in which they are dropped.
 struct Code<C> {
     run: C,
     _part: Part,

@@ -13,11 +13,11 @@ use crate::{Attempt, AttemptCode, AttemptHandle};
 #[derive(Clone)]
 pub struct Attempts {
     runtime: Handle,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<RunningAttempts>>,
 }
 
 #[derive(Default)]
-struct Running {
+struct RunningAttempts {
     last: u64,
     handles: BTreeMap<u64, AttemptHandle>,
 }
@@ -25,7 +25,7 @@ struct Running {
 impl Attempts {
     /// Creates the attempts of this runtime.
     pub fn new(runtime: Handle) -> Self {
-        Self { runtime, running: Arc::new(Mutex::new(ranks::ATTEMPTS, Running::default())) }
+        Self { runtime, running: Arc::new(Mutex::new(ranks::ATTEMPTS, RunningAttempts::default())) }
     }
 
     /// Starts an attempt.

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::CompletionToken;
-use crate::scope::Scope;
+use crate::attempt_parts::AttemptParts;
 
 /// The function that takes the progress that an attempt reports.
 pub type Heartbeats = Arc<dyn Fn(Payload) + Send + Sync>;
@@ -51,7 +51,7 @@ struct Inner {
     info: ActivityInfo,
     heartbeats: Heartbeats,
     cancelled: watch::Sender<Option<Cancelled>>,
-    scope: Arc<Scope>,
+    parts: Arc<AttemptParts>,
     /// Whether the code asked for an external completion.
     later: AtomicBool,
 }
@@ -67,7 +67,7 @@ impl ActivityCtx {
             info,
             heartbeats,
             cancelled: watch::Sender::new(None),
-            scope: Arc::default(),
+            parts: Arc::default(),
             later: AtomicBool::new(false),
         }))
     }
@@ -147,11 +147,11 @@ impl ActivityCtx {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.0.scope.spawn(future)
+        self.0.parts.spawn(future)
     }
 
-    pub(crate) fn scope(&self) -> &Arc<Scope> {
-        &self.0.scope
+    pub(crate) fn parts(&self) -> &Arc<AttemptParts> {
+        &self.0.parts
     }
 
     /// Cancels the attempt. The first reason stays.
@@ -169,7 +169,7 @@ impl ActivityCtx {
 impl Drop for Inner {
     fn drop(&mut self) {
         // A ctx that belongs to no attempt has no code to end with.
-        self.scope.close();
+        self.parts.close();
     }
 }
 

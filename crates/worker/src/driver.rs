@@ -6,7 +6,7 @@
 //!                               └─ a turn that does not return: the watch takes the run from this thread (`None`)
 //! ```
 //!
-//! It knows no store and no backend. A backend describes the play of a run by a [`Playing`]: the run's name, the note
+//! It knows no store and no backend. A backend describes the play of a run by a [`RunToPlay`]: the run's name, the note
 //! of the play, and what to do when a turn does not return.
 
 use std::sync::{Arc, Weak};
@@ -60,7 +60,7 @@ enum State {
 }
 
 /// A run to be played, and how.
-pub struct Playing<'a, N> {
+pub struct RunToPlay<'a, N> {
     /// The run's name.
     pub name: &'a Arc<RunName>,
     /// The run.
@@ -85,8 +85,8 @@ pub struct Play<'a, N> {
 
 impl Worker {
     /// Begins to play a run on this thread.
-    pub fn play<'a, N>(self: &Arc<Self>, host: &Arc<dyn TurnHost>, playing: Playing<'a, N>) -> Play<'a, N> {
-        let Playing { name, run, note, hand_over } = playing;
+    pub fn play<'a, N>(self: &Arc<Self>, host: &Arc<dyn TurnHost>, run: RunToPlay<'a, N>) -> Play<'a, N> {
+        let RunToPlay { name, run, note, hand_over } = run;
         let state = Arc::new(Mutex::new(ranks::PLAY, State::Plays));
         let limit = self.values().workflow_deadlock_timeout;
         let watched = match limit.is_zero() {

@@ -12,6 +12,7 @@
 
 mod activity;
 mod attempt;
+mod attempt_parts;
 mod attempts;
 mod ctx;
 mod deadlock;
@@ -22,7 +23,6 @@ mod meters;
 mod pool;
 mod registry;
 mod run_name;
-mod scope;
 mod settings;
 mod silence;
 mod termination;
@@ -36,15 +36,15 @@ pub use attempts::Attempts;
 pub use ctx::{ActivityCtx, ActivityInfo, Heartbeats};
 pub use deadlock::{Deadlock, DeadlockWatch, GiveUp, WatchedTurn};
 pub use drain::{Drain, DrainStep};
-pub use driver::{HandOver, Play, Playing, StuckPlay, TurnHost};
+pub use driver::{HandOver, Play, RunToPlay, StuckPlay, TurnHost};
 pub use interrupt::{Interrupt, StuckTurn};
 pub use meters::{AttemptMeters, Level, METERS_NUMBER, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
 pub use run_name::RunName;
 pub use settings::{
-    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, SETTINGS_NUMBER, Scope,
-    Setting, SettingError, SettingErrors, Unit, ZombieSettings, all_settings, queue_variable,
+    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, SETTINGS_NUMBER, Setting,
+    SettingError, SettingErrors, SettingScope, SettingUnit, ZombieSettings, all_settings, queue_variable,
 };
 pub use silence::{replay_silencer, silence};
 pub use termination::{Act, Termination, TerminationState};

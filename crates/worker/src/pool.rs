@@ -20,9 +20,9 @@ use crate::{Level, meter};
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// When no work was taken for this long although some waits, all threads are held. A thread that has been at one piece
-/// of work for this long counts as held.
-const HELD_UP: Duration = Duration::from_millis(20);
+/// When no work was taken for this long although some waits, all threads are blocked. A thread that has been at one piece
+/// of work for this long counts as blocked.
+const BLOCKED_AFTER: Duration = Duration::from_millis(20);
 /// Follow-up work of a turn often comes at once, and waking a thread takes about as long. So one thread spins this long
 /// before it sleeps.
 const STAYS_AWAKE: Duration = Duration::from_micros(50);
@@ -41,7 +41,7 @@ struct Shared {
     called: AtomicBool,
     /// Wakes the keeper thread, which starts more threads where they are needed.
     waits: Condvar,
-    /// The number of threads when none is held.
+    /// The number of threads when none is blocked.
     few: usize,
     /// The most threads that could be of use: as many as the lanes have places.
     most: usize,
@@ -154,8 +154,8 @@ impl State {
     /// Returns whether there have been enough threads for a while without one that is free now.
     fn has_one_too_many(&mut self, few: usize) -> bool {
         let is_spare = self.serving > few && {
-            let held = self.busy.values().filter(|since| since.elapsed() >= HELD_UP).count();
-            self.serving - held > few
+            let blocked = self.busy.values().filter(|since| since.elapsed() >= BLOCKED_AFTER).count();
+            self.serving - blocked > few
         };
         match is_spare {
             true => self.spare_since.get_or_insert_with(Instant::now).elapsed() >= LINGERS,
@@ -199,7 +199,7 @@ impl Shared {
             }
             match state.serving <= self.few {
                 true => self.came.wait(&mut state),
-                // Threads that are held now may not be held when it looks again.
+                // Threads that are blocked now may be free when it looks again.
                 false => _ = self.came.wait_for(&mut state, LINGERS),
             }
         }
@@ -245,7 +245,7 @@ impl Shared {
         CURRENT.set(None);
     }
 
-    /// Starts threads when all threads have been held for a while and work waits.
+    /// Starts threads when all threads have been blocked for a while and work waits.
     fn keep(self: Arc<Self>) {
         let mut state = self.state.lock();
         loop {
@@ -254,8 +254,8 @@ impl Shared {
                 self.waits.wait(&mut state);
             }
             let (taken, since) = (state.taken, Instant::now());
-            while !state.closed && since.elapsed() < HELD_UP {
-                self.waits.wait_for(&mut state, HELD_UP.saturating_sub(since.elapsed()));
+            while !state.closed && since.elapsed() < BLOCKED_AFTER {
+                self.waits.wait_for(&mut state, BLOCKED_AFTER.saturating_sub(since.elapsed()));
             }
             if state.closed {
                 return;

@@ -8,7 +8,7 @@ use dacapo_core::{CommandKind, Job, Resolution, RunOptions, Seq, Transcript, Wor
 use dacapo_engine::{Description, Reader, RunId};
 use dacapo_examples::mill::{KINDS, at_home, expected, family, fan, fed, line, nap, stubborn};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Filter, Messages, RunNo};
+use dacapo_store::{Filter, ReadMessages, RunNo};
 
 use crate::mill::Mill;
 

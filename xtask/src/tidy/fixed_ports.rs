@@ -1,7 +1,7 @@
 //! Tests bind no fixed port: two runs on one machine must not meet.
 
 use super::Finding;
-use crate::code::{Code, Kind};
+use crate::code::{Code, TokenKind};
 use crate::tree::Tree;
 
 /// This file's own tests have to write ports.
@@ -24,7 +24,7 @@ pub(super) fn find(tree: &Tree) -> Vec<Finding> {
 
 /// `"localhost:4000"` or `("localhost", 4000)`. Port 0 lets the system choose and is welcome.
 fn names_a_port(code: &Code, at: usize) -> bool {
-    if code.tokens[at].kind != Kind::Literal {
+    if code.tokens[at].kind != TokenKind::Literal {
         return false;
     }
     HOSTS.iter().any(|host| {

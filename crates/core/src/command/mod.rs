@@ -5,8 +5,8 @@ mod outcomes;
 mod target;
 
 pub use operations::{
-    CallNexus, CancelExternal, CreatePromise, ScheduleActivity, ScheduleLocalActivity, ScheduleRun, SignalExternal,
-    StartChild, StartTimer,
+    CallNexus, CancelExternal, CreatePromise, ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect,
+    SignalExternal, StartChild, StartTimer,
 };
 pub use outcomes::{CancelOperation, CompleteUpdate, ContinueAsNew, Outcome, PatchMarker, SetState};
 pub use target::{Operation, Target};
@@ -48,7 +48,8 @@ pub enum CommandKind {
     LocalActivity(#[n(0)] Box<ScheduleLocalActivity>),
     /// Run a closure of the workflow itself, once.
     #[n(2)]
-    Run(#[n(0)] Box<ScheduleRun>),
+    #[serde(rename = "run")]
+    SideEffect(#[n(0)] Box<ScheduleSideEffect>),
     /// Start a timer.
     #[n(3)]
     Timer(#[n(0)] Box<StartTimer>),
@@ -124,7 +125,7 @@ impl CommandKind {
         match self {
             Self::Activity(_) => "activity",
             Self::LocalActivity(_) => "local activity",
-            Self::Run(_) => "run",
+            Self::SideEffect(_) => "run",
             Self::Timer(_) => "timer",
             Self::Child(_) => "child",
             Self::SignalExternal(_) => "signal external",
@@ -150,7 +151,7 @@ impl CommandKind {
         match self {
             Self::Activity(c) => Some(c.seq),
             Self::LocalActivity(c) => Some(c.seq),
-            Self::Run(c) => Some(c.seq),
+            Self::SideEffect(c) => Some(c.seq),
             Self::Timer(c) => Some(c.seq),
             Self::Child(c) => Some(c.seq),
             Self::SignalExternal(c) => Some(c.seq),
@@ -184,7 +185,7 @@ impl fmt::Display for CommandKind {
         match self {
             Self::Activity(c) => write!(f, "{word} {}", c.activity),
             Self::LocalActivity(c) => write!(f, "{word} {}", c.activity),
-            Self::Run(c) => write!(f, "{word} {}", c.name),
+            Self::SideEffect(c) => write!(f, "{word} {}", c.name),
             Self::Timer(c) => write!(f, "{word} {}", crate::time::Seconds(c.duration)),
             Self::Child(c) => write!(f, "{word} {}", c.workflow),
             Self::SignalExternal(c) => write!(f, "{word} {} to {}", c.signal, c.target),

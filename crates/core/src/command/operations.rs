@@ -105,7 +105,7 @@ pub struct ScheduleLocalActivity {
 /// seq.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScheduleRun {
+pub struct ScheduleSideEffect {
     /// The operation's sequence number.
     #[n(0)]
     pub seq: Seq,

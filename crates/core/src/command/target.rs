@@ -21,7 +21,8 @@ pub enum Operation {
     LocalActivity,
     /// A closure of the workflow.
     #[n(2)]
-    Run,
+    #[serde(rename = "run")]
+    SideEffect,
     /// A timer.
     #[n(3)]
     Timer,
@@ -47,7 +48,7 @@ impl fmt::Display for Operation {
         f.write_str(match self {
             Self::Activity => "activity",
             Self::LocalActivity => "local activity",
-            Self::Run => "run",
+            Self::SideEffect => "run",
             Self::Timer => "timer",
             Self::Child => "child",
             Self::SignalExternal => "signal external",

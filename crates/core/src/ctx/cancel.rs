@@ -12,7 +12,7 @@ use crate::{Cancelled, Ctx};
 impl Ctx {
     /// Returns the cancellation of the scope that the running unit is in, if it was cancelled.
     #[track_caller]
-    pub fn cancelled(&self) -> Option<Cancelled> {
+    pub fn cancellation(&self) -> Option<Cancelled> {
         let state = self.shared.enter(Location::caller())?;
         let (_, reason) = state.cancellation(state.scope)?;
         Some(Cancelled { reason })

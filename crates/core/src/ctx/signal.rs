@@ -14,7 +14,7 @@ impl Ctx {
     /// Waits for the next signal of this name. Signals are kept until they are taken, in the order in which they came,
     /// so one that came before the wait is taken at once. A name that has a handler cannot be waited for.
     #[track_caller]
-    pub fn signal(&self, name: impl Into<Name>) -> SignalWait {
+    pub fn next_signal(&self, name: impl Into<Name>) -> SignalWait {
         let (name, site) = (name.into(), Location::caller());
         self.refuse_handled(&name, site);
         SignalWait { shared: self.shared.clone(), name, site, slot: None }

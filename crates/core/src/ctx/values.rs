@@ -160,7 +160,7 @@ impl Ctx {
     /// Merges search attributes into the run's; `None` removes one. A value that stores cannot hold fails the activation
     /// ([`AttributeValue::check`]).
     #[track_caller]
-    pub fn upsert_search_attributes(&self, changes: impl IntoIterator<Item = (Name, Option<AttributeValue>)>) {
+    pub fn set_attrs(&self, changes: impl IntoIterator<Item = (Name, Option<AttributeValue>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
         let bad = changes.iter().find_map(|(name, value)| value.as_ref()?.check(name).err());
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
@@ -174,7 +174,7 @@ impl Ctx {
 
     /// Merges entries into the run's memo; `None` removes one.
     #[track_caller]
-    pub fn upsert_memo(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
+    pub fn set_memo(&self, changes: impl IntoIterator<Item = (Name, Option<Payload>)>) {
         let changes: BTreeMap<_, _> = changes.into_iter().collect();
         let Some(mut state) = self.shared.enter(Location::caller()) else { return };
         merge(&mut state.facts_mut().memo, &changes);

@@ -66,7 +66,7 @@ impl<'a> Enabled<'a> {
     /// Returns all actions, in canonical order.
     pub fn iter(&self) -> impl Iterator<Item = Action> + use<'a> {
         let branches = if let View::Branches(n) = self.0 { n as usize } else { 0 };
-        self.held().cloned().chain((0..branches).map(Action::branch_at))
+        self.stored().cloned().chain((0..branches).map(Action::branch_at))
     }
 
     /// Returns whether both views show the same actions in the same order.
@@ -76,7 +76,7 @@ impl<'a> Enabled<'a> {
             (View::Branches(_), _) | (_, View::Branches(_)) => {
                 self.len() == other.len() && self.iter().eq(other.iter())
             }
-            _ => self.len() == other.len() && self.held().eq(other.held()),
+            _ => self.len() == other.len() && self.stored().eq(other.stored()),
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Enabled<'a> {
         match self.0 {
             View::Branches(n) => Some(n),
             View::Sorted([Action::XorBranch(_), ..]) | View::Picked([Action::XorBranch(_), ..]) => {
-                let numbered = self.held().enumerate().all(|(place, action)| *action == Action::branch_at(place));
+                let numbered = self.stored().enumerate().all(|(place, action)| *action == Action::branch_at(place));
                 if numbered { u32::try_from(self.len()).ok() } else { None }
             }
             View::Sorted(_) | View::Picked(_) | View::Rest { .. } => None,
@@ -115,7 +115,7 @@ impl<'a> Enabled<'a> {
     }
 
     /// Returns the actions that exist in memory: all but numbered branches.
-    fn held(&self) -> impl Iterator<Item = &'a Action> + use<'a> {
+    fn stored(&self) -> impl Iterator<Item = &'a Action> + use<'a> {
         let (sorted, picked, rest) = match self.0 {
             View::Sorted(actions) => (actions, &[][..], None),
             View::Picked(actions) => (&[][..], actions, None),

@@ -7,7 +7,7 @@ use super::current_turn::{Mode, TurnGuard};
 use super::give_up::last_words;
 use super::messages::Dispatch;
 use super::shared::Stop;
-use super::unit::Message;
+use super::unit::HandlerMessage;
 use crate::{ActivationError, UnitId};
 
 impl Run {
@@ -46,7 +46,7 @@ impl Run {
             match dispatch {
                 Dispatch::Signal(handler, came, signal) => {
                     let start = handler.start.clone();
-                    let message = (came, Message::Signal(signal.clone()));
+                    let message = (came, HandlerMessage::Signal(signal.clone()));
                     let future = Box::pin(async move { start(*signal).await });
                     self.shared.lock().start_handler(handler.phase, None, handler.site, message, future);
                 }

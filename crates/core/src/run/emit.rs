@@ -205,7 +205,7 @@ impl State {
             CommandKind::LocalActivity(c) => {
                 c.retry.get_or_insert_with(Retry::exponential);
             }
-            CommandKind::Run(c) => {
+            CommandKind::SideEffect(c) => {
                 c.retry.get_or_insert_with(Retry::exponential);
             }
             CommandKind::Child(c) => own_queue(&mut c.queue),

@@ -99,7 +99,7 @@ impl State {
             }
             Job::Signal(signal) => self.receive_signal(came, signal),
             Job::Update(update) => self.receive_update(came, update),
-            Job::Cancel { reason } => return self.cancel_scope(super::scope::RUN, came, reason),
+            Job::Cancel { reason } => return self.cancel_scope(super::cancel_scope::RUN, came, reason),
             Job::Resolve { seq, resolution, .. } => self.resolve(seq, came, resolution),
         }
         Vec::new()
@@ -122,7 +122,7 @@ impl State {
         match resolution {
             Resolution::Timer => self.deliver(slot, came, Value::Done),
             Resolution::Activity(outcome)
-            | Resolution::Run(outcome)
+            | Resolution::SideEffect(outcome)
             | Resolution::Child(outcome)
             | Resolution::Nexus(outcome)
             | Resolution::Promise(outcome) => self.deliver(slot, came, Value::Outcome(outcome)),

@@ -27,8 +27,9 @@ impl State {
         let messages = self.messages.as_deref()?;
         let queued = messages.earliest_queued(|phase| self.can_start(messages, phase));
         let started = messages.unstarted.first().copied();
-        let held = messages.phases().filter(|phase| self.goes_on(phase)).filter_map(|phase| self.earliest_held(phase));
-        held.chain(queued).chain(started).min()
+        let waiting =
+            messages.phases().filter(|phase| self.goes_on(phase)).filter_map(|phase| self.earliest_waiting(phase));
+        waiting.chain(queued).chain(started).min()
     }
 
     /// Returns whether a handler of this phase (or of the run) starts as soon as its message is brought to it.
@@ -44,8 +45,8 @@ impl State {
         current.is_some_and(|unit| unit.go == Go::Queued)
     }
 
-    fn earliest_held(&self, phase: &Phase) -> Option<Ordinal> {
-        self.units.get(phase.held.front()?).and_then(|unit| unit.message_came())
+    fn earliest_waiting(&self, phase: &Phase) -> Option<Ordinal> {
+        self.units.get(phase.waiting.front()?).and_then(|unit| unit.message_came())
     }
 
     /// Keeps a unit from running for its next result if that is a signal which has to wait. Returns whether it is.
@@ -86,7 +87,7 @@ impl State {
         }
     }
 
-    /// Records that a handler, or its async part, is not held back: it starts in the next round.
+    /// Records that a handler, or its async part, does not wait for its phase: it starts in the next round.
     pub(crate) fn handler_is_due(&mut self, key: UnitKey) {
         if let Some(came) = self.units.get(&key).and_then(|unit| unit.message_came()) {
             self.messages().unstarted.insert(came);

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::cancel_scope::HANDLERS;
 use super::phase::Phase;
-use super::scope::HANDLERS;
 use super::slot::{SlotId, Value, What};
 use super::state::State;
-use super::unit::{HandlerEnd, Message, OnEnd, UnitFuture, UnitKey};
+use super::unit::{HandlerEnd, HandlerMessage, OnEnd, UnitFuture, UnitKey};
 use crate::activation::Query;
 use crate::job::{Signal, Update};
 use crate::{CommandKind, Failure, Name, Ordinal, Payload, Seg, UnitId};
@@ -324,21 +324,21 @@ impl State {
         phase: Option<u64>,
         update: Option<Name>,
         site: &'static Location<'static>,
-        (came, message): (Ordinal, Message),
+        (came, message): (Ordinal, HandlerMessage),
         future: UnitFuture,
     ) -> UnitId {
         let id = UnitId::root().child(Seg::H(self.messages().next_handler));
         self.messages().next_handler += 1;
-        let held = self.enter_phase(phase);
+        let waits = self.enter_phase(phase);
         let key = self.spawn(
             id.clone(),
             OnEnd::Handler(Box::new(HandlerEnd { update, phase, site, came, message: Some(message) })),
             HANDLERS,
             future,
-            held,
+            waits,
         );
-        if held {
-            self.hold_back(key);
+        if waits {
+            self.wait_for_phase(key);
         } else {
             self.set_current(phase, key);
             self.handler_is_due(key);
@@ -349,7 +349,7 @@ impl State {
     pub(crate) fn accept(&mut self, handler: &UpdateHandler, came: Ordinal, update: Box<Update>, future: UnitFuture) {
         let id = update.id.clone();
         self.messages().accepted.insert(id.clone());
-        let message = (came, Message::Update(update));
+        let message = (came, HandlerMessage::Update(update));
         let unit = self.start_handler(handler.phase, Some(id.clone()), handler.site, message, future);
         self.emit_for(unit, CommandKind::AcceptUpdate { update: id }, handler.site);
     }
@@ -374,8 +374,8 @@ impl State {
         for (came, message) in messages {
             self.messages().unstarted.remove(&came);
             match message {
-                Message::Signal(signal) => self.give_back(came, signal),
-                Message::Update(update) => {
+                HandlerMessage::Signal(signal) => self.give_back(came, signal),
+                HandlerMessage::Update(update) => {
                     self.messages().accepted.remove(&update.id);
                     self.receive_update(came, update);
                 }

@@ -6,6 +6,7 @@
 //! what a turn decides follows from the activations alone.
 
 mod boundary;
+mod cancel_scope;
 mod close;
 mod conditions;
 mod current_turn;
@@ -20,7 +21,6 @@ mod messages;
 mod phase;
 mod query;
 mod rounds;
-mod scope;
 mod seq_set;
 mod shared;
 mod slot;
@@ -38,11 +38,11 @@ pub use unit::UnitFuture;
 pub use watch::Watch;
 pub use workflow::{Order, OwnPolicy, Pins, ReplaySilencer, RunOptions, SEMANTICS, Workflow, WorkflowCode};
 
+pub(crate) use cancel_scope::{EXECUTION, ScopeId};
 pub(crate) use conditions::{CellId, Condition};
 pub(crate) use current_turn::{CurrentTurn, Mode, TurnGuard};
 pub(crate) use emit::Ticket;
 pub(crate) use messages::{SignalFn, SignalHandler, UpdateFn, UpdateHandler, ValidatorFn};
-pub(crate) use scope::{EXECUTION, ScopeId};
 pub(crate) use shared::Shared;
 pub(crate) use slot::{Polled, SlotId, Value, What};
 pub(crate) use state::State;
@@ -291,7 +291,7 @@ impl Run {
         })
     }
 
-    /// Takes the body of a `run`. `None` once it was taken, or when its result is already known.
+    /// Takes the closure of a side effect. `None` once it was taken, or when its result is already known.
     pub fn take_closure(&mut self, seq: Seq) -> Option<RunClosure> {
         self.shared.lock().take_closure(seq)
     }

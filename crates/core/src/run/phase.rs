@@ -18,8 +18,8 @@ pub(crate) struct Phase {
     running: usize,
     /// Of a serial phase: the handler that the others wait for.
     pub(crate) current: Option<UnitKey>,
-    /// Started handlers that may not have their first step yet.
-    pub(crate) held: VecDeque<UnitKey>,
+    /// Started handlers that wait for the current one: their first step comes after its end.
+    pub(crate) waiting: VecDeque<UnitKey>,
     /// The slot on which the phase waits for its handlers once it takes no more messages.
     closing: Option<SlotId>,
 }
@@ -29,7 +29,7 @@ impl State {
         let messages = self.messages();
         let id = messages.next_phase;
         messages.next_phase += 1;
-        messages.phase = Some(Phase { id, serial, running: 0, current: None, held: VecDeque::new(), closing: None });
+        messages.phase = Some(Phase { id, serial, running: 0, current: None, waiting: VecDeque::new(), closing: None });
         id
     }
 
@@ -45,9 +45,9 @@ impl State {
         phase.serial && phase.running > 1
     }
 
-    pub(crate) fn hold_back(&mut self, key: UnitKey) {
+    pub(crate) fn wait_for_phase(&mut self, key: UnitKey) {
         if let Some(phase) = &mut self.messages().phase {
-            phase.held.push_back(key);
+            phase.waiting.push_back(key);
         }
     }
 
@@ -62,7 +62,7 @@ impl State {
     pub(crate) fn leave_phase(&mut self, id: Option<u64>) {
         let Some(phase) = self.phase(id) else { return };
         phase.running -= 1;
-        let next = phase.held.pop_front();
+        let next = phase.waiting.pop_front();
         phase.current = next;
         let done = phase.running == 0;
         let closing = phase.closing.filter(|_| done);

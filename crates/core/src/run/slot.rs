@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::scope::ScopeId;
+use super::cancel_scope::ScopeId;
 use super::state::State;
 use super::unit::UnitKey;
 use crate::command::Operation;

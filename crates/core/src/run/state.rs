@@ -7,11 +7,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::cancel_scope::{CancelScopes, EXECUTION, ScopeId};
 use super::conditions::Conditions;
 use super::emit::Seal;
 use super::matcher::Matcher;
 use super::messages::Messages;
-use super::scope::{EXECUTION, ScopeId, Scopes};
 use super::seq_set::SeqSet;
 use super::slot::{Slot, SlotId};
 use super::unit::{Unit, UnitFuture, UnitKey};
@@ -24,7 +24,7 @@ use crate::{
     Rejected, Seq, Timestamp, UnitId, Violation, ViolationKind, Warning,
 };
 
-/// The body of a `run`, which the worker takes by its seq.
+/// The closure of a side effect, which the worker takes by its seq.
 pub type RunClosure = Box<dyn FnOnce() -> UnitFuture + Send>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ pub(crate) struct State {
     pub(crate) next_seq: u64,
     pub(crate) next_wait: u64,
     pub(crate) tombstones: SeqSet,
-    pub(crate) scopes: Scopes,
+    pub(crate) scopes: CancelScopes,
     pub(crate) next_scope: ScopeId,
     pub(crate) conditions: Option<Box<Conditions>>,
     closures: Option<Box<Closures>>,
@@ -215,7 +215,7 @@ impl State {
             next_seq: 0,
             next_wait: 0,
             tombstones: SeqSet::default(),
-            scopes: Scopes::of_run(),
+            scopes: CancelScopes::of_run(),
             next_scope: 3,
             conditions: None,
             closures: None,
@@ -240,7 +240,7 @@ impl State {
         self.next_place = 0;
     }
 
-    /// Drops the body of this `run`, which is not needed any more.
+    /// Drops the closure of this side effect, which is not needed any more.
     pub(crate) fn drop_closure(&mut self, seq: Seq) {
         if let Some(body) = self.take_closure(seq) {
             self.closures_mut().spent.push(Box::new(body));

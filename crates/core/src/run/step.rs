@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::Run;
+use super::cancel_scope::EXECUTION;
 use super::current_turn::{Mode, TurnGuard};
 use super::give_up::{drop_quietly, last_words};
-use super::scope::EXECUTION;
 use super::shared::{Stop, UnitWaker};
 use super::unit::{Go, HandlerEnd, OnEnd, UnitFuture, UnitKey};
 use crate::{ActivationError, CommandKind, CompleteUpdate, Failure, Payload, ViolationKind, Warning};

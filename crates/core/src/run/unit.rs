@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::Waker;
 
-use super::scope::{EXECUTION, HANDLERS, ScopeId};
+use super::cancel_scope::{EXECUTION, HANDLERS, ScopeId};
 use super::slot::SlotId;
 use super::state::State;
 use crate::job::{Signal, Update};
@@ -15,7 +15,7 @@ use crate::{CancelOperation, Failure, Name, Ordinal, Payload, Rng, Seg, UnitId};
 /// The key of a unit within its run, for as long as the run is in memory. It never decides an order.
 pub(crate) type UnitKey = u32;
 
-/// The future that a unit plays, and that the body of a `run` returns.
+/// The future that a unit plays, and that the closure of a side effect returns.
 pub type UnitFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
 
 /// The scheduling state of a unit.
@@ -58,12 +58,12 @@ pub(crate) struct HandlerEnd {
     /// When the handler's message came.
     pub(crate) came: Ordinal,
     /// The message that it was started for, until its first step.
-    pub(crate) message: Option<Message>,
+    pub(crate) message: Option<HandlerMessage>,
 }
 
 /// The message that a handler is started for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Message {
+pub(crate) enum HandlerMessage {
     Signal(Box<Signal>),
     Update(Box<Update>),
 }
@@ -93,14 +93,14 @@ pub(crate) struct Unit {
 }
 
 impl State {
-    /// Adds a unit; it is runnable in the next round unless `held`.
+    /// Adds a unit; it is runnable in the next round unless it `waits` for its phase.
     pub(crate) fn spawn(
         &mut self,
         id: UnitId,
         on_end: OnEnd,
         scope: ScopeId,
         future: UnitFuture,
-        held: bool,
+        waits: bool,
     ) -> UnitKey {
         let key = self.next_unit;
         self.next_unit += 1;
@@ -120,7 +120,7 @@ impl State {
             waker: None,
         };
         self.units.insert(key, Box::new(unit));
-        if !held {
+        if !waits {
             self.make_runnable(key);
         }
         key

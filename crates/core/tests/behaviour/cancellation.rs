@@ -80,7 +80,7 @@ fn code_sees_at_its_first_instruction_that_it_is_cancelled() {
     check(
         |ctx: Ctx, _| async move {
             ctx.activity("A", "").await?;
-            say(format!("{:?}", ctx.cancelled()))
+            say(format!("{:?}", ctx.cancellation()))
         },
         "start
          resolve A, cancel: enough",
@@ -90,7 +90,7 @@ fn code_sees_at_its_first_instruction_that_it_is_cancelled() {
         "#]],
     );
     check(
-        |ctx: Ctx, _| async move { say(format!("{:?}", ctx.cancelled())) },
+        |ctx: Ctx, _| async move { say(format!("{:?}", ctx.cancellation())) },
         "start, cancel: before it began",
         expect![[r#"
             turn 0  [] complete Some(Cancelled { reason: "before it began" })
@@ -129,7 +129,7 @@ fn every_wait_begun_after_the_cancellation_fails_at_once() {
             let waits = [
                 ctx.activity("A", "").await.is_err(),
                 ctx.sleep(secs(1)).await.is_err(),
-                ctx.signal("s").await.is_err(),
+                ctx.next_signal("s").await.is_err(),
                 ctx.wait_until(|| false).await.is_err(),
                 ctx.activity("B", "").await.is_err(),
                 ctx.child("child", "").await.is_err(),
@@ -150,7 +150,7 @@ fn every_wait_begun_after_the_cancellation_fails_at_once() {
 fn a_signal_that_came_for_a_cancelled_wait_is_kept() {
     check(
         |ctx: Ctx, _| async move {
-            let first = ctx.signal("s").await.is_err();
+            let first = ctx.next_signal("s").await.is_err();
             let kept = ctx.try_signal("s").map(|signal| word(&signal.input));
             say(format!("{first} {kept:?}"))
         },
@@ -171,10 +171,10 @@ fn a_shield_lets_clean_up_go_on() {
             let cancelled = ctx.activity("A", "").await;
             let shielded = ctx.shield(async {
                 ctx.activity("undo", "").await?;
-                say(format!("{:?}", ctx.cancelled()))
+                say(format!("{:?}", ctx.cancellation()))
             });
             ctx.set_state("in the shield", shielded.await?);
-            ctx.set_state("behind it", format!("{:?}", ctx.cancelled().is_some()));
+            ctx.set_state("behind it", format!("{:?}", ctx.cancellation().is_some()));
             cancelled
         },
         "start
@@ -221,7 +221,7 @@ fn a_part_can_be_cancelled_by_itself_from_another_unit_with_a_reason() {
             }));
             let failed = part.await.unwrap_err();
             let after = ctx.activity("after", "").await?;
-            say(format!("{failed}, {after}, {:?}", ctx.cancelled()))
+            say(format!("{failed}, {after}, {:?}", ctx.cancellation()))
         },
         "start
          resolve other
@@ -243,7 +243,7 @@ fn a_part_inside_a_shield_can_be_cancelled_by_itself() {
                 let (part, handle) = ctx.cancellable(ctx.activity("part", ""));
                 ctx.join([
                     Box::pin(async {
-                        ctx.signal("drop it").await?;
+                        ctx.next_signal("drop it").await?;
                         handle.cancel("dropped");
                         say("")
                     }) as std::pin::Pin<Box<dyn Future<Output = Done> + Send>>,
@@ -450,7 +450,7 @@ fn handlers_are_cancelled_with_the_run() {
                     async move { ctx.activity("A", "").await }
                 },
             );
-            ctx.shield(ctx.signal("stop")).await?;
+            ctx.shield(ctx.next_signal("stop")).await?;
             say("stopped")
         },
         "start
@@ -495,7 +495,7 @@ fn a_second_cancellation_changes_nothing() {
     check(
         |ctx: Ctx, _| async move {
             let first: Cancelled = ctx.sleep(secs(5)).await.unwrap_err();
-            ctx.shield(ctx.signal("again")).await?;
+            ctx.shield(ctx.next_signal("again")).await?;
             let second: Cancelled = ctx.sleep(secs(5)).await.unwrap_err();
             say(format!("{first}, {second}"))
         },
@@ -591,7 +591,7 @@ fn a_later_cancellation_of_a_part_lets_no_late_result_pass() {
                 inside.set_state("part", part.await.unwrap_or_else(|failure| failure.to_string().into()));
                 Ok(())
             });
-            ctx.signal("never").await.unwrap_err();
+            ctx.next_signal("never").await.unwrap_err();
             handle.cancel("later");
             ctx.shield(waits).await?;
             say("done")
@@ -616,7 +616,7 @@ fn a_launched_unit_that_passes_on_the_cancellation_of_a_part_fails_the_run() {
                 handle.cancel("not needed");
                 part.await
             }));
-            ctx.signal("never").await?;
+            ctx.next_signal("never").await?;
             say("done")
         },
         "start",
@@ -632,7 +632,7 @@ fn a_result_that_nobody_waited_for_yet_outlives_a_cancellation() {
     check(
         |ctx: Ctx, _| async move {
             let a = ctx.activity("A", "");
-            ctx.signal("never").await.unwrap_err();
+            ctx.next_signal("never").await.unwrap_err();
             a.await
         },
         "start
@@ -693,7 +693,7 @@ fn the_branches_of_a_part_are_cancelled_with_it() {
             });
             let other = ctx.clone();
             drop(ctx.launch(async move {
-                other.signal("stop").await?;
+                other.next_signal("stop").await?;
                 handle.cancel("not needed");
                 Ok(())
             }));
@@ -712,7 +712,7 @@ fn the_branches_of_a_part_are_cancelled_with_it() {
 #[test]
 fn what_follows_a_shield_in_the_same_step_is_not_shielded() {
     async fn main(ctx: Ctx, _: Payload) -> Done {
-        let _ = ctx.signal("never").await;
+        let _ = ctx.next_signal("never").await;
         ctx.shield(async {}).await;
         let slept = ctx.sleep(secs(5)).await;
         say(format!("slept {}", slept.is_ok()))
@@ -746,7 +746,7 @@ fn branches_that_outlive_an_inner_part_are_cancelled_with_the_outer_one() {
         });
         let watcher = ctx.clone();
         drop(ctx.launch(async move {
-            watcher.signal("stop").await?;
+            watcher.next_signal("stop").await?;
             stop.cancel("stopped");
             Ok(())
         }));
@@ -768,8 +768,8 @@ fn branches_that_outlive_an_inner_part_are_cancelled_with_the_outer_one() {
 #[test]
 fn what_stands_beside_a_shield_is_not_shielded() {
     async fn main(ctx: Ctx, _: Payload) -> Done {
-        let _ = ctx.signal("never").await;
-        let (shielded, slept) = futures::join!(ctx.shield(ctx.signal("go")), ctx.sleep(secs(5)));
+        let _ = ctx.next_signal("never").await;
+        let (shielded, slept) = futures::join!(ctx.shield(ctx.next_signal("go")), ctx.sleep(secs(5)));
         say(format!("shielded {}, slept {}", shielded.is_ok(), slept.is_ok()))
     }
     check(

@@ -18,7 +18,7 @@ async fn serve(ctx: Ctx, _: Payload) -> Done {
     );
     let inside = ctx.clone();
     drop(ctx.launch(async move { inside.activity("launched", "").await }));
-    ctx.signal("stop").await?;
+    ctx.next_signal("stop").await?;
     say("stopped")
 }
 
@@ -28,7 +28,7 @@ fn an_update_in_the_turn_in_which_main_returns_is_answered_before_the_run_closes
     check(
         |ctx: Ctx, _| async move {
             ctx.on_update("u", |_| Ok(()), |_| async { say("in time") });
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start
@@ -79,7 +79,7 @@ fn closing_ends_the_execution_then_the_handlers_then_the_run() {
                     }
                 },
             );
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start
@@ -165,17 +165,17 @@ fn handlers_that_a_run_waits_for_can_be_cancelled() {
 fn a_unit_that_is_given_up_leaves_the_line_for_a_signal() {
     let patient = workflow(|ctx: Ctx, _| async move {
         let inside = ctx.clone();
-        drop(ctx.launch(async move { Ok(inside.signal("s").await?) }));
+        drop(ctx.launch(async move { Ok(inside.next_signal("s").await?) }));
         let inside = ctx.clone();
         ctx.on_update(
             "u",
             |_| Ok(()),
             move |_| {
                 let ctx = inside.clone();
-                async move { Ok(ctx.signal("s").await?.input[0].clone()) }
+                async move { Ok(ctx.next_signal("s").await?.input[0].clone()) }
             },
         );
-        ctx.signal("stop").await?;
+        ctx.next_signal("stop").await?;
         say("stopped")
     });
     check_workflow(
@@ -212,7 +212,7 @@ fn work_that_a_handler_asks_for_after_main_returned_is_ignored_with_a_warning() 
                 }
             },
         );
-        ctx.signal("stop").await?;
+        ctx.next_signal("stop").await?;
         say("stopped")
     };
     check_refused_with(
@@ -354,7 +354,7 @@ fn what_a_handler_started_lives_on_when_main_returns() {
                 async move { ctx.parallel([ctx.activity("B", "")]).await.remove(0) }
             },
         );
-        ctx.signal("stop").await?;
+        ctx.next_signal("stop").await?;
         say("stopped")
     };
     check_workflow(

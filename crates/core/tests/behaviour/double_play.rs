@@ -126,10 +126,10 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
     );
 }
 
-/// C-26: closures of `run` are the one thing that executes once: the second instance's is never handed out.
+/// C-26: closures of side effects are the one thing that executes once: the second instance's is never handed out.
 #[test]
 fn the_body_of_a_run_is_handed_out_once() {
-    let once = workflow(|ctx: Ctx, _| async move { ctx.run("once", || async { say("ran") }).await });
+    let once = workflow(|ctx: Ctx, _| async move { ctx.side_effect("once", || async { say("ran") }).await });
     let mut play = Player::new(once, Default::default(), Mode::Double);
     play.play("start");
     let seq = play.run().inspect().pending[0].seq;
@@ -175,9 +175,9 @@ fn the_second_play_is_aside() {
                 says.lock().unwrap().push(format!("{word}, aside {}, first {first:?}", ASIDE.get()));
             };
             say("begun");
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             say("gone on");
-            ctx.signal("never").await?;
+            ctx.next_signal("never").await?;
             Ok(Payload::empty())
         }
     });

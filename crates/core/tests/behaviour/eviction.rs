@@ -78,7 +78,7 @@ fn a_destructor_that_uses_its_ctx_during_eviction_does_nothing() {
             }));
             let done = ctx.activity("A", "").await?;
             ctx.set_state("A", done);
-            ctx.shield(ctx.signal("never")).await?;
+            ctx.shield(ctx.next_signal("never")).await?;
             say("never")
         },
         "start
@@ -153,7 +153,7 @@ fn a_future_kept_past_its_run_s_eviction_says_so() {
     let run = workflow(move |ctx: Ctx, _| {
         *keeper.lock().unwrap() = Some(ctx.activity("A", ""));
         async move {
-            ctx.signal("never").await?;
+            ctx.next_signal("never").await?;
             say("never")
         }
     });

@@ -183,7 +183,7 @@ fn a_launched_unit_lives_on_without_its_handle() {
     check(
         |ctx: Ctx, _| async move {
             drop(ctx.launch(step(ctx.clone(), "launched")));
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start

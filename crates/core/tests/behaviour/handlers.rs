@@ -15,7 +15,7 @@ async fn serve(ctx: Ctx, _: Payload) -> Done {
             Ok(())
         }
     });
-    ctx.signal("stop").await?;
+    ctx.next_signal("stop").await?;
     say("stopped")
 }
 
@@ -64,7 +64,7 @@ fn handlers_of_the_run_go_on_beside_each_other() {
 fn a_handler_registered_late_takes_what_came_before_it_in_the_order_it_came() {
     check(
         |ctx: Ctx, input| async move {
-            ctx.signal("open").await?;
+            ctx.next_signal("open").await?;
             serve(ctx, input).await
         },
         "start, signal s = A
@@ -100,7 +100,7 @@ fn a_failing_signal_handler_ends_alone_whether_its_signal_was_buffered_or_live()
     check(
         |ctx: Ctx, _| async move {
             ctx.on_signal("s", |signal| async move { Err(fail(&word(&signal.input))) });
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("unharmed")
         },
         "start, signal s = buffered
@@ -127,7 +127,7 @@ async fn both_speak(ctx: Ctx, _: Payload) -> Done {
     });
     ctx.activity("a", "").await?;
     ctx.set_state("by", "root");
-    ctx.signal("stop").await?;
+    ctx.next_signal("stop").await?;
     say("done")
 }
 
@@ -241,7 +241,7 @@ fn signals_and_updates_start_their_handlers_in_the_order_they_came() {
                 inside.set_state("signal", word(&signal.input));
                 async { Ok(()) }
             });
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("done")
         },
         "start
@@ -267,7 +267,7 @@ fn signals_of_several_names_start_their_handlers_in_the_order_they_came() {
                     async { Ok(()) }
                 });
             }
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("done")
         },
         "start

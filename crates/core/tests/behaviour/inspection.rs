@@ -18,7 +18,7 @@ async fn busy(ctx: Ctx, _: Payload) -> Done {
         async move { ctx.activity(name, "").await }
     });
     ctx.parallel(branches).await;
-    ctx.race(ctx.signal("stop"), ctx.sleep(secs(5))).await?;
+    ctx.race(ctx.next_signal("stop"), ctx.sleep(secs(5))).await?;
     say("done")
 }
 
@@ -87,7 +87,7 @@ fn a_closed_run_has_nothing_left() {
 fn an_inspection_lists_units_in_order_and_only_what_is_pending() {
     async fn leaf(ctx: Ctx) -> Done {
         let a = ctx.activity("A", "");
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         a.await
     }
     async fn nest(ctx: Ctx, nested: bool) -> Done {

@@ -64,7 +64,7 @@ impl Drop for Meddler {
         let ctx = &self.0;
         ctx.now();
         ctx.random_u64();
-        ctx.cancelled();
+        ctx.cancellation();
         ctx.set_state("meddled", "yes");
         drop(ctx.sleep(secs(1)).summary("from a destructor"));
         drop(ctx.activity("from a destructor", ""));

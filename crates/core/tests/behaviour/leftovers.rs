@@ -45,7 +45,7 @@ fn seqs(done: &TurnDone) -> Vec<u64> {
 
 /// Ends as it is told.
 async fn end(ctx: &Ctx) -> Done {
-    match word(&ctx.signal("stop").await?.input).as_str() {
+    match word(&ctx.next_signal("stop").await?.input).as_str() {
         "fail" => Err(fail("told to")),
         "continue" => Err(ctx.continue_as_new(ContinueAsNew::default())),
         how => say(how),
@@ -59,7 +59,7 @@ const ENDS: [&str; 4] = ["signal stop = complete", "signal stop = fail", "signal
 #[test]
 fn signals_that_nobody_took_are_left_over_in_the_order_they_came() {
     let main = workflow(|ctx: Ctx, _| async move {
-        ctx.signal("a").await?;
+        ctx.next_signal("a").await?;
         end(&ctx).await
     });
     for ending in ENDS {
@@ -78,9 +78,9 @@ fn a_signal_that_was_given_to_a_wait_which_did_not_take_it_is_left_over() {
     let main = workflow(|ctx: Ctx, _| async move {
         for _ in 0..2 {
             let inside = ctx.clone();
-            drop(ctx.launch(async move { Ok(inside.signal("launched").await?) }));
+            drop(ctx.launch(async move { Ok(inside.next_signal("launched").await?) }));
         }
-        ctx.race(ctx.signal("stop"), ctx.signal("lost")).await?;
+        ctx.race(ctx.next_signal("stop"), ctx.next_signal("lost")).await?;
         say("stopped")
     });
     let done = last_turn(

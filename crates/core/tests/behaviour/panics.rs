@@ -52,21 +52,21 @@ fn places() -> Vec<(&'static str, Workflow)> {
             "signal handler",
             workflow(|ctx: Ctx, _| async move {
                 ctx.on_signal("s", |_| async { panics().await.map(drop) });
-                Ok(ctx.signal("never").await?.input.remove(0))
+                Ok(ctx.next_signal("never").await?.input.remove(0))
             }),
         ),
         (
             "update handler",
             workflow(|ctx: Ctx, _| async move {
                 ctx.on_update("u", |_| Ok(()), |_| panics());
-                Ok(ctx.signal("never").await?.input.remove(0))
+                Ok(ctx.next_signal("never").await?.input.remove(0))
             }),
         ),
         (
             "validator",
             workflow(|ctx: Ctx, _| async move {
                 ctx.on_update("u", |_| panic!("on purpose"), |_| async { say("") });
-                Ok(ctx.signal("never").await?.input.remove(0))
+                Ok(ctx.next_signal("never").await?.input.remove(0))
             }),
         ),
         (
@@ -126,7 +126,7 @@ fn places() -> Vec<(&'static str, Workflow)> {
                 let inside = ctx.clone();
                 let mut branches = ctx.parallel([async move {
                     let _bomb = bomb;
-                    inside.signal("never").await.map(drop)
+                    inside.next_signal("never").await.map(drop)
                 }]);
                 assert!(futures::poll!(&mut branches).is_pending());
                 ctx.yield_now().await;
@@ -137,7 +137,7 @@ fn places() -> Vec<(&'static str, Workflow)> {
         (
             "waker of another make",
             workflow(|ctx: Ctx, _| async move {
-                let mut wait = ctx.signal("later");
+                let mut wait = ctx.next_signal("later");
                 let waker = Waker::from(Arc::new(PanickingWaker));
                 std::future::poll_fn(|_| match std::pin::Pin::new(&mut wait).poll(&mut Context::from_waker(&waker)) {
                     Poll::Pending => Poll::Pending,
@@ -233,7 +233,7 @@ fn a_destructor_that_panics_while_the_run_closes_is_a_warning() {
                     }
                 },
             );
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start, update u 1
@@ -274,7 +274,7 @@ fn a_destructor_that_uses_its_ctx_while_the_run_closes_does_nothing() {
                 let _meddler = Meddler(inside.clone());
                 inside.activity("launched", "").await
             }));
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start
@@ -309,19 +309,19 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
     );
 }
 
-/// C-26: the closure of a `run` that was dropped held a guard that used its ctx. It was dropped under the run's own lock,
+/// C-26: the closure of a side effect that was dropped held a guard that used its ctx. It was dropped under the run's own lock,
 /// and the turn hung.
 #[test]
 fn dropping_a_run_whose_closure_holds_a_guard_that_uses_its_ctx_does_not_hang() {
     check(
         |ctx: Ctx, _| async move {
             let meddler = Meddler(ctx.clone());
-            drop(ctx.run("unwanted", move || async move {
+            drop(ctx.side_effect("unwanted", move || async move {
                 drop(meddler);
                 say("never")
             }));
             let meddler = Meddler(ctx.clone());
-            ctx.run("wanted", move || async move {
+            ctx.side_effect("wanted", move || async move {
                 drop(meddler);
                 say("never run here")
             })

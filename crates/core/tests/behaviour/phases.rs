@@ -82,7 +82,7 @@ fn a_phase_that_ends_by_its_condition_cancels_its_timer_and_ignores_its_late_fir
     check(
         |ctx: Ctx, input| async move {
             one_phase(ctx.clone(), input).await?;
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start
@@ -319,7 +319,7 @@ fn handlers_held_back_by_a_phase_that_was_given_up_still_get_their_go_one_after_
         |ctx: Ctx, _| async move {
             let words = ctx.state(Vec::new());
             ctx.race(collect(ctx.clone(), words.clone()), ctx.sleep(secs(5))).await?;
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say(words.read(|words| words.join(" ")))
         },
         "start

@@ -10,7 +10,7 @@ async fn counting(ctx: Ctx, _: Payload) -> Done {
     let seen = count.clone();
     ctx.on_query("count", move |_| say(seen.read(i32::to_string)));
     loop {
-        let signal = ctx.signal("add").await?;
+        let signal = ctx.next_signal("add").await?;
         if word(&signal.input) == "stop" {
             return say("stopped");
         }
@@ -123,7 +123,7 @@ fn a_query_that_changes_the_run_is_an_error_and_changes_nothing() {
         ctx.on_query("fail", |_| Err(fail("not today")));
         let nested = count.clone();
         ctx.on_query("enter a cell twice", move |_| nested.read(|_| nested.read(|count| say(count.to_string()))));
-        ctx.signal("go on").await?;
+        ctx.next_signal("go on").await?;
         say(format!("{} {:?}", count.read(i32::to_string), ctx.get_state("key")))
     };
     check(
@@ -162,7 +162,7 @@ fn a_query_may_read_what_the_ctx_knows() {
                 let (key, turn) = (inside.get_state("key"), inside.info().map(|info| info.turn));
                 say(format!("{key:?} {turn:?} {}", inside.now()))
             });
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "at 5s: start
@@ -193,9 +193,9 @@ fn a_later_query_handler_takes_the_place_of_an_earlier_one() {
     check(
         |ctx: Ctx, _| async move {
             ctx.on_query("sim", |_| say("one"));
-            ctx.signal("next").await?;
+            ctx.next_signal("next").await?;
             ctx.on_query("sim", |_| say("two"));
-            ctx.signal("next").await?;
+            ctx.next_signal("next").await?;
             say("done")
         },
         "start

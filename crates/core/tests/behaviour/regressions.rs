@@ -86,8 +86,8 @@ fn a_losing_side_takes_nothing_that_came_after_the_race_was_decided() {
         ctx.sleep(secs(2)).await?;
         let inner = ctx.clone();
         let side = async move {
-            inner.signal("x").await?;
-            inner.signal("y").await?;
+            inner.next_signal("x").await?;
+            inner.next_signal("y").await?;
             Ok::<_, Failure>(())
         };
         let winner = match ctx.race(side, activity).await? {
@@ -140,10 +140,10 @@ fn dropping_a_future_inside_a_state_update_cancels_it() {
         let debounce = ctx.state(None::<Timer>);
         let timer = ctx.sleep(secs(60));
         debounce.update(|kept| *kept = Some(timer));
-        ctx.signal("again").await?;
+        ctx.next_signal("again").await?;
         let timer = ctx.sleep(secs(61));
         debounce.update(|kept| *kept = Some(timer));
-        ctx.signal("end").await?;
+        ctx.next_signal("end").await?;
         say("done")
     }
     check(
@@ -163,7 +163,7 @@ fn a_setter_that_panics_leaves_the_command_as_it_was() {
     let mut run = single(|ctx, _| async move {
         let set = || drop(ctx.child("kid", "").with(|_| panic!("setter")));
         assert!(catch_unwind(AssertUnwindSafe(set)).is_err());
-        ctx.signal("never").await?;
+        ctx.next_signal("never").await?;
         say("done")
     });
     assert_eq!(play(&mut run, start()), "turn 0  [] child kid  [] cancel #0\n");
@@ -177,7 +177,7 @@ fn a_long_chain_of_causes_is_the_same_live_and_on_replay() {
     }
     async fn main(ctx: Ctx, _: Payload) -> Done {
         ctx.on_update("deep", |_| Ok(()), |_| async { Err(deep(200)) });
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         say(format!("{} links", deep(200).chain().count()))
     }
     let mut whole = dacapo_testkit::Player::new(workflow(main), Pins::default(), dacapo_testkit::Mode::Evicted);
@@ -233,7 +233,7 @@ fn a_waker_that_panics_fails_the_activation() {
             *keep.lock().unwrap() = Some(activity);
         }])
         .await;
-        ctx.signal("never").await?;
+        ctx.next_signal("never").await?;
         drop(kept);
         say("done")
     });
@@ -264,7 +264,7 @@ fn destructors_that_panic_do_not_meet() {
             let _ = &second;
             say("")
         });
-        ctx.signal("never").await?;
+        ctx.next_signal("never").await?;
         say("done")
     });
     play(&mut run, start());
@@ -272,15 +272,15 @@ fn destructors_that_panic_do_not_meet() {
 
     let mut run = single(|ctx, _| async move {
         let (first, second) = (Bomb, Bomb);
-        let first = ctx.run("first", move || async move {
+        let first = ctx.side_effect("first", move || async move {
             drop(first);
             say("")
         });
-        let second = ctx.run("second", move || async move {
+        let second = ctx.side_effect("second", move || async move {
             drop(second);
             say("")
         });
-        ctx.signal("drop").await?;
+        ctx.next_signal("drop").await?;
         drop((first, second));
         say("done")
     });
@@ -389,7 +389,7 @@ fn an_option_set_in_the_pause_of_a_local_activity_is_set_too_late() {
     async fn main(ctx: Ctx, _: Payload) -> Done {
         let mut local = ctx.local_activity("L", "");
         assert!(futures::poll!(&mut local).is_pending());
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         assert!(futures::poll!(&mut local).is_pending());
         local.summary("late").await
     }

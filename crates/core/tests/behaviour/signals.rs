@@ -6,8 +6,8 @@ use dacapo_testkit::{check, expect};
 use crate::kit::*;
 
 async fn two_signals(ctx: Ctx, _: Payload) -> Done {
-    let first = ctx.signal("s").await?;
-    let second = ctx.signal("s").await?;
+    let first = ctx.next_signal("s").await?;
+    let second = ctx.next_signal("s").await?;
     say(format!("{} then {}", word(&first.input), word(&second.input)))
 }
 
@@ -54,11 +54,11 @@ fn a_wait_for_a_signal_that_has_not_come_pauses_without_a_command() {
 }
 
 async fn race_then_wait(ctx: Ctx, _: Payload) -> Done {
-    let raced = match ctx.race(ctx.signal("s"), ctx.sleep(secs(5))).await? {
+    let raced = match ctx.race(ctx.next_signal("s"), ctx.sleep(secs(5))).await? {
         Either::First(signal) => word(&signal.input),
         Either::Second(()) => "timer".to_owned(),
     };
-    let next = ctx.signal("s").await?;
+    let next = ctx.next_signal("s").await?;
     say(format!("{raced}, then {}", word(&next.input)))
 }
 
@@ -97,7 +97,7 @@ fn a_signal_that_came_before_the_timer_wins_although_both_are_there() {
 fn a_signal_given_back_goes_before_those_that_came_after_it() {
     check(
         |ctx: Ctx, _| async move {
-            let lost = ctx.race(ctx.activity("a", ""), ctx.signal("s")).await?;
+            let lost = ctx.race(ctx.activity("a", ""), ctx.next_signal("s")).await?;
             assert!(matches!(lost, Either::First(_)));
             let mut taken = Vec::new();
             while let Some(signal) = ctx.try_signal("s") {
@@ -122,7 +122,7 @@ fn of_several_waits_the_one_that_began_first_gets_the_first_signal() {
             let branches = ["a", "b"].map(|name| {
                 let ctx = ctx.clone();
                 async move {
-                    let signal = ctx.signal("s").await.unwrap();
+                    let signal = ctx.next_signal("s").await.unwrap();
                     format!("{name} got {}", word(&signal.input))
                 }
             });
@@ -145,7 +145,7 @@ fn try_signal_takes_what_came_and_nothing_else() {
     check(
         |ctx: Ctx, _| async move {
             let before = ctx.try_signal("s").is_some();
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             let after = ctx.try_signal("s").map(|signal| word(&signal.input));
             say(format!("{before} {after:?} {}", ctx.try_signal("s").is_some()))
         },
@@ -186,7 +186,7 @@ fn a_signal_that_a_handler_takes_cannot_be_waited_for() {
     check_refused(
         |ctx: Ctx, _| async move {
             ctx.on_signal("s", |_| async { Ok(()) });
-            ctx.signal("s").await?;
+            ctx.next_signal("s").await?;
             say("never")
         },
         "start",
@@ -217,7 +217,7 @@ fn a_signal_that_is_waited_for_cannot_get_a_handler() {
     check_refused(
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
-            let waiting = ctx.launch(async move { Ok(word(&inside.signal("s").await?.input)) });
+            let waiting = ctx.launch(async move { Ok(word(&inside.next_signal("s").await?.input)) });
             // The wait begins in the next round, after the root's go in it.
             ctx.yield_now().await;
             ctx.yield_now().await;

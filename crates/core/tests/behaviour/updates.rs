@@ -20,7 +20,7 @@ async fn serve(ctx: Ctx, _: Payload) -> Done {
             }
         },
     );
-    ctx.signal("stop").await?;
+    ctx.next_signal("stop").await?;
     say("stopped")
 }
 
@@ -187,7 +187,7 @@ fn on_replay_no_validator_runs() {
                 async move { ctx.activity(word(&update.input), "").await }
             },
         );
-        ctx.signal("stop").await?;
+        ctx.next_signal("stop").await?;
         say("stopped")
     });
     assert!(recorded.transcript.replay(&stricter, dacapo_core::RunOptions::default()).is_ok());
@@ -224,9 +224,9 @@ fn a_validator_sees_the_state_as_the_last_round_left_it() {
                 move |_| if seen.read(|open| *open) { Ok(()) } else { Err(fail("closed")) },
                 |_| async { say("came in") },
             );
-            ctx.signal("open").await?;
+            ctx.next_signal("open").await?;
             open.update(|open| *open = true);
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start
@@ -280,7 +280,7 @@ fn handlers_first_lets_an_update_be_seen_by_the_root_in_the_same_round() {
                 async { say("added") }
             },
         );
-        ctx.signal("stop").await?;
+        ctx.next_signal("stop").await?;
         say(count.read(i32::to_string))
     };
     let script = "start

@@ -99,13 +99,13 @@ fn entry<T: From<&'static str>>(name: &'static str, value: Option<&'static str>)
 
 /// S0-19
 #[test]
-fn upserts_are_commands_and_merge_into_what_the_run_knows() {
+fn attribute_and_memo_changes_are_commands_and_merge_into_the_run() {
     check(
         |ctx: Ctx, _| async move {
-            ctx.upsert_search_attributes([entry("b", Some("2")), entry("a", Some("1"))]);
-            ctx.upsert_search_attributes([entry("a", None)]);
-            ctx.upsert_memo([entry("note", Some("kept")), entry("draft", Some("x"))]);
-            ctx.upsert_memo([entry("draft", None)]);
+            ctx.set_attrs([entry("b", Some("2")), entry("a", Some("1"))]);
+            ctx.set_attrs([entry("a", None)]);
+            ctx.set_memo([entry("note", Some("kept")), entry("draft", Some("x"))]);
+            ctx.set_memo([entry("draft", None)]);
             let info = ctx.info().unwrap();
             say(format!("{:?} {:?}", info.search_attributes, info.memo))
         },
@@ -212,8 +212,8 @@ fn a_patch_is_asked_many_times_and_marked_once() {
 #[test]
 fn continuing_as_new_closes_the_run_and_carries_memo_and_attributes_over() {
     let next = |ctx: Ctx, _| async move {
-        ctx.upsert_memo([entry("note", Some("kept"))]);
-        ctx.upsert_search_attributes([entry("a", Some("1"))]);
+        ctx.set_memo([entry("note", Some("kept"))]);
+        ctx.set_attrs([entry("a", Some("1"))]);
         Err(ctx.continue_as_new(ContinueAsNew { input: vec!["2".into()], ..ContinueAsNew::default() }))
     };
     check(

@@ -95,7 +95,7 @@ fn a_ctx_used_after_its_turn_panics_there_and_fails_the_next_activation() {
     let leaky = workflow(move |ctx: Ctx, _| {
         *leak.lock().unwrap() = Some(ctx.clone());
         async move {
-            ctx.signal("s").await?;
+            ctx.next_signal("s").await?;
             say("never")
         }
     });
@@ -119,7 +119,7 @@ fn a_run_that_uses_another_run_s_ctx_fails_and_so_does_the_other() {
     let victim = workflow(move |ctx: Ctx, _| {
         *leak.lock().unwrap() = Some(ctx.clone());
         async move {
-            ctx.signal("s").await?;
+            ctx.next_signal("s").await?;
             say("never")
         }
     });
@@ -208,7 +208,7 @@ fn a_closure_that_the_executor_runs_cannot_call_its_ctx() {
                 Ok(())
             };
             ctx.on_update("u", valid, |_| async { say("never") });
-            ctx.signal("never").await?;
+            ctx.next_signal("never").await?;
             say("never")
         },
         closure,
@@ -250,7 +250,7 @@ fn an_err_of_a_closure_fails_only_its_handler() {
                     async move { cell.update(|_| Err(fail("refused by the closure"))) }
                 },
             );
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             say("stopped")
         },
         "start
@@ -331,7 +331,7 @@ fn an_option_that_is_set_a_turn_too_late_reaches_no_other_command() {
     check_refused(
         |ctx: Ctx, _| async move {
             let activity = ctx.activity("A", "");
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             let other = ctx.activity("B", "");
             activity.queue("elsewhere").await?;
             other.await
@@ -556,7 +556,7 @@ fn a_query_cannot_read_the_cell_of_another_run() {
     let leak = kept.clone();
     let mut owner = single(&workflow(move |ctx: Ctx, _| {
         *leak.lock().unwrap() = Some(ctx.state(7));
-        async move { Ok(ctx.signal("never").await?.input.remove(0)) }
+        async move { Ok(ctx.next_signal("never").await?.input.remove(0)) }
     }));
     let mut other = single(&workflow(move |ctx: Ctx, _| {
         let kept = kept.clone();
@@ -564,7 +564,7 @@ fn a_query_cannot_read_the_cell_of_another_run() {
             let cell = kept.lock().unwrap().clone().unwrap();
             say(cell.read(i32::to_string))
         });
-        async move { Ok(ctx.signal("never").await?.input.remove(0)) }
+        async move { Ok(ctx.next_signal("never").await?.input.remove(0)) }
     }));
     owner.activate(start());
     other.activate(start());

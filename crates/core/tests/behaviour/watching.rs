@@ -77,7 +77,7 @@ fn an_interrupted_turn_fails_at_the_end_of_its_round() {
 #[test]
 fn a_run_at_rest_can_be_neither_interrupted_nor_abandoned() {
     let mut run = single(&workflow(|ctx: Ctx, _| async move {
-        ctx.signal("s").await?;
+        ctx.next_signal("s").await?;
         say("done")
     }));
     let watch = run.watch();
@@ -181,7 +181,7 @@ fn an_abandoned_query_fails_itself_and_not_a_later_turn() {
             kept.lock().unwrap().as_ref().unwrap().abandon();
             say("too late")
         });
-        async move { Ok(ctx.signal("s").await?.input.remove(0)) }
+        async move { Ok(ctx.next_signal("s").await?.input.remove(0)) }
     }));
     *own.lock().unwrap() = Some(run.watch());
     run.activate(start());
@@ -202,7 +202,7 @@ fn an_interrupt_during_a_query_does_not_stop_a_later_turn() {
             kept.lock().unwrap().as_ref().unwrap().interrupt("too slow");
             say("answered")
         });
-        async move { Ok(ctx.signal("s").await?.input.remove(0)) }
+        async move { Ok(ctx.next_signal("s").await?.input.remove(0)) }
     }));
     *own.lock().unwrap() = Some(run.watch());
     run.activate(start());

@@ -57,7 +57,7 @@ async fn checkout(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
         .start_to_close(Duration::from_secs(10))
         .await?;
     let receipt: Receipt = decode(&charged)?;
-    match ctx.race(ctx.signal(CANCEL.0), ctx.sleep(Duration::from_secs(14 * 86_400))).await? {
+    match ctx.race(ctx.next_signal(CANCEL.0), ctx.sleep(Duration::from_secs(14 * 86_400))).await? {
         Either::First(signal) => {
             let _: Cancel = decode(&signal.input[0])?;
             call(&ctx, &REFUND, &receipt.id).await?

@@ -7,8 +7,8 @@ use dacapo_core::{
     Activation, Answer, AttributeValue, CallNexus, CancelExternal, CancelOperation, CancelType, CommandKind,
     CompleteUpdate, Completion, ContinueAsNew, Continued, Failure, FailureKind, IdReuse, Job, Lineage, Name, Operation,
     OperationId, Outcome, ParentClose, PatchMarker, Payload, Priority, Query, Rejected, Resolution, Retry, RunRef,
-    ScheduleActivity, ScheduleLocalActivity, ScheduleRun, Seq, Signal, SignalExternal, Start, StartChild, StartTimer,
-    Started, Target, Terms, Timeouts, Timestamp, TurnDone, Update,
+    ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect, Seq, Signal, SignalExternal, Start, StartChild,
+    StartTimer, Started, Target, Terms, Timeouts, Timestamp, TurnDone, Update,
 };
 
 /// The rows of the table under this heading: what Temporal calls it, and the paths of our types in it.
@@ -169,8 +169,8 @@ fn local() -> Vec<CommandKind> {
         summary: Some("a line".to_owned()),
     };
     let (retry, timeouts, summary) = (Some(Retry::none()), timeouts(), None);
-    let run = ScheduleRun { seq: Seq(4), id, name: name("effect"), retry, timeouts, summary };
-    vec![CommandKind::LocalActivity(Box::new(activity)), CommandKind::Run(Box::new(run))]
+    let run = ScheduleSideEffect { seq: Seq(4), id, name: name("effect"), retry, timeouts, summary };
+    vec![CommandKind::LocalActivity(Box::new(activity)), CommandKind::SideEffect(Box::new(run))]
 }
 
 fn child() -> CommandKind {
@@ -268,7 +268,7 @@ fn commands() -> Vec<(&'static str, Vec<Completion>)> {
     update.push(Completion::Turn(TurnDone { rejected, ..TurnDone::default() }));
     let answer = Answer { id: name("legacy_query"), result: Err(*failure()) };
     let mut local_cancels = cancel(Operation::LocalActivity);
-    local_cancels.extend(cancel(Operation::Run));
+    local_cancels.extend(cancel(Operation::SideEffect));
     vec![
         ("StartTimer", completion(vec![CommandKind::Timer(Box::new(timer))])),
         ("CancelTimer", cancel(Operation::Timer)),

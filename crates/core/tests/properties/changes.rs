@@ -158,7 +158,7 @@ fn meaning(kind: &CommandKind) -> CommandKind {
             (c.retry, c.summary, c.local_retry_threshold, c.first_scheduled) = (None, None, None, None);
             (c.timeouts, c.cancel) = (Timeouts::default(), CancelType::default());
         }
-        CommandKind::Run(c) => (c.retry, c.summary, c.timeouts) = (None, None, Timeouts::default()),
+        CommandKind::SideEffect(c) => (c.retry, c.summary, c.timeouts) = (None, None, Timeouts::default()),
         CommandKind::Timer(c) => c.summary = None,
         CommandKind::Child(c) => {
             (c.queue, c.retry, c.summary, c.cron) = (None, None, None, None);

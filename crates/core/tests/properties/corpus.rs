@@ -115,7 +115,7 @@ fn operation_ids_in_all_corpora_are_uuids() {
             let id = match &command.kind {
                 CommandKind::Activity(c) => c.id,
                 CommandKind::LocalActivity(c) => c.id,
-                CommandKind::Run(c) => c.id,
+                CommandKind::SideEffect(c) => c.id,
                 CommandKind::Promise(c) => c.id,
                 _ => continue,
             };

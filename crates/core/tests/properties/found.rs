@@ -11,8 +11,8 @@ use dacapo_testkit::{Mode, Player, check, check_workflow, expect, workflow};
 #[test]
 fn the_removal_of_a_memo_entry_survives_the_text_form() {
     async fn forgets(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
-        ctx.upsert_memo([("note".into(), None)]);
-        ctx.upsert_search_attributes([("colour".into(), None), ("size".into(), Some("3".into()))]);
+        ctx.set_memo([("note".into(), None)]);
+        ctx.set_attrs([("colour".into(), None), ("size".into(), Some("3".into()))]);
         Ok(Payload::empty())
     }
     check(
@@ -164,12 +164,12 @@ fn a_signal_goes_to_a_living_handler_and_not_to_a_wait_that_died_with_the_root()
             |_| Ok(()),
             move |_| {
                 let ctx = inner.clone();
-                async move { Ok(ctx.signal("news").await?.input.swap_remove(0)) }
+                async move { Ok(ctx.next_signal("news").await?.input.swap_remove(0)) }
             },
         );
         let inner = ctx.clone();
-        drop(ctx.launch(async move { Ok(inner.signal("news").await?) }));
-        ctx.signal("go").await?;
+        drop(ctx.launch(async move { Ok(inner.next_signal("news").await?) }));
+        ctx.next_signal("go").await?;
         Ok("left".into())
     }
     let workflow = Workflow::new("kit", leaves).unfinished_handlers(UnfinishedHandlers::Wait);

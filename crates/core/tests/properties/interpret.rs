@@ -21,7 +21,7 @@ use crate::program::{
 };
 
 /// What a block comes to.
-pub(crate) type Playing = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>;
+pub(crate) type ProgramFuture = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>;
 
 /// Why the world cancels a run.
 pub(crate) const CANCELLED: &str = "enough";
@@ -54,7 +54,7 @@ struct Env {
 
 #[derive(Default)]
 struct Shelf {
-    stored: Vec<Playing>,
+    stored: Vec<ProgramFuture>,
     handled: BTreeSet<Name>,
     phase: bool,
 }
@@ -83,7 +83,7 @@ impl Env {
         self.shelf.lock().expect("nothing panics with the shelf")
     }
 
-    fn play(&self, block: &Block, place: Place) -> Playing {
+    fn play(&self, block: &Block, place: Place) -> ProgramFuture {
         let (env, block) = (self.clone(), block.clone());
         Box::pin(async move {
             let mut acc = 1;
@@ -94,14 +94,14 @@ impl Env {
         })
     }
 
-    fn all(&self, blocks: &[Block], place: Place) -> Vec<Playing> {
+    fn all(&self, blocks: &[Block], place: Place) -> Vec<ProgramFuture> {
         blocks.iter().map(|block| self.play(block, place)).collect()
     }
 
     async fn step(&self, step: &Step, place: Place, acc: u64) -> Result<u64, Failure> {
         let came = match &step.op {
             Op::Start { what, name, input, how } => {
-                let cancelled = self.ctx.cancelled().is_some();
+                let cancelled = self.ctx.cancellation().is_some();
                 let came = self.start(*what, *name, *input + acc % 2, *how).await;
                 self.judge(*what, *how, place, cancelled, &came);
                 came
@@ -133,7 +133,7 @@ impl Env {
         if waits && cancelled && came.is_ok() {
             self.marks.hit(BROKEN[1]);
         }
-        if cancelled && self.ctx.cancelled().is_none() {
+        if cancelled && self.ctx.cancellation().is_none() {
             self.marks.hit(BROKEN[2]);
         }
     }
@@ -157,7 +157,7 @@ impl Env {
                 future
             }};
         }
-        let future: Playing = match what {
+        let future: ProgramFuture = match what {
             Seqd::Activity => deal!("activity", ctx.activity(name, text)).map(value).boxed(),
             Seqd::Tuned => {
                 let activity =
@@ -192,7 +192,7 @@ impl Env {
             }
             Seqd::Run => {
                 marks.hit("run");
-                ctx.run(name, || async { Ok(Payload::empty()) }).map(value).boxed()
+                ctx.side_effect(name, || async { Ok(Payload::empty()) }).map(value).boxed()
             }
             Seqd::Nexus => deal!("nexus", ctx.nexus("end", "service", name, text)).map(value).boxed(),
         };
@@ -238,7 +238,7 @@ impl Env {
             }
             Op::Signal(name) => {
                 marks.hit("signal waited for");
-                let signal = ctx.signal(WAITED[*name]).await?;
+                let signal = ctx.next_signal(WAITED[*name]).await?;
                 marks.hit(TAKEN[*name]);
                 return Ok(fold(0, bytes(&signal.input[0])));
             }
@@ -273,11 +273,11 @@ impl Env {
             }
             Op::Attribute(key, value) => {
                 marks.hit("search attribute");
-                ctx.upsert_search_attributes([(NAMES[*key].into(), value.map(|value| value.to_string().into()))]);
+                ctx.set_attrs([(NAMES[*key].into(), value.map(|value| value.to_string().into()))]);
             }
             Op::Memo(key, value) => {
                 marks.hit("memo");
-                ctx.upsert_memo([(NAMES[*key].into(), none(value))]);
+                ctx.set_memo([(NAMES[*key].into(), none(value))]);
             }
             Op::Deprecated(id) => {
                 marks.hit("deprecated patch");
@@ -298,7 +298,7 @@ impl Env {
             Op::Info => {
                 marks.hit("info");
                 let info = ctx.info().ok_or_else(|| Failure::application("no info"))?;
-                return Ok(info.turn + info.memo.len() as u64 + u64::from(ctx.cancelled().is_some()));
+                return Ok(info.turn + info.memo.len() as u64 + u64::from(ctx.cancellation().is_some()));
             }
             Op::Yield => {
                 marks.hit("yield");
@@ -404,9 +404,9 @@ impl Env {
             Op::Cancellable(body, kill) => self.cancellable(body, kill, place).await,
             Op::Shield(block) => {
                 marks.hit("shield");
-                let before = ctx.cancelled().is_some();
+                let before = ctx.cancellation().is_some();
                 let came = ctx.shield(self.play(block, Place { shielded: true, ..place })).await;
-                if before && ctx.cancelled().is_none() {
+                if before && ctx.cancellation().is_none() {
                     marks.hit(BROKEN[2]);
                 }
                 came

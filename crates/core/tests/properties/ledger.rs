@@ -197,7 +197,7 @@ fn operation_of(kind: &CommandKind) -> Operation {
     match kind {
         CommandKind::Activity(_) => Operation::Activity,
         CommandKind::LocalActivity(_) => Operation::LocalActivity,
-        CommandKind::Run(_) => Operation::Run,
+        CommandKind::SideEffect(_) => Operation::SideEffect,
         CommandKind::Timer(_) => Operation::Timer,
         CommandKind::Child(_) => Operation::Child,
         CommandKind::SignalExternal(_) => Operation::SignalExternal,

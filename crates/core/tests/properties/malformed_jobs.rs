@@ -28,7 +28,7 @@ fn everything() -> Workflow {
         );
         let first = ctx.activity("activity", "");
         let local = ctx.local_activity("local", "");
-        let run = ctx.run("run", || async { Ok(Payload::empty()) });
+        let run = ctx.side_effect("run", || async { Ok(Payload::empty()) });
         let timer = ctx.sleep(Duration::from_secs(1));
         let child = ctx.child("child", "");
         let signal = ctx.signal_external(Target::workflow("other"), "note", "");
@@ -50,7 +50,7 @@ fn everything() -> Workflow {
 const KINDS: [(u64, Operation); 9] = [
     (0, Operation::Activity),
     (1, Operation::LocalActivity),
-    (2, Operation::Run),
+    (2, Operation::SideEffect),
     (3, Operation::Timer),
     (4, Operation::Child),
     (5, Operation::SignalExternal),
@@ -70,7 +70,7 @@ fn resolutions() -> Vec<Resolution> {
         Resolution::Timer,
         Resolution::Activity(ok()),
         Resolution::Backoff { attempt: 2, pause: Duration::from_secs(1), first_scheduled: None },
-        Resolution::Run(ok()),
+        Resolution::SideEffect(ok()),
         Resolution::ChildStarted(Started::As("run".into())),
         Resolution::Child(ok()),
         Resolution::SignalExternal { failure: None },

@@ -16,9 +16,9 @@ enum Side {
     ForeignJoined,
 }
 
-type Playing = BoxFuture<'static, Result<(), Failure>>;
+type RaceFuture = BoxFuture<'static, Result<(), Failure>>;
 
-fn side(ctx: &Ctx, kind: Side, needs: usize) -> Playing {
+fn side(ctx: &Ctx, kind: Side, needs: usize) -> RaceFuture {
     // All are asked for at once, so results may come in any order, also before anybody awaits them.
     let wanted: Vec<_> = (0..needs).map(|_| ctx.activity("a", "")).collect();
     let ctx = ctx.clone();
@@ -52,7 +52,7 @@ enum Nesting {
 const NESTINGS: [Nesting; 4] = [Nesting::Flat, Nesting::InRace, Nesting::InMany, Nesting::InJoin];
 
 /// The first two sides, and the others, each in a race of their own: gives their places.
-fn halves(ctx: &Ctx, mut playing: Vec<Playing>, joined: bool) -> [BoxFuture<'static, usize>; 2] {
+fn halves(ctx: &Ctx, mut playing: Vec<RaceFuture>, joined: bool) -> [BoxFuture<'static, usize>; 2] {
     let rest = playing.split_off(2);
     [(playing, 0), (rest, 2)].map(|(sides, first)| {
         let race = ctx.select_all(sides).map(move |(place, ..)| place + first);
@@ -67,7 +67,7 @@ fn racing(sides: Vec<(Side, usize)>, nesting: Nesting) -> Workflow {
     Workflow::new(WORKFLOW, move |ctx: Ctx, _| {
         let sides = sides.clone();
         async move {
-            let mut playing: Vec<Playing> = sides.iter().map(|(kind, needs)| side(&ctx, *kind, *needs)).collect();
+            let mut playing: Vec<RaceFuture> = sides.iter().map(|(kind, needs)| side(&ctx, *kind, *needs)).collect();
             let winner = match nesting {
                 Nesting::Flat => ctx.select_all(playing).await.0,
                 Nesting::InMany => ctx.select_all(halves(&ctx, playing, false)).await.1,

@@ -322,7 +322,7 @@ impl<'a> World<'a> {
                 push(Resolution::Backoff { attempt: 2, pause: Duration::from_secs(60), first_scheduled: None });
             }
             Operation::Activity | Operation::LocalActivity => push(Resolution::Activity(outcome)),
-            Operation::Run => push(Resolution::Run(outcome)),
+            Operation::SideEffect => push(Resolution::SideEffect(outcome)),
             Operation::SignalExternal => push(Resolution::SignalExternal { failure }),
             Operation::CancelExternal => push(Resolution::CancelExternal { failure }),
             Operation::Promise => push(Resolution::Promise(outcome)),

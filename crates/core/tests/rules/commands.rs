@@ -47,18 +47,18 @@ impl Drop for Nosy {
     }
 }
 
-/// C-4, S0-50: the body of a `run` whose result is known is dropped when the run is played again. That once happened
+/// C-4, S0-50: the closure of a side effect whose result is known is dropped when the run is played again. That once happened
 /// under the run's own lock: a body that holds something of its run hung the worker.
 #[test]
 fn a_body_that_is_not_needed_is_dropped_without_harm() {
     async fn effect(ctx: Ctx, trace: Trace) -> Done {
         let nosy = Nosy(ctx.clone(), trace.clone());
-        let first = ctx.run("R", move || async move {
+        let first = ctx.side_effect("R", move || async move {
             drop(nosy);
             nothing()
         });
         let held = ctx.activity("held", "");
-        let second = ctx.run("S", move || async move {
+        let second = ctx.side_effect("S", move || async move {
             drop(held);
             nothing()
         });
@@ -71,7 +71,7 @@ fn a_body_that_is_not_needed_is_dropped_without_harm() {
     let options = RunOptions { double_play: false, ..RunOptions::default() };
     let mut run = Run::new(workflow(move |ctx, _| effect(ctx, traced.clone())), options).unwrap();
     run.activate(turn(vec![start(7)]));
-    let done = Job::resolve(Seq(0), Resolution::Run(Outcome::Completed("".into())));
+    let done = Job::resolve(Seq(0), Resolution::SideEffect(Outcome::Completed("".into())));
     let completion = run.activate(turn(vec![done]));
     let names: Vec<String> = commands(&completion).iter().map(|command| command.kind.to_string()).collect();
     assert_eq!(names, ["cancel #2", "activity A", "cancel #1"], "the second run, and what its body held");
@@ -221,7 +221,7 @@ fn a_query_handler_that_holds_something_of_its_run_can_be_replaced() {
             nothing()
         });
         ctx.on_query("q", |_| Ok("second".into()));
-        ctx.signal("stop").await?;
+        ctx.next_signal("stop").await?;
         nothing()
     }
     check(

@@ -101,7 +101,7 @@ fn select_all_over_many_finished_branches_polls_each_twice() {
     let found = counted(
         |ctx, polls| async move {
             let branches = branches(&ctx, &polls);
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             said(&take_all(ctx.select_all(branches)).await)
         },
         [mixed().map(fire).collect(), vec![Job::Signal(Box::new(Signal { name: "go".into(), ..Signal::default() }))]],
@@ -118,7 +118,9 @@ fn select_all_within_a_new_race_each_time_polls_only_what_was_woken() {
             let mut order = Vec::new();
             while !race.is_empty() {
                 let winner = async { Ok::<_, Failure>(race.await) };
-                let Either::First((_, output, others)) = ctx.race(winner, ctx.signal("stop")).await? else { break };
+                let Either::First((_, output, others)) = ctx.race(winner, ctx.next_signal("stop")).await? else {
+                    break;
+                };
                 order.extend(output);
                 race = others;
             }

@@ -157,7 +157,7 @@ fn jobs() -> Vec<(&'static str, Job)> {
         ("activity", resolve(Resolution::Activity(Outcome::Completed("7".into())))),
         ("activity-failed", resolve(Resolution::Activity(Outcome::Failed(Box::new(failure()))))),
         ("backoff", resolve(Resolution::Backoff { attempt: 2, pause, first_scheduled: Some(Timestamp(5)) })),
-        ("run", resolve(Resolution::Run(Outcome::Completed("1".into())))),
+        ("run", resolve(Resolution::SideEffect(Outcome::Completed("1".into())))),
         ("child-started", resolve(Resolution::ChildStarted(Started::As("run-2".into())))),
         ("child", resolve(Resolution::Child(Outcome::Completed("1".into())))),
         ("signalled", resolve(Resolution::SignalExternal { failure: None })),

@@ -85,9 +85,9 @@ async fn account(ctx: Ctx, _: Payload) -> Done {
             async move { Ok(Payload::from(sum.to_string())) }
         },
     );
-    ctx.signal("finish").await?;
+    ctx.next_signal("finish").await?;
     ctx.activity("pause", sum.read(u64::to_string)).await?;
-    ctx.signal("finish").await?;
+    ctx.next_signal("finish").await?;
     Ok(Payload::from(sum.read(u64::to_string)))
 }
 
@@ -107,7 +107,7 @@ async fn race(ctx: Ctx, _: Payload) -> Done {
     let mut words = Vec::new();
     let timer = ctx.sleep(secs(5));
     let mut timer = std::pin::pin!(timer);
-    while let Either::First(signal) = ctx.race(ctx.signal("word"), timer.as_mut()).await? {
+    while let Either::First(signal) = ctx.race(ctx.next_signal("word"), timer.as_mut()).await? {
         words.push(signal.input[0].to_string());
     }
     ctx.set_state("words", words.join(" "));
@@ -118,8 +118,8 @@ async fn operations(ctx: Ctx, _: Payload) -> Done {
     ctx.patched("known");
     ctx.patched("new");
     ctx.deprecate_patch("old");
-    ctx.upsert_search_attributes([("city".into(), Some("Ulm".into())), ("gone".into(), None)]);
-    ctx.upsert_memo([("note".into(), Some("text".into()))]);
+    ctx.set_attrs([("city".into(), Some("Ulm".into())), ("gone".into(), None)]);
+    ctx.set_memo([("note".into(), Some("text".into()))]);
     let timer = ctx.sleep(secs(5)).summary("a while");
     let retry = Retry::exponential().attempts(5);
     ctx.activity("A", "in").retry(retry).start_to_close(secs(10)).header("trace", "1").await?;
@@ -127,7 +127,7 @@ async fn operations(ctx: Ctx, _: Payload) -> Done {
     let child = ctx.child("C", "in").parent_close(ParentClose::Abandon);
     ctx.signal_external(Target::workflow("other"), "note", "hello").await?;
     child.await?;
-    let (local, run) = (ctx.local_activity("L", "in"), ctx.run("R", || async { nothing() }));
+    let (local, run) = (ctx.local_activity("L", "in"), ctx.side_effect("R", || async { nothing() }));
     let promise = ctx.promise("P");
     ctx.join([local]).await.remove(0)?;
     run.await?;
@@ -243,7 +243,7 @@ fn the_ids_of_golden_transcripts_are_those_that_seed_and_seq_give() {
                 let id = match &command.kind {
                     CommandKind::Activity(c) => c.id.to_string(),
                     CommandKind::LocalActivity(c) => c.id.to_string(),
-                    CommandKind::Run(c) => c.id.to_string(),
+                    CommandKind::SideEffect(c) => c.id.to_string(),
                     CommandKind::Promise(c) => c.id.to_string(),
                     CommandKind::Child(c) => c.workflow_id.to_string(),
                     _ => continue,

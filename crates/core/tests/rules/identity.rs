@@ -23,7 +23,7 @@ use Change::{Fails, Passes, Warns};
 
 /// One command of each kind that a workflow can decide without ending, with every option set.
 async fn everything(ctx: Ctx, _: Payload) -> Done {
-    let retry = Retry { not_retryable: vec!["Fatal".into()], ..Retry::exponential() };
+    let retry = Retry { non_retryable: vec!["Fatal".into()], ..Retry::exponential() };
     let activity = ctx
         .activity("A", "input")
         .queue("other")
@@ -44,7 +44,7 @@ async fn everything(ctx: Ctx, _: Payload) -> Done {
         .local_retry_threshold(secs(9))
         .cancel_type(CancelType::Abandon)
         .summary("what it is for");
-    let run = ctx.run("R", || async { nothing() }).retry(retry.clone()).start_to_close(secs(3)).summary("for");
+    let run = ctx.side_effect("R", || async { nothing() }).retry(retry.clone()).start_to_close(secs(3)).summary("for");
     let timer = ctx.sleep(secs(5)).summary("what it is for");
     let child = ctx.child("C", "input").with(|child| {
         child.namespace = Some("space".into());
@@ -79,12 +79,12 @@ async fn everything(ctx: Ctx, _: Payload) -> Done {
     let promise = ctx.promise("P");
     drop(ctx.activity("dropped", ""));
     ctx.patched("patch");
-    ctx.upsert_search_attributes([("city".into(), Some("Ulm".into()))]);
-    ctx.upsert_memo([("note".into(), Some("text".into()))]);
+    ctx.set_attrs([("city".into(), Some("Ulm".into()))]);
+    ctx.set_memo([("note".into(), Some("text".into()))]);
     ctx.set_state("key", "value");
     ctx.on_update("U", |_| Ok(()), |_| async { Ok("answer".into()) });
     ctx.on_update("V", |_| Ok(()), |_| async { Err(Failure::application("no")) });
-    ctx.signal("end").await?;
+    ctx.next_signal("end").await?;
     (timer, signal, nexus, activity, local).detach();
     drop((run, child, cancel, promise));
     nothing()

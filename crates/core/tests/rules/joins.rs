@@ -193,7 +193,7 @@ fn a_join_that_fails_fast_cancels_the_others() {
 fn futures_of_a_join_that_are_woken_together_go_on_in_input_order() {
     async fn two(ctx: Ctx, _: Payload) -> Done {
         let first = async {
-            ctx.signal("never").await.unwrap_err();
+            ctx.next_signal("never").await.unwrap_err();
             ctx.set_state("first", "");
         };
         let second = async {

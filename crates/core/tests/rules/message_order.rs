@@ -40,13 +40,13 @@ fn total(sum: &StateCell<u64>) -> Done {
 
 async fn plain(ctx: Ctx, _: Payload) -> Done {
     let sum = take_deposits(&ctx);
-    ctx.signal("finish").await?;
+    ctx.next_signal("finish").await?;
     total(&sum)
 }
 
 async fn in_a_race(ctx: Ctx, _: Payload) -> Done {
     let sum = take_deposits(&ctx);
-    ctx.race(ctx.sleep(secs(3600)), ctx.signal("finish")).await?;
+    ctx.race(ctx.sleep(secs(3600)), ctx.next_signal("finish")).await?;
     total(&sum)
 }
 
@@ -54,7 +54,7 @@ async fn in_a_branch(ctx: Ctx, _: Payload) -> Done {
     let sum = take_deposits(&ctx);
     let (inside, seen) = (ctx.clone(), sum.clone());
     let branch = async move {
-        inside.signal("finish").await?;
+        inside.next_signal("finish").await?;
         total(&seen)
     };
     ctx.parallel([branch]).await.remove(0)
@@ -73,7 +73,7 @@ async fn with_slow_handlers(ctx: Ctx, _: Payload) -> Done {
         }
     });
     ctx.on_update("add", |_| Err(Failure::application("not here")), |_| async { nothing() });
-    ctx.signal("finish").await?;
+    ctx.next_signal("finish").await?;
     total(&sum)
 }
 
@@ -94,7 +94,7 @@ async fn in_a_phase(ctx: Ctx, _: Payload) -> Done {
                 Handled::done()
             },
         );
-    ctx.race(phase.into_future(), ctx.signal("finish")).await?;
+    ctx.race(phase.into_future(), ctx.next_signal("finish")).await?;
     total(&sum)
 }
 
@@ -112,7 +112,7 @@ async fn in_a_phase_with_second_parts(ctx: Ctx, _: Payload) -> Done {
             })
         })
         .on_update("add", |_, _| Err(Failure::application("not here")), |_, _| Handled::done());
-    ctx.race(phase.into_future(), ctx.signal("finish")).await?;
+    ctx.race(phase.into_future(), ctx.next_signal("finish")).await?;
     total(&sum)
 }
 
@@ -228,7 +228,7 @@ fn signal_that_waits_for_an_earlier_handler_still_wins_against_a_later_timer() {
     check(
         |ctx: Ctx, _| async move {
             let sum = take_deposits(&ctx);
-            let won = match ctx.race(ctx.sleep(secs(5)), ctx.signal("finish")).await? {
+            let won = match ctx.race(ctx.sleep(secs(5)), ctx.next_signal("finish")).await? {
                 Either::First(()) => "timer",
                 Either::Second(_) => "signal",
             };
@@ -252,12 +252,12 @@ fn signal_wait_does_not_wait_for_messages_without_a_handler() {
             ctx.on_signal("begin", move |_| {
                 let ctx = inside.clone();
                 async move {
-                    let word = ctx.signal("word").await?;
+                    let word = ctx.next_signal("word").await?;
                     ctx.set_state("word", word.input[0].clone());
                     Ok(())
                 }
             });
-            ctx.signal("finish").await?;
+            ctx.next_signal("finish").await?;
             nothing()
         },
         "start, signal other, signal begin, signal word = said, signal finish",
@@ -278,11 +278,11 @@ fn signal_wait_does_not_wait_for_a_handler_held_back_in_its_phase() {
                 *begun += 1;
                 let ctx = inside.clone();
                 Handled::with(async move {
-                    let go = ctx.signal("go").await?;
+                    let go = ctx.next_signal("go").await?;
                     ctx.activity(go.input[0].as_text().unwrap_or_default().to_owned(), "").await
                 })
             });
-            ctx.race(phase.into_future(), ctx.signal("finish")).await?;
+            ctx.race(phase.into_future(), ctx.next_signal("finish")).await?;
             Ok(Payload::from(begun.read(i32::to_string)))
         },
         "start
@@ -323,11 +323,11 @@ fn signal_that_was_not_shown_to_a_wait_that_ended_goes_to_the_next_wait() {
     check(
         |ctx: Ctx, _| async move {
             let sum = take_deposits(&ctx);
-            let mut first = Box::pin(ctx.signal("finish"));
+            let mut first = Box::pin(ctx.next_signal("finish"));
             let is_ready = std::future::poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready())).await;
             assert!(!is_ready, "the deposit goes first");
             drop(first);
-            ctx.signal("finish").await?;
+            ctx.next_signal("finish").await?;
             total(&sum)
         },
         "start, signal deposit = 1, signal finish",
@@ -362,7 +362,7 @@ fn run_that_continues_as_new_hands_over_what_earlier_messages_changed() {
                     async move { Ok(ctx.sleep(secs(60)).await.map(|()| Payload::empty())?) }
                 }
             });
-            ctx.signal("rotate").await?;
+            ctx.next_signal("rotate").await?;
             ctx.set_state("sum", total(&sum)?);
             Err(ctx.continue_as_new(ContinueAsNew { input: vec![total(&sum)?], ..ContinueAsNew::default() }))
         },

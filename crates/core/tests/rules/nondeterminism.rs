@@ -260,9 +260,9 @@ fn commands_record_their_defaults() {
             ctx.activity("A", ""),
             ctx.local_activity("L", ""),
             ctx.child("C", ""),
-            ctx.run("R", || async { nothing() }),
+            ctx.side_effect("R", || async { nothing() }),
         );
-        ctx.signal("never").await?;
+        ctx.next_signal("never").await?;
         nothing()
     }
     let played = play(plain, "start");
@@ -270,7 +270,7 @@ fn commands_record_their_defaults() {
         let (queue, retry) = match &command.kind {
             CommandKind::Activity(c) => (c.queue.clone(), c.retry.clone()),
             CommandKind::LocalActivity(c) => (Some("kit".into()), c.retry.clone()),
-            CommandKind::Run(c) => (Some("kit".into()), c.retry.clone()),
+            CommandKind::SideEffect(c) => (Some("kit".into()), c.retry.clone()),
             CommandKind::Child(c) => (c.queue.clone(), Some(Retry::exponential())),
             other => panic!("{other}"),
         };

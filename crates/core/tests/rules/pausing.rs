@@ -67,7 +67,7 @@ fn a_timer_pauses_its_unit_until_it_fires() {
 #[test]
 fn a_wait_for_a_signal_pauses_only_when_none_is_there() {
     async fn greet(ctx: Ctx, _: Payload) -> Done {
-        Ok(ctx.signal("go").await?.input.remove(0))
+        Ok(ctx.next_signal("go").await?.input.remove(0))
     }
     check(
         greet,
@@ -248,7 +248,7 @@ fn what_only_answers_does_not_end_the_step() {
             ctx.random_u64();
             ctx.uuid();
             ctx.info();
-            ctx.cancelled();
+            ctx.cancellation();
             ctx.get_state("key");
             ctx.try_signal("none");
             ctx.publish("asking");
@@ -264,8 +264,8 @@ fn what_only_answers_does_not_end_the_step() {
 #[test]
 fn what_decides_without_waiting_appends_its_command_and_keeps_the_step() {
     async fn decide(ctx: Ctx, _: Payload) -> Done {
-        ctx.upsert_search_attributes([("city".into(), Some("Ulm".into()))]);
-        ctx.upsert_memo([("note".into(), None)]);
+        ctx.set_attrs([("city".into(), Some("Ulm".into()))]);
+        ctx.set_memo([("note".into(), None)]);
         ctx.patched("faster");
         ctx.set_state("key", "value");
         ctx.clear_state("key");
@@ -316,7 +316,7 @@ fn a_unit_may_wait_for_another_on_a_plain_channel() {
 #[test]
 fn a_deadline_ends_a_wait_that_nothing_else_would_end() {
     async fn patient(ctx: Ctx, _: Payload) -> Done {
-        ctx.with_timeout(secs(9), ctx.signal("never")).await?;
+        ctx.with_timeout(secs(9), ctx.next_signal("never")).await?;
         nothing()
     }
     check(

@@ -3,7 +3,7 @@
 use crate::kit::*;
 
 async fn three(ctx: Ctx, _: Payload) -> Done {
-    let text = match ctx.race_of((ctx.activity("A", ""), ctx.signal("S"), ctx.sleep(secs(5)))).await? {
+    let text = match ctx.race_of((ctx.activity("A", ""), ctx.next_signal("S"), ctx.sleep(secs(5)))).await? {
         OneOf3::First(value) => format!("activity {value}"),
         OneOf3::Second(signal) => format!("signal {}", signal.input[0]),
         OneOf3::Third(()) => "timer".to_owned(),
@@ -72,7 +72,7 @@ fn cancelled_race_of_three_fails_with_the_cancellation() {
 #[test]
 fn replay_stops_at_a_changed_side_of_a_race_of_three() {
     async fn changed(ctx: Ctx, _: Payload) -> Done {
-        ctx.race_of((ctx.activity("A", ""), ctx.signal("S"), ctx.sleep(secs(6)))).await?;
+        ctx.race_of((ctx.activity("A", ""), ctx.next_signal("S"), ctx.sleep(secs(6)))).await?;
         nothing()
     }
     check_replay(
@@ -84,8 +84,8 @@ fn replay_stops_at_a_changed_side_of_a_race_of_three() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 1
                |
-               | recorded: timer 5s #1, timer(0), unit [], at crates/core/tests/rules/race_of.rs:6:79, by build kit
-               | new:      timer 6s #1, timer(0), unit [], at crates/core/tests/rules/race_of.rs:75:66
+               | recorded: timer 5s #1, timer(0), unit [], at crates/core/tests/rules/race_of.rs:6:84, by build kit
+               | new:      timer 6s #1, timer(0), unit [], at crates/core/tests/rules/race_of.rs:75:71
                |
                | duration: recorded 5s, new 6s
                |

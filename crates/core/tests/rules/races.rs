@@ -228,11 +228,11 @@ fn a_race_of_many_tells_who_won_and_gives_the_others_back() {
 #[test]
 fn a_signal_of_the_losing_side_is_not_lost() {
     async fn careful(ctx: Ctx, _: Payload) -> Done {
-        let won = match ctx.race(ctx.sleep(secs(5)), ctx.signal("word")).await? {
+        let won = match ctx.race(ctx.sleep(secs(5)), ctx.next_signal("word")).await? {
             Either::First(()) => "timer",
             Either::Second(_) => "signal",
         };
-        let word = ctx.signal("word").await?.input.remove(0);
+        let word = ctx.next_signal("word").await?.input.remove(0);
         Ok(format!("{won}, {word}").into())
     }
     check(
@@ -333,7 +333,7 @@ fn branches_of_the_losing_side_are_given_up_in_unit_order() {
 fn a_foreign_select_within_a_race_counts_by_its_earliest_result() {
     async fn nested(ctx: Ctx, _: Payload) -> Done {
         let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         let either = async { futures::future::select(a, b).await.factor_first().0 };
         match ctx.race(either, c).await? {
             Either::First(_) => Ok("either of A and B".into()),
@@ -356,7 +356,7 @@ fn a_foreign_select_within_a_race_counts_by_its_earliest_result() {
 fn a_side_that_takes_its_earliest_result_last_counts_by_the_latest() {
     async fn backwards(ctx: Ctx, _: Payload) -> Done {
         let [first, second, late, other] = ["first", "second", "late", "other"].map(|name| ctx.activity(name, ""));
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         let slow = async {
             second.await?;
             late.await?;
@@ -383,8 +383,8 @@ fn a_side_that_takes_its_earliest_result_last_counts_by_the_latest() {
 fn a_side_that_is_listed_first_and_loses_leaves_its_signal() {
     async fn late(ctx: Ctx, _: Payload) -> Done {
         let timer = ctx.sleep(secs(5));
-        ctx.signal("go").await?;
-        let lost = ctx.race(ctx.signal("word"), timer).await?;
+        ctx.next_signal("go").await?;
+        let lost = ctx.race(ctx.next_signal("word"), timer).await?;
         assert!(matches!(lost, Either::Second(())));
         Ok(ctx.try_signal("word").map_or("lost".into(), |mut signal| signal.input.remove(0)))
     }
@@ -436,7 +436,7 @@ fn a_side_that_goes_on_after_its_last_result_counts_by_that_result() {
 fn what_a_side_came_to_that_did_not_win_is_kept_for_the_next_race() {
     async fn all_in_turn(ctx: Ctx, _: Payload) -> Done {
         let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         let both = async {
             a.await?;
             c.await

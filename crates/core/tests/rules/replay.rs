@@ -29,11 +29,11 @@ fn replayed_code_decides_again_and_goes_on_with_new_work_only() {
     assert_eq!(names, ["activity 2"], "and nothing that was decided before");
 }
 
-/// S0-50, S4-16, C-26: the body of a `run` is there to be taken until its result is known, and never after.
+/// S0-50, S4-16, C-26: the closure of a side effect is there to be taken until its result is known, and never after.
 #[test]
-fn the_body_of_a_run_is_not_needed_once_its_result_is_recorded() {
+fn closure_of_a_side_effect_is_dropped_once_its_result_is_recorded() {
     async fn effect(ctx: Ctx, _: Payload) -> Done {
-        let value = ctx.run("R", || async { Ok("made".into()) }).await?;
+        let value = ctx.side_effect("R", || async { Ok("made".into()) }).await?;
         ctx.activity("A", value).await
     }
     let function = workflow(effect);

@@ -231,7 +231,7 @@ fn units_of_every_kind_run_one_after_the_other_on_the_thread_that_plays_the_turn
                 note();
                 ctx.yield_now().await;
                 note();
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 note();
                 Ok::<_, Failure>(())
             }

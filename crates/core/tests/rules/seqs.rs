@@ -59,20 +59,20 @@ async fn all_kinds(ctx: Ctx, _: Payload) -> Done {
     let target = || Target::workflow("other");
     ctx.set_state("key", "value");
     let activity = ctx.activity("A", "");
-    ctx.upsert_memo([("note".into(), None)]);
+    ctx.set_memo([("note".into(), None)]);
     let timer = ctx.sleep(secs(1));
     ctx.patched("patch");
     let child = ctx.child("C", "");
     let local = ctx.local_activity("L", "");
-    let run = ctx.run("R", || async { nothing() });
+    let run = ctx.side_effect("R", || async { nothing() });
     let signal = ctx.signal_external(target(), "S", "");
     let cancel = ctx.cancel_external(target(), "enough");
     let nexus = ctx.nexus("endpoint", "service", "operation", "");
     let promise = ctx.promise("P");
     let both = ctx.activity("B", "");
-    ctx.upsert_search_attributes([("city".into(), None)]);
+    ctx.set_attrs([("city".into(), None)]);
     let _open = (activity, timer, child, local, run, signal, cancel, nexus, promise, both);
-    ctx.signal("never").await?;
+    ctx.next_signal("never").await?;
     nothing()
 }
 
@@ -186,7 +186,7 @@ fn a_second_result_is_refused_whatever_else_was_cancelled() {
     async fn many(ctx: Ctx, _: Payload) -> Done {
         let kept = (0..200).map(|n| (n, ctx.activity("A", ""))).filter(|(n, _)| n % 7 > 0);
         ctx.join(kept.map(|(_, activity)| activity)).await;
-        ctx.signal("end").await?;
+        ctx.next_signal("end").await?;
         nothing()
     }
     let mut run = Run::new(workflow(many), RunOptions::default()).unwrap();

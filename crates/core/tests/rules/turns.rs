@@ -44,8 +44,8 @@ fn the_size_of_the_history_holds_from_the_first_instruction() {
 #[test]
 fn signals_are_taken_in_the_order_of_the_jobs() {
     async fn two(ctx: Ctx, _: Payload) -> Done {
-        let first = ctx.signal("word").await?.input.remove(0);
-        let second = ctx.signal("word").await?.input.remove(0);
+        let first = ctx.next_signal("word").await?.input.remove(0);
+        let second = ctx.next_signal("word").await?.input.remove(0);
         Ok(format!("{first} {second}").into())
     }
     for script in ["start\nsignal word = a, signal word = b", "start\nsignal word = a\nsignal word = b"] {
@@ -59,7 +59,7 @@ fn signals_are_taken_in_the_order_of_the_jobs() {
 #[test]
 fn all_jobs_are_applied_before_any_code_runs() {
     async fn look(ctx: Ctx, _: Payload) -> Done {
-        let cancelled = ctx.cancelled().is_some();
+        let cancelled = ctx.cancellation().is_some();
         let signal = ctx.try_signal("word").is_some();
         ctx.set_state("seen", format!("cancelled {cancelled}, signal {signal}"));
         let patched = ctx.patched("patch");
@@ -74,7 +74,7 @@ fn all_jobs_are_applied_before_any_code_runs() {
     );
     async fn resumed(ctx: Ctx, _: Payload) -> Done {
         ctx.activity("A", "").await?;
-        Ok(format!("{:?}", ctx.cancelled().map(|cancelled| cancelled.reason)).into())
+        Ok(format!("{:?}", ctx.cancellation().map(|cancelled| cancelled.reason)).into())
     }
     check(
         resumed,

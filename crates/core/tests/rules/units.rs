@@ -141,7 +141,7 @@ fn a_run_at_rest_can_be_looked_into() {
             Ok(())
         }));
         ctx.activity("A", "").await?;
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         nothing()
     }
     let mut run = Run::new(workflow(two), RunOptions::default()).unwrap();

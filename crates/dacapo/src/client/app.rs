@@ -71,7 +71,7 @@ impl App {
     /// nothing. An error of the store on the way leaves those that were taken; taken again, they are known.
     pub async fn import(&self, from: impl BufRead + Seek + Send + 'static) -> crate::Result<Imported> {
         let mut imported = Imported::default();
-        let mut runs = blocking(move || archive::Runs::checked(from)).await??;
+        let mut runs = blocking(move || archive::ArchiveReader::checked(from)).await??;
         loop {
             let run;
             (runs, run) = blocking(move || runs.next_run().map(|run| (runs, run))).await??;

@@ -11,7 +11,7 @@ use dacapo_client::Error;
 
 use crate::client::Result;
 
-pub(super) use read::Runs;
+pub(super) use read::ArchiveReader;
 pub(super) use write::{export, export_to_file};
 
 /// What such a file says first.

@@ -27,13 +27,13 @@ impl<S> Ctx<S> {
     pub fn set_attr<T: IntoAttribute>(&self, attribute: Attr<T>, value: T) {
         let (name, value) = attribute::checked(attribute.into(), value)
             .unwrap_or_else(|bad| self.raw.refuse(bad.to_string(), Location::caller()));
-        self.raw.upsert_search_attributes([(name, Some(value))]);
+        self.raw.set_attrs([(name, Some(value))]);
     }
 
     /// Removes a search attribute. See [`Ctx::set_attr`] for an example.
     #[track_caller]
     pub fn remove_attr<T>(&self, attribute: Attr<T>) {
-        self.raw.upsert_search_attributes([(attribute.into(), None)]);
+        self.raw.set_attrs([(attribute.into(), None)]);
     }
 
     /// Returns the current value of a search attribute, or none if it has none.
@@ -65,13 +65,13 @@ impl<S> Ctx<S> {
     #[track_caller]
     pub fn set_memo<T: Serialize + ?Sized>(&self, name: impl Into<Name>, value: &T) {
         let value = encoded(self, value, Location::caller());
-        self.raw.upsert_memo([(name.into(), Some(value))]);
+        self.raw.set_memo([(name.into(), Some(value))]);
     }
 
     /// Removes a memo entry. See [`Ctx::set_memo`] for an example.
     #[track_caller]
     pub fn remove_memo(&self, name: impl Into<Name>) {
-        self.raw.upsert_memo([(name.into(), None)]);
+        self.raw.set_memo([(name.into(), None)]);
     }
 
     /// Returns the current value of a memo entry, or none if it has none. See [`Ctx::set_memo`] for an example.

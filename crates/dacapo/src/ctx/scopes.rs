@@ -77,6 +77,6 @@ impl<S> Ctx<S> {
     /// ```
     #[track_caller]
     pub fn cancellation(&self) -> Option<Cancelled> {
-        self.raw.cancelled()
+        self.raw.cancellation()
     }
 }

@@ -33,9 +33,9 @@ impl<S> Ctx<S> {
         P: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let name = name.into();
-        let recorded = Recorded::new(self, "result of run", name.clone(), Location::caller());
+        let recorded = Recorded::new(self, "result of side effect", name.clone(), Location::caller());
         let converter = self.converter().clone();
-        let pending = self.raw.run(name, move || {
+        let pending = self.raw.side_effect(name, move || {
             let value = body();
             async move { converter.encode(&value.await?) }
         });
@@ -46,7 +46,7 @@ impl<S> Ctx<S> {
 /// A side effect: await it for its result. Dropping it cancels it.
 #[must_use = "dropping a side effect cancels it; await it"]
 pub struct SideEffect<T> {
-    pending: dacapo_core::RunOnce,
+    pending: dacapo_core::SideEffect,
     recorded: Recorded<T>,
 }
 

@@ -27,13 +27,13 @@ impl<S> Ctx<S> {
     /// ```
     #[track_caller]
     pub fn next_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
-        SignalWait { pending: self.raw.signal(signal), converter: self.converter().clone(), value: PhantomData }
+        SignalWait { pending: self.raw.next_signal(signal), converter: self.converter().clone(), value: PhantomData }
     }
 
     /// Waits for the next signal of this name, as JSON. See [`Ctx::next_signal`].
     #[track_caller]
     pub fn next_signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
-        SignalWait { pending: self.raw.signal(signal), converter: self.converter().clone(), value: PhantomData }
+        SignalWait { pending: self.raw.next_signal(signal), converter: self.converter().clone(), value: PhantomData }
     }
 
     /// Takes the next signal of this name if one has come, and does not wait.

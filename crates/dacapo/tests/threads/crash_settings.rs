@@ -5,7 +5,7 @@ use std::time::Duration;
 use dacapo::prelude::*;
 use dacapo::{ActivityState, AppSettings, Dacapo, Description};
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::{Doing, Running, Runs, Tasks};
+use dacapo_store::{Doing, ReadRuns, ReadTasks, RunningNotes};
 
 #[activity]
 async fn hang() -> Result<(), Failure> {

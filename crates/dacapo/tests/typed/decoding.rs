@@ -90,7 +90,7 @@ fn no_record_of_another_type_becomes_a_value() {
            resolve roll"#,
         expect![[r#"
             turn 0  [] run roll
-            failed: the result of run "roll": the value cannot be read as `u64`: invalid type: null, expected u64 at line 1 column 4; it is nothing
+            failed: the result of side effect "roll": the value cannot be read as `u64`: invalid type: null, expected u64 at line 1 column 4; it is nothing
             The run stays open; it goes on once the code can read what was recorded.
             in unit [], at crates/dacapo/tests/typed/decoding.rs
         "#]],

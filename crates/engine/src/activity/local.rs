@@ -1,4 +1,4 @@
-//! Local work: local activities and `run` closures. It runs between turns, in the process that plays the run, and is in no
+//! Local work: local activities and side effects. It runs between turns, in the process that plays the run, and is in no
 //! row of the store: the turn that records its result is the first trace of it.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dacapo_core::{
     ActivityFailed, Failure, FailureKind, Headers, Name, Outcome, Payload, Resolution, Retried, Retry, RetryState,
-    ScheduleLocalActivity, ScheduleRun, Seq, TimeoutKind, Timeouts, Timestamp,
+    ScheduleLocalActivity, ScheduleSideEffect, Seq, TimeoutKind, Timeouts, Timestamp,
 };
 use dacapo_store::{Doing, RunNo};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt};
@@ -30,7 +30,7 @@ use crate::turn::validate::within_limit;
 /// Pauses longer than this become timers of the run, unless the command says otherwise.
 const RETRY_HERE: Duration = Duration::from_secs(60);
 
-/// One attempt of local work: of a local activity or of a `run` closure.
+/// One attempt of local work: of a local activity or of a side effect.
 struct Work {
     seq: Seq,
     attempt: u32,
@@ -86,7 +86,7 @@ impl Work {
         }
     }
 
-    fn closure(command: &ScheduleRun, scheduled: Timestamp, attempt: u32) -> Self {
+    fn closure(command: &ScheduleSideEffect, scheduled: Timestamp, attempt: u32) -> Self {
         Self {
             seq: command.seq,
             attempt,
@@ -129,7 +129,7 @@ impl Work {
     }
 
     fn resolution(&self, outcome: Outcome) -> Resolution {
-        if self.is_closure { Resolution::Run(outcome) } else { Resolution::Activity(outcome) }
+        if self.is_closure { Resolution::SideEffect(outcome) } else { Resolution::Activity(outcome) }
     }
 
     fn failed(&self, failure: Failure, retry: RetryState) -> Resolution {
@@ -166,7 +166,7 @@ pub(crate) fn start_all(shared: &Arc<Shared>, cached: &CachedRun, playable: &mut
         return;
     }
     let is_local =
-        |seq: &&Seq| matches!(playable.open.operations.get(seq), Some(Open::Local { .. } | Open::Run { .. }));
+        |seq: &&Seq| matches!(playable.open.operations.get(seq), Some(Open::Local { .. } | Open::SideEffect { .. }));
     let open: Vec<Seq> = playable.open.without_row.iter().filter(is_local).copied().collect();
     for seq in open {
         // Look in this order: when work ends, its result is delivered first, and only then is the work no longer known.
@@ -208,7 +208,7 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
         Some(Open::Local { command, scheduled }) => {
             (Work::activity(command, *scheduled, attempt), Some(command.input.clone()))
         }
-        Some(Open::Run { command, scheduled }) => (Work::closure(command, *scheduled, attempt), None),
+        Some(Open::SideEffect { command, scheduled }) => (Work::closure(command, *scheduled, attempt), None),
         _ => return,
     };
     let ctx = ActivityCtx::new(attempt_info(&info, &work, now), Arc::new(|_| {}));

@@ -1,4 +1,4 @@
-//! Local work that runs in this process: local activities and `run` closures. It is in no row of the store.
+//! Local work that runs in this process: local activities and side effects. It is in no row of the store.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -14,9 +14,9 @@ use crate::timer::wheel::AlarmNo;
 type Key = (RunNo, Seq);
 
 /// The local work of all runs.
-pub(crate) struct LocalWork(Mutex<BTreeMap<Key, Running>>);
+pub(crate) struct LocalWork(Mutex<BTreeMap<Key, LocalAttempt>>);
 
-struct Running {
+struct LocalAttempt {
     attempt: u32,
     /// None between two attempts.
     handle: Option<AttemptHandle>,
@@ -48,7 +48,7 @@ impl LocalWork {
         handle: AttemptHandle,
         over: Option<Steady>,
     ) -> Vec<AlarmNo> {
-        let running = Running { attempt, handle: Some(handle), alarms: Vec::new(), over };
+        let running = LocalAttempt { attempt, handle: Some(handle), alarms: Vec::new(), over };
         self.0.lock().insert((run, seq), running).map(|before| before.alarms).unwrap_or_default()
     }
 
@@ -84,7 +84,7 @@ impl LocalWork {
 
     /// Notes an attempt that cannot begin, so that it ends like any other.
     pub(crate) fn expect(&self, (run, seq, attempt): (RunNo, Seq, u32), over: Option<Steady>) {
-        self.0.lock().insert((run, seq), Running { attempt, handle: None, alarms: Vec::new(), over });
+        self.0.lock().insert((run, seq), LocalAttempt { attempt, handle: None, alarms: Vec::new(), over });
     }
 
     /// Ends this attempt; another follows after a pause. Returns the next attempt's number, none if the work was given
@@ -134,7 +134,7 @@ impl LocalWork {
     pub(crate) fn take_queue(&self, queue: &Name) -> Vec<AttemptHandle> {
         let mut all = self.0.lock();
         let is_of_queue =
-            |running: &Running| running.handle.as_ref().is_some_and(|handle| handle.ctx().info().queue == *queue);
+            |running: &LocalAttempt| running.handle.as_ref().is_some_and(|handle| handle.ctx().info().queue == *queue);
         let keys: Vec<Key> = all.iter().filter(|(_, running)| is_of_queue(running)).map(|(key, _)| *key).collect();
         keys.iter().filter_map(|key| all.remove(key)?.handle).collect()
     }

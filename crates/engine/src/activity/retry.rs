@@ -9,11 +9,11 @@ pub(crate) fn pause_after(retry: &Retry, attempt: u32, failure: &Failure) -> Opt
     let last = retry.attempts > 0 && attempt >= retry.attempts;
     let pointless = failure.non_retryable
         || failure.is_cancelled()
-        || failure.type_name.as_ref().is_some_and(|name| retry.not_retryable.contains(name));
+        || failure.type_name.as_ref().is_some_and(|name| retry.non_retryable.contains(name));
     if last || pointless {
         return None;
     }
-    let seconds = retry.initial.as_secs_f64() * retry.factor.powi(attempt.saturating_sub(1).min(1 << 20) as i32);
+    let seconds = retry.first_pause.as_secs_f64() * retry.factor.powi(attempt.saturating_sub(1).min(1 << 20) as i32);
     // A pause that no `Duration` can hold is longer than the longest.
-    Some(Duration::try_from_secs_f64(seconds).unwrap_or(retry.longest).min(retry.longest))
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(retry.max_pause).min(retry.max_pause))
 }

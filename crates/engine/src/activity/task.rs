@@ -125,8 +125,8 @@ impl Task {
         matches!(self.state, TaskState::Waiting { .. }) && self.crash_count > 0
     }
 
-    /// Whether it is quarantined or delayed because of its crash count.
-    pub(crate) fn is_held_back(&self) -> bool {
+    /// Whether it is quarantined or delayed because of its crash count, so that a release has it run at once.
+    pub(crate) fn needs_release(&self) -> bool {
         matches!(self.state, TaskState::Quarantined) || self.is_delayed()
     }
 

@@ -410,19 +410,19 @@ impl TaskQueue {
     }
 
     /// The tasks of a run that are quarantined or delayed because of their crash counts.
-    pub(crate) fn held_back(&self, run: RunNo) -> Vec<TaskNo> {
+    pub(crate) fn tasks_to_release(&self, run: RunNo) -> Vec<TaskNo> {
         let state = self.0.lock();
         let tasks = state.of_run.get(&run).into_iter().flatten().filter_map(|seq| state.tasks.get(&(run, *seq)));
-        tasks.filter(|task| task.is_held_back()).map(|task| task.no).collect()
+        tasks.filter(|task| task.needs_release()).map(|task| task.no).collect()
     }
 
-    /// Makes the tasks of a run ready that were held back. Called when their release is durable.
+    /// Makes the quarantined and delayed tasks of a run ready. Called when their release is durable.
     pub(crate) fn release(&self, run: RunNo) {
         let state = &mut *self.0.lock();
         let seqs: Vec<Seq> = state.of_run.get(&run).into_iter().flatten().copied().collect();
         for seq in seqs {
             if let Some(task) = state.tasks.get_mut(&(run, seq))
-                && task.is_held_back()
+                && task.needs_release()
             {
                 state.delayed -= usize::from(task.is_delayed());
                 state.quarantined -= usize::from(matches!(task.state, TaskState::Quarantined));

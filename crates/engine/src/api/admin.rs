@@ -81,12 +81,12 @@ impl Engine {
             .blocking(WorkKind::Write, move |shared| {
                 let row = row(shared, &of)?;
                 let limits = &shared.options.crash_limits;
-                let was_held_back = limits.quarantines(row.crash_count) || limits.delay(row.crash_count).is_some();
-                if !was_held_back {
+                let needs_release = limits.quarantines(row.crash_count) || limits.delay(row.crash_count).is_some();
+                if !needs_release {
                     open_row(shared, &of)?;
                 }
-                let tasks = shared.tasks.held_back(row.no);
-                if !was_held_back && tasks.is_empty() {
+                let tasks = shared.tasks.tasks_to_release(row.no);
+                if !needs_release && tasks.is_empty() {
                     let words = format!(
                         "nothing to release: no code of the run of workflow id {:?} is quarantined or delayed",
                         row.workflow_id
@@ -94,7 +94,7 @@ impl Engine {
                     return Err(Error::InvalidArgument(words));
                 }
                 // All counts are durable before any of the code begins.
-                let crash_count = if was_held_back { 0 } else { row.crash_count };
+                let crash_count = if needs_release { 0 } else { row.crash_count };
                 let mut released: Vec<_> =
                     tasks.into_iter().map(|task| CrashCount::Task { task, crash_count: 0 }).collect();
                 released.push(CrashCount::Run { run: row.no, crash_count, stuck: None });
@@ -102,7 +102,7 @@ impl Engine {
                 Ok(write_then(shared, Write::CrashCounts(released), move |shared| {
                     shared.probation.release(row.no);
                     shared.tasks.release(row.no);
-                    if was_held_back && row.status.is_open() {
+                    if needs_release && row.status.is_open() {
                         stuck::release(shared, row.no);
                     }
                     mark_blocked(shared, row.no);

@@ -26,7 +26,7 @@ use crate::read::RunId;
 use crate::shared::Shared;
 
 /// A pending activity and its run.
-struct Pending {
+struct PendingTask {
     row: RunRow,
     task: Task,
 }
@@ -40,7 +40,7 @@ impl Engine {
         check_result(&self.shared, "the result of an activity", &result)?;
         let (row, ending) = self
             .blocking(WorkKind::Write, move |shared| {
-                let Pending { row, task } = of_token(shared, &token)?;
+                let PendingTask { row, task } = of_token(shared, &token)?;
                 let ending = end(shared, &row, &task, result);
                 Ok((row, (ending, token.activity_id)))
             })
@@ -62,7 +62,7 @@ impl Engine {
         let token: CompletionToken = parse(token)?;
         check_size(&self.shared, "what an attempt reports", &details)?;
         self.blocking(WorkKind::Read, move |shared| {
-            let Pending { row, task } = of_token(shared, &token)?;
+            let PendingTask { row, task } = of_token(shared, &token)?;
             heartbeat(shared, (row.no, task.command.seq, token.attempt), details);
             Ok(task.cancelled.map(|reason| Cancelled { reason }))
         })
@@ -98,7 +98,7 @@ fn parse(token: &str) -> Result<CompletionToken, Error> {
 }
 
 /// Finds the task whose attempt a token names, if that is still the last attempt and has not timed out.
-fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, Error> {
+fn of_token(shared: &Shared, token: &CompletionToken) -> Result<PendingTask, Error> {
     let CompletionToken { workflow_id, run_id, activity_id, attempt } = token;
     let row = open_row(shared, &RunId { workflow_id: workflow_id.clone(), run_id: Some(run_id.clone()) })?;
     let task = shared.tasks.find(row.no, activity_id).ok_or_else(|| no_such_activity(&row, activity_id))?;
@@ -109,7 +109,7 @@ fn of_token(shared: &Shared, token: &CompletionToken) -> Result<Pending, Error> 
     if task.overdue(shared.host.steady_now()).is_some() {
         return Err(Error::AttemptTimedOut { workflow_id, activity_id, attempt: *attempt });
     }
-    Ok(Pending { row, task })
+    Ok(PendingTask { row, task })
 }
 
 /// The end of an attempt, on its way to the store.
@@ -168,8 +168,8 @@ impl Ended {
         let resolution = Resolution::Activity(outcome);
         let job = encode(Job::Resolve { seq, resolution, retried: task.retried() });
         let message = NewMessage { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
-        let (run, post) = (row.no, Write::Post { run: row.no, message, ended: Some(task.no) });
-        let answered = write_then(shared, post, move |shared| cancel_task(shared, run, seq, false));
+        let (run, send) = (row.no, Write::Send { run: row.no, message, ended: Some(task.no) });
+        let answered = write_then(shared, send, move |shared| cancel_task(shared, run, seq, false));
         Self { row: row.clone(), task: task.clone(), answered }
     }
 

@@ -3,9 +3,9 @@
 
 pub(crate) mod admin;
 pub(crate) mod external_completion;
-pub(crate) mod post;
 pub(crate) mod query;
 pub(crate) mod result;
+pub(crate) mod send;
 pub(crate) mod start;
 pub(crate) mod update;
 
@@ -21,7 +21,7 @@ use crate::host::WorkKind;
 use crate::names::check_name;
 use crate::read;
 use crate::read::RunId;
-use crate::run::deliver::deliver_posted;
+use crate::run::deliver::deliver_sent;
 use crate::shared::Shared;
 use crate::turn::effects::apply_in_other_runs;
 use crate::turn::validate::{failure_size, headers_size};
@@ -112,7 +112,7 @@ pub(crate) fn write_then(
     let (answer, answered) = oneshot::channel();
     submit(shared, write, move |shared, result| {
         match &result {
-            Ok(Written::Posted(posted)) => deliver_posted(shared, posted),
+            Ok(Written::Sent(sent)) => deliver_sent(shared, sent),
             Ok(Written::Turn(written)) => apply_in_other_runs(shared, (**written).clone()),
             Ok(_) | Err(_) => {}
         }

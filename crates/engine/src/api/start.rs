@@ -23,7 +23,7 @@ use crate::host::{Work, WorkKind};
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::names::check_name;
 use crate::report::stuck_reason::StuckReason;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::info::RunInfo;
 use crate::run::message::Answer;
 use crate::run::new_run::{new_run, seed_of, start_no};
@@ -322,9 +322,9 @@ fn begin(
 /// Claims the entry of a run. Returns it, whether no other thread has it, and whether no other thread can have had it.
 fn claim(shared: &Shared, run: RunNo) -> (Arc<CachedRun>, bool, bool) {
     shared.runs.claim(run, |state| {
-        let is_ours = state.stage == Stage::Idle && state.playable.is_none();
+        let is_ours = state.play_state == PlayState::Idle && state.playable.is_none();
         if is_ours {
-            state.stage = Stage::Busy;
+            state.play_state = PlayState::Busy;
         }
         is_ours
     })

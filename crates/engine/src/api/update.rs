@@ -7,7 +7,7 @@ use dacapo_core::{Job, Name, Update, from_stored};
 use dacapo_store::{RunNo, RunRow, Status, StoreError};
 use tokio::sync::oneshot;
 
-use crate::api::post::{Post, sent_before};
+use crate::api::send::{SendingMessage, sent_before};
 use crate::api::{check_message, open, row};
 use crate::crash_guard::count::quarantine_reason;
 use crate::engine::Engine;
@@ -27,16 +27,16 @@ impl Engine {
         loop {
             let (to, update, id) = (to.clone(), update.clone(), update.id.clone());
             let sent = self.blocking(WorkKind::Write, move |shared| send(shared, &to, update, wait)).await?;
-            let (post, answered, row) = match sent {
-                Sent::Known(answer) => return answer,
-                Sent::Posted(post, answered, row) => (post, answered, row),
+            let (sending, answered, row) = match sent {
+                Sent::Before(answer) => return answer,
+                Sent::Now(sending, answered, row) => (sending, answered, row),
             };
             let forget = |answered: oneshot::Receiver<UpdateAnswer>| {
                 drop(answered);
                 self.shared.waiters.forget_update(&row.first_run_id, &id);
             };
-            let posted = match post.end().await {
-                Ok(posted) => posted,
+            let stored = match sending.stored().await {
+                Ok(stored) => stored,
                 Err(error) => {
                     forget(answered);
                     match error {
@@ -47,10 +47,10 @@ impl Engine {
                     }
                 }
             };
-            if !posted.fresh {
+            if !stored.fresh {
                 let update = id.clone();
                 let known =
-                    self.blocking(WorkKind::Read, move |shared| known_answer(shared, posted.run, &update, wait));
+                    self.blocking(WorkKind::Read, move |shared| known_answer(shared, stored.run, &update, wait));
                 if let Some(answer) = known.await? {
                     forget(answered);
                     return answer;
@@ -129,9 +129,9 @@ fn find_answer(shared: &Shared, row: &RunRow, id: &Name, wait: WaitFor) -> Resul
 /// An update that was sent.
 enum Sent {
     /// It was sent before, and this is its answer.
-    Known(UpdateAnswer),
+    Before(UpdateAnswer),
     /// It is on its way to this run.
-    Posted(Post, oneshot::Receiver<UpdateAnswer>, Box<RunRow>),
+    Now(SendingMessage, oneshot::Receiver<UpdateAnswer>, Box<RunRow>),
 }
 
 fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Result<Sent, Error> {
@@ -141,13 +141,13 @@ fn send(shared: &Arc<Shared>, to: &RunId, update: Update, wait: WaitFor) -> Resu
         && !is_handed_on(shared, &before, &id)?
     {
         let closed = Error::Closed { workflow_id: before.workflow_id, status: before.status };
-        return Ok(Sent::Known(known_answer(shared, before.no, &id, wait)?.unwrap_or(Err(closed))));
+        return Ok(Sent::Before(known_answer(shared, before.no, &id, wait)?.unwrap_or(Err(closed))));
     }
     let row = open(row)?;
-    // Register before the update is posted: the answer may come at once.
+    // Register before the update is sent: the answer may come at once.
     let answered = shared.waiters.for_update((row.no, &row.first_run_id), id.clone(), wait);
-    match Post::begin(shared, &row, update_key(&id), Job::Update(Box::new(update))) {
-        Ok(post) => Ok(Sent::Posted(post, answered, Box::new(row))),
+    match SendingMessage::begin(shared, &row, update_key(&id), Job::Update(Box::new(update))) {
+        Ok(sending) => Ok(Sent::Now(sending, answered, Box::new(row))),
         Err(error) => {
             drop(answered);
             shared.waiters.forget_update(&row.first_run_id, &id);

@@ -36,7 +36,7 @@ fn resolved(seq: Seq, resolution: Resolution, retried: Option<Box<Retried>>) -> 
         Resolution::ChildStarted(Started::Failed(why)) | Resolution::NexusStarted(Started::Failed(why)) => Err(*why),
         Resolution::SignalExternal { failure } | Resolution::CancelExternal { failure } => delivered(failure),
         Resolution::Activity(outcome)
-        | Resolution::Run(outcome)
+        | Resolution::SideEffect(outcome)
         | Resolution::Child(outcome)
         | Resolution::Nexus(outcome)
         | Resolution::Promise(outcome) => outcome.into(),
@@ -56,7 +56,7 @@ fn event_of_command(command: Command) -> Option<EventKind> {
         CommandKind::LocalActivity(activity) => {
             started(activity.seq, OperationKind::LocalActivity, activity.activity, activity.input)
         }
-        CommandKind::Run(closure) => started(closure.seq, OperationKind::SideEffect, closure.name, Vec::new()),
+        CommandKind::SideEffect(closure) => started(closure.seq, OperationKind::SideEffect, closure.name, Vec::new()),
         CommandKind::Timer(timer) => {
             started(timer.seq, OperationKind::Timer, format!("{:?}", timer.duration).into(), Vec::new())
         }

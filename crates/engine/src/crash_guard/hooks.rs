@@ -20,7 +20,7 @@ use dacapo_worker::AttemptHandle;
 
 use crate::crash_guard::probation::Admission;
 use crate::lifecycle::shutdown::write_before_shutdown;
-use crate::run::cached_run::{CachedRun, Stage};
+use crate::run::cached_run::{CachedRun, PlayState};
 use crate::run::deliver::poke;
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
@@ -68,7 +68,7 @@ pub(crate) fn admit(shared: &Shared, cached: &CachedRun, crash_count: u32) -> Ad
                 shared.probation.set_alarm(cached.no, shared.arm_in(CLEARED_AFTER, Due::ClearRun(cached.no)));
             }
         }
-        Admission::Waits => state.stage = Stage::Stuck,
+        Admission::Waits => state.play_state = PlayState::Stuck,
         Admission::Delayed(_) => {}
     }
     admission
@@ -131,7 +131,7 @@ fn clear_later(shared: &Shared, run: RunNo) {
 fn local_attempt_ended(shared: &Arc<Shared>, run: RunNo) {
     let Some(cached) = shared.runs.get(run) else { return };
     // Otherwise the thread that plays the run does this.
-    let is_idle = cached.lock().stage == Stage::Idle;
+    let is_idle = cached.lock().play_state == PlayState::Idle;
     if is_idle && shared.probation.count_of(run).is_some() && !shared.local.is_running(run) {
         clear(shared, run);
     }

@@ -20,7 +20,7 @@ use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
 use crate::lifecycle::halt::halt_and_close;
 use crate::lifecycle::shutdown_state::ShutdownReport;
-use crate::run::cached_run::Stage;
+use crate::run::cached_run::PlayState;
 use crate::run::deliver::wake;
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
@@ -37,7 +37,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<Shutdow
         // The engine stopped this very moment, and found no shutdown to break off.
         return shared.shutdown.break_off(began);
     }
-    flush_held(shared);
+    flush_deferred(shared);
     for worker in shared.workers.all() {
         for (at, step) in drain.steps(worker) {
             shared.arm_in(at.since(began.0), Due::Drain(step));
@@ -61,15 +61,17 @@ pub(crate) fn check(shared: &Arc<Shared>) {
 fn is_playing(shared: &Shared) -> bool {
     shared.runs.all().iter().any(|cached| {
         let state = cached.lock();
-        !matches!(state.stage, Stage::Idle | Stage::Stuck) || !state.holds_nothing() || state.has_results()
+        !matches!(state.play_state, PlayState::Idle | PlayState::Stuck)
+            || !state.has_nothing_uncommitted()
+            || state.has_results()
     })
 }
 
-/// Commits turns that were held back for local work: the work whose results they took must not be done again.
-fn flush_held(shared: &Arc<Shared>) {
+/// Commits turns that were deferred for local work: the work whose results they took must not be done again.
+fn flush_deferred(shared: &Arc<Shared>) {
     for cached in shared.runs.all() {
         let mut state = cached.lock();
-        if state.holds_turns() {
+        if state.defers_turns() {
             state.flush = true;
             wake(shared, &cached, &mut state);
         }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use dacapo_core::{TranscriptError, TurnRecord};
-use dacapo_store::{RunNo, StoreError, Turns};
+use dacapo_store::{ReadTurns, RunNo, StoreError};
 
 /// The number of records that are read at a time; fewer where they are large. Others may read in between, and of a long
 /// history only three chunks are ever in memory.
@@ -35,7 +35,7 @@ impl Unreadable {
 
 /// Shows all records of a run with their lengths in bytes, in order, until `show` breaks.
 pub(crate) fn each_record<S>(
-    store: &(impl Turns + Sync + ?Sized),
+    store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,
     show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
 ) -> Result<Option<S>, Unreadable> {
@@ -44,7 +44,7 @@ pub(crate) fn each_record<S>(
 
 /// Does the same with the records of this turn and later ones.
 pub(crate) fn each_record_from<S>(
-    store: &(impl Turns + Sync + ?Sized),
+    store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,
     from: u64,
     mut show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
@@ -91,7 +91,7 @@ impl LastRecord {
     /// The record of this turn, if it is there and can be decoded.
     pub(crate) fn get(
         &mut self,
-        store: &(impl Turns + ?Sized),
+        store: &(impl ReadTurns + ?Sized),
         run: RunNo,
         turn: u64,
     ) -> Result<Option<&TurnRecord>, StoreError> {
@@ -103,7 +103,7 @@ impl LastRecord {
     }
 }
 
-fn record(store: &(impl Turns + ?Sized), run: RunNo, turn: u64) -> Result<Option<TurnRecord>, StoreError> {
+fn record(store: &(impl ReadTurns + ?Sized), run: RunNo, turn: u64) -> Result<Option<TurnRecord>, StoreError> {
     let mut found = None;
     store.turns(run, turn, &mut |number, bytes| {
         found = decode(number, bytes).ok().filter(|_| number == turn);
@@ -116,7 +116,7 @@ fn record(store: &(impl Turns + ?Sized), run: RunNo, turn: u64) -> Result<Option
 /// reads the next. (That thread does not decode them: memory that one thread allocates and another frees costs more
 /// than that gains.)
 pub(crate) fn each_row(
-    store: &(impl Turns + Sync + ?Sized),
+    store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,
     show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
@@ -124,7 +124,7 @@ pub(crate) fn each_row(
 }
 
 fn each_row_from(
-    store: &(impl Turns + Sync + ?Sized),
+    store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,
     from: u64,
     show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
@@ -154,7 +154,7 @@ fn each_row_from(
 
 /// Reads to the end, or until the receiver is dropped.
 fn read_ahead(
-    store: &(impl Turns + ?Sized),
+    store: &(impl ReadTurns + ?Sized),
     run: RunNo,
     mut from: Option<u64>,
     ahead: &SyncSender<Result<Chunk, StoreError>>,
@@ -179,7 +179,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn read(store: &(impl Turns + ?Sized), run: RunNo, from: u64) -> Result<Self, StoreError> {
+    fn read(store: &(impl ReadTurns + ?Sized), run: RunNo, from: u64) -> Result<Self, StoreError> {
         let (mut bytes, mut ends, mut is_full) = (Vec::new(), Vec::new(), false);
         store.turns(run, from, &mut |number, record| {
             bytes.extend_from_slice(record);
@@ -218,7 +218,7 @@ mod tests {
         fails_at: Option<u64>,
     }
 
-    impl Turns for History {
+    impl ReadTurns for History {
         fn turns(
             &self,
             _: RunNo,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dacapo_client::Error;
 use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_store::{Doing, Filter, RunNo, RunRow, Status, StoreError};
-use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, Playing, StuckPlay, TurnHost, WatchedTurn, Worker};
+use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, RunToPlay, StuckPlay, TurnHost, WatchedTurn, Worker};
 
 use crate::crash_guard::count::quarantine_reason;
 use crate::engine::Engine;
@@ -161,8 +161,8 @@ impl Check {
             drop(tell.send((no, Checked::Deadlock(deadlock.reason))));
         };
         let note = self.reader.store().began(Doing::Run(row.no)).map(|slot| Note(&self.reader, slot));
-        let playing = Playing { name: &info.name, run: &mut run, note, hand_over: Box::new(hand_over) };
-        let mut play = self.workers.of(&row.queue).play(&self.host, playing);
+        let to_play = RunToPlay { name: &info.name, run: &mut run, note, hand_over: Box::new(hand_over) };
+        let mut play = self.workers.of(&row.queue).play(&self.host, to_play);
         let replayed = replay(self.reader.store(), row, &mut play, &mut OpenOperations::default())?;
         Ok(match replayed {
             Replayed::Stuck(reason) => Some(reason.text),

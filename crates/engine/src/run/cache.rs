@@ -15,9 +15,9 @@ use crate::run::message::{Request, ResetRequest};
 const LOOKED_AT: usize = 16;
 
 /// The runs in memory.
-pub(crate) struct RunCache(Mutex<Runs>);
+pub(crate) struct RunCache(Mutex<CacheState>);
 
-struct Runs {
+struct CacheState {
     map: HashMap<RunNo, (Arc<CachedRun>, u64)>,
     by_age: BTreeMap<u64, RunNo>,
     next_stamp: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Removed {
 impl RunCache {
     pub(crate) fn new(cache: Cache) -> Self {
         let dice = if let Cache::Random(seed) = cache { seed } else { 0 };
-        let runs = Runs {
+        let runs = CacheState {
             map: HashMap::new(),
             by_age: BTreeMap::new(),
             next_stamp: 0,
@@ -134,7 +134,7 @@ impl RunCache {
     }
 }
 
-impl Runs {
+impl CacheState {
     /// The entry of a run, which counts as used now.
     fn get_or_create(&mut self, no: RunNo) -> Arc<CachedRun> {
         if !self.map.contains_key(&no) {

@@ -30,7 +30,7 @@ pub(crate) struct Playable {
     pub(crate) run: Run,
     pub(crate) open: OpenOperations,
     /// Turns that were played and not yet submitted: they asked for nothing but local work.
-    pub(crate) held: Vec<Plan>,
+    pub(crate) deferred: Vec<Plan>,
     /// The number of this play: a run is taken from a play that does not return.
     pub(crate) play: u64,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Playable {
 impl Playable {
     /// Creates a run that was played up to its last recorded turn.
     pub(crate) fn new(info: Arc<RunInfo>, run: Run, open: OpenOperations, play: u64) -> Self {
-        Self { info, run, open, held: Vec::new(), play }
+        Self { info, run, open, deferred: Vec::new(), play }
     }
 }
 
@@ -52,7 +52,7 @@ impl Drop for Playable {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum PlayState {
     #[default]
     Idle,
     Queued,
@@ -64,7 +64,7 @@ pub(crate) enum Stage {
 
 #[derive(Default)]
 pub(crate) struct RunState {
-    pub(crate) stage: Stage,
+    pub(crate) play_state: PlayState,
     inbox: VecDeque<Message>,
     /// The requests, each with the number of messages that come before it.
     requests: VecDeque<(u64, Request)>,
@@ -74,7 +74,7 @@ pub(crate) struct RunState {
     pub(crate) resets: VecDeque<ResetRequest>,
     /// Local work that is to be tried again, and the number of the attempt.
     pub(crate) retries: Vec<(Seq, u32)>,
-    /// Whether turns that are held back are to be committed now.
+    /// Whether deferred turns are to be committed now.
     pub(crate) flush: bool,
     /// Whether the next turn takes all messages, because one that took fewer could not close the run.
     pub(crate) takes_all: bool,
@@ -126,19 +126,19 @@ impl RunState {
         !self.requests.is_empty()
     }
 
-    /// Whether turns are held back.
-    pub(crate) fn holds_turns(&self) -> bool {
-        self.playable.as_ref().is_some_and(|playable| !playable.held.is_empty())
+    /// Whether turns are deferred: played, and not yet committed.
+    pub(crate) fn defers_turns(&self) -> bool {
+        self.playable.as_ref().is_some_and(|playable| !playable.deferred.is_empty())
     }
 
     /// Whether nothing would be lost if the run left memory.
-    pub(crate) fn holds_nothing(&self) -> bool {
-        self.uncommitted.is_empty() && !self.holds_turns()
+    pub(crate) fn has_nothing_uncommitted(&self) -> bool {
+        self.uncommitted.is_empty() && !self.defers_turns()
     }
 
     /// Whether it may leave memory now.
     pub(crate) fn may_leave(&self) -> bool {
-        self.stage == Stage::Idle && !self.has_work() && self.holds_nothing() && !self.is_pinned
+        self.play_state == PlayState::Idle && !self.has_work() && self.has_nothing_uncommitted() && !self.is_pinned
     }
 
     /// The number of messages that wait.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::from_stored;
-use dacapo_store::{NewMessage, Posted, Refused, RunNo, StoreError, Write, Written};
+use dacapo_store::{NewMessage, Refused, RunNo, SentMessage, StoreError, Write, Written};
 
 use crate::encode::encode;
 use crate::host::{Work, WorkKind};
-use crate::run::cached_run::{CachedRun, RunState, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, RunState};
 use crate::run::late::forget_late;
 use crate::run::message::{Message, Request};
 use crate::shared::Shared;
@@ -31,9 +31,9 @@ pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(
 /// Puts a message into the inbox of a run.
 pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
     let is_result = matches!(message, Message::Result { .. });
-    let unwanted = with_run(shared, run, |state| match state.stage {
+    let unwanted = with_run(shared, run, |state| match state.play_state {
         // The run takes nothing soon, and a result must not wait in memory.
-        Stage::Stuck if is_result => {
+        PlayState::Stuck if is_result => {
             // Until the result is stored, it is in no inbox and in no row: a shutdown must not end before.
             shared.shutdown.begin_write();
             Some(message)
@@ -52,11 +52,11 @@ pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
 }
 
 /// Puts a message that was just stored into the inbox of its run.
-pub(crate) fn deliver_posted(shared: &Arc<Shared>, posted: &Posted) {
-    if posted.fresh {
-        match from_stored(&posted.job) {
-            Ok(job) => deliver(shared, posted.run, Message::Stored { no: posted.no, job }),
-            Err(error) => tracing::error!(run = %posted.run, %error, "a message cannot be read"),
+pub(crate) fn deliver_sent(shared: &Arc<Shared>, sent: &SentMessage) {
+    if sent.fresh {
+        match from_stored(&sent.job) {
+            Ok(job) => deliver(shared, sent.run, Message::Stored { no: sent.no, job }),
+            Err(error) => tracing::error!(run = %sent.run, %error, "a message cannot be read"),
         }
     }
 }
@@ -67,11 +67,11 @@ pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Messa
         let Message::Result { task, seq, .. } = &result else { continue };
         let message =
             NewMessage { key: format!("task:{}", seq.0).into(), sent: shared.now(), job: encode(result.job()) };
-        let write = Write::Post { run, message, ended: Some(*task) };
+        let write = Write::Send { run, message, ended: Some(*task) };
         shared.shutdown.begin_write();
         submit(shared, write, move |shared, answer| {
             match answer {
-                Ok(Written::Posted(posted)) => deliver_posted(shared, &posted),
+                Ok(Written::Sent(sent)) => deliver_sent(shared, &sent),
                 Err(StoreError::Refused(Refused::Closed(_))) => forget_late(shared, run, &[result]),
                 // The activity is over.
                 Ok(_) | Err(StoreError::Refused(_)) => {}
@@ -86,11 +86,11 @@ pub(crate) fn store_results(shared: &Arc<Shared>, run: RunNo, results: Vec<Messa
 fn store_again_later(shared: &Arc<Shared>, run: RunNo, result: Message) {
     shared.runs.with(run, |cached, state| {
         state.push(result);
-        match state.stage {
+        match state.play_state {
             // It can be played: its turn takes the result.
-            Stage::Idle if state.playable.is_some() => wake(shared, cached, state),
-            Stage::Idle => state.stage = Stage::Stuck,
-            Stage::Queued | Stage::Busy | Stage::Stuck => {}
+            PlayState::Idle if state.playable.is_some() => wake(shared, cached, state),
+            PlayState::Idle => state.play_state = PlayState::Stuck,
+            PlayState::Queued | PlayState::Busy | PlayState::Stuck => {}
         }
     });
     shared.arm_in(STORE_AGAIN, Due::Retry(run));
@@ -109,7 +109,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
 /// Queues a run that is idle or stuck: there may be messages for it in the store, or its pause is over.
 pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
     shared.runs.with(run, |cached, state| {
-        if matches!(state.stage, Stage::Idle | Stage::Stuck) {
+        if matches!(state.play_state, PlayState::Idle | PlayState::Stuck) {
             enqueue(shared, cached, state);
         }
     });
@@ -117,10 +117,10 @@ pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
 
 /// Queues a run that is idle and has work. A stuck run is played for its callers only.
 pub(crate) fn wake(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) {
-    let has_work = match state.stage {
-        Stage::Idle => state.has_work(),
-        Stage::Stuck => state.is_asked(),
-        Stage::Queued | Stage::Busy => false,
+    let has_work = match state.play_state {
+        PlayState::Idle => state.has_work(),
+        PlayState::Stuck => state.is_asked(),
+        PlayState::Queued | PlayState::Busy => false,
     };
     if has_work {
         enqueue(shared, cached, state);
@@ -128,7 +128,7 @@ pub(crate) fn wake(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut Ru
 }
 
 fn enqueue(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) {
-    state.stage = Stage::Queued;
+    state.play_state = PlayState::Queued;
     if let (None, Some(worker)) = (cached.worker(), shared.workers.only()) {
         cached.is_played_by(worker);
     }

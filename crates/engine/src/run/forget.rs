@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dacapo_store::RunNo;
 
 use crate::crash_guard::hooks;
-use crate::run::cached_run::{CachedRun, Stage};
+use crate::run::cached_run::{CachedRun, PlayState};
 use crate::run::deliver::{ask, wake, with_run};
 use crate::shared::Shared;
 
@@ -31,7 +31,7 @@ pub(crate) fn leave(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         shared.drop_later(playable);
     }
     let mut state = cached.lock();
-    if !state.is_gone && state.stage == Stage::Idle {
+    if !state.is_gone && state.play_state == PlayState::Idle {
         wake(shared, cached, &mut state);
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use dacapo_core::{
     AttributeValue, Command, CommandKind, CreatePromise, History, Job, Name, Operation, Payload, Resolution,
-    ScheduleActivity, ScheduleLocalActivity, ScheduleRun, Seq, Start, StartChild, Started, Timestamp, TurnRecord,
+    ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect, Seq, Start, StartChild, Started, Timestamp,
+    TurnRecord,
 };
 
 /// The open operations of a run, and what else follows from its turns.
@@ -42,7 +43,7 @@ pub(crate) struct OpenOperations {
 pub(crate) enum Open {
     Activity { command: Arc<ScheduleActivity>, turn: u64, position: u32, scheduled: Timestamp },
     Local { command: Arc<ScheduleLocalActivity>, scheduled: Timestamp },
-    Run { command: Arc<ScheduleRun>, scheduled: Timestamp },
+    SideEffect { command: Arc<ScheduleSideEffect>, scheduled: Timestamp },
     Timer { due: Timestamp },
     Child { command: Arc<StartChild>, started: bool },
     External,
@@ -99,7 +100,7 @@ impl OpenOperations {
                 Open::Activity { command: Arc::new((**command).clone()), turn, position, scheduled }
             }
             CommandKind::LocalActivity(command) => Open::Local { command: Arc::new((**command).clone()), scheduled },
-            CommandKind::Run(command) => Open::Run { command: Arc::new((**command).clone()), scheduled },
+            CommandKind::SideEffect(command) => Open::SideEffect { command: Arc::new((**command).clone()), scheduled },
             CommandKind::Timer(timer) => Open::Timer { due: scheduled.after(timer.duration) },
             CommandKind::Child(command) => Open::Child { command: Arc::new((**command).clone()), started: false },
             CommandKind::SignalExternal(_) | CommandKind::CancelExternal(_) => Open::External,
@@ -118,7 +119,7 @@ impl OpenOperations {
             _ => return,
         };
         if let Some(seq) = command.kind.seq() {
-            if matches!(open, Open::Local { .. } | Open::Run { .. }) {
+            if matches!(open, Open::Local { .. } | Open::SideEffect { .. }) {
                 self.without_row.insert(seq);
             }
             self.operations.insert(seq, open);
@@ -149,7 +150,7 @@ impl OpenOperations {
             (Some(Open::Child { .. }), Resolution::Child(_))
             | (Some(Open::Activity { .. }), Resolution::Activity(_))
             | (Some(Open::Local { .. }), Resolution::Activity(_) | Resolution::Backoff { .. })
-            | (Some(Open::Run { .. }), Resolution::Run(_))
+            | (Some(Open::SideEffect { .. }), Resolution::SideEffect(_))
             | (Some(Open::Timer { .. }), Resolution::Timer)
             | (Some(Open::External), Resolution::SignalExternal { .. } | Resolution::CancelExternal { .. })
             | (Some(Open::Promise(_)), Resolution::Promise(_)) => true,

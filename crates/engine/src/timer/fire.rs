@@ -16,7 +16,7 @@ use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::{expire, sweep};
 use crate::lifecycle::{shutdown, zombies};
-use crate::run::cached_run::Stage;
+use crate::run::cached_run::PlayState;
 use crate::run::deliver::{deliver, poke, wake};
 use crate::run::message::Message;
 use crate::shared::Shared;
@@ -106,18 +106,18 @@ fn fire_own(shared: &Arc<Shared>, due: Due) {
     }
 }
 
-/// Commits turns that were held back for local work.
+/// Commits turns that were deferred for local work.
 fn flush(shared: &Arc<Shared>, run: RunNo) {
     if let Some(cached) = shared.runs.get(run) {
         let mut state = cached.lock();
-        state.flush = state.playable.is_none() || state.holds_turns();
+        state.flush = state.playable.is_none() || state.defers_turns();
         wake(shared, &cached, &mut state);
     }
 }
 
 /// Plays a stuck run again when its pause is over.
 fn retry_run(shared: &Arc<Shared>, run: RunNo) {
-    if shared.runs.get(run).is_some_and(|cached| cached.lock().stage == Stage::Stuck) {
+    if shared.runs.get(run).is_some_and(|cached| cached.lock().play_state == PlayState::Stuck) {
         poke(shared, run);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Due {
     ClearRun(RunNo),
     /// An attempt on probation has run for so long that others run beside it.
     EndProbation { run: RunNo, seq: Seq, attempt: u32 },
-    /// Turns that were held back are committed.
+    /// Deferred turns are committed.
     Flush(RunNo),
     /// A step of a shutdown.
     Drain(DrainStep),

@@ -10,7 +10,7 @@ use crate::crash_guard::count::quarantine_reason;
 use crate::crash_guard::hooks::{Ended, admit, ended};
 use crate::crash_guard::probation::Admission;
 use crate::lifecycle::shutdown;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::late::forget_late;
 use crate::run::message::Request;
 use crate::run::open_operations::Open;
@@ -93,7 +93,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     };
     ended(shared, Ended::Play(cached));
     let mut state = cached.lock();
-    state.stage = Stage::Stuck;
+    state.play_state = PlayState::Stuck;
     let (requests, until) = (state.take_requests(), state.stuck_until);
     drop(state);
     store_waiting_results(shared, cached);

@@ -20,7 +20,7 @@ use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
 use crate::read::outcome::closed_run;
 use crate::report::stuck_reason::StuckReason;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::forget::forget;
 use crate::run::late::forget_late;
 use crate::run::message::Message;
@@ -110,12 +110,12 @@ impl Committing {
 
 /// Commits the turns of a run that are not committed, in order.
 pub(crate) fn commit(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Playable>) {
-    let mut plans = std::mem::take(&mut playable.held);
+    let mut plans = std::mem::take(&mut playable.deferred);
     let crash_count = count_after_turn(shared, cached.no);
     plans.iter_mut().for_each(|plan| plan.write.crash_count = crash_count);
     let Some(last) = plans.pop() else { return rest(shared, &cached, Some(playable)) };
-    // A turn that was held back asks for nothing that others could see. If it is refused, so is the last.
-    let refused = Arc::new(Mutex::new(ranks::HELD_TURNS, None));
+    // A deferred turn asks for nothing that others could see. If it is refused, so is the last.
+    let refused = Arc::new(Mutex::new(ranks::DEFERRED_TURNS, None));
     for plan in plans {
         let refused = refused.clone();
         submit(shared, Write::Turn(Box::new(plan.write)), move |_, result| {
@@ -166,7 +166,7 @@ pub(crate) fn committed(
     match is_closed {
         true => {
             let mut state = cached.lock();
-            state.stage = Stage::Idle;
+            state.play_state = PlayState::Idle;
             let late = state.take_inbox();
             drop(state);
             forget_late(shared, cached.no, &late);
@@ -272,7 +272,7 @@ pub(crate) fn settle_messages(
         if matches!(error, StoreError::Refused(_)) {
             return closed_meanwhile(shared, &cached);
         }
-        // The messages of turns that were held back are put back, too.
+        // The messages of deferred turns are put back, too.
         let mut taken = cached.lock().take_uncommitted();
         taken.extend(messages);
         retry_later(shared, &cached, taken, &error);

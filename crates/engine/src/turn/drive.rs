@@ -9,7 +9,7 @@ use dacapo_store::Doing;
 
 use crate::activity::blocked::{report_unserved_queue, unserved_queue};
 use crate::activity::local;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::deliver::store_results;
 use crate::run::forget::forget;
 use crate::run::message::Message;
@@ -28,7 +28,7 @@ use crate::turn::stuck::{
 };
 
 /// How long a turn of nothing but local work may wait for its result before it is committed.
-const HELD: Duration = Duration::from_millis(100);
+const MAX_DEFERRAL: Duration = Duration::from_millis(100);
 
 /// Plays one turn of a run, on a thread without an async runtime. One thread plays a run at a time.
 pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
@@ -39,8 +39,8 @@ pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
     if state.is_gone {
         return;
     }
-    state.stage = Stage::Busy;
-    if !state.holds_turns()
+    state.play_state = PlayState::Busy;
+    if !state.defers_turns()
         && let Some(request) = state.resets.pop_front()
     {
         let playable = state.playable.take();
@@ -61,8 +61,8 @@ pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
     let (retries, flush) = (std::mem::take(&mut state.retries), std::mem::take(&mut state.flush));
     drop(state);
     match playable {
-        Some(playable) if !playable.held.is_empty() && (flush || !retries.is_empty() || is_asked) => {
-            // Turns that were held back go first: no caller is answered from a turn that is not committed.
+        Some(playable) if !playable.deferred.is_empty() && (flush || !retries.is_empty() || is_asked) => {
+            // Deferred turns go first: no caller is answered from a turn that is not committed.
             cached.lock().retries.extend(retries);
             commit(shared, cached, playable);
         }
@@ -178,7 +178,7 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     }
 }
 
-/// Commits a turn, or holds it back if it asks for nothing but local work.
+/// Commits a turn, or defers it if it asks for nothing but local work.
 fn conclude(
     shared: &Arc<Shared>,
     cached: Arc<CachedRun>,
@@ -186,23 +186,23 @@ fn conclude(
     plan: Plan,
     record: &TurnRecord,
 ) {
-    // A process that shuts down commits what it has received, and does not hold it back for work that it no longer
+    // A process that shuts down commits what it has received, and does not defer the turn for work that it no longer
     // begins.
-    let is_held = !shared.shutdown.has_begun()
+    let is_deferred = !shared.shutdown.has_begun()
         && record.number > 0
         && plan.effects.rejected.is_empty()
         && !record.commands.is_empty()
         && record.commands.iter().all(is_local);
-    let is_first = playable.held.is_empty();
-    playable.held.push(plan);
-    if !is_held {
+    let is_first = playable.deferred.is_empty();
+    playable.deferred.push(plan);
+    if !is_deferred {
         return commit(shared, cached, playable);
     }
     if is_first {
-        shared.arm_in(HELD, Due::Flush(cached.no));
+        shared.arm_in(MAX_DEFERRAL, Due::Flush(cached.no));
     }
     local::start_all(shared, &cached, &mut playable);
-    let cancelled = playable.held.last_mut().map(|plan| std::mem::take(&mut plan.effects.cancelled_local));
+    let cancelled = playable.deferred.last_mut().map(|plan| std::mem::take(&mut plan.effects.cancelled_local));
     for (seq, waits) in cancelled.unwrap_or_default() {
         local::cancel(shared, cached.no, seq, waits);
     }
@@ -224,12 +224,12 @@ fn is_expected(open: &OpenOperations, message: &Message) -> bool {
 
 fn is_local(command: &Command) -> bool {
     match &command.kind {
-        CommandKind::LocalActivity(_) | CommandKind::Run(_) => true,
-        CommandKind::Cancel(cancel) => matches!(cancel.operation, Operation::LocalActivity | Operation::Run),
+        CommandKind::LocalActivity(_) | CommandKind::SideEffect(_) => true,
+        CommandKind::Cancel(cancel) => matches!(cancel.operation, Operation::LocalActivity | Operation::SideEffect),
         _ => false,
     }
 }
 
 fn is_closure(open: &OpenOperations, seq: Seq) -> bool {
-    matches!(open.operations.get(&seq), Some(Open::Run { .. }))
+    matches!(open.operations.get(&seq), Some(Open::SideEffect { .. }))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Name, Outcome, Seq};
-use dacapo_store::{ClosedRun, Posted, RunNo, StartedRun, Status, TimerRow, TurnWritten};
+use dacapo_store::{ClosedRun, RunNo, SentMessage, StartedRun, Status, TimerRow, TurnWritten};
 
 use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
@@ -14,7 +14,7 @@ use crate::activity::local;
 use crate::activity::task::Task;
 use crate::lifecycle::shutdown;
 use crate::read::outcome::outcome_of;
-use crate::run::deliver::{deliver_posted, poke};
+use crate::run::deliver::{deliver_sent, poke};
 use crate::run::forget::forget;
 use crate::run::waiters::UpdateStage;
 use crate::shared::Shared;
@@ -39,7 +39,7 @@ pub(crate) enum Effect {
     /// An update was answered or rejected.
     AnswerUpdate(Name, Result<UpdateStage, Error>),
     /// A message was stored for a run.
-    Deliver(Posted),
+    Deliver(SentMessage),
     /// A run was started, and its start waits as a message.
     Started(StartedRun),
     /// Another run was closed.
@@ -68,7 +68,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
             Effect::CancelLocal { seq, waits } => local::cancel(shared, run, seq, waits),
             Effect::AcceptUpdate(update) => shared.waiters.update_accepted(chain, &update),
             Effect::AnswerUpdate(update, answer) => shared.waiters.update_answered(chain, &update, &answer),
-            Effect::Deliver(posted) => deliver_posted(shared, &posted),
+            Effect::Deliver(sent) => deliver_sent(shared, &sent),
             Effect::Started(started) => {
                 shared.run_meters.started(&started.workflow);
                 begin_started(shared, &started);
@@ -118,9 +118,8 @@ pub(crate) fn apply_in_other_runs(shared: &Arc<Shared>, written: TurnWritten) {
 
 /// Makes the effects of a write in other runs.
 pub(crate) fn in_other_runs(written: TurnWritten) -> impl Iterator<Item = Effect> {
-    let TurnWritten { posted, started, closed, .. } = written;
-    posted
-        .into_iter()
+    let TurnWritten { sent, started, closed, .. } = written;
+    sent.into_iter()
         .map(Effect::Deliver)
         .chain(started.into_iter().filter(|started| started.fresh).map(Effect::Started))
         .chain(closed.into_iter().map(Effect::CloseOther))

@@ -10,7 +10,7 @@ use crate::crash_guard::hooks::admit;
 use crate::crash_guard::probation::Admission;
 use crate::host::WorkKind;
 use crate::report::stuck_reason::StuckReason;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::open_operations::OpenOperations;
 use crate::shared::Shared;
 use crate::turn::foreign_wake::reporter;
@@ -141,7 +141,7 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64
         state.play += 1;
         state.stuck_play = stuck_play;
         state.put_back_all();
-        state.stage = Stage::Busy;
+        state.play_state = PlayState::Busy;
         drop(state);
         shared.later(WorkKind::Write, Some(cached.no), move |shared| set_stuck(shared, &cached, deadlock.into()));
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_core::{Activation, Completion, Rejected, Run, Turn, TurnRecord};
 use dacapo_store::{Doing, RunNo, StuckCause};
-use dacapo_worker::{HandOver, Play, Playing};
+use dacapo_worker::{HandOver, Play, RunToPlay};
 
 use crate::crash_guard::hooks::{Note, note};
 use crate::report::log;
@@ -27,7 +27,7 @@ pub(crate) fn begin_play<'a>(
 ) -> Play<'a, Option<Note>> {
     let note = code.and_then(|code| note(shared, code));
     let worker = shared.workers.of(&info.name.queue);
-    worker.play(shared.turn_host(), Playing { name: &info.name, run, note, hand_over })
+    worker.play(shared.turn_host(), RunToPlay { name: &info.name, run, note, hand_over })
 }
 
 /// The data that a turn is made from, beside its jobs.

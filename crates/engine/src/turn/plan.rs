@@ -6,7 +6,7 @@ use dacapo_core::{
     CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RunRef, ScheduleActivity, Seq, Signal, Start,
     StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
 };
-use dacapo_store::{NewMessage, NewRun, NewTask, Parent, RunNo, Send, TaskNo, TimerKind, TurnOf, TurnWrite};
+use dacapo_store::{NewMessage, NewRun, NewTask, OutgoingMessage, Parent, RunNo, TaskNo, TimerKind, TurnOf, TurnWrite};
 
 use crate::encode::encode;
 use crate::run::info::RunInfo;
@@ -202,7 +202,7 @@ impl Planner<'_> {
                 plan.effects.answered.push((done.update.clone(), done.outcome.clone()));
             }
             CommandKind::LocalActivity(_)
-            | CommandKind::Run(_)
+            | CommandKind::SideEffect(_)
             | CommandKind::Promise(_)
             | CommandKind::Patch(_)
             | CommandKind::State(_)
@@ -223,7 +223,7 @@ impl Planner<'_> {
             None => format!("{}-cancels", self.info.name.run_id),
         };
         let message = NewMessage { key: key.into(), sent, job: encode(job) };
-        plan.write.sends.push(Send { seq, is_cancel, to: to.clone(), message });
+        plan.write.sends.push(OutgoingMessage { seq, is_cancel, to: to.clone(), message });
     }
 
     fn cancel(&self, plan: &mut Plan, now: Timestamp, seq: Seq, reason: &str) {
@@ -239,7 +239,7 @@ impl Planner<'_> {
             }
             Some(Open::Child { command, .. }) => self.cancel_child(plan, command, now, reason),
             Some(Open::Local { command, .. }) => plan.effects.cancelled_local.push((seq, waits(command.cancel))),
-            Some(Open::Run { .. }) => plan.effects.cancelled_local.push((seq, false)),
+            Some(Open::SideEffect { .. }) => plan.effects.cancelled_local.push((seq, false)),
             Some(Open::External | Open::Promise(_)) => {}
             // Begun and cancelled in one turn: an activity or a timer is not written, unless the workflow waits for its
             // outcome.

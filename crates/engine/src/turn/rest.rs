@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::crash_guard::hooks::{Ended, ended};
 use crate::lifecycle::shutdown;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::deliver::wake;
 use crate::run::forget::leave;
 use crate::shared::Shared;
 
 /// Puts a run at rest. It goes on at once if it has work, and leaves memory if the cache says so.
 pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Option<Box<Playable>>) {
-    let holds = playable.as_ref().is_some_and(|playable| !playable.held.is_empty());
+    let defers = playable.as_ref().is_some_and(|playable| !playable.deferred.is_empty());
     let is_pinned = cached.lock().is_pinned;
     // A run on probation leaves memory, so that the next play finds out whether it still is.
-    let keeps = holds || if is_pinned { shared.local.is_running(cached.no) } else { shared.runs.keeps() };
+    let keeps = defers || if is_pinned { shared.local.is_running(cached.no) } else { shared.runs.keeps() };
     if !is_pinned || !keeps {
         ended(shared, Ended::Play(cached));
     }
@@ -29,7 +29,7 @@ pub(crate) fn rest(shared: &Arc<Shared>, cached: &Arc<CachedRun>, playable: Opti
         }
         return shutdown::check(shared);
     }
-    state.stage = Stage::Idle;
+    state.play_state = PlayState::Idle;
     state.playable = playable;
     let (has_work, leaves) = (state.has_work(), state.playable.is_none());
     if has_work {
@@ -59,7 +59,7 @@ fn make_room(shared: &Arc<Shared>) {
 /// Puts a run at rest that has nothing to keep in memory, when the thread that played it is done with it.
 pub(crate) fn retire(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     ended(shared, Ended::Play(cached));
-    cached.lock().stage = Stage::Idle;
+    cached.lock().play_state = PlayState::Idle;
     leave(shared, cached);
     shutdown::check(shared);
 }

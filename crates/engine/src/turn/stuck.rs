@@ -17,7 +17,7 @@ use crate::lifecycle::shutdown;
 use crate::read::outcome::closed_run;
 use crate::report::log;
 use crate::report::stuck_reason::StuckReason;
-use crate::run::cached_run::{CachedRun, Playable, Stage};
+use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::deliver::{poke, store_results, with_run};
 use crate::run::info::RunInfo;
 use crate::run::message::{Message, Request};
@@ -69,7 +69,7 @@ pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &R
 fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) -> Vec<Request> {
     let meters = cached.worker().unwrap_or_else(|| shared.workers.first()).meters().clone();
     let mut state = cached.lock();
-    state.stage = Stage::Stuck;
+    state.play_state = PlayState::Stuck;
     state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
     let playable = state.playable.take();
     state.stuck_until = until;
@@ -128,7 +128,7 @@ pub(crate) fn release(shared: &Arc<Shared>, run: RunNo) {
 /// as well, and cost one thread more each time: the run waits until the first has returned.
 pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let mut state = cached.lock();
-    state.stage = Stage::Stuck;
+    state.play_state = PlayState::Stuck;
     let requests = state.take_requests();
     let retry = pause(state.failed_plays);
     state.stuck_until = shared.now().after(retry);
@@ -225,7 +225,7 @@ pub(crate) fn retry_later(shared: &Arc<Shared>, cached: &Arc<CachedRun>, message
     ended(shared, Ended::Play(cached));
     let mut state = cached.lock();
     state.put_back(messages);
-    state.stage = Stage::Stuck;
+    state.play_state = PlayState::Stuck;
     state.failed_plays += 1;
     let retry = pause(state.failed_plays);
     drop(state);

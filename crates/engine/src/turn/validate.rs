@@ -147,7 +147,7 @@ fn fields_out_of_range(command: &CommandKind) -> Option<String> {
         CommandKind::LocalActivity(c) => name("activity type", &c.activity)
             .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| timeouts(&c.timeouts)),
-        CommandKind::Run(c) => name("name of a side effect", &c.name)
+        CommandKind::SideEffect(c) => name("name of a side effect", &c.name)
             .or_else(|| check_retry(c.retry.as_ref()))
             .or_else(|| timeouts(&c.timeouts)),
         CommandKind::Child(c) => name("workflow type", &c.workflow)

@@ -75,7 +75,7 @@ fn failures_that_say_so_and_types_that_are_named_are_not_tried_again() {
     let (noted, pointless) = (world.clone(), world.clone());
     let serve = move || {
         let pointless = pointless.clone();
-        let picky = Retry { not_retryable: vec!["Luck".into()], ..Retry::exponential() };
+        let picky = Retry { non_retryable: vec!["Luck".into()], ..Retry::exponential() };
         calls(move |activity| activity.retry(picky.clone()))
             .activity("work", failing(&noted))
             .workflow("pointless", |ctx: Ctx, _| async move { ctx.activity("pointless", "").await })
@@ -124,9 +124,9 @@ fn an_activity_that_panics_is_tried_again() {
 #[test]
 fn an_activity_without_a_timeout_may_take_thirty_days() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         calls(|activity| activity).waiting("work", move |_, _| gate.pass())
     };
     over_every_cache(serve, |sim| {
@@ -304,7 +304,7 @@ fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
         options()
             .workflow("goes on", |ctx: Ctx, _| async move {
                 ctx.activity("work", "").detach();
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 Ok("done".into())
             })
             .activity("work", |_, _| Ok("nobody's".into()))

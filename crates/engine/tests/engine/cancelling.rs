@@ -28,9 +28,9 @@ fn racing(gate: &Gate) -> Options {
 #[test]
 fn a_slow_activity_loses_against_a_timer_and_its_late_result_is_nobody_s() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     over_every_cache(
-        move || racing(&held),
+        move || racing(&shared_gate),
         |sim| {
             gate.shut();
             sim.start("races", "a", "").unwrap();
@@ -131,9 +131,9 @@ fn an_activity_whose_end_is_awaited_may_clean_up_and_its_result_counts() {
 #[test]
 fn an_activity_that_was_asked_to_stop_is_asked_again_after_a_restart() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options()
             .workflow("asks", |ctx: Ctx, _| async move {
                 let activity = ctx.activity("slow", "").cancel_type(CancelType::WaitCompleted);
@@ -167,14 +167,14 @@ fn an_activity_that_was_asked_to_stop_is_asked_again_after_a_restart() {
 fn an_abandoned_activity_goes_on_and_nobody_is_told() {
     let gate = Gate::default();
     let world = World::default();
-    let (held, noted) = (gate.clone(), world.clone());
+    let (shared_gate, noted) = (gate.clone(), world.clone());
     let serve = move || {
-        let (gate, world) = (held.clone(), noted.clone());
+        let (gate, world) = (shared_gate.clone(), noted.clone());
         options()
             .workflow("abandons", |ctx: Ctx, _| async move {
                 let work = ctx.activity("work", "").cancel_type(CancelType::Abandon);
                 ctx.race(work, ctx.sleep(secs(5))).await.ok();
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 Ok("went on".into())
             })
             .waiting("work", move |_, _| {
@@ -264,9 +264,9 @@ fn a_run_that_is_asked_to_cancel_twice_is_asked_once() {
 #[test]
 fn a_terminated_run_ends_at_once_and_leaves_no_rows_behind() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options()
             .workflow("busy", |ctx: Ctx, _| async move {
                 let (timer, promise) = (ctx.sleep(secs(100)), ctx.promise("never"));

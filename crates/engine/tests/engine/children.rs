@@ -283,7 +283,7 @@ fn a_signal_to_another_run_arrives_once_and_the_sender_knows() {
                 Ok(payload(format!("{told:?} {}", lost.unwrap_err())))
             })
             .workflow("hears", |ctx: Ctx, _| async move {
-                let signal = ctx.signal("news").await?;
+                let signal = ctx.next_signal("news").await?;
                 ctx.sleep(secs(10)).await?;
                 let more = ctx.try_signal("news").is_some();
                 Ok(payload(format!("{} from {}, more: {more}", signal.input[0], signal.identity)))

@@ -26,7 +26,7 @@ fn serve(gate: &Gate) -> Options {
         .workflow("account", |ctx: Ctx, _| async move {
             ctx.on_query("how", |_| Ok(payload("well")));
             ctx.on_update("put", |_| Ok(()), |mut update| async move { Ok(update.input.remove(0)) });
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             let done = ctx.activity("work", "x").await?;
             ctx.sleep(secs(1)).await?;
             let word = ctx.promise("word").await?;
@@ -220,15 +220,15 @@ fn slow_update() -> Options {
         let inner = ctx.clone();
         let put = move |_| {
             let ctx = inner.clone();
-            async move { Ok(ctx.signal("go").await?.input[0].clone()) }
+            async move { Ok(ctx.next_signal("go").await?.input[0].clone()) }
         };
         ctx.on_update("put", |_| Ok(()), put);
         if text(&round).is_empty() {
-            ctx.signal("next").await?;
+            ctx.next_signal("next").await?;
             let (workflow, input) = (ACCOUNT, vec![payload("second")]);
             return Err(ctx.continue_as_new(ContinueAsNew { workflow, input, ..ContinueAsNew::default() }));
         }
-        ctx.signal("end").await?;
+        ctx.next_signal("end").await?;
         Ok(payload("over"))
     });
     // The root takes the signal before the update that comes with it is accepted.

@@ -12,7 +12,7 @@ use crate::kit::{Gate, Serve, completed, describe, every_second, options, payloa
 
 const TWO_HOURS: Duration = Duration::from_secs(7_200);
 
-/// A timer of the time of day fires when the clock is set beyond it, and one behind it is not held up by an older alarm.
+/// A timer of the time of day fires when the clock is set beyond it, and one behind it does not wait for an older alarm.
 #[test]
 fn timers_that_a_forward_step_makes_due_fire_at_once() {
     let sim = Simulation::new(options().workflow("sleeps", |ctx: Ctx, _| async move {

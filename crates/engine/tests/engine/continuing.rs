@@ -17,14 +17,14 @@ use crate::kit::{
 /// Takes one signal for each run, and says what it found.
 async fn takes_one(ctx: Ctx, seen: Payload) -> Result<Payload, Failure> {
     let seen = text(&seen);
-    let signal = ctx.signal("item").await?;
+    let signal = ctx.next_signal("item").await?;
     let seen = format!("{seen}{} ", signal.input[0]);
     if seen.split_whitespace().count() == 3 {
         let info = ctx.info().unwrap();
         return Ok(payload(format!("{seen}{:?} {:?}", info.memo, info.search_attributes)));
     }
-    ctx.upsert_memo([("seen".into(), Some(payload(seen.trim().replace(' ', "+"))))]);
-    ctx.upsert_search_attributes([("kind".into(), Some("odd".into()))]);
+    ctx.set_memo([("seen".into(), Some(payload(seen.trim().replace(' ', "+"))))]);
+    ctx.set_attrs([("kind".into(), Some("odd".into()))]);
     Err(ctx.continue_as_new(ContinueAsNew { input: vec![payload(seen)], ..ContinueAsNew::default() }))
 }
 
@@ -141,11 +141,11 @@ async fn hands_on(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
     ctx.on_update("put", valid, move |update| {
         let ctx = inner.clone();
         async move {
-            ctx.signal("answer").await?;
+            ctx.next_signal("answer").await?;
             Ok(update.input[0].clone())
         }
     });
-    ctx.signal("go").await?;
+    ctx.next_signal("go").await?;
     match first {
         true => Err(ctx.continue_as_new(ContinueAsNew { input: vec!["second".into()], ..ContinueAsNew::default() })),
         false => Ok("ended".into()),

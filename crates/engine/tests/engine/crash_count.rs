@@ -19,7 +19,7 @@ fn serve(world: &World, gate: &Gate) -> Options {
         .workflow("turns", move |ctx: Ctx, _| {
             let world = of_turns.clone();
             async move {
-                let go = ctx.signal("go").await?;
+                let go = ctx.next_signal("go").await?;
                 world.note("turn");
                 Ok(go.input.into_iter().next().unwrap_or_default())
             }
@@ -49,7 +49,7 @@ impl Setup {
             sim = sim.restart();
             sim.settle();
         }
-        assert_eq!(held(&sim), (deaths, deaths));
+        assert_eq!(crash_counts(&sim), (deaths, deaths));
         (setup, sim)
     }
 
@@ -60,8 +60,8 @@ impl Setup {
     }
 }
 
-/// What is held against the activity of the one and against the other run.
-fn held(sim: &Simulation) -> (u32, u32) {
+/// The crash counts of the activity of the one run, and of the other run.
+fn crash_counts(sim: &Simulation) -> (u32, u32) {
     // Asked of the store: the process may be dead.
     let row = |id| sim.store().find(id, None).unwrap().unwrap();
     let tasks = sim.store().tasks_of(row("task").no).unwrap();
@@ -84,13 +84,13 @@ fn no_crash_count_is_lost_wherever_the_counting_process_dies() {
             let dying = sim.dying(moment);
             let noted = setup.store.noted().0.len();
             dying.settle();
-            let (task, run) = held(&dying);
+            let (task, run) = crash_counts(&dying);
             assert_eq!(task, run, "both are counted together");
             assert!(run > before || setup.store.noted().0.len() == noted, "nothing begins before");
             let died = dying.died();
             let next = dying.restart();
             next.settle();
-            let (task, run) = held(&next);
+            let (task, run) = crash_counts(&next);
             assert!(task > before && run > before, "a crash is not counted when it dies {died:?}");
             assert!(task <= before + 2 && run == task, "it is counted twice at worst");
             // Then it is one too many, and somebody has to say so.
@@ -128,7 +128,7 @@ fn third_crash_leads_to_quarantine_wherever_the_counting_process_dies() {
 }
 
 #[test]
-fn what_is_released_is_free_or_still_held_wherever_the_process_dies_that_releases_it() {
+fn release_is_whole_or_absent_wherever_the_process_dies() {
     at_every_moment(|moment| {
         let (setup, sim) = Setup::after(3);
         let dying = sim.dying(moment);
@@ -147,7 +147,7 @@ fn what_is_released_is_free_or_still_held_wherever_the_process_dies_that_release
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(held(&next).1, 0);
+        assert_eq!(crash_counts(&next).1, 0);
         end_well(&setup, &next);
         died
     });
@@ -161,5 +161,5 @@ fn end_well(setup: &Setup, sim: &Simulation) {
     }
     assert_eq!(sim.result("task"), completed("done"));
     assert_eq!(sim.result("run"), completed("end"));
-    assert_eq!(held(sim), (0, 0), "nothing is held against what has ended");
+    assert_eq!(crash_counts(sim), (0, 0), "what has ended has no crash count");
 }

@@ -146,7 +146,7 @@ fn run_killed_three_times_is_delayed_says_so_and_goes_on_by_itself() {
     let store = CrashedStore::new();
     let serve = options().workflow("waits", |ctx: Ctx, _| async move {
         ctx.on_query("how", |_| Ok(payload("well")));
-        Ok(ctx.signal("go").await?.input[0].clone())
+        Ok(ctx.next_signal("go").await?.input[0].clone())
     });
     let mut sim = Simulation::over(store.clone(), serve);
     sim.start("waits", "a", "").unwrap();
@@ -196,7 +196,7 @@ fn delayed_activity_and_delayed_run_can_be_released_at_once() {
     sim.settle();
     assert_eq!(describe(&sim, "a").status, dacapo_store::Status::Completed);
     let again = sim.wait(sim.engine().release(&RunId::of("a")));
-    assert!(again.is_err(), "nothing is held back any more");
+    assert!(again.is_err(), "the run is neither delayed nor quarantined any more");
 }
 
 /// What is delayed says so only as long as it is.
@@ -205,7 +205,7 @@ fn run_and_activity_no_longer_say_that_they_are_delayed_when_the_delay_is_over()
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let serve = || {
         work(&world, &gate).workflow("waits", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok(payload(""))
         })
     };

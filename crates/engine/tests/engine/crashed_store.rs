@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dacapo_store::{CrashCount, Doing, Done, MemoryStore, Running, Slot, Store, Write};
+use dacapo_store::{CrashCount, Doing, Done, MemoryStore, RunningNotes, Slot, Store, Write};
 use dacapo_testkit::{Front, Fronted};
 
 #[derive(Default)]
@@ -12,8 +12,8 @@ pub(crate) struct CrashedStore {
     noted: Mutex<(Vec<Doing>, Vec<Slot>)>,
     /// What followed from what was left, and what began, in order.
     log: Mutex<Vec<String>>,
-    /// Writes about attempts and crash_count that are not done yet, while they are held up.
-    held_up: Mutex<Option<Vec<(Write, Done)>>>,
+    /// Writes about attempts and crash_count that are not done yet, while the test withholds them.
+    withheld: Mutex<Option<Vec<(Write, Done)>>>,
 }
 
 impl CrashedStore {
@@ -28,13 +28,13 @@ impl CrashedStore {
 
     /// Writes about attempts and crash_count take their time from here on.
     pub(crate) fn hold_up(&self) {
-        *self.held_up.lock().unwrap() = Some(Vec::new());
+        *self.withheld.lock().unwrap() = Some(Vec::new());
     }
 
-    /// They are done now, and no more are held up.
+    /// Carries them out, and withholds no more.
     pub(crate) fn go_on(&self, store: &dyn Store) {
-        let held_up = self.held_up.lock().unwrap().take();
-        held_up.into_iter().flatten().for_each(|(write, done)| store.submit(write, done));
+        let withheld = self.withheld.lock().unwrap().take();
+        withheld.into_iter().flatten().for_each(|(write, done)| store.submit(write, done));
     }
 
     /// What was begun so far, and how much of it has ended.
@@ -52,9 +52,9 @@ impl CrashedStore {
 impl Front for CrashedStore {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         if let Write::CrashCounts(_) | Write::Attempt(_) = &write
-            && let Some(held_up) = &mut *self.held_up.lock().unwrap()
+            && let Some(withheld) = &mut *self.withheld.lock().unwrap()
         {
-            return held_up.push((write, done));
+            return withheld.push((write, done));
         }
         if let Write::CrashCounts(all) = &write {
             let crash_count = all.iter().map(|crash_count| match crash_count {
@@ -67,12 +67,12 @@ impl Front for CrashedStore {
         store.submit(write, done);
     }
 
-    fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn Running {
+    fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn RunningNotes {
         self
     }
 }
 
-impl Running for CrashedStore {
+impl RunningNotes for CrashedStore {
     fn began(&self, doing: Doing) -> Option<Slot> {
         let mut noted = self.noted.lock().unwrap();
         noted.0.push(doing);

@@ -18,10 +18,10 @@ use crate::kit::{NO_ROWS, Serve, World, completed, describe, options, payload, r
 async fn all_sorts(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     let both = ctx.join(["1", "2"].map(|value| ctx.activity("work", value))).await;
     let both: Result<Vec<Payload>, Failure> = both.into_iter().collect();
-    let closure = ctx.run("draw", || async { Ok("3".into()) }).await?;
+    let closure = ctx.side_effect("draw", || async { Ok("3".into()) }).await?;
     ctx.sleep(secs(10)).await?;
     let local = ctx.local_activity("local", "4").await?;
-    let signal = ctx.signal("go").await?;
+    let signal = ctx.next_signal("go").await?;
     let child = ctx.child("child", "6").workflow_id("child").await?;
     ctx.activity("work", "detached").detach();
     Ok(payload(format!("{:?} {closure} {local} {} {child}", both?, signal.input[0])))

@@ -200,7 +200,7 @@ fn a_shutdown_that_is_overtaken_by_a_stop_ends() {
     assert_eq!(sim.try_wait(&mut report).map(|report| report.took), Some(secs(3)));
 }
 
-/// What an attempt reported last is there for the next process, however it was held back.
+/// What an attempt reported last reaches the next process, also if it was throttled.
 #[test]
 fn the_last_report_of_an_attempt_that_is_asked_to_stop_is_stored() {
     let serve = || {

@@ -46,7 +46,7 @@ fn one_activity() -> Options {
     options()
         .workflow("one", |ctx: Ctx, input: Payload| async move {
             let first = ctx.activity("work", input).await?;
-            ctx.signal("go").await.map_err(Failure::from)?;
+            ctx.next_signal("go").await.map_err(Failure::from)?;
             Ok(first)
         })
         .activity("work", |_, input| Ok(input))
@@ -67,7 +67,7 @@ fn result_that_comes_twice_or_for_another_operation_is_dropped_and_leaves_no_mes
         for (number, job) in forged.into_iter().enumerate() {
             let job = dacapo_core::to_stored(&job);
             let message = NewMessage { key: format!("forged:{number}").into(), sent: sim.now(), job };
-            sim.store().submit(Write::Post { run: started.run, message, ended: None }, Box::new(|_| {}));
+            sim.store().submit(Write::Send { run: started.run, message, ended: None }, Box::new(|_| {}));
         }
         sim.engine().evict_idle();
         signal(sim, "a", "go", "");

@@ -18,7 +18,7 @@ fn wake_from_outside_is_logged_and_the_run_says_so_at_once() {
     let serve = options().workflow("waits", move |ctx: Ctx, _| {
         let kept = kept.clone();
         async move {
-            let mut signal = std::pin::pin!(ctx.signal("go"));
+            let mut signal = std::pin::pin!(ctx.next_signal("go"));
             // A future of another runtime keeps the waker, and wakes it later.
             let signal = poll_fn(|cx| match signal.as_mut().poll(cx) {
                 Poll::Ready(signal) => Poll::Ready(signal),

@@ -129,11 +129,11 @@ fn reports_are_stored_at_intervals_and_the_last_one_counts() {
 #[test]
 fn an_attempt_that_reports_in_time_may_take_as_long_as_it_likes() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
         let call =
             |ctx: Ctx, _| async move { ctx.activity("work", "").heartbeat(secs(2)).retry(every_second(1)).await };
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options().workflow("calls", call).waiting("work", move |ctx: ActivityCtx, _| {
             let mut pass = Box::pin(gate.pass());
             std::future::poll_fn(move |cx| {

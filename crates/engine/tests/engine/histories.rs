@@ -16,7 +16,7 @@ fn checkout() -> Options {
             let receipt = ctx.activity("charge", "two lamps").retry(every_second(5)).await?;
             ctx.local_activity("note", "paid").retry(every_second(5)).await?;
             let timer = ctx.sleep(secs(3_600));
-            ctx.signal("cancel").await?;
+            ctx.next_signal("cancel").await?;
             drop(timer);
             ctx.activity("refund", "two lamps").retry(every_second(2)).await?;
             Ok(receipt)

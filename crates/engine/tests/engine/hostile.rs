@@ -48,7 +48,7 @@ fn a_cancelled_activity_of_another_queue_is_not_tried_by_the_next_process() {
         options()
             .workflow("w", |ctx: Ctx, _| async move {
                 let work = ctx.activity("work", "x").queue("other");
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 drop(work);
                 Ok(payload("done"))
             })
@@ -77,9 +77,9 @@ fn a_cancelled_activity_of_another_queue_is_not_tried_by_the_next_process() {
 fn a_promise_that_was_resolved_is_known_to_the_run_after_a_reset() {
     let sim = Simulation::new(options().workflow("w", |ctx: Ctx, _| async move {
         let paid = ctx.promise("paid");
-        ctx.signal("first").await?;
+        ctx.next_signal("first").await?;
         let paid = paid.await?;
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         Ok(paid)
     }));
     sim.start("w", "a", "").unwrap();
@@ -101,7 +101,7 @@ fn stuck_runs_do_not_keep_others_in_memory() {
     const PARKED: usize = 20;
     let serve = options()
         .workflow("bad", |_: Ctx, _| async move { panic!("bad deploy") })
-        .workflow("good", |ctx: Ctx, _| async move { Ok(ctx.signal("go").await?.input[0].clone()) })
+        .workflow("good", |ctx: Ctx, _| async move { Ok(ctx.next_signal("go").await?.input[0].clone()) })
         .cache(Cache::AtMost(KEPT));
     let sim = Simulation::new(Options { double_play: false, ..serve });
     for number in 0..PARKED {
@@ -150,7 +150,7 @@ async fn keeps(ctx: Ctx, before: Payload) -> Result<Payload, Failure> {
         }
     };
     ctx.on_update("put", |_| Ok(()), put);
-    ctx.signal("go").await?;
+    ctx.next_signal("go").await?;
     let all = list.lock().unwrap().join(",");
     if all.starts_with("second") {
         return Ok(payload(all));
@@ -195,7 +195,7 @@ fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chai
     let serve = options()
         .workflow("parent", |ctx: Ctx, round| async move {
             if text(&round) == "last" {
-                ctx.signal("end").await?;
+                ctx.next_signal("end").await?;
                 return Ok(payload("done"));
             }
             ctx.child("child", "").workflow_id("child").detach();
@@ -203,7 +203,7 @@ fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chai
             let (workflow, input) = ("parent".into(), vec![payload("last")]);
             Err(ctx.continue_as_new(ContinueAsNew { workflow, input, ..ContinueAsNew::default() }))
         })
-        .workflow("child", |ctx: Ctx, _| async move { Ok(ctx.signal("never").await?.input[0].clone()) });
+        .workflow("child", |ctx: Ctx, _| async move { Ok(ctx.next_signal("never").await?.input[0].clone()) });
     let sim = Simulation::new(serve);
     sim.start("parent", "a", "first").unwrap();
     sim.advance(secs(10));
@@ -218,7 +218,7 @@ fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chai
 fn an_activity_that_nobody_serves_is_not_forgotten_with_the_next_turn() {
     let sim = Simulation::new(options().workflow("w", |ctx: Ctx, _| async move {
         let missing = ctx.activity("missing", "");
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         missing.await
     }));
     sim.start("w", "a", "").unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use dacapo_client::Error;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Order, Pins, Retry, Timestamp, Watch};
 use dacapo_engine::{Engine, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind};
-use dacapo_store::{Done, MemoryStore, Status, Store, StoreError, Tasks, Write};
+use dacapo_store::{Done, MemoryStore, ReadTasks, Status, Store, StoreError, Write};
 use dacapo_testkit::{CACHES, Front, Fronted, Simulation};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
@@ -31,12 +31,12 @@ struct Moody {
 enum Mood {
     #[default]
     Fair,
-    AnswersPostsLate,
+    AnswersSendsLate,
     AnswersTurnsLate,
     IsLockedForAttempts,
     IsFullForTurns,
     IsFullForSettlements,
-    IsFullForPosts,
+    IsFullForSends,
 }
 
 impl Moody {
@@ -60,7 +60,7 @@ impl Front for Moody {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let mood = *self.mood.lock().unwrap();
         match (mood, &write) {
-            (Mood::AnswersPostsLate, Write::Post { .. }) | (Mood::AnswersTurnsLate, Write::Turn(_)) => {
+            (Mood::AnswersSendsLate, Write::Send { .. }) | (Mood::AnswersTurnsLate, Write::Turn(_)) => {
                 let written = Arc::new(Mutex::new(None));
                 let result = written.clone();
                 store.submit(write, Box::new(move |written| *result.lock().unwrap() = Some(written)));
@@ -70,7 +70,7 @@ impl Front for Moody {
             (Mood::IsLockedForAttempts, Write::Attempt(_)) => done(Err(StoreError::Locked("a backup runs".into()))),
             (Mood::IsFullForTurns, Write::Turn(_))
             | (Mood::IsFullForSettlements, Write::Settle { .. })
-            | (Mood::IsFullForPosts, Write::Post { .. }) => {
+            | (Mood::IsFullForSends, Write::Send { .. }) => {
                 done(Err(StoreError::Full("no space".into())));
             }
             _ => store.submit(write, done),
@@ -174,7 +174,7 @@ fn message_whose_commit_is_answered_late_is_taken_once() {
         options().workflow("w", |ctx: Ctx, _| async move {
             let mut seen = Vec::new();
             for _ in 0..4 {
-                seen.push(text(&ctx.signal("go").await?.input[0]));
+                seen.push(text(&ctx.next_signal("go").await?.input[0]));
             }
             Ok(payload(seen.join(",")))
         }),
@@ -183,7 +183,7 @@ fn message_whose_commit_is_answered_late_is_taken_once() {
     sim.settle();
     sim.engine().evict_idle();
 
-    store.is(Mood::AnswersPostsLate);
+    store.is(Mood::AnswersSendsLate);
     let to = RunId::of("a");
     assert!(sim.try_wait(sim.engine().signal(&to, signal_of("go", "one"), None)).is_none());
     store.is(Mood::Fair);
@@ -231,7 +231,7 @@ fn no_activity_begins_after_its_run_was_terminated() {
     let tries = world.clone();
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             ctx.activity("work", "").await
         })
         .activity("work", move |_, _| {
@@ -255,10 +255,10 @@ fn no_activity_begins_after_its_run_was_terminated() {
     assert_eq!(sim.engine().runs_in_memory(), 0);
 }
 
-/// A turn that waits for local work is held back; the void turn of the rejected update cleared what it had taken, and when
+/// A turn that waits for local work is deferred; the void turn of the rejected update cleared what it had taken, and when
 /// the store refused it there was nothing left to play it again with.
 #[test]
-fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
+fn rejected_update_does_not_lose_the_messages_of_a_deferred_turn() {
     let store = Moody::new();
     let gate = Gate::default();
     let waits = gate.clone();
@@ -273,7 +273,7 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     sim.start("w", "a", "").unwrap();
     sim.settle();
     sim.advance(secs(1));
-    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
+    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is deferred");
     let answer = update(&sim, "a", "u", "put", "x", WaitFor::Completed);
     assert!(matches!(&answer, Err(Error::UpdateRejected(_))), "{answer:?}");
     store.is(Mood::IsFullForTurns);
@@ -284,9 +284,9 @@ fn a_rejected_update_does_not_make_the_engine_forget_what_a_held_turn_took() {
     assert_eq!(sim.result("a"), completed("local"));
 }
 
-/// The settlement of the rejected update failed: the update was put back, and what the held turn had taken was not.
+/// The settlement of the rejected update failed: the update was put back, and what the deferred turn had taken was not.
 #[test]
-fn settlement_that_finds_no_room_does_not_lose_what_a_held_turn_took() {
+fn refused_settlement_does_not_lose_the_messages_of_a_deferred_turn() {
     let store = Moody::new();
     let gate = Gate::default();
     let waits = gate.clone();
@@ -301,7 +301,7 @@ fn settlement_that_finds_no_room_does_not_lose_what_a_held_turn_took() {
     sim.start("w", "a", "").unwrap();
     sim.settle();
     sim.advance(secs(1));
-    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is held back");
+    assert_eq!(describe(&sim, "a").turns, 1, "the second turn is deferred");
     store.is(Mood::IsFullForSettlements);
     let to = RunId::of("a");
     let mut answer = pin!(sim.engine().update(&to, update_of("u", "put", "x"), WaitFor::Completed));
@@ -319,8 +319,8 @@ fn no_local_work_begins_after_its_run_was_terminated() {
     let tries = world.clone();
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
-            // With a timer the turn is not one of local work alone, which would be held back.
+            ctx.next_signal("go").await?;
+            // With a timer the turn is not one of local work alone, which would be deferred.
             let timer = ctx.sleep(secs(1_000));
             let result = ctx.local_activity("work", "").await;
             drop(timer);
@@ -356,9 +356,9 @@ fn a_result_that_crosses_a_cancel_leaves_no_task() {
         let serve = options()
             .workflow("w", |ctx: Ctx, _| async move {
                 let work = ctx.activity("work", "x");
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 drop(work);
-                ctx.signal("end").await?;
+                ctx.next_signal("end").await?;
                 Ok(payload("done"))
             })
             .activity("work", move |_, _| {
@@ -395,7 +395,7 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let host = Stepwise::new();
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             ctx.child("child", "").await
         })
         .workflow("child", |_: Ctx, _| async move { Ok(payload("grown")) });
@@ -406,7 +406,7 @@ fn a_child_is_begun_though_the_clock_steps_back() {
     let mut sent = pin!(engine.signal(&to, signal_of("go", ""), None));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(sent.as_mut().poll(&mut cx).is_pending());
-    assert!(host.step(), "the signal is posted");
+    assert!(host.step(), "the signal is sent");
     assert!(host.step(), "the parent's turn starts the child");
     host.set(Timestamp::from_millis(1_000_000 - 1000));
     while host.step() {}
@@ -434,7 +434,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
         }
         async move {
             ctx.on_query("how", |_| Ok("well".into()));
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             assert!(fixed.load(Ordering::Relaxed), "not yet");
             Ok("healed".into())
         }
@@ -477,7 +477,7 @@ fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
                 ctx.on_query("seen", move |_| Ok(payload(asked.read(i32::to_string))));
                 let work = ctx.activity("work", "");
                 for _ in 0..2 {
-                    ctx.signal("go").await?;
+                    ctx.next_signal("go").await?;
                     seen.update(|seen| *seen += 1);
                 }
                 work.await
@@ -536,7 +536,7 @@ fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered()
 fn relay(times: u32) -> Options {
     let mut options = options().workflow("relay", move |ctx: Ctx, input| async move {
         ctx.on_update("put", |_| Ok(()), |update| async move { Ok(update.input[0].clone()) });
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         match text(&input).parse::<u32>().unwrap_or(0) {
             run if run == times => Ok("ended".into()),
             run => {
@@ -633,7 +633,7 @@ fn result_for_a_stuck_run_that_could_not_be_stored_is_stored_when_there_is_room(
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
             let work = ctx.activity("work", "");
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             drop(work);
             panic!("it is stuck")
         })
@@ -646,7 +646,7 @@ fn result_for_a_stuck_run_that_could_not_be_stored_is_stored_when_there_is_room(
     signal(&sim, "a", "go", "");
     sim.settle();
     assert!(describe(&sim, "a").stuck.is_some());
-    store.is(Mood::IsFullForPosts);
+    store.is(Mood::IsFullForSends);
     gate.open(Ok(payload("done")));
     sim.settle();
     let unseen = |sim: &Simulation| sim.store().unseen(describe(sim, "a").run).unwrap().len();

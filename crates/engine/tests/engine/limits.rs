@@ -14,7 +14,7 @@ fn waiting_for_go(first: &'static str) -> Options {
     options()
         .workflow("steps", move |ctx: Ctx, _| async move {
             ctx.activity(first, "1").await?;
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok("2".into())
         })
         .activity("work", |_, input| Ok(input))
@@ -26,12 +26,14 @@ fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
     let limited = || {
         let mut options = options()
             .workflow("large", |ctx: Ctx, input: Payload| async move {
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 ctx.activity("work", payload("x".repeat(101))).await?;
                 Ok(input)
             })
             .workflow("closure", |ctx: Ctx, _| async move {
-                ctx.run("draw", || async { Ok(payload("x".repeat(101))) }).retry(dacapo_core::Retry::none()).await
+                ctx.side_effect("draw", || async { Ok(payload("x".repeat(101))) })
+                    .retry(dacapo_core::Retry::none())
+                    .await
             })
             .workflow("result", |ctx: Ctx, _| async move { ctx.activity("large", "").await })
             .activity("large", |_, _| Ok(payload("x".repeat(101))))
@@ -81,7 +83,7 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
         let mut options = options()
             .workflow("publishes", move |ctx: Ctx, _| async move {
                 ctx.publish(payload(long()));
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 Ok(payload(""))
             })
             .workflow("fails", move |_: Ctx, _| async move { Err(Failure::application(long())) })
@@ -190,14 +192,14 @@ fn full_inbox_refuses_the_sender_and_drops_nothing() {
 #[test]
 fn no_more_attempts_run_at_a_time_than_the_limit_says() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let sim = Simulation::new({
         let mut options = options()
             .workflow("five", |ctx: Ctx, _| async move {
                 ctx.join((0..5).map(|_| ctx.activity("work", ""))).await;
                 Ok(Payload::empty())
             })
-            .waiting("work", move |_, _| held.pass());
+            .waiting("work", move |_, _| shared_gate.pass());
         options.queue("default").max_concurrent_activities = 2;
         options
     });
@@ -213,7 +215,7 @@ fn no_more_attempts_run_at_a_time_than_the_limit_says() {
 #[test]
 fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let sim = Simulation::new(
         options()
             .workflow("many", |ctx: Ctx, _| async move {
@@ -224,7 +226,7 @@ fn two_hundred_attempts_run_at_a_time_and_the_rest_wait_their_turn() {
                 Ok(payload((done == all).to_string()))
             })
             .waiting("work", move |_, input| {
-                let pass = held.pass();
+                let pass = shared_gate.pass();
                 async move { pass.await.map(|_| input) }
             }),
     );

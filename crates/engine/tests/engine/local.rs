@@ -17,13 +17,13 @@ fn closing_over(world: &World) -> Options {
         let world = world.clone();
         async move {
             let value = ctx
-                .run("draw", move || async move {
+                .side_effect("draw", move || async move {
                     world.note("drawn");
                     Ok(payload(world.count().to_string()))
                 })
                 .await?;
             ctx.sleep(secs(60)).await?;
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok(value)
         }
     })
@@ -145,7 +145,7 @@ fn long_pauses_between_local_attempts_are_timers_and_survive_a_restart() {
     let world = World::default();
     let noted = world.clone();
     let serve = move || {
-        let slow = Retry { initial: secs(100), longest: secs(1_000), ..Retry::exponential() };
+        let slow = Retry { first_pause: secs(100), max_pause: secs(1_000), ..Retry::exponential() };
         calls(move |local| local.retry(slow.clone())).activity("work", failing_until(&noted, 3))
     };
     over_every_cache_and_restart(serve, |sim| {
@@ -186,7 +186,7 @@ fn a_local_activity_that_uses_up_its_attempts_fails_with_its_last_failure() {
 /// Types that are named as pointless are judged alike here and for activities on a queue.
 #[test]
 fn a_local_failure_of_a_type_that_is_not_retryable_ends_it_and_says_so() {
-    let picky = Retry { not_retryable: vec!["Luck".into()], ..Retry::exponential() };
+    let picky = Retry { non_retryable: vec!["Luck".into()], ..Retry::exponential() };
     let serve = move || {
         let picky = picky.clone();
         calls(move |local| local.retry(picky.clone())).activity("work", failing_until(&World::default(), 9))
@@ -235,13 +235,13 @@ fn a_local_activity_that_is_not_served_fails_and_names_it() {
 
 /// A turn of nothing but local work waits for its result: both are committed in one go.
 #[test]
-fn many_small_steps_in_a_row_are_held_and_answers_are_never_given_from_what_is_not_committed() {
+fn many_local_steps_in_a_row_are_deferred_and_no_query_is_answered_from_an_uncommitted_turn() {
     async fn chain(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
         ctx.on_query("sum", |_| Ok("asked".into()));
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         let mut sum = 0;
         for number in 0..5 {
-            let add = ctx.run("add", move || async move { Ok(payload(number.to_string())) }).await?;
+            let add = ctx.side_effect("add", move || async move { Ok(payload(number.to_string())) }).await?;
             sum += text(&add).parse::<u64>().unwrap();
         }
         Ok(payload(sum.to_string()))
@@ -273,7 +273,7 @@ fn a_turn_that_waits_for_slow_local_work_is_committed_after_a_tenth_of_a_second(
     let serve = || {
         options()
             .workflow("slow", |ctx: Ctx, _| async move {
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 ctx.local_activity("work", "").await
             })
             .waiting("work", |_, _| std::future::pending())

@@ -14,10 +14,10 @@ use crate::kit::{
 fn serving() -> Options {
     options()
         .workflow("waits", |ctx: Ctx, input: Payload| async move {
-            ctx.upsert_memo([("step".into(), Some("waiting".into()))]);
+            ctx.set_memo([("step".into(), Some("waiting".into()))]);
             ctx.publish("waiting for go");
             let slow = ctx.activity("slow", "");
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             slow.await?;
             Ok(input)
         })
@@ -102,7 +102,7 @@ fn one_run_of_many_with_the_same_workflow_id_is_found_by_its_run_id() {
 #[test]
 fn ten_thousand_runs_that_wait_cause_no_work_in_a_year() {
     let mut options = serving().workflow("idles", |ctx: Ctx, _| async move {
-        ctx.signal("never").await?;
+        ctx.next_signal("never").await?;
         Ok(Payload::empty())
     });
     options.double_play = false;

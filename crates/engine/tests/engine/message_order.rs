@@ -36,7 +36,7 @@ async fn account(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
             async { Ok(payload(sum)) }
         },
     );
-    ctx.signal("finish").await?;
+    ctx.next_signal("finish").await?;
     Ok(payload(sum.read(u64::to_string)))
 }
 

@@ -17,7 +17,7 @@ async fn takes_three(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     ctx.sleep(secs(10)).await?;
     let mut seen = Vec::new();
     for name in ["b", "a", "a"] {
-        let signal = ctx.signal(name).await?;
+        let signal = ctx.next_signal(name).await?;
         seen.push(text(&signal.input[0]));
     }
     Ok(payload(seen.join(" ")))
@@ -73,7 +73,7 @@ fn the_same_request_signals_once() {
 fn run_closes_only_when_it_has_seen_all_its_messages_however_few_a_turn_takes() {
     let serve = || {
         let mut options = options().workflow("takes", |ctx: Ctx, _| async move {
-            let signal = ctx.signal("a").await?;
+            let signal = ctx.next_signal("a").await?;
             Ok(signal.input[0].clone())
         });
         options.completions_per_turn = 1;
@@ -136,7 +136,7 @@ async fn counter(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     );
     ctx.on_update("fail", |_| Ok(()), |_| async { Err(Failure::application("after acceptance")) });
     ctx.publish("counting");
-    ctx.signal("end").await?;
+    ctx.next_signal("end").await?;
     ctx.publish("ended");
     let sum = sum.lock().unwrap().to_string();
     Ok(payload(sum))
@@ -279,7 +279,7 @@ fn a_query_sees_a_signal_that_was_acknowledged_before_it_was_asked() {
                     Ok(())
                 }
             });
-            ctx.signal("end").await?;
+            ctx.next_signal("end").await?;
             Ok(Payload::empty())
         })
     };

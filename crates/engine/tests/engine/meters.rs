@@ -16,8 +16,8 @@ fn tries() -> Options {
     options()
         .workflow("tries", |ctx: Ctx, _| async move {
             let tried = ctx.activity("flaky", "").retry(every_second(2)).await?;
-            ctx.run("draw", || async { Ok(Payload::empty()) }).await?;
-            ctx.signal("go").await?;
+            ctx.side_effect("draw", || async { Ok(Payload::empty()) }).await?;
+            ctx.next_signal("go").await?;
             Ok(tried)
         })
         .activity("flaky", |ctx, _| match ctx.info().attempt {
@@ -79,7 +79,7 @@ fn without_a_cache_turns_play_those_before_them_again() {
 #[test]
 fn attempts_are_counted_by_how_they_ended() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let recorder = Recorder::default();
     let serve = options()
         .workflow("all", |ctx: Ctx, _| async move {
@@ -97,7 +97,7 @@ fn attempts_are_counted_by_how_they_ended() {
             false => Ok(input),
         })
         .activity("asked", |_, _| Err(Failure::new(dacapo_core::FailureKind::Cancelled, "as asked")))
-        .waiting("waits", move |_, _| held.pass());
+        .waiting("waits", move |_, _| shared_gate.pass());
     let sim = recorder.during(|| Simulation::new(serve));
     sim.start("all", "a", "").unwrap();
     sim.advance(secs(10));
@@ -125,14 +125,14 @@ fn attempts_are_counted_by_how_they_ended() {
 fn stuck_runs_go_up_and_down() {
     let panics = || {
         let mut options = options().workflow("steps", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             panic!("not today")
         });
         options.double_play = false;
         options
     };
     let mends = options().workflow("steps", |ctx: Ctx, _| async move {
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         Ok(payload("gone"))
     });
     const WATCHED: [&str; 2] = ["dacapo_stuck_total", "dacapo_stuck_runs"];
@@ -167,14 +167,14 @@ fn stuck_runs_go_up_and_down() {
 #[test]
 fn zombies_are_measured_when_they_become_one_and_when_they_end() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = options()
         .workflow("tries", |ctx: Ctx, _| async move {
             let call = ctx.activity("stuck", "").start_to_close(Duration::from_millis(100)).retry(every_second(1));
             let _ = call.await;
             Ok(Payload::empty())
         })
-        .waiting("stuck", move |_, _| held.pass());
+        .waiting("stuck", move |_, _| shared_gate.pass());
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_terminating", "dacapo_zombies"];
     let recorder = Recorder::default();
     let sim = recorder.during(|| Simulation::new(serve));
@@ -198,7 +198,7 @@ fn zombies_are_measured_when_they_become_one_and_when_they_end() {
 fn activities_that_wait_are_measured_and_go_with_their_engine() {
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_activities_unserved", "dacapo_activities_waiting"];
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let mut serve = options()
         .workflow("many", |ctx: Ctx, _| async move {
             let unserved = ctx.activity("elsewhere", "");
@@ -206,7 +206,7 @@ fn activities_that_wait_are_measured_and_go_with_their_engine() {
             drop(unserved);
             Ok(Payload::empty())
         })
-        .waiting("work", move |_, _| held.pass());
+        .waiting("work", move |_, _| shared_gate.pass());
     serve.queue("default").max_concurrent_activities = 2;
     let recorder = Recorder::default();
     let sim = recorder.during(|| Simulation::new(serve));
@@ -303,7 +303,7 @@ fn runs_are_counted_by_workflow_when_they_start_and_by_status_when_they_close() 
                 let (workflow, input) = ("parent".into(), vec![payload("second")]);
                 return Err(ctx.continue_as_new(ContinueAsNew { workflow, input, ..ContinueAsNew::default() }));
             }
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Err(Failure::application("enough"))
         })
         .workflow("child", |_, _| async { Ok(payload("done")) });

@@ -173,7 +173,7 @@ fn a_run_whose_log_does_not_fit_its_code_stays_open_and_says_so_until_the_code_i
         let mut options = options().workflow("chooses", move |ctx: Ctx, _| async move {
             ctx.parallel((0..branches).map(|_| std::future::ready(()))).await;
             (0..choices).for_each(|_| assert_eq!(ctx.choose(1), 0));
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok("went on".into())
         });
         options.pins.push(("chooses".into(), Pins { policy: PolicySpec::Random { seed: 1 }, ..Pins::default() }));

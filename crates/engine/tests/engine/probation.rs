@@ -22,15 +22,15 @@ fn serve(world: &World, gate: &Gate) -> Options {
             let world = of_turns.clone();
             async move {
                 ctx.on_query("how", |_| Ok("well".into()));
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 world.note("first");
-                Ok(ctx.signal("go").await?.input.remove(0))
+                Ok(ctx.next_signal("go").await?.input.remove(0))
             }
         })
         .workflow("home", |ctx: Ctx, input| async move {
             let work = ctx.local_activity("work", input).retry(every_second(3));
-            ctx.signal("tick").await?;
-            ctx.signal("tick").await?;
+            ctx.next_signal("tick").await?;
+            ctx.next_signal("tick").await?;
             work.await
         })
         .workflow("alone", |ctx: Ctx, input| async move { ctx.local_activity("work", input).await })
@@ -351,7 +351,7 @@ fn a_quarantined_run_can_be_terminated_reset_and_deleted() {
     sim.wait(sim.engine().reset(&RunId::of("a"), 1, "fixed")).unwrap();
     signal(&sim, "a", "go", "");
     signal(&sim, "a", "go", "end");
-    assert_eq!(sim.result("a"), completed("end"), "nothing is held against the new run");
+    assert_eq!(sim.result("a"), completed("end"), "the new run has no crash count");
     let sim = quarantined(&CrashedStore::new(), serve(&world, &gate));
     sim.wait(sim.engine().terminate(&RunId::of("a"), "enough")).unwrap();
     sim.settle();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dacapo_core::{Command, CommandKind, Ctx, Outcome, Timestamp, TurnRecord};
 use dacapo_engine::Reader;
-use dacapo_store::{Done, MemoryStore, NodeNo, RunRow, Runs, Status, Store, TurnOf, TurnWrite, Write};
+use dacapo_store::{Done, MemoryStore, NodeNo, ReadRuns, RunRow, Status, Store, TurnOf, TurnWrite, Write};
 use dacapo_testkit::{Front, Fronted, Simulation};
 
 use crate::kit::{Serve, options, payload};
@@ -74,7 +74,7 @@ fn changes_during_verify_are_no_problem() {
     for (what, writes) in meanwhile {
         let store = Arc::new(MemoryStore::new());
         let waits = options().workflow("waits", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok(payload("done"))
         });
         let sim = Simulation::over(store.clone(), waits);
@@ -94,7 +94,7 @@ fn changes_during_verify_are_no_problem() {
 fn verify_reports_a_result_that_the_last_turn_did_not_decide() {
     let store = Arc::new(MemoryStore::new());
     let waits = options().workflow("waits", |ctx: Ctx, _| async move {
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         Ok(payload("done"))
     });
     let sim = Simulation::over(store.clone(), waits);

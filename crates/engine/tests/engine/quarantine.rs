@@ -253,7 +253,7 @@ fn a_run_that_goes_on_beside_its_quarantined_activity_still_says_so() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let options = work(&world, &gate).workflow("two", |ctx: Ctx, input| async move {
         let call = ctx.activity("work", input);
-        ctx.signal("go").await?;
+        ctx.next_signal("go").await?;
         call.await
     });
     let mut sim = Simulation::over(store.clone(), options);

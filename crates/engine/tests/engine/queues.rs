@@ -119,9 +119,9 @@ fn lower_priority_numbers_go_first_and_zero_is_the_default() {
 #[test]
 fn an_attempt_that_had_begun_in_time_is_made_again_after_a_restart_however_late() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         calls(|activity| activity.schedule_to_start(secs(10))).waiting("work", move |_, _| gate.pass())
     };
     over_every_cache_and_restart(serve, |sim| {

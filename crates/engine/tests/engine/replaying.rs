@@ -99,7 +99,7 @@ async fn busy(ctx: Ctx, world: World) -> Result<Payload, Failure> {
         noted.note("drawn");
         Ok(Payload::empty())
     };
-    ctx.run("draw", draw).await?;
+    ctx.side_effect("draw", draw).await?;
     ctx.signal_external(Target::workflow("other"), "hello", "").await?;
     let child = ctx.child("waits", "").workflow_id("child");
     let elsewhere = ctx.activity("work", "2").queue("elsewhere");
@@ -118,7 +118,7 @@ fn a_run_that_is_played_again_and_again_touches_neither_the_world_nor_the_store(
         let mut options = options()
             .workflow("busy", move |ctx: Ctx, _| busy(ctx, entered.clone()))
             .workflow("waits", |ctx: Ctx, _| async move {
-                ctx.signal("never").await?;
+                ctx.next_signal("never").await?;
                 Ok(Payload::empty())
             })
             .activity("work", move |_, input| {

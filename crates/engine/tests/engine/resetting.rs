@@ -16,7 +16,7 @@ fn serving(world: &World) -> Options {
     options()
         .workflow("steps", |ctx: Ctx, _| async move {
             let first = ctx.activity("work", "1").await?;
-            let signal = ctx.signal("go").await?;
+            let signal = ctx.next_signal("go").await?;
             ctx.sleep(secs(10)).await?;
             let second = ctx.activity("work", "2").await?;
             Ok(payload(format!("{first} {} {second}", signal.input[0])))
@@ -94,9 +94,9 @@ fn reset_terminates_an_open_run_and_moves_its_timer_and_messages_to_the_new_one(
 #[test]
 fn an_activity_that_is_pending_at_the_point_of_reset_is_tried_by_the_new_run() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options()
             .workflow("slow", |ctx: Ctx, _| async move { ctx.activity("work", "").await })
             .waiting("work", move |_, _| gate.pass())
@@ -208,9 +208,9 @@ fn a_parent_awaits_the_run_that_takes_the_place_of_its_child() {
 #[test]
 fn local_work_that_is_open_at_the_point_of_reset_is_done_by_the_new_run_even_after_a_crash() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options()
             .workflow("local", |ctx: Ctx, _| async move { ctx.local_activity("work", "").await })
             .waiting("work", move |_, _| gate.pass())
@@ -246,7 +246,7 @@ fn updates_that_were_accepted_before_the_point_of_reset_go_on_and_the_others_end
                     }
                 },
             );
-            Ok(ctx.signal("end").await?.input.remove(0))
+            Ok(ctx.next_signal("end").await?.input.remove(0))
         })
     };
     over_every_cache(serve, |sim| {
@@ -281,7 +281,7 @@ fn updates_that_were_accepted_before_the_point_of_reset_go_on_and_the_others_end
 fn reset_that_would_keep_the_turn_which_closed_the_run_is_refused() {
     let serve = options()
         .workflow("at once", |_, _| async { Ok(payload("done")) })
-        .workflow("later", |ctx: Ctx, _| async move { Ok(ctx.signal("go").await?.input[0].clone()) });
+        .workflow("later", |ctx: Ctx, _| async move { Ok(ctx.next_signal("go").await?.input[0].clone()) });
     let sim = Simulation::new(serve);
     sim.start("at once", "a", "").unwrap();
     sim.start("later", "b", "").unwrap();

@@ -23,7 +23,7 @@ fn serve() -> Options {
         })
         .workflow("short", |_: Ctx, _| async move { Ok(payload("short")) })
         .workflow("waits", |ctx: Ctx, _| async move {
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             Ok(payload("waited"))
         })
         .activity("step", |_, input| Ok(input))
@@ -180,12 +180,12 @@ struct Slow(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
 
 impl Front for Slow {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
-        let mut held = self.0.lock().unwrap();
+        let mut waiting = self.0.lock().unwrap();
         match write {
-            Write::Sweep { .. } if held.is_empty() => {
+            Write::Sweep { .. } if waiting.is_empty() => {
                 let (told, answer) = std::sync::mpsc::channel();
                 store.submit(write, Box::new(move |written| told.send(written).unwrap()));
-                held.push(Box::new(move || done(answer.recv().unwrap())));
+                waiting.push(Box::new(move || done(answer.recv().unwrap())));
             }
             write => store.submit(write, done),
         }
@@ -206,7 +206,7 @@ fn what_is_deleted_while_a_step_is_under_way_is_swept_up_too() {
     }
     assert!(sim.store().has_remains().unwrap(), "the step that is under way has not seen the second");
     let answer = store.0.lock().unwrap().pop().unwrap();
-    // Others are not held.
+    // Other writes go through.
     store.0.lock().unwrap().push(Box::new(|| {}));
     answer();
     sim.advance(secs(1));

@@ -14,7 +14,7 @@ use crate::kit::{
 };
 
 async fn waits(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
-    ctx.signal("go").await?;
+    ctx.next_signal("go").await?;
     Ok(input)
 }
 
@@ -143,7 +143,7 @@ fn a_workflow_with_a_retry_policy_is_run_again_with_pauses_as_one_chain() {
 #[test]
 fn a_workflow_is_not_run_again_after_its_last_try_or_for_a_failure_that_is_not_worth_it() {
     let world = World::default();
-    let picky = Retry { not_retryable: vec!["Luck".into()], ..Retry::exponential() };
+    let picky = Retry { non_retryable: vec!["Luck".into()], ..Retry::exponential() };
     for (retry, said) in [(every_second(2), "try 2"), (picky, "try 1"), (Retry::none(), "try 1")] {
         over_every_cache(
             || failing_workflow(&world),
@@ -162,7 +162,7 @@ fn the_time_of_all_tries_together_is_the_execution_timeout() {
     over_every_cache(
         || failing_workflow(&world),
         |sim| {
-            let slow = Retry { initial: secs(100), longest: secs(100), ..Retry::exponential() };
+            let slow = Retry { first_pause: secs(100), max_pause: secs(100), ..Retry::exponential() };
             let with = NewStart { retry: Some(slow), execution_timeout: Some(secs(50)), ..new("fails") };
             start(sim, with).unwrap();
             assert_eq!(failed(sim, "a"), (Status::Failed, "try 1".to_owned()), "the next try would come too late");

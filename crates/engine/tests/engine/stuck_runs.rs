@@ -15,7 +15,7 @@ fn good() -> Options {
     options()
         .workflow("steps", |ctx: Ctx, _| async move {
             ctx.activity("work", "1").await?;
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             ctx.activity("work", "2").await
         })
         .activity("work", |_, input| Ok(input))
@@ -26,7 +26,7 @@ fn changed() -> Options {
     options()
         .workflow("steps", |ctx: Ctx, _| async move {
             ctx.activity("play", "1").await?;
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             ctx.activity("work", "2").await
         })
         .activity("work", |_, input| Ok(input))
@@ -69,7 +69,7 @@ fn stuck_run_is_played_again_after_one_two_four_up_to_sixty_seconds() {
         let mut options = options().workflow("panics", move |ctx: Ctx, _| {
             let noted = noted.clone();
             async move {
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 noted.note("tried");
                 panic!("not today")
             }
@@ -133,7 +133,7 @@ fn a_panic_is_no_nondeterminism_and_mended_code_goes_on_with_what_came_meanwhile
         options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "");
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 let _slow = slow;
                 panic!("division by zero")
             })
@@ -149,14 +149,14 @@ fn a_panic_is_no_nondeterminism_and_mended_code_goes_on_with_what_came_meanwhile
         assert!(reason.contains("division by zero") && !reason.contains("nondeterminism"), "{reason}");
         signal(&sim, "a", "more", "2");
         gate.open(Ok("slow".into()));
-        let held = gate.clone();
+        let shared_gate = gate.clone();
         let fixed = options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "");
-                let (go, more) = (ctx.signal("go").await?, ctx.signal("more").await?);
+                let (go, more) = (ctx.next_signal("go").await?, ctx.next_signal("more").await?);
                 Ok(payload(format!("{} {} {}", go.input[0], more.input[0], slow.await?)))
             })
-            .waiting("slow", move |_, _| held.pass());
+            .waiting("slow", move |_, _| shared_gate.pass());
         let sim = sim.redeploy(fixed.cache(cache));
         assert_eq!(sim.result("a"), completed("1 2 slow"));
         (sim, vec!["a"])
@@ -183,7 +183,7 @@ fn results_for_a_stuck_run_are_not_lost() {
         options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "").schedule_to_close(secs(1_000));
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 let _slow = slow;
                 panic!("not yet")
             })
@@ -201,7 +201,7 @@ fn results_for_a_stuck_run_are_not_lost() {
         let fixed = options()
             .workflow("steps", |ctx: Ctx, _| async move {
                 let slow = ctx.activity("slow", "").schedule_to_close(secs(1_000));
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
                 let done = slow.await?;
                 ctx.sleep(secs(2_000)).await?;
                 Ok(done)
@@ -290,7 +290,7 @@ fn a_stuck_run_refuses_questions_with_its_reason_and_is_not_tried_more_often_for
     let serve = || {
         options().workflow("panics", |ctx: Ctx, _| async move {
             ctx.on_query("sum", |_| Ok("1".into()));
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             panic!("not today")
         })
     };

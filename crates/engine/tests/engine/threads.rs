@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{Cache, Engine, NewStart, Options, Reader, RunId, Threads};
-use dacapo_store::{Filter, MemoryStore, Status, Store, Tasks, Timers};
+use dacapo_store::{Filter, MemoryStore, ReadTasks, ReadTimers, Status, Store};
 use dacapo_sync::allow_blocking;
 use dacapo_testkit::Simulation;
 
@@ -18,11 +18,11 @@ async fn busy(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
     for one in all {
         sum += text(&one?).parse::<u64>().unwrap();
     }
-    let drawn = ctx.run("draw", || async { Ok("1".into()) }).await?;
+    let drawn = ctx.side_effect("draw", || async { Ok("1".into()) }).await?;
     let child = ctx.child("echo", drawn).workflow_id(format!("child of {number}")).await?;
     ctx.sleep(Duration::from_millis(1)).await?;
     for _ in 0..3 {
-        let signal = ctx.signal("add").await?;
+        let signal = ctx.next_signal("add").await?;
         sum += text(&signal.input[0]).parse::<u64>().unwrap();
     }
     Ok(payload((sum + text(&child).parse::<u64>().unwrap()).to_string()))

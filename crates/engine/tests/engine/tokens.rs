@@ -27,7 +27,7 @@ fn leaving(world: &World) -> Options {
             };
             let (call, handle) = ctx.cancellable(ctx.activity("ask", input).cancel_type(how));
             let call = ctx.launch(async move { Ok(call.await) });
-            ctx.signal("stop").await?;
+            ctx.next_signal("stop").await?;
             handle.cancel("");
             call.await?
         })

@@ -28,7 +28,7 @@ fn talks() -> Options {
             let tried = ctx.activity("try", "").retry(every_second(2)).await?;
             tracing::info!("tried {}", text(&tried));
             ctx.local_activity("here", "").await?;
-            ctx.run("draw", || async {
+            ctx.side_effect("draw", || async {
                 tracing::info!("drawn");
                 Ok(Payload::empty())
             })
@@ -36,7 +36,7 @@ fn talks() -> Options {
             .await?;
             let span = tracing::info_span!("mine");
             span.in_scope(|| tracing::info!("local work is done"));
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             drop(guard);
             tracing::info!("over");
             Ok(tried)

@@ -73,9 +73,9 @@ impl Front for Fragile {
 
 async fn all_sorts(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     let first = ctx.activity("work", "1").await?;
-    let closure = ctx.run("draw", || async { Ok("2".into()) }).await?;
+    let closure = ctx.side_effect("draw", || async { Ok("2".into()) }).await?;
     ctx.sleep(secs(10)).await?;
-    let signal = ctx.signal("go").await?;
+    let signal = ctx.next_signal("go").await?;
     let child = ctx.child("child", "4").workflow_id("child").await?;
     Ok(payload(format!("{first} {closure} {} {child}", signal.input[0])))
 }
@@ -126,8 +126,9 @@ fn a_full_store_stops_nothing_for_good_and_everything_goes_on_when_there_is_room
 fn a_run_that_used_up_its_time_while_the_store_was_full_ends_when_there_is_room() {
     for cache in CACHES {
         let store = Fragile::new(Trouble::None);
-        let waits =
-            |ctx: Ctx, _| async move { ctx.signal("never").await.map(|_| Payload::empty()).map_err(Failure::from) };
+        let waits = |ctx: Ctx, _| async move {
+            ctx.next_signal("never").await.map(|_| Payload::empty()).map_err(Failure::from)
+        };
         let sim = Simulation::over(store.clone(), options().workflow("waits", waits).cache(cache));
         let run_timeout = Some(secs(10));
         let new = NewStart { workflow: "waits".into(), workflow_id: "a".into(), run_timeout, ..NewStart::default() };
@@ -306,7 +307,7 @@ fn message_of_an_unknown_kind_makes_its_run_stuck_and_is_not_dropped() {
         sim.advance(secs(20));
         let run = describe(&sim, "a").run;
         let message = NewMessage { key: "from the future".into(), sent: sim.now(), job };
-        sim.store().submit(Write::Post { run, message, ended: None }, Box::new(|_| {}));
+        sim.store().submit(Write::Send { run, message, ended: None }, Box::new(|_| {}));
         let sim = sim.restart();
         sim.settle();
         let found = describe(&sim, "a").stuck.expect("the run is stuck");

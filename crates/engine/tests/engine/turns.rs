@@ -41,9 +41,9 @@ fn two_activities_in_sequence_make_exactly_three_turns() {
 #[test]
 fn what_a_turn_decided_is_stored_with_it_and_then_done() {
     let gate = Gate::default();
-    let held = gate.clone();
+    let shared_gate = gate.clone();
     let serve = move || {
-        let gate = held.clone();
+        let gate = shared_gate.clone();
         options().workflow("two steps", two_steps).waiting("double", move |_, _| gate.pass())
     };
     over_every_cache(serve, |sim| {
@@ -89,7 +89,7 @@ fn without_a_cache_every_turn_begins_at_the_start_of_the_function_and_with_one_n
 async fn waits_for_all_sorts(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     ctx.activity("double", "1").await?;
     ctx.sleep(secs(5)).await?;
-    let signal = ctx.signal("go").await?;
+    let signal = ctx.next_signal("go").await?;
     Ok(signal.input[0].clone())
 }
 
@@ -200,7 +200,7 @@ fn however_much_comes_at_once_a_run_plays_one_turn_after_the_other() {
     async fn adds(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
         let mut sum = 0;
         for _ in 0..20 {
-            let signal = ctx.signal("add").await?;
+            let signal = ctx.next_signal("add").await?;
             sum += text(&signal.input[0]).parse::<u64>().unwrap();
             ctx.activity("double", "1").detach();
         }
@@ -383,7 +383,7 @@ fn completion_reaches_only_the_operation_whose_token_it_names() {
 #[test]
 fn completion_replays_the_run_and_schedules_the_next_step_in_the_same_turn() {
     let (gate, entries) = (Gate::default(), World::default());
-    let (held, noted) = (gate.clone(), entries.clone());
+    let (shared_gate, noted) = (gate.clone(), entries.clone());
     let mut options = options().cache(Cache::AtMost(0)).workflow("two steps", move |ctx, input| {
         noted.note("entered");
         two_steps(ctx, input)
@@ -391,7 +391,7 @@ fn completion_replays_the_run_and_schedules_the_next_step_in_the_same_turn() {
     options.double_play = false;
     // The second step never ends.
     let shut = Gate::default();
-    let double = move |_, input| if text(&input) == "3" { held.pass() } else { shut.pass() };
+    let double = move |_, input| if text(&input) == "3" { shared_gate.pass() } else { shut.pass() };
     let sim = Simulation::new(options.waiting("double", double));
     sim.start("two steps", "a", "3").unwrap();
     sim.settle();
@@ -417,7 +417,7 @@ fn history_bytes_are_the_sizes_of_the_stored_records_before_the_turn() {
             let mut seen = Vec::new();
             for _ in 0..3 {
                 seen.push(ctx.info().map(|info| (info.history.length, info.history.bytes)).unwrap_or_default());
-                ctx.signal("go").await?;
+                ctx.next_signal("go").await?;
             }
             Ok(payload(format!("{seen:?}")))
         })

@@ -13,7 +13,7 @@ fn serving() -> Options {
     options()
         .workflow("calls", |ctx: Ctx, _| async move {
             let call = ctx.activity("work", "").queue("gpu");
-            ctx.signal("go").await?;
+            ctx.next_signal("go").await?;
             call.await
         })
         .workflow("child", |ctx: Ctx, _| async move { ctx.child("other", "").queue("elsewhere").await })

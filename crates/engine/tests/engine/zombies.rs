@@ -227,9 +227,9 @@ fn whoever_is_given_up_on_is_looked_after() {
         })
         .workflow("drops", |ctx: Ctx, _| async move {
             let call = ctx.activity("stuck", "");
-            ctx.signal("enough").await?;
+            ctx.next_signal("enough").await?;
             drop(call);
-            ctx.signal("never").await?;
+            ctx.next_signal("never").await?;
             Ok(payload(""))
         });
     let sim = Simulation::new(options);

@@ -22,7 +22,7 @@ pub fn a_closed_run_takes_nothing_more(store: &dyn Store) {
     let closed = Refused::Closed(Status::Terminated);
     assert_eq!(refused(commit(store, turn(run, 1))), closed);
     let message = NewMessage { key: "late".into(), sent: at(51), job: Vec::new() };
-    assert_eq!(refused(write(store, Write::Post { run, message, ended: None })), closed);
+    assert_eq!(refused(write(store, Write::Send { run, message, ended: None })), closed);
     assert_eq!(refused(own(store, run, FIRST, Epoch(2))), closed);
     assert_eq!(records(store, run).len(), 1);
 }
@@ -75,7 +75,7 @@ pub fn children_end_with_their_parent_as_agreed(store: &dyn Store) {
 pub fn message_to_another_run_arrives_or_its_sender_is_told(store: &dyn Store) {
     let sender = owned(store, "sender", "run-1");
     let other = owned(store, "other", "run-2").run;
-    let send = |seq, to: &'static str| Send {
+    let send = |seq, to: &'static str| OutgoingMessage {
         seq: (seq < 2).then_some(Seq(seq)),
         is_cancel: false,
         to: Target::workflow(to),

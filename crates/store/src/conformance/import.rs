@@ -69,7 +69,7 @@ pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
     let run = start(store, new.clone()).unwrap().run;
     own(store, run, Epoch::default(), FIRST).unwrap();
     let message = NewMessage { key: "update:u".into(), sent: at(3), job: vec![5] };
-    write(store, Write::Post { run, message, ended: None }).unwrap();
+    write(store, Write::Send { run, message, ended: None }).unwrap();
     let taken = store.unseen(run).unwrap().iter().map(|message| message.no).collect();
     let outcomes = vec![("update:u".into(), vec![6])];
     commit(store, TurnWrite { taken, outcomes, close: closing(Status::Completed), ..turn(run, 0) }).unwrap();

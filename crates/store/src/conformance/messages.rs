@@ -10,18 +10,18 @@ pub fn message_that_ends_a_task_is_stored_together_with_its_end(store: &dyn Stor
     let run = owned(store, "order-1", "run-1").run;
     let task = |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
     let tasks = commit(store, TurnWrite { tasks: vec![task(0), task(1)], ..turn(run, 0) }).unwrap().tasks;
-    let post = |run, key, ended| write(store, Write::Post { run, message: message(key), ended: Some(ended) });
-    let Written::Posted(posted) = post(run, "result-0", tasks[0]).unwrap() else { panic!("the message is posted") };
-    assert!(posted.fresh);
+    let send = |run, key, ended| write(store, Write::Send { run, message: message(key), ended: Some(ended) });
+    let Written::Sent(sent) = send(run, "result-0", tasks[0]).unwrap() else { panic!("the message is sent") };
+    assert!(sent.fresh);
     let left = |store: &dyn Store| store.tasks_of(run).unwrap().iter().map(|task| task.no).collect::<Vec<_>>();
-    assert_eq!((left(store), store.message(run, "result-0").unwrap().unwrap().no), (vec![tasks[1]], posted.no));
-    assert_eq!(refused(post(run, "again", tasks[0])), Refused::NoSuchTask);
+    assert_eq!((left(store), store.message(run, "result-0").unwrap().unwrap().no), (vec![tasks[1]], sent.no));
+    assert_eq!(refused(send(run, "again", tasks[0])), Refused::NoSuchTask);
     assert_eq!(store.message(run, "again").unwrap(), None);
-    assert_eq!(refused(post(RunNo(999), "absent", tasks[1])), Refused::NoSuchRun);
+    assert_eq!(refused(send(RunNo(999), "absent", tasks[1])), Refused::NoSuchRun);
     let other = owned(store, "order-2", "run-2").run;
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run: other, status: Status::Terminated, at: at(50), failure }).unwrap();
-    assert_eq!(refused(post(other, "late", tasks[1])), Refused::Closed(Status::Terminated));
+    assert_eq!(refused(send(other, "late", tasks[1])), Refused::Closed(Status::Terminated));
     assert_eq!(left(store), [tasks[1]]);
 }
 
@@ -29,11 +29,11 @@ pub fn message_is_settled_without_a_turn(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let run = started.run;
     commit(store, TurnWrite { taken: started.message.into_iter().collect(), ..turn(run, 0) }).unwrap();
-    let post = |key| match write(store, Write::Post { run, message: message(key), ended: None }).unwrap() {
-        Written::Posted(posted) => posted.no,
+    let send = |key| match write(store, Write::Send { run, message: message(key), ended: None }).unwrap() {
+        Written::Sent(sent) => sent.no,
         other => panic!("a message was answered with {other:?}"),
     };
-    let (rejected, twice, waiting) = (post("rejected"), post("twice"), post("waiting"));
+    let (rejected, twice, waiting) = (send("rejected"), send("twice"), send("waiting"));
     let settle = |run, epoch| {
         let messages = vec![(rejected, "rejected".into(), Some(vec![5])), (twice, "twice".into(), None)];
         write(store, Write::Settle { run, epoch, messages, tasks: Vec::new() })
@@ -55,16 +55,16 @@ pub fn message_is_settled_without_a_turn(store: &dyn Store) {
 pub fn a_request_is_known_to_the_whole_chain(store: &dyn Store) {
     let first = owned(store, "order-1", "run-1");
     let other = owned(store, "order-2", "run-9").run;
-    let post = |run, key| match write(store, Write::Post { run, message: message(key), ended: None }).unwrap() {
-        Written::Posted(posted) => posted.no,
+    let send = |run, key| match write(store, Write::Send { run, message: message(key), ended: None }).unwrap() {
+        Written::Sent(sent) => sent.no,
         other => panic!("a message was answered with {other:?}"),
     };
-    let posted = [post(first.run, "signal:a"), post(first.run, "update:b"), post(first.run, "once:c")];
-    post(other, "signal:a");
+    let sent = [send(first.run, "signal:a"), send(first.run, "update:b"), send(first.run, "once:c")];
+    send(other, "signal:a");
     let next = Some(Box::new(NewRun { first_run_id: "run-1".into(), ..new_run("order-1", "run-2") }));
     let carried = vec![message("update:b")];
     let close = Some(Closing { status: Status::ContinuedAsNew, result: Vec::new(), to_parent: None, next, carried });
-    let taken = first.message.into_iter().chain(posted).collect();
+    let taken = first.message.into_iter().chain(sent).collect();
     let second = commit(store, TurnWrite { taken, close, ..turn(first.run, 0) }).unwrap().started[0].run;
     assert_eq!(store.asked("run-1", "signal:a").unwrap(), [first.run]);
     assert_eq!(store.asked("run-1", "update:b").unwrap(), [first.run, second]);

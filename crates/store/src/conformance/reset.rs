@@ -68,8 +68,8 @@ pub fn a_run_that_is_reset_goes_on_as_another_with_the_turns_that_are_kept(store
     assert_eq!(tasks, [(written.tasks[0], 1, Seq(5)), (written.tasks[1], 0, Seq(3))]);
     let messages: Vec<_> =
         store.unseen(run).unwrap().into_iter().map(|message| (message.no, message.key, message.job)).collect();
-    assert_eq!(messages, [(written.posted[0].no, "signal-1".into(), vec![8])]);
-    assert_eq!((written.posted[0].run, written.posted.len(), written.started.clone()), (run, 1, Vec::new()));
+    assert_eq!(messages, [(written.sent[0].no, "signal-1".into(), vec![8])]);
+    assert_eq!((written.sent[0].run, written.sent.len(), written.started.clone()), (run, 1, Vec::new()));
     assert_eq!(store.next_due().unwrap(), Some(at(90)));
 
     let ended = store.run(old).unwrap().unwrap();
@@ -124,7 +124,7 @@ pub fn children_of_a_run_that_is_reset_are_kept_or_released(store: &dyn Store) {
     let statuses = family.map(|child| status(store, child));
     assert_eq!(statuses, [Status::Open, Status::Terminated, Status::Open, Status::Terminated]);
     assert_eq!(closed(&written), [old, ended]);
-    assert_eq!(written.posted.iter().map(|posted| posted.run).collect::<Vec<_>>(), [asked]);
+    assert_eq!(written.sent.iter().map(|sent| sent.run).collect::<Vec<_>>(), [asked]);
     let parent = |child| store.run(child).unwrap().unwrap().parent.unwrap();
     let new = Parent { run: written.run, seq: Seq(0), close: ParentClose::Terminate };
     assert_eq!((parent(kept), parent(over).run, parent(asked).run), (new, old, old));
@@ -187,7 +187,7 @@ pub fn a_run_that_moved_on_is_not_reset_as_planned(store: &dyn Store) {
 pub fn unseen_messages_move_to_the_run_of_a_reset(store: &dyn Store) {
     let (old, _) = played(store);
     let message = NewMessage { key: "late".into(), sent: at(9), job: vec![1] };
-    write(store, Write::Post { run: old, message, ended: None }).unwrap();
+    write(store, Write::Send { run: old, message, ended: None }).unwrap();
     let written = reset(store, again(old, 1, "run-9")).unwrap();
     let keys = |run| store.unseen(run).unwrap().into_iter().map(|message| message.key.to_string()).collect::<Vec<_>>();
     assert_eq!((keys(old).contains(&"late".to_owned()), keys(written.run).contains(&"late".to_owned())), (false, true));

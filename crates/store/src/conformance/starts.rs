@@ -58,13 +58,13 @@ pub fn a_start_says_whom_it_replaced_and_who_was_told(store: &dyn Store) {
     let ended = family(fresh.0.run, "ended", "run-3", ParentClose::Terminate);
     let (second, effects) = start_with_effects(store, instead("run-4")).unwrap();
     assert_eq!((effects.run, closed(&effects)), (second.run, vec![fresh.0.run, ended]));
-    assert_eq!((effects.posted, effects.started), (Vec::new(), Vec::new()));
+    assert_eq!((effects.sent, effects.started), (Vec::new(), Vec::new()));
     let close = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run: second.run, status: Status::Terminated, at: at(50), failure: close }).unwrap();
     let replaced = family(parent, "order-1", "run-5", ParentClose::Abandon);
     let asked = family(replaced, "asked", "run-6", ParentClose::RequestCancel);
     let written = commit(store, first_turn(instead("run-7"))).unwrap();
-    let told: Vec<RunNo> = written.posted.iter().map(|posted| posted.run).collect();
+    let told: Vec<RunNo> = written.sent.iter().map(|sent| sent.run).collect();
     assert_eq!((closed(&written), told), (vec![replaced], vec![parent, asked]));
     assert_eq!(status(store, written.run), Status::Open);
     let taken = refused(commit(store, first_turn(new_run("order-1", "run-8"))));

@@ -38,23 +38,23 @@ pub fn a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again(store: 
 pub fn message_sent_twice_under_one_key_is_stored_once(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let run = started.run;
-    let post = |key: &'static str, job: u8| {
+    let send = |key: &'static str, job: u8| {
         let message = NewMessage { key: key.into(), sent: at(2), job: vec![job] };
-        match write(store, Write::Post { run, message, ended: None }).unwrap() {
-            Written::Posted(posted) => posted,
+        match write(store, Write::Send { run, message, ended: None }).unwrap() {
+            Written::Sent(sent) => sent,
             other => panic!("a message was answered with {other:?}"),
         }
     };
-    let first = post("signal-1", 7);
+    let first = send("signal-1", 7);
     assert!(first.fresh);
-    let again = post("signal-1", 8);
+    let again = send("signal-1", 8);
     assert_eq!((again.no, again.fresh), (first.no, false));
     let taken: Vec<MessageNo> = started.message.into_iter().chain([first.no]).collect();
     commit(store, TurnWrite { taken, outcomes: vec![("signal-1".into(), vec![5])], ..turn(run, 0) }).unwrap();
     assert_eq!((store.unseen(run).unwrap(), store.with_unseen_messages(10).unwrap()), (Vec::new(), Vec::new()));
     let row = store.message(run, "signal-1").unwrap().unwrap();
     assert_eq!((row.job, row.taken, row.outcome), (vec![7], Some(0), Some(vec![5])));
-    assert!(!post("signal-1", 1).fresh, "a message that was taken is known by its key");
+    assert!(!send("signal-1", 1).fresh, "a message that was taken is known by its key");
 }
 
 pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {

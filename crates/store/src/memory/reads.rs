@@ -7,13 +7,13 @@ use dacapo_core::{AttributeValue, Name, Timestamp};
 use super::MemoryStore;
 use crate::rows::Rows;
 use crate::{
-    Belongings, Filter, MessageRow, Messages, RunNo, RunRow, Runs, StoreError, TaskNo, TaskRow, Tasks, TimerRow,
-    Timers, Turns, is_request,
+    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
+    StoreError, TaskNo, TaskRow, TimerRow, is_request,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-impl Runs for MemoryStore {
+impl ReadRuns for MemoryStore {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
         Rows::run(&mut *self.tables(), no)
     }
@@ -82,7 +82,7 @@ impl Runs for MemoryStore {
     }
 }
 
-impl Turns for MemoryStore {
+impl ReadTurns for MemoryStore {
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
         let records: Vec<(u64, Vec<u8>)> = {
             let tables = self.tables();
@@ -98,7 +98,7 @@ impl Turns for MemoryStore {
     }
 }
 
-impl Messages for MemoryStore {
+impl ReadMessages for MemoryStore {
     fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
         let tables = self.tables();
         Ok(tables.messages.values().filter(|message| message.run == run && message.taken.is_none()).cloned().collect())
@@ -136,7 +136,7 @@ impl Messages for MemoryStore {
     }
 }
 
-impl Tasks for MemoryStore {
+impl ReadTasks for MemoryStore {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
         let tables = self.tables();
         let rows = tables.tasks.values().filter(|task| task.no.0 > above && queues.contains(&task.queue));
@@ -152,7 +152,7 @@ impl Tasks for MemoryStore {
     }
 }
 
-impl Timers for MemoryStore {
+impl ReadTimers for MemoryStore {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
         Ok(self.tables().timers.keys().take_while(|timer| timer.due <= until).take(limit).copied().collect())
     }

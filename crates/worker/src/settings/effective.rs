@@ -8,7 +8,7 @@ use dacapo_core::Name;
 
 use super::error::{SettingError, SettingErrors};
 use super::names::{self, PREFIX, TOOLS, queue_variable};
-use super::setting::{Scope, Setting, Unit};
+use super::setting::{Setting, SettingScope, SettingUnit};
 use super::table::{APPLICATION, AppValues, QUEUE, QueueValues, all_settings};
 use super::value::{self, Reading};
 use super::{AppSettings, Given, QueueSettings, Value};
@@ -34,7 +34,7 @@ pub struct EffectiveRow {
     /// The value, in the form in which it can be written.
     pub value: String,
     /// The setting's unit.
-    pub unit: Unit,
+    pub unit: SettingUnit,
     /// The value's origin.
     pub origin: Origin,
 }
@@ -163,11 +163,11 @@ fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>
     let by = queue.map_or_else(|| name.to_owned(), |queue| format!("{name} of queue {queue:?}"));
     let (setting, reading) = names::find(name).ok_or_else(|| unknown(by.clone(), name))?;
     match (setting.scope, queue) {
-        (Scope::Application, None) | (Scope::Queue, Some(_)) => {}
-        (Scope::Application, Some(queue)) => {
+        (SettingScope::Application, None) | (SettingScope::Queue, Some(_)) => {}
+        (SettingScope::Application, Some(queue)) => {
             return Err(SettingError::NotOfAQueue { by: name.to_owned(), queue: queue.to_string() });
         }
-        (Scope::Queue, None) => return Err(SettingError::NotOfTheApplication { by }),
+        (SettingScope::Queue, None) => return Err(SettingError::NotOfTheApplication { by }),
     }
     let raw = match given {
         Value::Number(raw) => value::within(setting, &by, *raw)?,
@@ -212,8 +212,8 @@ impl Environment {
                 let name = &variable[PREFIX.len()..];
                 let (setting, reading) = names::find(name).ok_or_else(|| unknown(variable.to_owned(), name))?;
                 let layer = match setting.scope {
-                    Scope::Application => &mut self.app,
-                    Scope::Queue => &mut self.all_queues,
+                    SettingScope::Application => &mut self.app,
+                    SettingScope::Queue => &mut self.all_queues,
                 };
                 (layer, setting, reading)
             }
@@ -242,8 +242,8 @@ fn of_a_queue(
         .collect();
     match (found.as_slice(), tails.as_slice()) {
         ([(queue, setting, reading)], _) => match setting.scope {
-            Scope::Queue => Ok(((*queue).clone(), setting, *reading)),
-            Scope::Application => Err(SettingError::NotOfAQueue { by: by(), queue: queue.to_string() }),
+            SettingScope::Queue => Ok(((*queue).clone(), setting, *reading)),
+            SettingScope::Application => Err(SettingError::NotOfAQueue { by: by(), queue: queue.to_string() }),
         },
         ([_, _, ..], _) => {
             let queues = found.iter().map(|(queue, _, _)| queue.to_string()).collect();
@@ -294,9 +294,9 @@ fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>, force_exit: u64) ->
     let error = |((lesser, lesser_value), (greater, greater_value))| SettingError::Disordered {
         queue: queue.to_string(),
         lesser,
-        lesser_value: Unit::Time.written(lesser_value),
+        lesser_value: SettingUnit::Time.written(lesser_value),
         greater,
-        greater_value: Unit::Time.written(greater_value),
+        greater_value: SettingUnit::Time.written(greater_value),
     };
     wrong.map(error).collect()
 }

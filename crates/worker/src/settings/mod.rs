@@ -22,7 +22,7 @@ use dacapo_core::Name;
 pub use effective::{Effective, EffectiveRow, Origin};
 pub use error::{SettingError, SettingErrors};
 pub use names::queue_variable;
-pub use setting::{Scope, Setting, Unit};
+pub use setting::{Setting, SettingScope, SettingUnit};
 pub use table::{AppValues, QueueValues, SETTINGS_NUMBER, all_settings};
 pub use zombie::ZombieSettings;
 

@@ -1,6 +1,6 @@
 //! Names of settings and queues, in the spellings of code, documents and environments.
 
-use super::setting::{Setting, Unit};
+use super::setting::{Setting, SettingUnit};
 use super::table::all_settings;
 use super::value::Reading;
 
@@ -16,7 +16,7 @@ pub(super) const TOOLS: &[&str] =
 pub(super) fn find(name: &str) -> Option<(&'static Setting, Reading)> {
     let name = snake(name);
     let exact = |name: &str| all_settings().find(|setting| setting.name == name);
-    let millis = || name.strip_suffix("_ms").and_then(exact).filter(|setting| setting.unit == Unit::Time);
+    let millis = || name.strip_suffix("_ms").and_then(exact).filter(|setting| setting.unit == SettingUnit::Time);
     exact(&name).map(|setting| (setting, Reading::Plain)).or_else(|| Some((millis()?, Reading::Millis)))
 }
 
@@ -31,8 +31,8 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 /// Returns the prefix of the variables of a queue: its name with letters in capitals, digits, and `_` for all else. Two
 /// queues can have the same prefix; then a variable for either is refused.
 pub fn queue_variable(queue: &str) -> String {
-    let held = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("{PREFIX}QUEUE_{}_", queue.chars().map(held).collect::<String>())
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("{PREFIX}QUEUE_{}_", queue.chars().map(allowed).collect::<String>())
 }
 
 fn snake(name: &str) -> String {

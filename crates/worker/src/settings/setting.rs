@@ -19,9 +19,9 @@ pub struct Setting {
     /// The setting's name, in code and (in capitals, after `DACAPO_`) in the environment.
     pub name: &'static str,
     /// The scope: the application or a queue.
-    pub scope: Scope,
+    pub scope: SettingScope,
     /// The setting's unit.
-    pub unit: Unit,
+    pub unit: SettingUnit,
     /// The default value.
     pub default: u64,
     /// The least value, apart from a 0 that has a meaning of its own.
@@ -52,7 +52,7 @@ impl Setting {
 
 /// The scope of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum SettingScope {
     /// One value for the whole program.
     Application,
     /// A value for every queue.
@@ -61,7 +61,7 @@ pub enum Scope {
 
 /// The unit of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum SettingUnit {
     /// A number of pieces.
     Count,
     /// A span of time.
@@ -70,7 +70,7 @@ pub enum Unit {
     Bytes,
 }
 
-impl Unit {
+impl SettingUnit {
     /// Formats a value in the largest unit that holds it without a rest. The text can be parsed again.
     pub(super) fn written(self, raw: u64) -> String {
         let in_largest = |units: &[(&str, u64)]| {
@@ -87,7 +87,7 @@ impl Unit {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for SettingScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Application => "application",
@@ -96,7 +96,7 @@ impl fmt::Display for Scope {
     }
 }
 
-impl fmt::Display for Unit {
+impl fmt::Display for SettingUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Count => "count",

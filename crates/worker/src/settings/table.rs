@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::setting::{Scope, Setting, Unit};
+use super::setting::{Setting, SettingScope, SettingUnit};
 
 /// The number of the tables of settings. It rises when a name, a scope or a unit changes: deployments depend on them.
 pub const SETTINGS_NUMBER: u32 = 1;
@@ -59,8 +59,8 @@ macro_rules! settings {
     )+) => {
         pub(super) static $rows: &[Setting] = &[$(Setting {
             name: stringify!($name),
-            scope: Scope::$scope,
-            unit: Unit::$unit,
+            scope: SettingScope::$scope,
+            unit: SettingUnit::$unit,
             default: $default,
             least: $least,
             most: $most,

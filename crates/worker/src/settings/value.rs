@@ -1,7 +1,7 @@
 //! Values in their written form: `200`, `1_000`, `1.5s`, `250ms`, `2MiB`.
 
 use super::error::SettingError;
-use super::setting::{SIZES, Setting, TIMES, Unit};
+use super::setting::{SIZES, Setting, SettingUnit, TIMES};
 
 /// How a value is parsed, by its setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,18 +15,24 @@ pub(super) enum Reading {
 /// Parses a value, and checks that it is allowed. `by` is the name under which it was given.
 pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Reading) -> Result<u64, SettingError> {
     let raw = match (setting.unit, reading) {
-        (Unit::Count, _) => whole(text),
-        (Unit::Bytes, _) => whole(text).or_else(|| scaled(text, &SIZES)),
-        (Unit::Time, Reading::Plain) => scaled(text, &TIMES).or_else(|| whole(text).filter(|number| *number == 0)),
-        (Unit::Time, Reading::Millis) => whole(text).map(|millis| millis.saturating_mul(1_000_000)),
+        (SettingUnit::Count, _) => whole(text),
+        (SettingUnit::Bytes, _) => whole(text).or_else(|| scaled(text, &SIZES)),
+        (SettingUnit::Time, Reading::Plain) => {
+            scaled(text, &TIMES).or_else(|| whole(text).filter(|number| *number == 0))
+        }
+        (SettingUnit::Time, Reading::Millis) => whole(text).map(|millis| millis.saturating_mul(1_000_000)),
     };
     let (by, value) = (by.to_owned(), text.to_owned());
     match (raw, setting.unit, reading) {
         (Some(raw), _, _) => within(setting, &by, raw),
-        (None, Unit::Count, _) => Err(SettingError::NotACount { by, value, allowed: setting.allowed() }),
-        (None, Unit::Bytes, _) => Err(SettingError::NotBytes { by, value, allowed: setting.allowed() }),
-        (None, Unit::Time, Reading::Plain) => Err(SettingError::NotATime { by, value, allowed: setting.allowed() }),
-        (None, Unit::Time, Reading::Millis) => Err(SettingError::NotMillis { by, value, allowed: setting.allowed() }),
+        (None, SettingUnit::Count, _) => Err(SettingError::NotACount { by, value, allowed: setting.allowed() }),
+        (None, SettingUnit::Bytes, _) => Err(SettingError::NotBytes { by, value, allowed: setting.allowed() }),
+        (None, SettingUnit::Time, Reading::Plain) => {
+            Err(SettingError::NotATime { by, value, allowed: setting.allowed() })
+        }
+        (None, SettingUnit::Time, Reading::Millis) => {
+            Err(SettingError::NotMillis { by, value, allowed: setting.allowed() })
+        }
     }
 }
 
@@ -83,15 +89,15 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         for raw in [1, 999, 1_000, 1_500_000, 2_000_000_000, 60_000_000_000, 90_000_000_000, 86_400_000_000_000] {
-            assert_eq!(scaled(&Unit::Time.written(raw), &TIMES), Some(raw));
+            assert_eq!(scaled(&SettingUnit::Time.written(raw), &TIMES), Some(raw));
         }
         for raw in [1, 1023, 1024, 1500, 2 << 20, 5 << 30] {
-            let text = Unit::Bytes.written(raw);
+            let text = SettingUnit::Bytes.written(raw);
             assert_eq!(whole(&text).or_else(|| scaled(&text, &SIZES)), Some(raw), "{text}");
         }
-        assert_eq!(Unit::Time.written(90_000_000_000), "90s");
-        assert_eq!(Unit::Time.written(3_600_000_000_000), "1h");
-        assert_eq!(Unit::Bytes.written(2 << 20), "2MiB");
+        assert_eq!(SettingUnit::Time.written(90_000_000_000), "90s");
+        assert_eq!(SettingUnit::Time.written(3_600_000_000_000), "1h");
+        assert_eq!(SettingUnit::Bytes.written(2 << 20), "2MiB");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a worker is made of, without a backend: settings, terminations and attempts.
 
+mod attempt_parts;
 mod deadline;
 mod log;
 mod operate_page;
 mod pool;
-mod scope;
 mod settings;
 mod settings_page;
 mod stubborn;

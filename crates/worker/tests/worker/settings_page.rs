@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dacapo_worker::{AppSettings, EffectiveRow, QueueSettings, Scope, Setting, all_settings};
+use dacapo_worker::{AppSettings, EffectiveRow, QueueSettings, Setting, SettingScope, all_settings};
 use expect_test::expect_file;
 
 const HEAD: &str = "# Settings
@@ -32,7 +32,7 @@ const FOOT: &str = "
 `zombie_give_up_after`, nor `shutdown_grace_period` and `shutdown_force_timeout` together more than `force_exit_timeout`.
 ";
 
-fn section(page: &mut String, title: &str, scope: Scope) {
+fn section(page: &mut String, title: &str, scope: SettingScope) {
     let effective = AppSettings::new().queue(QueueSettings::new("any")).effective().unwrap();
     let row_of = |setting: &Setting| -> EffectiveRow {
         let is_it = |row: &&EffectiveRow| row.name == setting.name;
@@ -51,8 +51,8 @@ fn section(page: &mut String, title: &str, scope: Scope) {
 #[test]
 fn the_page_of_settings_is_the_table() {
     let mut page = HEAD.to_owned();
-    section(&mut page, "Of the application", Scope::Application);
-    section(&mut page, "Of each queue", Scope::Queue);
+    section(&mut page, "Of the application", SettingScope::Application);
+    section(&mut page, "Of each queue", SettingScope::Queue);
     page.push_str(FOOT);
     expect_file!["../../../../docs/settings.md"].assert_eq(&page);
 }

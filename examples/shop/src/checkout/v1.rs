@@ -36,7 +36,7 @@ pub async fn checkout(ctx: Ctx, order: Order) -> Result<Outcome, Failure> {
     ctx.publish(&Stage::Charging);
     let reference: String = ctx.side_effect("reference", || async { Ok(format!("SHOP {}", reference())) }).await?;
     let bill = Bill { order: id.clone(), card, cents, reference };
-    let patient = Retry { initial: secs(1), longest: secs(2), ..Retry::exponential().attempts(100) };
+    let patient = Retry { first_pause: secs(1), max_pause: secs(2), ..Retry::exponential().attempts(100) };
     if let Err(failure) = ctx.call(Shop::charge, bill).retry(patient).start_to_close(mins(5)).await {
         ctx.call(Shop::release, id).await?;
         return declined(failure);

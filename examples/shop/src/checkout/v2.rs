@@ -58,7 +58,7 @@ pub async fn checkout(ctx: Ctx, order: Order) -> Result<Outcome, Failure> {
     ctx.publish(&Stage::Charging);
     let reference: String = ctx.side_effect("reference", || async { Ok(format!("SHOP {}", reference())) }).await?;
     let bill = Bill { order: id.clone(), card, cents, reference };
-    let brisk = Retry { initial: millis(200), longest: secs(60), ..Retry::exponential().attempts(8) };
+    let brisk = Retry { first_pause: millis(200), max_pause: secs(60), ..Retry::exponential().attempts(8) };
     if let Err(failure) = ctx.call(Shop::charge, bill).retry(brisk).start_to_close(secs(30)).await {
         ctx.call(Shop::release, id).await?;
         return declined(failure);

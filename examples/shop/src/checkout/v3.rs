@@ -34,7 +34,7 @@ pub async fn checkout(ctx: Ctx, order: Order) -> Result<Outcome, Failure> {
 
     ctx.publish(&Stage::Charging);
     let bill = Bill { order: id.clone(), card, cents, reference: format!("SHOP {reference}") };
-    let brisk = Retry { initial: millis(200), longest: secs(60), ..Retry::exponential().attempts(8) };
+    let brisk = Retry { first_pause: millis(200), max_pause: secs(60), ..Retry::exponential().attempts(8) };
     if let Err(failure) = ctx.call(Shop::charge, bill).retry(brisk).start_to_close(secs(30)).await {
         ctx.call(Shop::release, id).await?;
         return declined(failure);

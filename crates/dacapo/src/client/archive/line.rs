@@ -15,12 +15,12 @@ pub(super) enum Line {
         kind: String,
         version: u32,
     },
-    Run(Box<Run>),
+    Run(Box<RunLine>),
     Attribute {
         name: Name,
         value: AttributeValue,
     },
-    Message(Message),
+    Message(MessageLine),
     Turn {
         number: u64,
         record: String,
@@ -41,7 +41,7 @@ pub(super) enum Line {
 /// A run, without its turns. Bytes are written in base64.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Run {
+pub(super) struct RunLine {
     run_id: String,
     workflow_id: String,
     workflow: String,
@@ -60,10 +60,10 @@ pub(super) struct Run {
     result: Option<String>,
 }
 
-/// A piece of message.
+/// A message of a run.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Message {
+pub(super) struct MessageLine {
     key: String,
     sent: u64,
     job: String,
@@ -86,7 +86,7 @@ pub(super) fn from_text(line: u64, text: &str) -> Result<Vec<u8>> {
     STANDARD.decode(text).map_err(|error| bad(line, error))
 }
 
-impl Message {
+impl MessageLine {
     pub(super) fn of(row: &MessageRow) -> Self {
         Self {
             key: row.key.to_string(),
@@ -110,7 +110,7 @@ impl Message {
     }
 }
 
-impl Run {
+impl RunLine {
     pub(super) fn of(row: &RunRow, request: Option<&Name>) -> Self {
         Self {
             run_id: row.run_id.to_string(),

@@ -13,14 +13,14 @@ use super::{KIND, LONGEST_LINE, VERSION};
 use crate::client::Result;
 
 /// Reads the runs of a file, one after the other.
-pub(in crate::client) struct Runs<R> {
+pub(in crate::client) struct ArchiveReader<R> {
     from: R,
     line: u64,
     runs: u64,
     chain: Chain,
 }
 
-impl<R: BufRead + Seek> Runs<R> {
+impl<R: BufRead + Seek> ArchiveReader<R> {
     /// A file that is whole and sound. All of it is read for that, so that a file that is not changes nothing.
     pub(in crate::client) fn checked(mut from: R) -> Result<Self> {
         let trouble = |error| bad(1, error);
@@ -44,7 +44,7 @@ impl<R: BufRead + Seek> Runs<R> {
     }
 }
 
-impl<R: BufRead> Runs<R> {
+impl<R: BufRead> ArchiveReader<R> {
     fn new(from: R) -> Result<Self> {
         let mut runs = Self { from, line: 0, runs: 0, chain: Chain::default() };
         let text = runs.next_text()?.ok_or_else(|| bad(1, "this is no file of histories"))?;

@@ -8,7 +8,7 @@ use dacapo_engine::Reader;
 use dacapo_store::{Belongings, Filter, RunNo, private_file};
 
 use super::chain::Chain;
-use super::line::{Line, Message, Run, to_text};
+use super::line::{Line, MessageLine, RunLine, to_text};
 use super::{KIND, LONGEST_LINE, VERSION};
 use crate::client::{Error, Result};
 
@@ -78,12 +78,12 @@ pub(in crate::client) fn export_to_file(reader: &Reader, filter: &Filter, path: 
 fn export_run(reader: &Reader, run: RunNo, lines: &mut Lines<'_>) -> Result<bool> {
     // It may have played on since it was listed, and may do so now: what is written of it must be whole.
     let Some((row, Belongings { request, attributes, messages })) = reader.archive(run)? else { return Ok(false) };
-    lines.write(&Line::Run(Box::new(Run::of(&row, request.as_ref()))))?;
+    lines.write(&Line::Run(Box::new(RunLine::of(&row, request.as_ref()))))?;
     for (name, value) in attributes {
         lines.write(&Line::Attribute { name, value })?;
     }
     for row in &messages {
-        lines.write(&Line::Message(Message::of(row)))?;
+        lines.write(&Line::Message(MessageLine::of(row)))?;
     }
     let mut written = Ok(());
     let is_whole = reader.archive_turns(&row, &mut |number, record| {

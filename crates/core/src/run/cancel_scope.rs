@@ -15,7 +15,7 @@ pub(crate) const EXECUTION: ScopeId = 1;
 /// The scope of the handlers, which go on when the workflow function has ended.
 pub(crate) const HANDLERS: ScopeId = 2;
 
-pub(crate) struct Scope {
+pub(crate) struct CancelScope {
     parent: Option<ScopeId>,
     /// Whether this is a shield: cancellations of outer scopes stop here.
     shield: bool,
@@ -25,12 +25,12 @@ pub(crate) struct Scope {
 }
 
 /// All scopes of a run.
-pub(crate) struct Scopes(SmallMap<ScopeId, Scope>);
+pub(crate) struct CancelScopes(SmallMap<ScopeId, CancelScope>);
 
-impl Scopes {
+impl CancelScopes {
     /// Creates the three scopes that every run has.
     pub(crate) fn of_run() -> Self {
-        let below = |parent| Scope { parent, shield: false, is_inhabited: true, cancelled: None };
+        let below = |parent| CancelScope { parent, shield: false, is_inhabited: true, cancelled: None };
         let mut scopes = SmallMap::with_capacity(3);
         scopes.insert(RUN, below(None));
         scopes.insert(EXECUTION, below(Some(RUN)));
@@ -46,7 +46,7 @@ impl State {
         self.next_scope += 1;
         let parent = self.scope;
         self.inhabit(parent);
-        self.scopes.0.insert(id, Scope { parent: Some(parent), shield, is_inhabited: false, cancelled: None });
+        self.scopes.0.insert(id, CancelScope { parent: Some(parent), shield, is_inhabited: false, cancelled: None });
         id
     }
 
@@ -130,7 +130,7 @@ mod tests {
                 ctx.shield(async {}).await;
                 ctx.cancellable(async {}).0.await;
             }
-            ctx.signal("end").await?;
+            ctx.next_signal("end").await?;
             Ok(Payload::default())
         });
         let mut run = Run::new(workflow, RunOptions { double_play: false, ..RunOptions::default() }).unwrap();

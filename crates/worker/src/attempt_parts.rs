@@ -18,11 +18,11 @@ type Hook = Box<dyn FnOnce() + Send>;
 const CODE: u64 = 0;
 
 /// All parts of one attempt.
-pub(crate) struct Scope(Mutex<State>);
+pub(crate) struct AttemptParts(Mutex<State>);
 
-impl Default for Scope {
+impl Default for AttemptParts {
     fn default() -> Self {
-        Self(Mutex::new(ranks::ATTEMPT_SCOPE, State::default()))
+        Self(Mutex::new(ranks::ATTEMPT_PARTS, State::default()))
     }
 }
 
@@ -42,7 +42,7 @@ impl State {
     }
 }
 
-impl Scope {
+impl AttemptParts {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }
@@ -50,7 +50,7 @@ impl Scope {
     /// Adds the attempt's code, which is about to run. It has ended when the part is dropped.
     pub(crate) fn code(self: &Arc<Self>) -> Part {
         self.lock().parts.insert(CODE, None);
-        Part { scope: self.clone(), no: CODE }
+        Part { parts: self.clone(), no: CODE }
     }
 
     /// Starts a task. If the attempt is over, the task never runs.
@@ -88,7 +88,7 @@ impl Scope {
         state.last += 1;
         let no = state.last;
         state.parts.insert(no, None);
-        Some(Part { scope: self.clone(), no })
+        Some(Part { parts: self.clone(), no })
     }
 
     /// Closes the attempt: its tasks end at their next await.
@@ -120,7 +120,7 @@ impl Scope {
     }
 
     /// Returns whether the code runs, and how many tasks.
-    pub(crate) fn parts(&self) -> (bool, usize) {
+    pub(crate) fn running(&self) -> (bool, usize) {
         let state = self.lock();
         let code = state.parts.contains_key(&CODE);
         (code, state.parts.len() - usize::from(code))
@@ -129,18 +129,18 @@ impl Scope {
 
 /// One part of an attempt, until it is dropped.
 pub(crate) struct Part {
-    scope: Arc<Scope>,
+    parts: Arc<AttemptParts>,
     no: u64,
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        let mut state = self.scope.lock();
+        let mut state = self.parts.lock();
         state.parts.remove(&self.no);
         let over = self.no == CODE || state.has_ended();
         drop(state);
         if over {
-            self.scope.close();
+            self.parts.close();
         }
     }
 }

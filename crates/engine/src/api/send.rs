@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Failure, Job, Name, Outcome, Payload, Resolution, Signal};
-use dacapo_store::{NewMessage, Posted, RunRow, StoreError, Write, Written};
+use dacapo_store::{NewMessage, RunRow, SentMessage, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::api::{check_message, check_result, named, open, open_row, row, write, written};
@@ -27,15 +27,15 @@ impl Engine {
         match request {
             Some(request) => {
                 check_name("request id", &request)?;
-                self.post(to, format!("signal:{request}").into(), true, job).await
+                self.send(to, format!("signal:{request}").into(), true, job).await
             }
-            None => self.post(to, format!("once:{}", self.shared.host.run_id()).into(), false, job).await,
+            None => self.send(to, format!("once:{}", self.shared.host.run_id()).into(), false, job).await,
         }
     }
 
     /// Asks a run to cancel. The workflow decides what it does about it.
     pub async fn cancel(&self, to: &RunId, reason: &str) -> Result<(), Error> {
-        self.post(to, "cancel".into(), false, Job::Cancel { reason: reason.to_owned() }).await
+        self.send(to, "cancel".into(), false, Job::Cancel { reason: reason.to_owned() }).await
     }
 
     /// Resolves an open promise of a run, by its name or its id. The first resolution holds.
@@ -59,39 +59,40 @@ impl Engine {
         let seq = answered.await.unwrap_or(Err(Error::ShutDown))?;
         let job = Job::resolve(seq, Resolution::Promise(Outcome::from(result)));
         let key = format!("promise:{}", seq.0).into();
-        let post = self.blocking(WorkKind::Write, move |shared| Post::begin(shared, &row, key, job)).await?;
-        if post.end().await?.fresh { Ok(()) } else { Err(Error::AlreadyResolved(promise)) }
+        let sending =
+            self.blocking(WorkKind::Write, move |shared| SendingMessage::begin(shared, &row, key, job)).await?;
+        if sending.stored().await?.fresh { Ok(()) } else { Err(Error::AlreadyResolved(promise)) }
     }
 
-    /// Posts a message to the run that is meant, also if that run continues as new meanwhile. A sender with a request
+    /// Sends a message to the run that is meant, also if that run continues as new meanwhile. A sender with a request
     /// id sends again when it has received no answer: the closed runs of the chain are asked whether they took the
     /// message.
-    async fn post(&self, to: &RunId, key: Name, is_request: bool, job: Job) -> Result<(), Error> {
+    async fn send(&self, to: &RunId, key: Name, is_request: bool, job: Job) -> Result<(), Error> {
         loop {
             let (to, key, job) = (to.clone(), key.clone(), job.clone());
-            let post = self.blocking(WorkKind::Write, move |shared| {
+            let sending = self.blocking(WorkKind::Write, move |shared| {
                 let row = row(shared, &to)?;
                 if is_request && sent_before(shared, &row, &key)?.is_some() {
                     return Ok(None);
                 }
-                Post::begin(shared, &open(row)?, key, job).map(Some)
+                SendingMessage::begin(shared, &open(row)?, key, job).map(Some)
             });
-            let Some(post) = post.await? else { return Ok(()) };
-            match post.end().await {
+            let Some(sending) = sending.await? else { return Ok(()) };
+            match sending.stored().await {
                 Err(Error::Closed { .. }) => {}
-                posted => return posted.map(drop),
+                sent => return sent.map(drop),
             }
         }
     }
 }
 
 /// A message on its way to the store.
-pub(crate) struct Post {
+pub(crate) struct SendingMessage {
     workflow_id: Name,
     answered: oneshot::Receiver<Result<Written, StoreError>>,
 }
 
-impl Post {
+impl SendingMessage {
     /// Submits a message for an open run.
     pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, Error> {
         let waiting = shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting());
@@ -100,14 +101,14 @@ impl Post {
             return Err(Error::InboxFull { workflow_id: row.workflow_id.clone(), waiting, limit });
         }
         let message = NewMessage { key, sent: shared.now(), job: encode(job) };
-        let answered = write(shared, Write::Post { run: row.no, message, ended: None });
+        let answered = write(shared, Write::Send { run: row.no, message, ended: None });
         Ok(Self { workflow_id: row.workflow_id.clone(), answered })
     }
 
     /// Waits until the message is durable.
-    pub(crate) async fn end(self) -> Result<Posted, Error> {
+    pub(crate) async fn stored(self) -> Result<SentMessage, Error> {
         match written(self.answered).await {
-            Ok(Written::Posted(posted)) => Ok(posted),
+            Ok(Written::Sent(sent)) => Ok(sent),
             Ok(other) => unreachable!("a message was answered with {other:?}"),
             Err(error) => Err(named(error, &self.workflow_id)),
         }
@@ -115,7 +116,7 @@ impl Post {
 }
 
 /// Finds the closed run of this run's chain that took the message with this key. An open run recognizes its own
-/// messages when they are posted again, so that a chain of one open run costs nothing.
+/// messages when they are sent again, so that a chain of one open run costs nothing.
 pub(crate) fn sent_before(shared: &Shared, row: &RunRow, key: &Name) -> Result<Option<RunRow>, Error> {
     if row.status.is_open() && row.run_id == row.first_run_id {
         return Ok(None);

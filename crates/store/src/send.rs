@@ -3,15 +3,15 @@
 use dacapo_core::{Job, Timestamp, to_stored};
 
 use crate::rows::Rows;
-use crate::{NewMessage, Posted, RunNo, StoreError, TurnWritten};
+use crate::{NewMessage, RunNo, SentMessage, StoreError, TurnWritten};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-pub(crate) fn post(rows: &mut impl Rows, run: RunNo, message: &NewMessage) -> Result<Posted> {
+pub(crate) fn send(rows: &mut impl Rows, run: RunNo, message: &NewMessage) -> Result<SentMessage> {
     let job = message.job.clone();
     match rows.insert_message(run, message, None)? {
-        Some(no) => Ok(Posted { run, no, job, fresh: true }),
-        None => Ok(Posted { run, no: rows.message_no(run, &message.key)?.unwrap_or_default(), job, fresh: false }),
+        Some(no) => Ok(SentMessage { run, no, job, fresh: true }),
+        None => Ok(SentMessage { run, no: rows.message_no(run, &message.key)?.unwrap_or_default(), job, fresh: false }),
     }
 }
 
@@ -25,6 +25,6 @@ pub(crate) fn reply(
     written: &mut TurnWritten,
 ) -> Result<()> {
     let job = to_stored(job);
-    written.posted.push(post(rows, run, &NewMessage { key: key.into(), sent, job })?);
+    written.sent.push(send(rows, run, &NewMessage { key: key.into(), sent, job })?);
     Ok(())
 }

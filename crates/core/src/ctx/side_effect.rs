@@ -1,4 +1,4 @@
-//! `run`: a side effect of the workflow itself, executed once and recorded.
+//! Side effects: closures of the workflow itself, which run once and are recorded.
 
 use std::future::Future;
 use std::panic::Location;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::operation::PendingOp;
-use crate::command::{Operation, ScheduleRun};
+use crate::command::{Operation, ScheduleSideEffect};
 use crate::options::{Retry, Timeouts};
 use crate::{CommandKind, Ctx, Failure, Name, Payload};
 
@@ -17,35 +17,35 @@ impl Ctx {
     ///
     /// The closure gets no ctx, and its name, together with its place in the program, is its identity.
     #[track_caller]
-    pub fn run<F, P>(&self, name: impl Into<Name>, body: F) -> RunOnce
+    pub fn side_effect<F, P>(&self, name: impl Into<Name>, body: F) -> SideEffect
     where
         F: FnOnce() -> P + Send + 'static,
         P: Future<Output = Result<Payload, Failure>> + Send + 'static,
     {
         let name = name.into();
-        let op = self.schedule(Operation::Run, name.clone(), Location::caller(), |seq, id| {
+        let op = self.schedule(Operation::SideEffect, name.clone(), Location::caller(), |seq, id| {
             let (retry, timeouts, summary) = (None, Timeouts::default(), None);
-            CommandKind::Run(Box::new(ScheduleRun { seq, id, name, retry, timeouts, summary }))
+            CommandKind::SideEffect(Box::new(ScheduleSideEffect { seq, id, name, retry, timeouts, summary }))
         });
         if let (Some(seq), Some(mut state)) = (op.seq(), self.shared.enter_poll()) {
             state.closures_mut().closures.insert(seq, Box::new(move || Box::pin(body())));
         }
-        RunOnce { op }
+        SideEffect { op }
     }
 }
 
 /// A side effect: await it for its result. Dropping it cancels it.
-#[must_use = "dropping a run cancels it; await it"]
-pub struct RunOnce {
+#[must_use = "dropping a side effect cancels it; await it"]
+pub struct SideEffect {
     op: PendingOp,
 }
 
-impl RunOnce {
+impl SideEffect {
     #[track_caller]
-    fn change(mut self, change: impl FnOnce(&mut ScheduleRun)) -> Self {
+    fn change(mut self, change: impl FnOnce(&mut ScheduleSideEffect)) -> Self {
         self.op.set(Location::caller(), |command| match command {
-            CommandKind::Run(run) => change(run),
-            _ => unreachable!("the command of a run"),
+            CommandKind::SideEffect(run) => change(run),
+            _ => unreachable!("the command of a side effect"),
         });
         self
     }
@@ -69,7 +69,7 @@ impl RunOnce {
     }
 }
 
-impl Future for RunOnce {
+impl Future for SideEffect {
     type Output = Result<Payload, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
