@@ -180,7 +180,9 @@ struct Chunk {
 
 impl Chunk {
     fn read(store: &(impl ReadTurns + ?Sized), run: RunNo, from: u64) -> Result<Self, StoreError> {
-        let (mut bytes, mut ends, mut is_full) = (Vec::new(), Vec::new(), false);
+        // A chunk of ordinary turns grows once at most.
+        let (mut bytes, mut ends) = (Vec::with_capacity(CHUNK * 256), Vec::with_capacity(CHUNK));
+        let mut is_full = false;
         store.turns(run, from, &mut |number, record| {
             bytes.extend_from_slice(record);
             ends.push((number, bytes.len()));
