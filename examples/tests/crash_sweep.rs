@@ -159,7 +159,7 @@ fn decided_by_nobody(kit: &mut Kit) {
 
 /// S2-16
 #[test]
-fn a_request_that_nobody_decides_is_refused_in_time_wherever_it_crashes() {
+fn request_without_a_decision_is_refused_at_its_timeout_wherever_it_crashes() {
     let swept = sweep(decided_by_nobody);
     assert_eq!(swept.crashes, swept.moments);
 }

@@ -195,7 +195,7 @@ mod tests {
     use crate::{ActivityState, Capabilities, Feature};
 
     #[test]
-    fn words_of_a_newer_backend_are_read_as_unknown() {
+    fn unknown_words_of_a_newer_backend_are_read_as_unknown() {
         let event = r#"{"at":0,"turn":3,"event":"teleported","to":"mars"}"#;
         let event = serde_json::from_str::<HistoryEvent>(event);
         assert!(matches!(event, Ok(HistoryEvent { turn: 3, kind: EventKind::Unknown, .. })), "{event:?}");

@@ -183,7 +183,7 @@ fn cut_everywhere(shape: Shape, step: usize, lies: Option<FileKind>) -> Vec<Stri
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_loss_at_every_change() {
+fn acknowledged_writes_survive_a_power_loss_at_every_change() {
     assert_eq!(cut_everywhere(SMALL, 1, None), [""; 0]);
 }
 

@@ -34,7 +34,7 @@ fn check_caught(culprit: &Workflow) {
 
 /// T-20: any clock moves between two plays.
 #[test]
-fn a_clock_is_caught() {
+fn double_play_finds_code_that_reads_a_clock() {
     static CLOCK: AtomicU64 = AtomicU64::new(0);
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
@@ -44,7 +44,7 @@ fn a_clock_is_caught() {
 
 /// T-20
 #[test]
-fn the_order_of_a_hash_map_is_caught() {
+fn double_play_finds_code_that_follows_the_order_of_a_hash_map() {
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
         let map: HashMap<u32, ()> = (0..100).map(|key| (key, ())).collect();
@@ -57,7 +57,7 @@ fn the_order_of_a_hash_map_is_caught() {
 
 /// T-20
 #[test]
-fn a_random_number_of_the_code_s_own_is_caught() {
+fn double_play_finds_code_that_draws_its_own_random_numbers() {
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
         ctx.activity(RandomState::new().hash_one(7).to_string(), "").await
@@ -66,7 +66,7 @@ fn a_random_number_of_the_code_s_own_is_caught() {
 
 /// T-20, C-15: both results were there before the select looked; it tosses a coin, 64 times here.
 #[test]
-fn an_unbiased_select_between_results_that_are_there_is_caught() {
+fn double_play_finds_an_unbiased_select_between_ready_results() {
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
         let mut picks = String::new();
@@ -82,7 +82,7 @@ fn an_unbiased_select_between_results_that_are_there_is_caught() {
 
 /// T-20: state that lives outside the run is seen by both plays.
 #[test]
-fn state_shared_between_runs_is_caught() {
+fn double_play_finds_state_shared_between_runs() {
     let shared = std::sync::Arc::new(AtomicU64::new(0));
     check_caught(&workflow(move |ctx: Ctx, _| {
         let shared = shared.clone();
@@ -163,7 +163,7 @@ impl Drop for LastWords {
 
 /// Whoever listens to what code says hears each play once: the second one, and its end, are aside.
 #[test]
-fn the_second_play_is_aside() {
+fn second_play_of_a_turn_runs_within_the_silencer() {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let says = said.clone();
     let workflow = Workflow::new("says", move |ctx: Ctx, _| {

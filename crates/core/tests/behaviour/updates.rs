@@ -63,7 +63,7 @@ fn an_update_whose_handler_is_registered_in_a_later_round_waits_for_it() {
 
 /// C-9: only when nothing is runnable any more is it certain that nobody will take it.
 #[test]
-fn an_update_nobody_takes_is_rejected_in_the_turn_that_brings_it() {
+fn update_without_a_handler_is_rejected_in_the_turn_that_brings_it() {
     check(
         serve,
         "start
@@ -80,7 +80,7 @@ fn an_update_nobody_takes_is_rejected_in_the_turn_that_brings_it() {
 
 /// C-45
 #[test]
-fn a_turn_that_held_nothing_but_rejected_updates_is_no_turn() {
+fn turn_of_rejected_updates_alone_is_not_recorded() {
     check(
         serve,
         "start

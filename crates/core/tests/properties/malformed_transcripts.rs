@@ -229,7 +229,7 @@ fn texts_with_a_changed_line_are_read_or_refused_and_never_panic() {
 }
 
 #[test]
-fn generated_texts_are_errors() {
+fn generated_text_is_no_transcript() {
     let mut rng = Rng::from_seed(20);
     let words = [
         "dacapo transcript 1",

@@ -17,7 +17,7 @@ fn all_plays_of_a_program_agree() {
 ///
 /// S0-57
 #[test]
-fn a_late_result_decides_nothing() {
+fn generated_program_decides_nothing_on_a_late_result() {
     check_all(12_000_000..12_000_000 + programs(400), |case, marks| {
         let pins = Pins { policy: PolicySpec::Deterministic, ..case.pins.clone() };
         let case = Case { pins, ..case.clone() };

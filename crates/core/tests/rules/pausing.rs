@@ -240,7 +240,7 @@ fn a_result_that_came_before_the_wait_is_taken_without_a_pause() {
 
 /// S0-18, S0-70, S4-29
 #[test]
-fn what_only_answers_does_not_end_the_step() {
+fn call_that_answers_at_once_does_not_end_the_step() {
     async fn ask(ctx: Ctx, _: Payload) -> Done {
         for _ in 0..100 {
             ctx.now();
@@ -262,7 +262,7 @@ fn what_only_answers_does_not_end_the_step() {
 
 /// S0-19, S0-71
 #[test]
-fn what_decides_without_waiting_appends_its_command_and_keeps_the_step() {
+fn call_that_decides_without_waiting_appends_its_command_and_keeps_the_step() {
     async fn decide(ctx: Ctx, _: Payload) -> Done {
         ctx.set_attrs([("city".into(), Some("Ulm".into()))]);
         ctx.set_memo([("note".into(), None)]);

@@ -433,7 +433,7 @@ fn a_side_that_goes_on_after_its_last_result_counts_by_that_result() {
 /// C-15: a side of two steps took both its results and was done, in the very step in which another side won with a result
 /// that came between them. What it came to was thrown away with the race, and a loop over the others ended early.
 #[test]
-fn what_a_side_came_to_that_did_not_win_is_kept_for_the_next_race() {
+fn result_of_a_losing_side_is_kept_for_the_next_race() {
     async fn all_in_turn(ctx: Ctx, _: Payload) -> Done {
         let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
         ctx.next_signal("go").await?;

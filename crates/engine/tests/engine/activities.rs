@@ -210,7 +210,7 @@ fn an_attempt_that_runs_when_the_time_of_all_is_over_is_given_up() {
 }
 
 #[test]
-fn an_activity_that_nobody_begins_in_time_fails() {
+fn activity_that_is_not_begun_before_schedule_to_start_fails() {
     let serve = || {
         let mut options = calls(|activity| activity.schedule_to_start(secs(10)))
             .workflow("blocks", |ctx: Ctx, _| async move { ctx.activity("block", "").await })

@@ -121,7 +121,7 @@ fn stuck_runs_do_not_keep_others_in_memory() {
 
 /// The pause was more than a duration or a timestamp holds, and the sum panicked.
 #[test]
-fn endless_pauses_are_only_long() {
+fn retry_pause_of_the_longest_duration_does_not_overflow() {
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
             ctx.activity("work", "x")
@@ -215,7 +215,7 @@ fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chai
 
 /// The next turn said that the run goes on, and nobody said any more that its activity does not.
 #[test]
-fn an_activity_that_nobody_serves_is_not_forgotten_with_the_next_turn() {
+fn activity_without_a_worker_is_still_reported_after_the_next_turn() {
     let sim = Simulation::new(options().workflow("w", |ctx: Ctx, _| async move {
         let missing = ctx.activity("missing", "");
         ctx.next_signal("go").await?;

@@ -25,7 +25,7 @@ async fn takes_three(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
 
 /// C-31 T-24
 #[test]
-fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
+fn signals_of_one_name_are_taken_in_the_order_they_came() {
     over_every_cache_and_restart(
         || options().workflow("takes", takes_three),
         |sim| {
@@ -47,7 +47,7 @@ fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
 }
 
 #[test]
-fn the_same_request_signals_once() {
+fn signal_sent_twice_with_one_request_id_is_delivered_once() {
     over_every_cache_and_restart(
         || options().workflow("takes", takes_three),
         |sim| {
@@ -222,7 +222,7 @@ fn an_accepted_update_goes_on_after_a_restart_and_is_answered_there() {
 }
 
 #[test]
-fn updates_that_a_closing_run_leaves_behind_are_told_so() {
+fn updates_that_a_closing_run_did_not_answer_fail_with_the_reason() {
     over_every_cache(counting, |sim| {
         sim.start("counter", "x", "").unwrap();
         assert_eq!(update(sim, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));

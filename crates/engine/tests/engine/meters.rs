@@ -122,7 +122,7 @@ fn attempts_are_counted_by_how_they_ended() {
 
 /// A run is stuck from the first time that it cannot be played until it goes on.
 #[test]
-fn stuck_runs_go_up_and_down() {
+fn gauge_of_stuck_runs_rises_when_a_run_gets_stuck_and_falls_when_it_goes_on() {
     let panics = || {
         let mut options = options().workflow("steps", |ctx: Ctx, _| async move {
             ctx.next_signal("go").await?;

@@ -77,7 +77,7 @@ fn quarantined(store: &Arc<Fronted<CrashedStore>>, options: Options) -> Simulati
 }
 
 #[test]
-fn whatever_plays_code_of_a_run_is_noted_until_it_is_over() {
+fn play_of_a_run_is_noted_until_it_ends() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -148,7 +148,7 @@ fn of_the_runs_that_were_played_when_the_process_died_one_is_played_at_a_time() 
 }
 
 #[test]
-fn a_turn_clears_its_run_and_a_replay_or_an_answer_does_not() {
+fn committed_turn_ends_the_probation_of_its_run_and_a_replay_or_query_does_not() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -169,7 +169,7 @@ fn a_turn_clears_its_run_and_a_replay_or_an_answer_does_not() {
 
 /// It may be busy, and its turns say nothing of the question that kills the process.
 #[test]
-fn a_turn_clears_nothing_that_an_answer_brought() {
+fn committed_turn_keeps_a_crash_count_that_a_query_caused() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let mut sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -198,7 +198,7 @@ fn a_turn_clears_nothing_that_an_answer_brought() {
 
 /// It was played from the beginning for every turn, as long as the process lived.
 #[test]
-fn a_run_that_nobody_asks_again_is_cleared_a_minute_after_it_went_on() {
+fn crash_count_of_a_query_is_reset_a_minute_after_its_run_went_on() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -221,7 +221,7 @@ fn a_run_that_nobody_asks_again_is_cleared_a_minute_after_it_went_on() {
 
 /// Local work that kills the process may take its time, while turns of its run are committed.
 #[test]
-fn a_turn_clears_nothing_while_local_work_is_under_way() {
+fn committed_turn_keeps_the_crash_count_while_local_work_runs() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let mut sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("home", "a", "a").unwrap();
@@ -242,7 +242,7 @@ fn a_turn_clears_nothing_while_local_work_is_under_way() {
 }
 
 #[test]
-fn local_work_that_fails_or_takes_long_has_killed_nobody() {
+fn local_work_that_fails_or_takes_long_adds_no_crash_count() {
     for fails in [true, false] {
         let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
         let sim = Simulation::over(store.clone(), serve(&world, &gate));
@@ -268,7 +268,7 @@ fn local_work_that_fails_or_takes_long_has_killed_nobody() {
 
 /// What it said of itself was read, and written back when it said something else.
 #[test]
-fn a_run_that_is_cleared_says_what_it_says_by_then() {
+fn run_whose_crash_count_is_reset_keeps_its_newer_stuck_reason() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("home", "a", "a").unwrap();

@@ -235,7 +235,7 @@ fn the_same_request_is_the_same_start_even_after_its_run_closed() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused_and_says_why() {
+fn invalid_start_is_refused_with_the_reason() {
     let sim = Simulation::new(serving());
     let said = |new: NewStart| start(&sim, new).unwrap_err().to_string();
     let zero = Some(Duration::ZERO);

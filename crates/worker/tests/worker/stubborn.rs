@@ -140,7 +140,7 @@ async fn code_that_spins_between_awaits_is_a_zombie() {
 
 /// S3-23: code that would stop but does not get to run. Once the machine comes round to it, it counts no more.
 #[test]
-fn code_that_never_gets_to_run_is_a_zombie_for_as_long() {
+fn task_that_is_not_polled_is_a_zombie_until_its_runtime_goes_on() {
     let runtime = Builder::new_current_thread().build().unwrap();
     let handle = runtime.block_on(async {
         let (waits, has_waited) = oneshot::channel();
