@@ -273,11 +273,11 @@ mod tests {
         drop(open(folder.path()));
         let began = 1_000_000;
         let [a, b] = [1, 2].map(|no| Doing::Attempt(TaskNo(no)));
-        for (last_seen, blamed) in [(began + 20, vec![a, b]), (began + 60, vec![a, b]), (began + 80, vec![b])] {
+        for (last_seen, counted) in [(began + 20, vec![a, b]), (began + 60, vec![a, b]), (began + 80, vec![b])] {
             std::fs::write(note(folder.path()), [bytes_of(a, began), bytes_of(b, began + 30)].concat()).unwrap();
             let file = File::options().write(true).open(note(folder.path())).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(last_seen)).unwrap();
-            assert_eq!(open(folder.path()).left(), blamed, "seen alive at {last_seen}");
+            assert_eq!(open(folder.path()).left(), counted, "seen alive at {last_seen}");
         }
     }
 

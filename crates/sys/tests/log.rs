@@ -1,4 +1,4 @@
-//! What is written through the layer is what SQLite wrote: for the connection itself, for others beside it, and for whoever
+//! What is written through the layer is what SQLite wrote: for the connection itself, for others beside it, and for the process that
 //! opens the file next.
 
 use rusqlite::{Connection, OpenFlags};

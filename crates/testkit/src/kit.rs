@@ -32,7 +32,7 @@ use crate::render::render_turns;
 ///
 /// #[activity]
 /// async fn email(to: String, text: String) -> Result<(), Failure> {
-///     unimplemented!("tests send no mail")
+///     unimplemented!("tests send no email")
 /// }
 ///
 /// #[workflow]
@@ -44,9 +44,9 @@ use crate::render::render_turns;
 /// }
 ///
 /// let mut kit = Kit::new();
-/// let mail = kit.fake(email, |_| Ok(()));
+/// let emails = kit.fake(email, |_| Ok(()));
 /// assert_eq!(kit.run(trial, "ada".into()), Ok("lapsed".into()));
-/// assert_eq!(mail.calls()[1], ("ada".into(), "it is over".into()));
+/// assert_eq!(emails.calls()[1], ("ada".into(), "it is over".into()));
 /// ```
 ///
 /// Activities are faked ([`Kit::fake`], [`Kit::fake_with`]) or real ([`Kit::serve`]). Fakes take virtual time. A real

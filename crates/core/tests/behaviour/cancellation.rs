@@ -60,7 +60,7 @@ fn any_other_err_of_a_cancelled_run_fails_it_and_an_ok_completes_it() {
     );
 }
 
-/// S0-40: nobody cancelled the run: it failed.
+/// S0-40: the run was not cancelled: it failed.
 #[test]
 fn a_cancellation_that_the_code_makes_up_fails_a_run_that_was_not_cancelled() {
     check(
@@ -626,7 +626,7 @@ fn a_launched_unit_that_passes_on_the_cancellation_of_a_part_fails_the_run() {
     );
 }
 
-/// C-41: what is there before anybody waits for it is no wait that a cancellation could end.
+/// C-41: a result that is there before a unit waits for it is no wait that a cancellation could end.
 #[test]
 fn result_that_is_not_awaited_yet_outlives_a_cancellation() {
     check(

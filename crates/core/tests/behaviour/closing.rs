@@ -311,7 +311,7 @@ fn update_without_a_handler_is_rejected_before_the_run_closes() {
     );
 }
 
-/// A unit that a handler had launched failed after the workflow function had returned, and nobody was ever told: the run
+/// A unit that a handler had launched failed after the workflow function had returned, and no caller was ever told: the run
 /// completed as if nothing had happened. The run was still open for that handler, so it fails.
 #[test]
 fn a_unit_launched_by_a_handler_fails_a_run_that_still_waits_for_the_handler() {

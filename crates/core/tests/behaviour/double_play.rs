@@ -19,9 +19,9 @@ const SCRIPT: &str = "start
 
 /// The script passes when it is played once, and fails when it is played twice, with a report that says what to do.
 #[track_caller]
-fn check_caught(culprit: &Workflow) {
+fn check_caught(caught: &Workflow) {
     let play = |mode| {
-        let mut play = Player::new(culprit.clone(), Default::default(), mode);
+        let mut play = Player::new(caught.clone(), Default::default(), mode);
         play.play(SCRIPT);
         play.printed
     };
@@ -140,7 +140,7 @@ fn the_body_of_a_run_is_handed_out_once() {
 }
 
 thread_local! {
-    static ASIDE: Cell<bool> = const { Cell::new(false) };
+    static SILENT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The moment in which the second play ends.
@@ -148,7 +148,7 @@ struct Back;
 
 impl Drop for Back {
     fn drop(&mut self) {
-        ASIDE.set(false);
+        SILENT.set(false);
     }
 }
 
@@ -157,11 +157,11 @@ struct LastWords(Arc<Mutex<Vec<String>>>);
 
 impl Drop for LastWords {
     fn drop(&mut self) {
-        self.0.lock().unwrap().push(format!("dropped, aside {}", ASIDE.get()));
+        self.0.lock().unwrap().push(format!("dropped, silent {}", SILENT.get()));
     }
 }
 
-/// Whoever listens to what code says hears each play once: the second one, and its end, are aside.
+/// A log subscriber sees each play once: the second play, and its end, run within the silencer.
 #[test]
 fn second_play_of_a_turn_runs_within_the_silencer() {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -172,7 +172,7 @@ fn second_play_of_a_turn_runs_within_the_silencer() {
             let _last = LastWords(says.clone());
             let say = |word: &str| {
                 let first = ctx.first_time().map(|unit| unit.to_string());
-                says.lock().unwrap().push(format!("{word}, aside {}, first {first:?}", ASIDE.get()));
+                says.lock().unwrap().push(format!("{word}, silent {}, first {first:?}", SILENT.get()));
             };
             say("begun");
             ctx.next_signal("go").await?;
@@ -181,11 +181,11 @@ fn second_play_of_a_turn_runs_within_the_silencer() {
             Ok(Payload::empty())
         }
     });
-    let aside = Arc::new(|| {
-        ASIDE.set(true);
+    let silencer = Arc::new(|| {
+        SILENT.set(true);
         Box::new(Back) as Box<dyn std::any::Any>
     });
-    let options = RunOptions { double_play: true, silencer: Some(aside), ..RunOptions::default() };
+    let options = RunOptions { double_play: true, silencer: Some(silencer), ..RunOptions::default() };
     let mut run = Run::new(workflow, options).unwrap();
     let start = Job::Start(Box::new(Start { workflow: "says".into(), ..Start::default() }));
     let go = Job::Signal(Box::new(Signal { name: "go".into(), ..Signal::default() }));
@@ -196,12 +196,12 @@ fn second_play_of_a_turn_runs_within_the_silencer() {
     assert_eq!(
         said.lock().unwrap().split_off(0),
         [
-            "begun, aside false, first None",
-            "begun, aside true, first None",
-            "gone on, aside false, first Some(\"[]\")",
-            "gone on, aside true, first None",
+            "begun, silent false, first None",
+            "begun, silent true, first None",
+            "gone on, silent false, first Some(\"[]\")",
+            "gone on, silent true, first None",
         ]
     );
     drop(run);
-    assert_eq!(*said.lock().unwrap(), ["dropped, aside false", "dropped, aside true"]);
+    assert_eq!(*said.lock().unwrap(), ["dropped, silent false", "dropped, silent true"]);
 }

@@ -179,7 +179,7 @@ fn an_evicted_run_takes_no_turn_and_a_second_eviction() {
     assert_eq!(run.activate(Activation::Evict), Completion::Evicted);
 }
 
-/// C-35: wakers kept by foreign channels outlive the run, and waking them then is nobody's business.
+/// C-35: wakers kept by foreign channels outlive the run, and waking them then does nothing.
 #[test]
 fn channel_whose_sender_outlives_the_run_wakes_no_unit() {
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();

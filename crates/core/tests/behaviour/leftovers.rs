@@ -1,4 +1,4 @@
-//! What a run leaves behind when it closes: signals that nobody took, and operations that end with it.
+//! What a run leaves behind when it closes: signals that were not taken, and operations that end with it.
 
 use std::sync::{Arc, Mutex};
 

@@ -76,7 +76,7 @@ fn a_phase_that_has_what_it_waits_for_ends_after_the_handlers_that_are_running()
     );
 }
 
-/// T-3: the timer that the phase left behind fires late, and nobody minds.
+/// T-3: the timer that the phase left behind fires late, and is ignored.
 #[test]
 fn a_phase_that_ends_by_its_condition_cancels_its_timer_and_ignores_its_late_fire() {
     check(

@@ -97,7 +97,7 @@ fn an_unknown_query_is_an_error_that_names_those_that_are_known() {
     );
 }
 
-/// C-32: whatever a query does to its ctx, the query fails and the run goes on as if nobody had asked.
+/// C-32: whatever a query does to its ctx, the query fails and the run goes on as before.
 #[test]
 fn a_query_that_changes_the_run_is_an_error_and_changes_nothing() {
     let meddling = |ctx: Ctx, _| async move {

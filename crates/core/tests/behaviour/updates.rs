@@ -61,7 +61,7 @@ fn an_update_whose_handler_is_registered_in_a_later_round_waits_for_it() {
     );
 }
 
-/// C-9: only when nothing is runnable any more is it certain that nobody will take it.
+/// C-9: only when nothing is runnable any more is it certain that no handler will take it.
 #[test]
 fn update_without_a_handler_is_rejected_in_the_turn_that_brings_it() {
     check(
@@ -152,7 +152,7 @@ fn a_rejected_update_beside_others_takes_no_number_and_is_not_recorded() {
     assert_eq!(play(script).to_bytes(), play(&without).to_bytes());
 }
 
-/// C-45: a signal that nobody waits for yet decides nothing and starts nothing, and it is kept all the same.
+/// C-45: a signal that no unit waits for yet decides nothing and starts nothing, and it is kept all the same.
 #[test]
 fn a_signal_beside_a_rejected_update_is_recorded() {
     check(

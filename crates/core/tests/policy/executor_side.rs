@@ -296,7 +296,7 @@ fn a_round_out_of_order_is_refused() {
     assert_eq!(random(0).begin_round(messy), Err(PolicyError::Unsorted { units }));
 }
 
-/// S1-41: whatever a user's policy answers, nobody panics.
+/// S1-41: whatever a user's policy answers, the scheduler does not panic.
 #[test]
 fn an_answer_out_of_range_is_an_error() {
     struct Wild(usize);

@@ -172,7 +172,7 @@ fn a_second_result_in_a_later_activation_is_refused() {
     for run in [&mut run, &mut twin] {
         play_turn(run, turn(vec![promise(), resolve(0, Resolution::Activity(ok()))])).expect("it goes on");
     }
-    // One that was taken, and one that came before anybody awaited it.
+    // One that was taken, and one that came before a unit awaited it.
     for (seq, job) in [(0, resolve(0, Resolution::Activity(ok()))), (8, promise())] {
         let answer = activate(&mut run, Activation::Turn(turn(vec![job]))).expect("no panic");
         assert_eq!(answer, Completion::Failed(Box::new(JobError::ResolvedTwice(Seq(seq)).into())));

@@ -28,7 +28,7 @@ fn generated_program_decides_nothing_on_a_late_result() {
             let mut turn = turn.clone();
             for job in &mut turn.jobs {
                 if matches!(job, Job::Resolve { seq, .. } if pending.iter().all(|known| known.seq != *seq)) {
-                    *job = Job::Signal(Box::new(Signal { name: "nobody".into(), ..Signal::default() }));
+                    *job = Job::Signal(Box::new(Signal { name: "absent".into(), ..Signal::default() }));
                 }
             }
             let again = play_turn(&mut run, turn.clone())?;

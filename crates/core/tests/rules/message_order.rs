@@ -243,7 +243,7 @@ fn signal_that_waits_for_an_earlier_handler_still_wins_against_a_later_timer() {
     );
 }
 
-/// C-48: what nobody handles holds nothing up: a message without a handler, and one of which the handler has started.
+/// C-48: a message that no unit handles delays nothing: a message without a handler, and one of which the handler has started.
 #[test]
 fn signal_wait_does_not_wait_for_messages_without_a_handler() {
     check(

@@ -91,7 +91,7 @@ fn a_wait_for_a_signal_pauses_only_when_none_is_there() {
     );
 }
 
-/// S0-14: the start of a child answers nobody who waits for its result.
+/// S0-14: the start of a child answers no unit that waits for its result.
 #[test]
 fn a_wait_for_a_child_pauses_until_the_child_ends() {
     async fn parent(ctx: Ctx, _: Payload) -> Done {
@@ -175,7 +175,7 @@ fn a_wait_for_a_condition_pauses_until_it_holds() {
 }
 
 /// S0-15, T-8: a condition was once looked at only in rounds that scheduled nothing, so a unit that changed the state
-/// and scheduled in one step woke nobody.
+/// and scheduled in one step woke no unit.
 #[test]
 fn a_condition_is_looked_at_after_a_round_that_scheduled_something() {
     async fn both(ctx: Ctx, _: Payload) -> Done {
@@ -288,12 +288,12 @@ fn a_unit_may_wait_for_another_on_a_plain_channel() {
         let inner = ctx.clone();
         let sender = async move {
             let value = inner.activity("A", "").await?;
-            tell.send(value).map_err(|_| Failure::application("nobody listens"))?;
+            tell.send(value).map_err(|_| Failure::application("no receiver"))?;
             nothing()
         };
         let inner = ctx.clone();
         let receiver = async move {
-            let value = told.await.map_err(|_| Failure::application("nobody speaks"))?;
+            let value = told.await.map_err(|_| Failure::application("no sender"))?;
             inner.activity("B", value).await
         };
         let done = ctx.parallel([Box::pin(sender) as Branch, Box::pin(receiver)]).await;

@@ -297,7 +297,7 @@ fn commands_before_a_failure_are_committed_with_it() {
     });
 }
 
-/// A signal while an activity that nobody awaits is pending must not disturb it.
+/// A signal while an activity that the workflow does not await is pending must not disturb it.
 #[test]
 fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
     let serve = || {
@@ -307,7 +307,7 @@ fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
                 ctx.next_signal("go").await?;
                 Ok("done".into())
             })
-            .activity("work", |_, _| Ok("nobody's".into()))
+            .activity("work", |_, _| Ok("dropped".into()))
     };
     over_every_cache(serve, |sim| {
         sim.start("goes on", "a", "").unwrap();

@@ -120,7 +120,7 @@ fn an_engine_with_nothing_to_do_stops_at_once() {
     let report = sim.wait(sim.engine().shut_down());
     assert_eq!(report, ShutdownReport::default());
     let again = sim.wait(sim.engine().shut_down());
-    assert_eq!(again, ShutdownReport::default(), "whoever comes second waits for nothing");
+    assert_eq!(again, ShutdownReport::default(), "the second caller waits for nothing");
     let sim = sim.restart();
     sim.start("one", "a", "").unwrap();
     assert!(status(&sim, "a").is_open());
@@ -188,7 +188,7 @@ fn a_result_that_leads_to_local_work_is_recorded_by_a_process_that_shuts_down() 
     assert_eq!(world.notes(), ["pay 1", "local 1"], "what was paid is not paid again");
 }
 
-/// Whoever waits for a shutdown is told of its end, also when the engine is stopped meanwhile.
+/// A caller that waits for a shutdown is told of its end, also when the engine is stopped meanwhile.
 #[test]
 fn shutdown_returns_when_the_engine_is_stopped_meanwhile() {
     let sim = Simulation::new(gated(&Gate::default(), &World::default(), true));

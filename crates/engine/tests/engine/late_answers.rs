@@ -346,7 +346,7 @@ fn no_local_work_begins_after_its_run_was_terminated() {
     assert_eq!(world.count(), 0, "local work of a run that is over was tried");
 }
 
-/// The result was on its way when the activity was cancelled: nobody waited for it, and nobody took its task away.
+/// The result was on its way when the activity was cancelled: no unit waited for it, and its task was not removed.
 #[test]
 fn a_result_that_crosses_a_cancel_leaves_no_task() {
     let host = Stepwise::new();
@@ -436,7 +436,7 @@ fn query_of_a_stuck_run_leaves_its_next_try_scheduled() {
             ctx.on_query("how", |_| Ok("well".into()));
             ctx.next_signal("go").await?;
             assert!(fixed.load(Ordering::Relaxed), "not yet");
-            Ok("healed".into())
+            Ok("corrected".into())
         }
     });
     let engine = Engine::open(Arc::new(MemoryStore::new()), host.clone(), serve).unwrap();
@@ -459,7 +459,7 @@ fn query_of_a_stuck_run_leaves_its_next_try_scheduled() {
     assert!(slow.lock().unwrap().is_none(), "it was played for the question");
     assert!(asked.as_mut().poll(&mut cx).is_ready());
     let result = host.wait(&engine, engine.result(&to)).expect("the run is played again");
-    assert_eq!(result.unwrap(), completed("healed"));
+    assert_eq!(result.unwrap(), completed("corrected"));
 }
 
 /// Another run's signal found the run in the store before its start was answered; it was loaded, played on and put away.
@@ -505,7 +505,7 @@ fn start_that_is_answered_late_does_not_bring_back_an_older_state_of_the_run() {
     }
 }
 
-/// Somebody ends a run whose start is not answered yet. Its tasks came to the desk with the answer, and were tried.
+/// A caller terminates a run whose start is not answered yet. Its tasks came to the task queue with the answer, and were tried.
 #[test]
 fn activities_of_a_run_terminated_before_its_start_was_answered_are_not_tried() {
     for cache in CACHES {

@@ -259,8 +259,8 @@ fn a_query_is_answered_by_evicted_and_closed_runs_and_after_what_was_acknowledge
         assert_eq!(sim.moments(), before, "a question writes nothing");
         let unknown = query(&sim, "x", "product").unwrap_err();
         assert!(matches!(&unknown, Error::QueryFailed(_)) && unknown.to_string().contains("product"), "{unknown}");
-        let nobody = Error::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(query(&sim, "nobody", "sum"), Err(nobody));
+        let absent = Error::NotFound { workflow_id: "absent".into(), run_id: None };
+        assert_eq!(query(&sim, "absent", "sum"), Err(absent));
         (sim, vec!["x"])
     });
 }
@@ -327,8 +327,8 @@ fn a_promise_is_resolved_once_by_name_or_id_before_or_after_it_is_awaited() {
             assert_eq!(sim.result("x"), completed("Ok(1) Err(\"broken\")"));
             let closed = Error::Closed { workflow_id: "x".into(), status: Status::Completed };
             assert_eq!(resolve(&sim, "x", "late", Ok("3".into())), Err(closed));
-            let nobody = Error::NotFound { workflow_id: "nobody".into(), run_id: None };
-            assert_eq!(resolve(&sim, "nobody", "late", Ok("3".into())), Err(nobody));
+            let absent = Error::NotFound { workflow_id: "absent".into(), run_id: None };
+            assert_eq!(resolve(&sim, "absent", "late", Ok("3".into())), Err(absent));
             (sim, vec!["x"])
         },
     );

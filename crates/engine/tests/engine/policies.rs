@@ -1,4 +1,4 @@
-//! Policies under the engine: whoever picks, it is the run's pinned policy, and what it picked holds for the run's life.
+//! Policies under the engine: the run's pinned policy picks, and what it picked holds for the run's life.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ fn own() -> PolicySpec {
     PolicySpec::Own { name: "last".into() }
 }
 
-/// S1-66: which unit goes and which branch is taken. There is no third thing that could be picked, and nobody else who
+/// S1-66: which unit goes and which branch is taken. There is no third thing that could be picked, and no other code that
 /// picks.
 #[test]
 fn every_choice_of_a_run_is_made_by_its_policy() {

@@ -1,4 +1,4 @@
-//! Activities whose process died while they were tried. Runs are in `trials.rs`.
+//! Activities whose process died while they were tried. Runs are in `probation.rs`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn attempt_is_noted_until_its_code_has_ended() {
     assert_eq!(begun.len(), ended);
 }
 
-/// Of those that ran when the process died one is tried at a time, beside all others; what ends is innocent.
+/// Of those that ran when the process died one is tried at a time, beside all others; an attempt that ends has its count reset.
 #[test]
 fn attempts_that_ran_when_the_process_died_are_repeated_one_at_a_time() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
@@ -66,14 +66,14 @@ fn attempts_that_ran_when_the_process_died_are_repeated_one_at_a_time() {
     sim.settle();
     assert_eq!(world.notes()[4..], ["a", "d"], "one of those with a crash count, and all others");
     assert_eq!(["a", "b", "c", "d"].map(|id| crash_count(&sim, id)), [1, 1, 1, 0]);
-    // The one that was tried now is the most suspect, and goes last.
+    // The one that was tried now has the highest crash count, and goes last.
     store.dies_while(&[a]);
     let sim = sim.restart();
     sim.settle();
     assert_eq!(world.notes()[6..], ["b", "d"]);
     gate.open(Err(Failure::application("no")));
     sim.settle();
-    assert_eq!(world.notes()[8..], ["c", "a"], "what failed has not killed anybody, and the next is tried");
+    assert_eq!(world.notes()[8..], ["c", "a"], "an attempt that failed has killed no process, and the next is tried");
     sim.advance(secs(0));
     assert_eq!(["a", "b", "c", "d"].map(|id| crash_count(&sim, id)), [0, 0, 0, 0]);
     gate.open(Ok(payload("done")));
@@ -170,7 +170,7 @@ fn released_activity_is_tried_again() {
     }
 }
 
-/// Somebody else's dispatch found it before the release was written, and what was written then was of an attempt gone by.
+/// The dispatch of another activity found it before the release was written, and what was written then was of an attempt gone by.
 #[test]
 fn released_activity_is_not_tried_before_the_release_is_durable() {
     let (world, gate) = (World::default(), Gate::default());

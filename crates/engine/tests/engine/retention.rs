@@ -69,7 +69,7 @@ fn closed_runs_are_deleted_when_their_time_is_over_and_open_ones_never() {
         sim.advance(secs(1_800));
         signal(&sim, "late", "go", "");
         sim.advance(secs(1_799));
-        assert_eq!(all(&sim), 3, "nobody's time is over");
+        assert_eq!(all(&sim), 3, "no run is past its retention");
         sim.advance(secs(61));
         assert_eq!((is_there(&sim, "a"), is_there(&sim, "late"), is_there(&sim, "open")), (false, true, true));
         sim.advance(secs(1_800));

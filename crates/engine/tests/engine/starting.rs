@@ -257,7 +257,7 @@ fn invalid_start_is_refused_with_the_reason() {
     assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(0));
 }
 
-/// Runs of other queues are somebody else's to play.
+/// Runs of other queues are played by other programs.
 #[test]
 fn a_run_in_a_queue_that_is_not_served_here_waits_for_a_program_that_serves_it() {
     over_every_cache_and_restart(serving, |sim| {

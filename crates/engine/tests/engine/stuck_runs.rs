@@ -121,7 +121,7 @@ fn a_panic_is_reported_with_what_it_said_and_where_it_happened() {
         let said = format!("it was here, at {}:{}\n", file!(), line);
         assert!(stuck(sim, "a").0.contains(&said), "{said} is not in {}", stuck(sim, "a").0);
         let said = stuck(sim, "b").0;
-        assert!(said.contains("outer\n"), "nobody knows where, and no other place is named: {said}");
+        assert!(said.contains("outer\n"), "the place is not known, and no other is named: {said}");
         vec!["a", "b"]
     });
 }

@@ -12,7 +12,7 @@ use crate::kit::{
     rows, secs, signal, text,
 };
 
-/// One activity that leaves its token in the world, and is completed by whoever finds it.
+/// One activity that leaves its token in the world, and is completed by the test.
 fn leaving(world: &World) -> Options {
     let tokens = world.clone();
     options()
@@ -144,7 +144,7 @@ fn attempt_left_to_external_completion_without_heartbeats_is_retried_until_its_a
     sim.start("one", "a", "").unwrap();
     sim.advance(secs(31));
     assert_eq!(state(&sim), (ActivityState::External, 2));
-    // A process that nobody could report to does not count as silence.
+    // The time in which no process took heartbeats does not count as silence.
     let sim = sim.restart();
     sim.advance(secs(29));
     assert_eq!(state(&sim), (ActivityState::External, 2));
@@ -170,7 +170,7 @@ fn failure_given_by_token_is_retried_as_the_retry_policy_says() {
     assert_eq!(failed(&sim, "a"), (Status::Failed, "activity ask failed: never".to_owned()));
 }
 
-/// A token is good from the attempt's beginning on: whoever is called may be faster than the caller.
+/// A token is good from the attempt's beginning on: the service that is called may be faster than the attempt that calls it.
 #[test]
 fn running_attempt_is_given_up_when_it_is_completed_externally() {
     let world = World::default();

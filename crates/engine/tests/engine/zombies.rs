@@ -81,7 +81,7 @@ fn an_attempt_that_does_not_stop_is_a_zombie_after_ten_seconds() {
     gate.open(Ok(payload("far too late")));
     sim.advance(secs(1));
     assert_eq!(counts(&sim), (0, 0, 0));
-    assert_eq!(sim.result("a"), completed("went on"), "what it came to is nobody's");
+    assert_eq!(sim.result("a"), completed("went on"), "its late result is dropped");
 }
 
 /// S3-26: code that stops within the grace period leaves no trace.
@@ -140,7 +140,7 @@ fn too_many_zombies_shut_the_engine_down_and_the_healthy_end_well() {
     assert_eq!(describe(&sim, "w").status, Status::Completed, "it had time to end, and its result is recorded");
     let mut report = Box::pin(sim.engine().shut_down());
     sim.advance(secs(22));
-    let report = sim.try_wait(&mut report).expect("nobody waits for zombies longer than 30 s");
+    let report = sim.try_wait(&mut report).expect("a shutdown waits for zombies for 30 s at most");
     assert_eq!((report.took, report.cut_off.len(), report.left.len()), (secs(30), 0, 3));
     assert_eq!(sim.ends().len(), 1);
 }
@@ -183,7 +183,7 @@ fn a_shutdown_waits_for_code_that_was_asked_to_stop_before() {
     assert_eq!(sim.try_wait(&mut report), None);
     sim.advance(Duration::from_millis(1));
     let left = sim.try_wait(&mut report).expect("30 s are over").left;
-    assert_eq!(left.iter().map(|ailing| ailing.entity.type_name.as_str()).collect::<Vec<_>>(), ["stuck"]);
+    assert_eq!(left.iter().map(|code| code.entity.type_name.as_str()).collect::<Vec<_>>(), ["stuck"]);
 
     let sim = given_up(stubborn(&gate), 1);
     let mut report = Box::pin(sim.engine().shut_down());
