@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cursor, Status};
 
-/// Something that happened in a run.
+/// An event in the history of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEvent {
     /// When it happened.
@@ -19,7 +19,7 @@ pub struct HistoryEvent {
     pub kind: EventKind,
 }
 
-/// Some events of a run, in order.
+/// A page of the history of a run: some of its events, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryPage {
     /// The events.
