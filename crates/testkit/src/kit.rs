@@ -393,7 +393,7 @@ impl Kit {
     /// Panics unless every result is recorded once, the histories still contain all turns that dead processes left, and
     /// only attempts that were lost in a crash were made again.
     #[track_caller]
-    pub fn assert_books_balance(&mut self) {
+    pub fn assert_results_are_recorded_once(&mut self) {
         let histories = by_run_id(self.histories());
         histories.values().for_each(assert_recorded_once);
         for (run_id, left) in self.processes.left.iter().flatten() {
