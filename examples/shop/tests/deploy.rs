@@ -385,7 +385,7 @@ fn block<'r>(report: &'r str, id: &str) -> &'r str {
 
 fn assert_unreadable(block: &str) {
     for told in [
-        r#"the result of run "reference": the value cannot be read as `u64`"#,
+        r#"the result of side effect "reference": the value cannot be read as `u64`"#,
         r#"it is `"SHOP "#,
         "recorded by build shop-v1, unit [], at examples/shop/src/checkout/v3.rs:",
         "The run stays open; it goes on once the code can read what was recorded.",
