@@ -98,7 +98,7 @@ async fn panics(ctx: Ctx) -> Result<(), Failure> {
     }
 }
 
-/// Blocks, whoever asks it to stop.
+/// Blocks, and ignores every request to stop.
 #[activity]
 fn blocks(_number: u32) -> Result<(), Failure> {
     while !RELEASED.load(Ordering::Relaxed) {

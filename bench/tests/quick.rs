@@ -42,7 +42,7 @@ fn every_step_of_a_lone_workflow_is_flushed() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused_with_the_help_page() {
+fn unknown_workload_is_refused_with_the_help_page() {
     let output = Command::new(env!("CARGO_BIN_EXE_dacapo-bench")).args(["--only", "w9"]).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("`w9` is no workload"));

@@ -58,7 +58,7 @@ pub async fn approval(ctx: Ctx, request: Request) -> Result<Decision, Failure> {
         waits_for.update(|waits_for| waits_for.clone_from(&who));
         for reminder in 0..=REMINDERS {
             let text = if reminder == 0 { "please decide on" } else { "do not forget" };
-            ctx.call(send_mail, (who.clone(), format!("{text} {}", request.what))).await?;
+            ctx.call(send_email, (who.clone(), format!("{text} {}", request.what))).await?;
             let decided = decision.clone();
             let decided = ctx.wait_until(move || decided.read(Option::is_some));
             // This may take days, and needs no thread, connection or memory meanwhile.
@@ -67,12 +67,12 @@ pub async fn approval(ctx: Ctx, request: Request) -> Result<Decision, Failure> {
             }
         }
     }
-    Ok(Decision { by: "nobody".into(), approved: false })
+    Ok(Decision { by: "timeout".into(), approved: false })
 }
 
-/// Sends a mail.
+/// Sends an email.
 #[activity]
-pub async fn send_mail(to: String, text: String) -> Result<(), Failure> {
-    println!("  mail to {to}: {text}");
+pub async fn send_email(to: String, text: String) -> Result<(), Failure> {
+    println!("  email to {to}: {text}");
     Ok(())
 }

@@ -34,7 +34,7 @@ impl Account {
         if account.closed {
             return Ok(account.cents);
         }
-        // A message that comes just now is not lost: this turn is only committed if the run has seen all its mail.
+        // A message that comes just now is not lost: this turn is only committed if the run has seen all its messages.
         Err(ctx.continue_as_new(Account::run, account))
     }
 

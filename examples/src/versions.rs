@@ -13,10 +13,10 @@ pub async fn letter(_to: String) -> Result<String, Failure> {
     Ok("by letter".into())
 }
 
-/// Sends a mail.
+/// Sends an email.
 #[activity]
-pub async fn mail(_to: String) -> Result<String, Failure> {
-    Ok("by mail".into())
+pub async fn email(_to: String) -> Result<String, Failure> {
+    Ok("by email".into())
 }
 
 /// Every run sends a letter.
@@ -32,15 +32,15 @@ pub mod v1 {
     }
 }
 
-/// New runs send a mail; open runs that sent a letter go on as they began.
+/// New runs send an email; open runs that sent a letter go on as they began.
 pub mod v2 {
     use super::*;
 
     /// Sends a reminder and waits for a week.
     #[workflow(name = "remind")]
     pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
-        let told = match ctx.patched("by mail") {
-            true => ctx.call(mail, to).await?,
+        let told = match ctx.patched("by email") {
+            true => ctx.call(email, to).await?,
             false => ctx.call(letter, to).await?,
         };
         ctx.sleep(days(7)).await?;
@@ -55,8 +55,8 @@ pub mod v3 {
     /// Sends a reminder and waits for a week.
     #[workflow(name = "remind")]
     pub async fn remind(ctx: Ctx, to: String) -> Result<String, Failure> {
-        ctx.deprecate_patch("by mail");
-        let told = ctx.call(mail, to).await?;
+        ctx.deprecate_patch("by email");
+        let told = ctx.call(email, to).await?;
         ctx.sleep(days(7)).await?;
         Ok(told)
     }

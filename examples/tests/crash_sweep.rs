@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dacapo::prelude::*;
 use dacapo::{ActivityFn, ActivityType, WorkflowDef, WorkflowFn, WorkflowType};
 use dacapo_core::{CommandKind, PolicySpec};
-use dacapo_examples::approval::{DECIDE, Decision, Request, WAITS_FOR, approval, send_mail};
+use dacapo_examples::approval::{DECIDE, Decision, Request, WAITS_FOR, approval, send_email};
 use dacapo_examples::entity::Account;
 use dacapo_examples::fan_out::{Work, count, count_all};
 use dacapo_examples::journey::{collect_ticket, find_train, hold_seat, journey, pay};
@@ -125,14 +125,14 @@ fn request() -> Request {
 }
 
 fn decided_by_the_director(kit: &mut Kit) {
-    let mail = kit.fake(send_mail, |_| Ok(()));
+    let email = kit.fake(send_email, |_| Ok(()));
     let run = kit.start(approval, request());
     kit.advance(days(7));
     assert_eq!(kit.query(&run, WAITS_FOR, ()).unwrap(), "dora");
     let yes = Decision { by: "dora".into(), approved: true };
     assert_eq!(kit.update(&run, DECIDE, yes.clone()).unwrap(), "thank you, dora");
     assert_eq!(kit.result(&run), Ok(yes));
-    let mut sent: Vec<(String, String)> = mail.calls();
+    let mut sent: Vec<(String, String)> = email.calls();
     sent.dedup();
     let sent: Vec<String> = sent.into_iter().map(|(to, text)| format!("{to}: {text}")).collect();
     // The two reminders to the same person differ from each other in nothing but time.
@@ -147,20 +147,20 @@ fn a_decision_counts_once_wherever_the_approval_crashes() {
     assert_eq!(swept.crashes, swept.moments);
 }
 
-fn decided_by_nobody(kit: &mut Kit) {
-    let mail = kit.fake(send_mail, |_| Ok(()));
+fn decided_by_the_timeout(kit: &mut Kit) {
+    let email = kit.fake(send_email, |_| Ok(()));
     kit.serve(approval);
     let begun = kit.now();
-    let nobody = Decision { by: "nobody".into(), approved: false };
-    assert_eq!(kit.run(approval, request()), Ok(nobody));
+    let refused = Decision { by: "timeout".into(), approved: false };
+    assert_eq!(kit.run(approval, request()), Ok(refused));
     assert_eq!(kit.now().since(begun), days(12));
-    assert!(matches!(mail.count(), 6 | 7), "{} mails", mail.count());
+    assert!(matches!(email.count(), 6 | 7), "{} emails", email.count());
 }
 
 /// S2-16
 #[test]
-fn a_request_that_nobody_decides_is_refused_in_time_wherever_it_crashes() {
-    let swept = sweep(decided_by_nobody);
+fn request_without_a_decision_is_refused_at_its_timeout_wherever_it_crashes() {
+    let swept = sweep(decided_by_the_timeout);
     assert_eq!(swept.crashes, swept.moments);
 }
 

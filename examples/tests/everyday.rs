@@ -7,7 +7,7 @@ use dacapo::{Catalog, Status};
 use dacapo_engine::Options;
 use dacapo_examples::counter::{ADD, STOP, TAKEN_BY_ONE_RUN, counter};
 use dacapo_examples::polling::{ASKED_BY_ONE_RUN, ask, wait_for_job};
-use dacapo_examples::versions::{letter, mail, v1, v2, v3};
+use dacapo_examples::versions::{email, letter, v1, v2, v3};
 use dacapo_testkit::{Kit, Simulation};
 
 /// A job that takes half an hour, asked for by a service that fails now and then.
@@ -47,7 +47,7 @@ fn a_counter_counts_for_ever_with_a_short_history() {
 fn serving<P>(workflow: impl Register<P>) -> Options {
     let mut catalog = Catalog::default();
     workflow.register(&mut catalog).unwrap();
-    (letter, mail).register(&mut catalog).unwrap();
+    (letter, email).register(&mut catalog).unwrap();
     Options { registry: catalog.registry, ..Options::default() }
 }
 
@@ -67,16 +67,16 @@ fn open_runs_go_on_as_they_began_while_the_code_changes() {
     sim.start("remind", "new", to).unwrap();
     sim.settle();
     assert_told(&sim, "old", "\"by letter\"");
-    assert_told(&sim, "new", "\"by mail\"");
+    assert_told(&sim, "new", "\"by email\"");
     sim.start("remind", "newer", to).unwrap();
     sim.settle();
     let sim = sim.redeploy(serving(v3::remind));
     sim.start("remind", "newest", to).unwrap();
-    assert_told(&sim, "newer", "\"by mail\"");
-    assert_told(&sim, "newest", "\"by mail\"");
+    assert_told(&sim, "newer", "\"by email\"");
+    assert_told(&sim, "newest", "\"by email\"");
 }
 
-/// Without the patch the run would be stuck: it sent a letter, and the new code says a mail.
+/// Without the patch the run would be stuck: it sent a letter, and the new code says an email.
 #[test]
 fn version_that_drops_an_old_patch_too_early_makes_its_runs_stuck() {
     let sim = Simulation::new(serving(v1::remind));

@@ -54,7 +54,7 @@ async fn back_up(soak: &Soak, number: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_at_once_for_a_long_time_ends_with_every_run_accounted_for() {
+async fn soak_of_all_features_ends_with_every_run_accounted_for() {
     let seconds = std::env::var("DACAPO_SOAK_SECONDS").map_or(8, |text| text.parse().unwrap());
     let (began, time) = (Instant::now(), Duration::from_secs(seconds));
     let mut soak = Soak { folder: tempfile::tempdir().unwrap(), lives: 0, dice: 0x5eed };

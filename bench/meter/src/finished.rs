@@ -1,6 +1,6 @@
 //! Which workflows have come to their end: for systems that can only be asked, over and over, whether one has.
 //!
-//! Whoever waits for a workflow waits here, and asks the system only when its code has returned. That costs a system nothing and
+//! A caller that waits for a workflow waits here, and asks the system only when its code has returned. That costs a system nothing and
 //! spares it thousands of questions; it is the best a program could do.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ static WAITING: Mutex<Option<HashMap<String, oneshot::Sender<()>>>> = Mutex::new
 /// The code of this workflow is about to return. It may be said again when it is replayed.
 pub fn tell(id: &str) {
     if let Some(waiting) = waiting().as_mut().and_then(|waiting| waiting.remove(id)) {
-        // Whoever waited may have gone away.
+        // The caller that waited may have gone away.
         let _ = waiting.send(());
     }
 }

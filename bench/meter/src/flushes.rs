@@ -1,7 +1,7 @@
 //! How often this process asked the disk to keep what it has.
 //!
 //! The two calls of the C library that flush a file are replaced by ones that count and then make the system call. The linker
-//! takes these before those of the C library, for the SQLite that is linked in as well as for Rust's own files, whoever calls
+//! takes these before those of the C library, for the SQLite that is linked in as well as for Rust's own files, from any caller
 //! them. So every flush is counted where it happens, and nothing has to be believed about pragmas.
 
 use std::sync::atomic::{AtomicU64, Ordering};

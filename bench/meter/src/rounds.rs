@@ -62,7 +62,7 @@ impl<S: System> Rounds<S> {
         Ok(())
     }
 
-    /// Runs so many chains that nobody measures. A log that grows is dearer to flush than one that is written over, so what is
+    /// Runs so many chains without measuring them. A log that grows is dearer to flush than one that is written over, so what is
     /// measured step by step begins when the log has grown.
     pub async fn warm_up(system: Arc<S>, workflows: u32) -> Result<()> {
         Self::new(system, "warm", Shape::Chain(10), workflows).play().await

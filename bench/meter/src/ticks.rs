@@ -1,10 +1,10 @@
-//! When activities ran: the clock of W3, whose steps nobody outside the workflow can see.
+//! When activities ran: the clock of W3, whose steps cannot be seen outside the workflow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What is done between two steps, on the clock of nobody.
+/// Work between two steps, which no clock measures.
 pub type Pause = Box<dyn FnMut() + Send>;
 
 static ON: AtomicBool = AtomicBool::new(false);

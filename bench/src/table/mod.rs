@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_run_in_the_middle_speaks_for_all() {
+    fn measured_figure_is_the_median_of_its_runs() {
         let runs = [9, 1, 5].map(|n| line("w1", "dacapo", n));
         let measured = Measured(runs.into_iter().chain([line("w1", "other", 7)]).collect());
         assert_eq!(measured.get("w1", "dacapo").unwrap().n, 5);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_that_of_the_same_run() {
+    fn figure_of_another_system_is_taken_from_the_same_run() {
         let runs = [(9, 90), (1, 10), (5, 50)];
         let lines = runs.iter().flat_map(|(own, limit)| [line("w1", "dacapo", *own), line("w1", "prototype", *limit)]);
         assert_eq!(Measured(lines.collect()).beside("w1", "prototype").unwrap().n, 50);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_met_by_the_figure_or_by_the_ratio() {
+    fn workload_meets_its_bar_by_its_figure_or_by_its_ratio_to_the_prototype() {
         let slow = Measured(vec![line("w1", "dacapo", 20_000), line("w1", "prototype", 90_000)]);
         assert!(bars::table(&slow).contains("| no |"), "{}", bars::table(&slow));
         let slow_machine = Measured(vec![line("w1", "dacapo", 20_000), line("w1", "prototype", 70_000)]);

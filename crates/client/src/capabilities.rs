@@ -98,12 +98,12 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// A backend with these features.
+    /// Creates the capabilities of a backend with these features.
     pub fn new(backend: impl Into<String>, features: impl IntoIterator<Item = Feature>) -> Self {
         Self { backend: backend.into(), features: features.into_iter().collect() }
     }
 
-    /// Whether the backend has this feature.
+    /// Returns whether the backend has this feature.
     pub fn has(&self, feature: Feature) -> bool {
         self.features.contains(&feature)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunRef, Status, Stuck};
 
-/// A run, without its history.
+/// The description of a run: its data without its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Description {
@@ -32,7 +32,7 @@ pub struct Description {
     pub turns: u64,
     /// Why the run is stuck, if it is.
     pub stuck: Option<Stuck>,
-    /// Notes for people.
+    /// The memo: notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes. Lists leave this empty.
     pub attributes: BTreeMap<Name, AttributeValue>,
@@ -45,7 +45,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// A description with nothing but its names; a backend fills in the rest.
+    /// Creates a description with nothing but its names; a backend fills in the rest.
     pub fn new(workflow_id: Name, run_id: Name) -> Self {
         Self {
             workflow_id,
@@ -144,7 +144,7 @@ pub struct PendingActivity {
     pub last_failure: Option<Failure>,
 }
 
-/// Something that is wrong with stored data.
+/// A problem with stored data, found by `verify`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The run, unless it is the store as a whole.

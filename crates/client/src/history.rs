@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cursor, Status};
 
-/// Something that happened in a run.
+/// An event in the history of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEvent {
     /// When it happened.
@@ -19,7 +19,7 @@ pub struct HistoryEvent {
     pub kind: EventKind,
 }
 
-/// Some events of a run, in order.
+/// A page of the history of a run: some of its events, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryPage {
     /// The events.
@@ -195,7 +195,7 @@ mod tests {
     use crate::{ActivityState, Capabilities, Feature};
 
     #[test]
-    fn words_of_a_newer_backend_are_read_as_unknown() {
+    fn unknown_words_of_a_newer_backend_are_read_as_unknown() {
         let event = r#"{"at":0,"turn":3,"event":"teleported","to":"mars"}"#;
         let event = serde_json::from_str::<HistoryEvent>(event);
         assert!(matches!(event, Ok(HistoryEvent { turn: 3, kind: EventKind::Unknown, .. })), "{event:?}");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Description, Status};
 
-/// Which runs. Everything that is set must hold.
+/// A filter for runs: a run matches if everything that is set holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
@@ -24,23 +24,23 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// All runs.
+    /// Returns the filter that matches all runs.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Runs that are open.
+    /// Returns the filter that matches open runs.
     pub fn open() -> Self {
         Self { status: Some(Status::Open), ..Self::default() }
     }
 
-    /// Runs that are open and stuck.
+    /// Returns the filter that matches open runs that are stuck.
     pub fn stuck() -> Self {
         Self { stuck: true, ..Self::default() }
     }
 }
 
-/// Where a page ended. Its text means something to the backend that made it, and to no other.
+/// The place where a page ended. Only the backend that made it can read its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(pub String);

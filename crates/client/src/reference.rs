@@ -5,7 +5,7 @@ use std::fmt;
 use dacapo_core::Name;
 use serde::{Deserialize, Serialize};
 
-/// Names a run.
+/// A reference to a run: its workflow id, and its run id if one certain run is meant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRef {
     /// The caller's name for the run.
@@ -29,7 +29,7 @@ impl PartialEq for RunRef {
 impl Eq for RunRef {}
 
 impl RunRef {
-    /// The open run of this workflow id, or the last.
+    /// Returns a reference to the open run of this workflow id, or the last.
     pub fn latest(workflow_id: impl Into<Name>) -> Self {
         Self { workflow_id: workflow_id.into(), run_id: None, locator: None }
     }

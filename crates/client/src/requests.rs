@@ -21,7 +21,7 @@ pub enum IdConflict {
     TerminateExisting,
 }
 
-/// A start.
+/// A request to start a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartRun {
@@ -47,7 +47,7 @@ pub struct StartRun {
     pub delay: Option<Duration>,
     /// When the workflow is run again after a failure; without one, never.
     pub retry: Option<Retry>,
-    /// Notes for people.
+    /// The memo: notes for people.
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes.
     pub attributes: BTreeMap<Name, AttributeValue>,
@@ -66,7 +66,7 @@ pub struct Started {
     pub is_new: bool,
 }
 
-/// A signal to a run.
+/// A request to send a signal to a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendSignal {
@@ -80,7 +80,7 @@ pub struct SendSignal {
     pub request_id: Option<Name>,
 }
 
-/// A query of a run.
+/// A request to query a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryRun {
@@ -92,7 +92,7 @@ pub struct QueryRun {
     pub headers: Headers,
 }
 
-/// An update of a run.
+/// A request to send an update to a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendUpdate {
@@ -108,7 +108,7 @@ pub struct SendUpdate {
     pub wait: UpdateWait,
 }
 
-/// A question about an update that was sent before.
+/// A request for the state of an update that was sent before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PollUpdate {
@@ -157,7 +157,7 @@ pub struct ResolvePromise {
     pub result: Result<Payload, Failure>,
 }
 
-/// How a run ended.
+/// The status and result with which a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The final status.

@@ -48,7 +48,7 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }
 
-    /// Whether the run may still play turns.
+    /// Returns whether the run may still play turns.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Open)
     }

@@ -19,7 +19,7 @@ pub struct Stuck {
     pub reason: String,
     /// Since when the run is stuck.
     pub since: Timestamp,
-    /// How often the run was played in vain.
+    /// How often in a row the run could not be played.
     pub attempts: u32,
     /// When the run is played again.
     pub retry: Timestamp,
@@ -130,7 +130,7 @@ impl fmt::Display for StuckCause {
 /// Runs that are stuck for the same problem: their cause and subject are the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StuckRuns {
-    /// How many there are.
+    /// The number of these runs.
     pub runs: u64,
     /// The newest of them, with its reason.
     pub example: Description,

@@ -76,19 +76,19 @@ enum Code<T> {
 
 type Outcome<A> = Result<<A as ActivityType>::Output, <A as ActivityType>::Error>;
 
-/// One try of an activity: what calling an activity's function gives. Await it, in a unit test for instance.
+/// An attempt of an activity: what a call of the activity's function returns. Await it, in a unit test for instance.
 #[must_use = "an attempt does nothing unless it is awaited; in a workflow, write `ctx.call(activity, input)`"]
 pub struct Attempt<A: ActivityType> {
     body: Code<Outcome<A>>,
 }
 
 impl<A: ActivityType> Attempt<A> {
-    /// An attempt that awaits.
+    /// Creates an attempt that awaits.
     pub fn new(body: impl Future<Output = Outcome<A>> + Send + 'static) -> Self {
         Self { body: Code::Awaits(Box::pin(body)) }
     }
 
-    /// An attempt that blocks its thread.
+    /// Creates an attempt that blocks its thread.
     pub fn blocking(body: impl FnOnce() -> Outcome<A> + Send + 'static) -> Self {
         Self { body: Code::Blocks(Some(Box::new(body))) }
     }

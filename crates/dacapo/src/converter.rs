@@ -79,12 +79,12 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// JSON.
+    /// Returns the JSON converter.
     pub const fn json() -> Self {
         Self { own: None, redacts: false }
     }
 
-    /// A converter of your own.
+    /// Creates a converter from a [`PayloadConverter`] of your own.
     pub fn new(converter: impl PayloadConverter) -> Self {
         Self { own: Some(Arc::new(converter)), redacts: false }
     }

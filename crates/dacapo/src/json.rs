@@ -21,13 +21,13 @@ use dacapo_core::{ExternalPayload, Failure, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The type of failures that say: what came does not decode.
+/// The type of failures that report an input that does not decode.
 pub const BAD_INPUT: &str = "BadInput";
 
-/// The type of failures that say: the bytes of this payload are kept in a store that this build does not read.
+/// The type of failures that report a payload whose bytes are kept in a store that this build does not read.
 pub const EXTERNAL_PAYLOAD: &str = "ExternalPayload";
 
-/// The type of failures that say: this value cannot be encoded.
+/// The type of failures that report a value that cannot be encoded.
 pub const BAD_OUTPUT: &str = "BadOutput";
 
 /// The most bytes of the buffer that a thread keeps for its next value.
@@ -38,7 +38,7 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A value as a payload. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
+/// Encodes a value as a payload. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
 /// type [`BAD_OUTPUT`].
 ///
 /// ```
@@ -68,7 +68,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
     })
 }
 
-/// A payload as a value. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came. A
+/// Decodes a payload as a value. A payload that does not decode is a failure of type [`BAD_INPUT`] that names both. A
 /// payload whose bytes are kept in another store is a failure of type [`EXTERNAL_PAYLOAD`] that names the place.
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
     serde_json::from_slice(bytes(payload)?).map_err(|error| {

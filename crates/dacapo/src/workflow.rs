@@ -122,7 +122,7 @@ impl fmt::Debug for WorkflowDef {
 }
 
 impl WorkflowDef {
-    /// The definition of a typed workflow.
+    /// Creates the definition of a typed workflow.
     #[track_caller]
     pub fn of<W: WorkflowType>(order: Order, unfinished_handlers: UnfinishedHandlers) -> Self {
         let site = Location::caller();

@@ -69,8 +69,8 @@ fn options(code: fn(&str)) -> Options {
     options
 }
 
-/// `tracing` asks once for each line of code whether anybody listens to it. A line that is first reached while a run is
-/// played again, as most are after a restart, must not be taken for one that nobody ever listens to.
+/// `tracing` asks once for each line of code whether a subscriber listens to it. A line that is first reached while a run is
+/// played again, as most are after a restart, must not be taken for one that no subscriber ever listens to.
 #[test]
 fn a_line_that_is_first_reached_on_replay_is_heard_later() {
     tracing::subscriber::set_global_default(Log).unwrap();

@@ -38,7 +38,7 @@ impl Disk {
     }
 
     /// Removes the planned faults.
-    pub fn mend(&self) {
+    pub fn repair(&self) {
         self.0.lock().plan = None;
     }
 

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_against_which_something_is_held_are_found_without_looking_at_others() {
+    fn runs_with_a_crash_count_are_found_without_looking_at_others() {
         let connection = Connection::open_in_memory().unwrap();
         crate::schema::prepare(&connection).unwrap();
         let plan: String =

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_under_way_when_a_process_died_is_told_until_it_is_forgotten() {
+    fn notes_of_a_process_that_died_are_returned_until_they_are_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let [a, b, c] = [Doing::Answer(RunNo(1)), Doing::Run(RunNo(2)), Doing::Start(u64::MAX)];
         let store = open(folder.path());
@@ -268,21 +268,21 @@ mod tests {
 
     /// The next process may start much later: what counts is when the last one was known to live.
     #[test]
-    fn what_began_long_before_the_death_is_not_to_be_blamed_whenever_the_next_process_comes() {
+    fn code_that_began_long_before_the_death_is_not_counted_whenever_the_next_process_starts() {
         let folder = tempfile::tempdir().unwrap();
         drop(open(folder.path()));
         let began = 1_000_000;
         let [a, b] = [1, 2].map(|no| Doing::Attempt(TaskNo(no)));
-        for (last_seen, blamed) in [(began + 20, vec![a, b]), (began + 60, vec![a, b]), (began + 80, vec![b])] {
+        for (last_seen, counted) in [(began + 20, vec![a, b]), (began + 60, vec![a, b]), (began + 80, vec![b])] {
             std::fs::write(note(folder.path()), [bytes_of(a, began), bytes_of(b, began + 30)].concat()).unwrap();
             let file = File::options().write(true).open(note(folder.path())).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(last_seen)).unwrap();
-            assert_eq!(open(folder.path()).left(), blamed, "seen alive at {last_seen}");
+            assert_eq!(open(folder.path()).left(), counted, "seen alive at {last_seen}");
         }
     }
 
     #[test]
-    fn a_process_gives_signs_of_life_for_as_long_as_something_is_under_way() {
+    fn process_writes_its_sign_of_life_while_a_note_is_open() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let running = store.running.clone().unwrap();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_slots_is_not_noted_and_disturbs_nobody() {
+    fn attempt_beyond_the_last_slot_is_not_noted_until_one_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let slots: Vec<Slot> = (0..SLOTS as i64).map(|no| store.began(Doing::Attempt(TaskNo(no))).unwrap()).collect();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_is_damaged_blames_nobody() {
+    fn damaged_note_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         drop(open(folder.path()));
         std::fs::write(note(folder.path()), b"something else entirely").unwrap();

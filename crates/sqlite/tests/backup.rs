@@ -118,9 +118,9 @@ fn without_the_flush_of_its_file_or_of_its_folder_a_backup_is_lost() {
     assert_ne!(cut_everywhere(Leaves::FlushOfFolder), [""; 0]);
 }
 
-/// Whoever reads for long, as a backup does, keeps the log from beginning anew. It grew, and stayed as long for ever.
+/// A reader that takes long, such as a backup, keeps the log from beginning anew. It grew, and stayed as long for ever.
 #[test]
-fn a_log_that_grew_while_somebody_read_is_cut_afterwards() {
+fn log_that_grew_during_a_read_is_truncated_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db").display().to_string();
     let tuning = Tuning { checkpoint_pages: 20, log_bytes: 200_000 };

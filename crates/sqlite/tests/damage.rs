@@ -212,7 +212,7 @@ fn columns(file: &Connection, table: &str) -> Vec<String> {
     names.into_iter().filter(|name| (table, name.as_str()) != ("turns", "no")).collect()
 }
 
-struct Trial {
+struct DamageTest {
     store: SqliteStore,
     file: Connection,
     runs: Vec<RunRow>,
@@ -222,7 +222,7 @@ struct Trial {
     told: usize,
 }
 
-impl Trial {
+impl DamageTest {
     fn new(path: &str) -> Self {
         let store = SqliteStore::open(path).unwrap();
         fill(&store);
@@ -233,16 +233,16 @@ impl Trial {
         let tasks = store.tasks(&["main".into()], i64::MIN, 99).unwrap().iter().map(|task| task.no).collect::<Vec<_>>();
         let sound = reads(&store, &runs, &tasks);
         assert!(sound.iter().all(|(_, read)| read.is_ok()));
-        let trial = Self { store, file: Connection::open(path).unwrap(), runs, tasks, sound, tried: 0, told: 0 };
-        trial.assert_fixed();
-        trial
+        let test = Self { store, file: Connection::open(path).unwrap(), runs, tasks, sound, tried: 0, told: 0 };
+        test.assert_fixed();
+        test
     }
 
     fn assert_fixed(&self) {
         assert_eq!(problems(&self.store), [""; 0]);
     }
 
-    /// Damages every value of a column, one at a time, and mends it again.
+    /// Damages every value of a column, one at a time, and repairs it again.
     fn damage(&mut self, table: &str, column: &str) {
         let sql = format!("SELECT DISTINCT {column} FROM {table}");
         let mut statement = self.file.prepare(&sql).unwrap();
@@ -257,13 +257,13 @@ impl Trial {
                 assert!(changed > 0);
                 self.tried += 1;
                 self.look(&format!("{table}.{column}: {value:?} became {damaged:?}"));
-                self.mend(table);
+                self.repair(table);
             }
         }
         self.file.execute_batch("DROP TABLE sound").unwrap();
     }
 
-    fn mend(&self, table: &str) {
+    fn repair(&self, table: &str) {
         let script = format!("BEGIN; DELETE FROM {table}; INSERT INTO {table} SELECT * FROM sound; COMMIT");
         self.file.execute_batch(&script).unwrap();
     }
@@ -287,21 +287,21 @@ impl Trial {
 #[test]
 fn flipped_bit_in_any_column_is_reported_and_never_read_as_another_value() {
     let folder = tempfile::tempdir().unwrap();
-    let mut trial = Trial::new(folder.path().join("store.db").to_str().unwrap());
+    let mut test = DamageTest::new(folder.path().join("store.db").to_str().unwrap());
     for table in ["runs", "turns", "tasks", "timers", "messages", "attributes", "numbers", "garbage"] {
-        for column in columns(&trial.file, table) {
-            trial.damage(table, &column);
+        for column in columns(&test.file, table) {
+            test.damage(table, &column);
         }
     }
-    trial.assert_fixed();
-    assert!(trial.tried > 1_000 && trial.told > trial.tried, "{} values, {} reads told", trial.tried, trial.told);
+    test.assert_fixed();
+    assert!(test.tried > 1_000 && test.told > test.tried, "{} values, {} reads told", test.tried, test.told);
 }
 
 /// Each part of a row that has a checksum of its own takes the place of the same part of another row.
 #[test]
 fn values_that_changed_places_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut trial = Trial::new(folder.path().join("store.db").to_str().unwrap());
+    let mut test = DamageTest::new(folder.path().join("store.db").to_str().unwrap());
     for (table, row, part) in [
         ("runs", "no", "memo, memo_sum"),
         ("runs", "no", "workflow, queue, started, pins, owner, first_run_id, identity_sum"),
@@ -310,14 +310,14 @@ fn values_that_changed_places_are_noticed() {
         ("messages", "run", "sent, job, chain, sum"),
         ("attributes", "run", "text, number, real, kind, sum"),
     ] {
-        trial.file.execute_batch(&format!("CREATE TEMP TABLE sound AS SELECT * FROM {table}")).unwrap();
+        test.file.execute_batch(&format!("CREATE TEMP TABLE sound AS SELECT * FROM {table}")).unwrap();
         let sql = format!(
             "UPDATE {table} SET ({part}) = (SELECT {part} FROM sound WHERE sound.{row} <> {table}.{row} LIMIT 1)"
         );
-        assert!(trial.file.execute(&sql, []).unwrap() > 0);
-        trial.look(&sql);
-        trial.mend(table);
-        trial.assert_fixed();
-        trial.file.execute_batch("DROP TABLE sound").unwrap();
+        assert!(test.file.execute(&sql, []).unwrap() > 0);
+        test.look(&sql);
+        test.repair(table);
+        test.assert_fixed();
+        test.file.execute_batch("DROP TABLE sound").unwrap();
     }
 }

@@ -66,7 +66,7 @@ fn a_file_is_served_by_one_process_and_read_by_others() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
+fn acknowledged_writes_are_there_when_the_file_is_opened_again() {
     let (_folder, path) = folder();
     let store = SqliteStore::open(&path).unwrap();
     (0..100).for_each(|number| drop(start(&store, number).unwrap()));
@@ -245,7 +245,7 @@ fn a_file_that_is_removed_while_nothing_happens_is_told_at_the_end() {
 
 /// `ln orders.db other.db`: a second process served the other name, and half of what both wrote was lost.
 #[test]
-fn a_file_with_two_names_is_served_by_nobody() {
+fn file_with_two_names_is_not_served() {
     let (folder, path) = folder();
     let other = folder.path().join("other.db").to_str().unwrap().to_owned();
     let store = SqliteStore::open(&path).unwrap();

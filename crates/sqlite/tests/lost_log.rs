@@ -93,7 +93,7 @@ fn file_whose_log_lost_its_tail_is_not_served_until_the_loss_is_accepted() {
     fs::write(place.log(), &log).unwrap();
     let loss = place.loss();
     assert!(loss.contains("lacks the last commit") && loss.contains(&place.note()), "{loss}");
-    assert!(fs::read(place.log()).unwrap() == log, "a refused open leaves the log for whoever mends it");
+    assert!(fs::read(place.log()).unwrap() == log, "a refused open leaves the log for the operator");
     let reading = SqliteStore::open_read_only(&place.path).unwrap();
     let left = count(&reading);
     assert!((1..20).contains(&left), "{left} runs are left");

@@ -183,7 +183,7 @@ fn cut_everywhere(shape: Shape, step: usize, lies: Option<FileKind>) -> Vec<Stri
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_loss_at_every_change() {
+fn acknowledged_writes_survive_a_power_loss_at_every_change() {
     assert_eq!(cut_everywhere(SMALL, 1, None), [""; 0]);
 }
 
@@ -315,7 +315,7 @@ fn a_disk_that_is_full_for_a_while_loses_nothing() {
         let disk = Disk::new();
         disk.fail_from(change, 9, Fault::Full);
         let known = play(&disk, SMALL);
-        disk.mend();
+        disk.repair();
         if let Some(error) = &known.error {
             refused += 1;
             assert!(matches!(error, StoreError::Full(_)), "change {change}: {error}");
@@ -328,7 +328,7 @@ fn a_disk_that_is_full_for_a_while_loses_nothing() {
     assert!(refused > 20, "{refused} plays met a full disk");
 }
 
-/// One change that fails, a write or a flush: whoever waited for it is told, nothing is written after a commit of unknown
+/// One change that fails, a write or a flush: the caller that waited for it is told, nothing is written after a commit of unknown
 /// outcome, and the next process finds all that was acknowledged.
 #[test]
 fn a_change_that_fails_stops_the_writer_and_loses_nothing() {

@@ -27,11 +27,11 @@ use crate::{
 pub use closing::{
     a_closed_run_takes_nothing_more, a_parent_is_told_of_its_child, a_run_continues_under_its_id,
     children_end_with_their_parent_as_agreed, message_to_another_run_arrives_or_its_sender_is_told,
-    run_with_unseen_messages_cannot_close, what_is_left_of_a_closed_run_can_be_removed,
+    rows_left_of_a_closed_run_can_be_removed, run_with_unseen_messages_cannot_close,
 };
 pub use crash_count::{
-    crash_count_of_a_run_is_reset_by_its_next_turn, crash_counts_of_tasks_and_runs_are_written_together,
-    what_is_held_against_a_run_outlives_its_end,
+    crash_count_of_a_run_is_reset_by_its_next_turn, crash_count_of_a_run_outlives_its_end,
+    crash_counts_of_tasks_and_runs_are_written_together,
 };
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
@@ -40,8 +40,9 @@ pub use delete::{
     the_parent_of_a_run_may_be_deleted_before_it,
 };
 pub use import::{
-    attribute_of_any_kind_is_set_replaced_and_removed, number_of_a_run_leaves_room_for_its_shard,
-    runs_of_another_store_stand_in_the_order_of_their_starts, what_belongs_to_a_run_goes_with_it_to_another_store,
+    attribute_of_any_kind_is_set_replaced_and_removed,
+    messages_attributes_and_turns_of_a_run_go_with_it_to_another_store, number_of_a_run_leaves_room_for_its_shard,
+    runs_of_another_store_stand_in_the_order_of_their_starts,
 };
 pub use messages::{
     a_request_is_known_to_the_whole_chain, message_is_settled_without_a_turn, message_is_taken_by_one_turn,
@@ -106,16 +107,16 @@ macro_rules! conformance_tests {
             a_reset_that_is_refused_changes_nothing
             the_same_request_resets_once
             a_stuck_run_says_why
-            what_is_left_of_a_closed_run_can_be_removed
+            rows_left_of_a_closed_run_can_be_removed
             a_stuck_run_goes_on_with_its_next_turn
             crash_count_of_a_run_is_reset_by_its_next_turn
-            what_is_held_against_a_run_outlives_its_end
+            crash_count_of_a_run_outlives_its_end
             crash_counts_of_tasks_and_runs_are_written_together
             runs_are_listed_newest_first_in_pages
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
             runs_of_another_store_stand_in_the_order_of_their_starts
-            what_belongs_to_a_run_goes_with_it_to_another_store
+            messages_attributes_and_turns_of_a_run_go_with_it_to_another_store
             number_of_a_run_leaves_room_for_its_shard
             attribute_of_any_kind_is_set_replaced_and_removed
             a_step_takes_small_runs_together_and_large_records_apart

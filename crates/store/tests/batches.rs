@@ -93,10 +93,10 @@ fn a_batch_in_the_place_of_another_is_compared_before_it_is_taken_for_the_same()
 #[test]
 fn a_batch_for_a_run_that_does_not_exist_is_refused_and_stores_nothing() {
     let store = MemoryStore::new();
-    let nobody = RunNo(4_711);
-    assert_eq!(write(&store, batch(nobody, 3, "charge")), Err(Refused::NoSuchRun.into()));
-    assert_eq!(held(&store, nobody), (Vec::new(), Vec::new()));
-    assert_eq!((store.run(nobody).unwrap(), store.count(&Default::default()).unwrap()), (None, 0));
+    let absent = RunNo(4_711);
+    assert_eq!(write(&store, batch(absent, 3, "charge")), Err(Refused::NoSuchRun.into()));
+    assert_eq!(held(&store, absent), (Vec::new(), Vec::new()));
+    assert_eq!((store.run(absent).unwrap(), store.count(&Default::default()).unwrap()), (None, 0));
 }
 
 /// S4-34: starts and messages make no task, and neither does a turn that is refused.

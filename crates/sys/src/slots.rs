@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_in_the_file_and_what_was_there_stays() {
+    fn slot_that_is_set_is_written_to_the_file_and_the_others_stay() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 20]).unwrap();
         let slots = Slots::map(&mut file, 4).unwrap();
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     #[should_panic = "there are 4 slots"]
-    fn there_is_no_slot_beyond_the_last() {
+    fn slot_beyond_the_last_is_refused() {
         let mut file = tempfile::tempfile().unwrap();
         Slots::map(&mut file, 4).unwrap().clear(4);
     }

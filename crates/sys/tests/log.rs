@@ -1,4 +1,4 @@
-//! What is written through the layer is what SQLite wrote: for the connection itself, for others beside it, and for whoever
+//! What is written through the layer is what SQLite wrote: for the connection itself, for others beside it, and for the process that
 //! opens the file next.
 
 use rusqlite::{Connection, OpenFlags};
@@ -110,7 +110,7 @@ fn the_log_goes_into_the_file_and_begins_again() {
 }
 
 #[test]
-fn what_was_committed_is_there_for_the_next_process() {
+fn committed_writes_are_there_for_the_next_process() {
     let place = Place::new();
     let writer = place.through();
     add(&writer, 10_000);

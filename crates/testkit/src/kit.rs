@@ -32,7 +32,7 @@ use crate::render::render_turns;
 ///
 /// #[activity]
 /// async fn email(to: String, text: String) -> Result<(), Failure> {
-///     unimplemented!("tests send no mail")
+///     unimplemented!("tests send no email")
 /// }
 ///
 /// #[workflow]
@@ -44,9 +44,9 @@ use crate::render::render_turns;
 /// }
 ///
 /// let mut kit = Kit::new();
-/// let mail = kit.fake(email, |_| Ok(()));
+/// let emails = kit.fake(email, |_| Ok(()));
 /// assert_eq!(kit.run(trial, "ada".into()), Ok("lapsed".into()));
-/// assert_eq!(mail.calls()[1], ("ada".into(), "it is over".into()));
+/// assert_eq!(emails.calls()[1], ("ada".into(), "it is over".into()));
 /// ```
 ///
 /// Activities are faked ([`Kit::fake`], [`Kit::fake_with`]) or real ([`Kit::serve`]). Fakes take virtual time. A real
@@ -454,7 +454,7 @@ impl Kit {
     /// Panics unless every result is recorded once, the histories still contain all turns that dead processes left, and
     /// only attempts that were lost in a crash were made again.
     #[track_caller]
-    pub fn assert_books_balance(&mut self) {
+    pub fn assert_results_are_recorded_once(&mut self) {
         let histories = by_run_id(self.histories());
         histories.values().for_each(assert_recorded_once);
         for (run_id, left) in self.processes.left.iter().flatten() {

@@ -6,7 +6,7 @@
 //!
 //! #[activity]
 //! async fn email(to: String, text: String) -> Result<(), Failure> {
-//!     unimplemented!("tests send no mail")
+//!     unimplemented!("tests send no email")
 //! }
 //!
 //! #[workflow]
@@ -18,9 +18,9 @@
 //! }
 //!
 //! let mut kit = Kit::new();
-//! let mail = kit.fake(email, |_| Ok(()));
+//! let emails = kit.fake(email, |_| Ok(()));
 //! assert_eq!(kit.run(trial, "ada".into()), Ok("lapsed".into()));
-//! assert_eq!(mail.calls().len(), 2);
+//! assert_eq!(emails.calls().len(), 2);
 //! ```
 //!
 //! [`Kit::sweep`] plays such a test once for every moment at which the process can die.

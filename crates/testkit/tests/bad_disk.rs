@@ -106,7 +106,7 @@ fn runs_go_on_by_themselves_when_a_full_disk_has_room_again() {
         met += setup.play().unwrap_or_else(|error| panic!("change {change}: the engine stopped: {error}"));
         assert_eq!(setup.status(), Some(Status::Completed), "change {change}");
     }
-    assert!(met > 0, "somebody was told that the disk is full");
+    assert!(met > 0, "a caller was told that the disk is full");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn after_a_disk_has_failed_the_engine_stops_and_the_next_goes_on() {
             }
             setup
         };
-        disk.mend();
+        disk.repair();
         let options = sim.options().clone();
         sim.engine().stop();
         drop(sim);

@@ -35,7 +35,7 @@ async fn impatient(ctx: Ctx, files: u64) -> Result<u64, Failure> {
 }
 
 #[test]
-fn fake_takes_virtual_time() {
+fn fake_that_sleeps_takes_virtual_time() {
     let mut kit = Kit::new();
     kit.fake_with(import, |ctx, files| async move {
         ctx.sleep(mins(9)).await;

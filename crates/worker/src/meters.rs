@@ -70,15 +70,15 @@ pub mod meter {
     use super::{Meter, MeterKind};
 
     meters! {
-        TURNS: Counter "dacapo_turns_total" ["queue"] "Turns that were played for the first time, with those that failed.";
-        TURN_SECONDS: Seconds "dacapo_turn_seconds" ["queue"] "How long the code of such a turn took.";
+        TURNS: Counter "dacapo_turns_total" ["queue"] "Turns that were played for the first time, failed ones included.";
+        TURN_SECONDS: Seconds "dacapo_turn_seconds" ["queue"] "How long the workflow code of a turn took when it was played for the first time.";
         TURNS_WAITING: Gauge "dacapo_turns_waiting" ["queue"] "Turns that wait for a thread.";
-        TURNS_PLAYING: Gauge "dacapo_turns_playing" ["queue"] "Turns that have one, without those that were given up on.";
-        ACTIVITIES_WAITING: Gauge "dacapo_activities_waiting" ["queue"] "Activities that are ready and wait for a place.";
-        ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities that have one.";
+        TURNS_PLAYING: Gauge "dacapo_turns_playing" ["queue"] "Turns that a thread is playing, without those that were given up on.";
+        ACTIVITIES_WAITING: Gauge "dacapo_activities_waiting" ["queue"] "Activities that are ready and wait until fewer attempts run than the settings allow.";
+        ACTIVITIES_RUNNING: Gauge "dacapo_activities_running" ["queue"] "Activities of which an attempt is running.";
         ACTIVITIES_UNSERVED: Gauge "dacapo_activities_unserved" ["queue"] "Activities that wait because this program does not serve their type.";
         QUEUE_UNSERVED: Gauge "dacapo_queue_unserved" ["queue"] "1 for each task queue in which runs or activities wait and which this process does not serve.";
-        RUNS_STARTED: Counter "dacapo_runs_started_total" ["workflow"] "Runs that this process started, children and runs that continue another among them.";
+        RUNS_STARTED: Counter "dacapo_runs_started_total" ["workflow"] "Runs that this process started, children and runs that continue another included.";
         RUNS_CLOSED: Counter "dacapo_runs_closed_total" ["workflow" "status"] "Runs that closed in this process: `completed`, `failed`, `cancelled`, `terminated`, `timed_out` or `continued_as_new`.";
         ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "activity" "outcome"] "Attempts of activities and of side effects (`activity` is `side effect` for all of these) that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to external completion, or `given_up` because the workflow no longer awaits it.";
         ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue" "activity"] "How long an attempt took, until it was over or given up.";
@@ -88,11 +88,11 @@ pub mod meter {
         REPLAYS: Counter "dacapo_replays_total" ["queue"] "Plays that had to load their run and to play its recorded turns again.";
         REPLAYED_TURNS: Counter "dacapo_replayed_turns_total" ["queue"] "Recorded turns that were played again.";
         RUNS_IN_MEMORY: Gauge "dacapo_runs_in_memory" [] "Runs that are in memory.";
-        STUCK: Counter "dacapo_stuck_total" ["queue"] "How often a run got stuck: it could not be played.";
+        STUCK: Counter "dacapo_stuck_total" ["queue"] "How often a run got stuck because it could not be played.";
         STUCK_RUNS: Gauge "dacapo_stuck_runs" ["queue"] "Runs that are stuck, or are played again and have not gone on yet.";
-        DEADLOCKS: Counter "dacapo_deadlocks_total" ["queue"] "Turns that did not return in time.";
-        TERMINATING: Gauge "dacapo_terminating" ["queue"] "Code that was asked to stop and still has time to.";
-        ZOMBIES: Gauge "dacapo_zombies" ["queue"] "Code that was asked to stop, has had its time and runs on.";
+        DEADLOCKS: Counter "dacapo_deadlocks_total" ["queue"] "Turns that did not return within the deadlock timeout.";
+        TERMINATING: Gauge "dacapo_terminating" ["queue"] "Attempts and turns that were asked to stop and are still within the grace period.";
+        ZOMBIES: Gauge "dacapo_zombies" ["queue"] "Attempts and turns that were asked to stop and still run after the grace period.";
         STOPPED: Gauge "dacapo_stopped" [] "1 once the engine has stopped because of its store; the process has to be started again.";
     }
 

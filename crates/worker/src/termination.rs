@@ -231,7 +231,7 @@ mod tests {
     /// S3-20, S3-21, S3-25, S3-27, S3-28, S3-29, C-21, T-12: cancelled and interrupted at once, interrupted again at 1, 2, 4
     /// and 8 s, and a zombie at 10 s, not with the retry at 16 s.
     #[test]
-    fn a_termination_goes_by_its_deadlines() {
+    fn termination_interrupts_and_reports_at_its_deadlines() {
         let mut termination = begin(&ZombieSettings::default());
         let interrupt = || vec![Act::Interrupt];
         let counted = vec![Act::CountZombie, Act::ReportZombie];
@@ -271,7 +271,7 @@ mod tests {
     /// S3-32, C-21: at an hour the worker gives up on it: this is reported once, the code is never interrupted again,
     /// and it still counts.
     #[test]
-    fn after_an_hour_it_is_leaked_and_left_alone() {
+    fn zombie_is_reported_as_leaked_after_an_hour_and_not_interrupted_again() {
         let mut termination = begin(&ZombieSettings::default());
         let done = play(&mut termination, 10_000_000);
         assert_eq!(done.last(), Some(&(3_600_000, vec![Act::ReportLeaked])));
@@ -283,7 +283,7 @@ mod tests {
 
     /// S3-26: code that stops in time is neither counted nor reported.
     #[test]
-    fn code_that_stops_within_the_grace_period_is_done_without_a_word() {
+    fn code_that_stops_within_the_grace_period_is_not_logged() {
         for millis in [0, 100, 1_500, 9_999] {
             let mut termination = begin(&ZombieSettings::default());
             play(&mut termination, millis);
@@ -319,7 +319,7 @@ mod tests {
 
     /// S3-50, S3-52, S3-53: other settings give other times.
     #[test]
-    fn settings_move_the_deadlines() {
+    fn deadlines_of_a_termination_follow_the_settings() {
         let (ms, s) = (Duration::from_millis, Duration::from_secs);
         let settings = ZombieSettings {
             retry_interval: ms(200),
@@ -338,7 +338,7 @@ mod tests {
 
     /// C-21: settings that no configuration lets through still lead to an end.
     #[test]
-    fn settings_of_nothing_at_all_are_survived() {
+    fn termination_with_settings_of_zero_ends_at_once() {
         let zero = Duration::ZERO;
         let settings = ZombieSettings {
             retry_interval: zero,

@@ -81,7 +81,7 @@ async fn serve(file: &str, port: u16, version: Version) -> Result<()> {
 
 async fn interrupted() {
     if let Err(error) = tokio::signal::ctrl_c().await {
-        eprintln!("nobody can interrupt this: {error}");
+        eprintln!("Ctrl-C cannot be handled: {error}");
         std::future::pending::<()>().await;
     }
 }

@@ -303,12 +303,12 @@ async fn then_a_bad_deploy_makes_stuck_what_it_wakes(story: &mut Story) {
     assert_unreadable(block(&report, &confirmed[0]));
     assert_nondeterminism(block(&report, &from_v2[0]));
 
-    // A reset heals as well, with what the order was sent: it is played anew from its first result on.
-    let healed = &from_v2[..5];
-    for id in healed {
+    // A reset helps as well, with the messages that the order was sent: it is played anew from its first result on.
+    let reset = &from_v2[..5];
+    for id in reset {
         act.run(id).reset(1, "v3 draws the reference first").await.unwrap();
     }
-    act.results(healed).await;
+    act.results(reset).await;
 
     // Orders that are placed under v3 are fine, until code comes that has never been so.
     let new = placed_under(Version::V3, LAST);
@@ -317,7 +317,7 @@ async fn then_a_bad_deploy_makes_stuck_what_it_wakes(story: &mut Story) {
     for status in [Status::Failed, Status::TimedOut, Status::Cancelled] {
         assert_eq!(act.count(Filter::all().status(status)).await, 0, "{status}");
     }
-    assert_eq!(act.count(Filter::all().status(Status::Terminated)).await, healed.len() as u64, "those that were reset");
+    assert_eq!(act.count(Filter::all().status(Status::Terminated)).await, reset.len() as u64, "those that were reset");
     act.stop().await;
     for sender in senders {
         sender.await.unwrap();
@@ -385,7 +385,7 @@ fn block<'r>(report: &'r str, id: &str) -> &'r str {
 
 fn assert_unreadable(block: &str) {
     for told in [
-        r#"the result of run "reference": the value cannot be read as `u64`"#,
+        r#"the result of side effect "reference": the value cannot be read as `u64`"#,
         r#"it is `"SHOP "#,
         "recorded by build shop-v1, unit [], at examples/shop/src/checkout/v3.rs:",
         "The run stays open; it goes on once the code can read what was recorded.",

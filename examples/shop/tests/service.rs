@@ -244,17 +244,17 @@ async fn bad_input_is_refused_with_a_reason() {
         ("/orders", order("o\n1", "visa"), StatusCode::BAD_REQUEST, "control characters"),
         ("/orders", order(&"o".repeat(1_001), "visa"), StatusCode::BAD_REQUEST, "at most 1,000 are allowed"),
         ("/orders", order("o-1", &"9".repeat(2 << 20)), StatusCode::PAYLOAD_TOO_LARGE, "length limit exceeded"),
-        ("/orders/nobody/cancel", json!({ "reason": "" }), StatusCode::NOT_FOUND, r#"no run of workflow id "nobody""#),
-        ("/orders/nobody/cancel", json!({}), StatusCode::UNPROCESSABLE_ENTITY, "missing field `reason`"),
-        ("/orders/nobody/confirm", json!({ "by": "a" }), StatusCode::NOT_FOUND, r#"no run of workflow id "nobody""#),
+        ("/orders/absent/cancel", json!({ "reason": "" }), StatusCode::NOT_FOUND, r#"no run of workflow id "absent""#),
+        ("/orders/absent/cancel", json!({}), StatusCode::UNPROCESSABLE_ENTITY, "missing field `reason`"),
+        ("/orders/absent/confirm", json!({ "by": "a" }), StatusCode::NOT_FOUND, r#"no run of workflow id "absent""#),
     ] {
         let (got, answer) = server.post(path, body).await;
         assert_eq!(got, code, "{path}: {answer}");
         assert!(error(&answer).contains(reason), "{path}: {answer}");
     }
     for (path, code, reason) in [
-        ("/orders/nobody", StatusCode::NOT_FOUND, "no run of workflow id"),
-        ("/orders/nobody/history", StatusCode::NOT_FOUND, "no run of workflow id"),
+        ("/orders/absent", StatusCode::NOT_FOUND, "no run of workflow id"),
+        ("/orders/absent/history", StatusCode::NOT_FOUND, "no run of workflow id"),
         ("/orders?status=lost", StatusCode::BAD_REQUEST, "say one of open, completed, failed, cancelled"),
         ("/orders?limit=0", StatusCode::BAD_REQUEST, "ask for 1 or more"),
         ("/orders?limit=many", StatusCode::BAD_REQUEST, "invalid digit"),

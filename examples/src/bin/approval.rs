@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use dacapo::prelude::*;
-use dacapo_examples::approval::{DECIDE, Decision, Request, WAITS_FOR, approval, send_mail};
+use dacapo_examples::approval::{DECIDE, Decision, Request, WAITS_FOR, approval, send_email};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let app = Dacapo::open(&dacapo_examples::url_or("memory:")).await?.serve((approval, send_mail)).await?;
+    let app = Dacapo::open(&dacapo_examples::url_or("memory:")).await?.serve((approval, send_email)).await?;
     let request =
         |what: &str, patience| Request { what: what.into(), manager: "mona".into(), director: "dora".into(), patience };
 
@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
         println!("  too late: {error}");
     }
 
-    println!("a request that nobody looks at");
+    println!("a request without a decision");
     let run = app.start(approval, request("a sauna", millis(300))).await?;
     println!("  {:?}", run.result().await?);
     app.shutdown().await;

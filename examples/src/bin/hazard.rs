@@ -1,5 +1,5 @@
 //! Not to learn from: `hazard FILE WAY`, a run that kills its process in one way or another, among healthy ones. Started again
-//! and again it stays up in the end, for the run or its activity is quarantined. With `HAZARD_MENDED` set its code does no harm:
+//! and again it stays up in the end, for the run or its activity is quarantined. With `HAZARD_CORRECTED` set its code does no harm:
 //! the run is released, and ends.
 
 use dacapo::Query;
@@ -71,12 +71,12 @@ async fn deadly(ctx: Ctx, way: String) -> Result<String, Failure> {
                 return Ok("no harm done".to_owned());
             }
         },
-        other => Err(Failure::application(format!("nobody knows how to do harm by {other:?}"))),
+        other => Err(Failure::application(format!("unknown way to do harm: {other:?}"))),
     }
 }
 
 fn is_fixed() -> bool {
-    std::env::var_os("HAZARD_MENDED").is_some()
+    std::env::var_os("HAZARD_CORRECTED").is_some()
 }
 
 #[tokio::main]

@@ -77,7 +77,7 @@ async fn main() -> Result<()> {
     // Polled once, it listens.
     let mut served = Box::pin(app.serve_until_signalled());
     let at_once = std::future::poll_fn(|cx| std::task::Poll::Ready(served.as_mut().poll(cx).is_ready())).await;
-    anyhow::ensure!(!at_once, "nobody has asked it to end yet");
+    anyhow::ensure!(!at_once, "it was not asked to end yet");
     LISTENS.store(true, Ordering::Release);
     let report = served.await?;
     println!("asked to stop: {}, cut off: {}", report.asked_to_stop, report.cut_off.len());

@@ -61,7 +61,7 @@ pub(crate) async fn counter_continues_as_new(backend: &Backend) {
 }
 
 pub(crate) async fn approval_is_decided(backend: &Backend) {
-    let app = backend.serve((approval::approval, approval::send_mail)).await;
+    let app = backend.serve((approval::approval, approval::send_email)).await;
     let request = Request {
         what: "a chair".into(),
         manager: "ada".into(),

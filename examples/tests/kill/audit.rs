@@ -83,7 +83,7 @@ impl Audit {
             *lost = match (pending, seq_of(history, id)) {
                 (Some(pending), _) => made - u64::from(pending.attempt - 1),
                 (None, Some((seq, _))) if resolved(history).contains(&seq) => *lost,
-                // Its run waits for its trial: code of it was played when the last process was killed.
+                // Its run waits for its probation: code of it was played when the last process was killed.
                 (None, Some((seq, false))) if in_messages.contains(&(run.run, seq)) => *lost,
                 // Local work runs before the turn that wants it is stored.
                 (None, Some((_, true))) => made,

@@ -21,7 +21,7 @@ impl Hazard {
 
     /// A life with code that does no harm any more.
     fn live_fixed(&self) -> Output {
-        self.command().env("HAZARD_MENDED", "1").output().unwrap()
+        self.command().env("HAZARD_CORRECTED", "1").output().unwrap()
     }
 
     fn command(&self) -> Command {

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn own_tests_come_first() {
+    fn mutant_is_tried_with_the_tests_of_its_own_crate_first() {
         assert_eq!(stages("dacapo-engine")[0], ["dacapo-engine"]);
         assert_eq!(stages("dacapo-faults"), [["dacapo-faults"]]);
     }

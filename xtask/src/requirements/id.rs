@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_resembles_an_id_is_left_alone() {
+    fn text_that_resembles_a_requirement_id_is_left_alone() {
         assert_eq!(shown("UTF-8, C-48, AT-3, MS0-3, S9-1, S0-x, T-"), "");
         assert_eq!(shown("S0-3 to S1-5"), "S0-3 S1-5");
         assert_eq!(shown("S0-3 to 5 branches"), "S0-3");

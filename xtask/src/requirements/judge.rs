@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_must_exist() {
+    fn evidence_that_does_not_exist_is_reported() {
         let expected = [
             "S0-1 names `docs/b.md`, which is no file of the tree",
             "S0-1 names the rule `none`, which tidy does not have",

@@ -1,4 +1,4 @@
-//! The README stays a page that somebody reads to its end.
+//! The README stays a page that a visitor reads to its end.
 
 use super::Finding;
 use crate::tree::Tree;

@@ -100,7 +100,7 @@ impl System for Durust {
             Shape::Chain(activities) => self.client.start_workflow::<chain>(&id, QUEUE, work(activities)).await?,
             Shape::Fan(activities) => self.client.start_workflow::<fan>(&id, QUEUE, work(activities)).await?,
         };
-        finished.await.with_context(|| format!("nobody waits for {id}"))?;
+        finished.await.with_context(|| format!("no caller waits for {id}"))?;
         loop {
             match self.result(&run).await? {
                 Some(result) => return Ok(result),

@@ -127,7 +127,7 @@ mod tests {
 
     /// S1-60
     #[test]
-    fn what_remains_agrees_with_a_plain_list_at_every_step() {
+    fn remaining_actions_agree_with_a_plain_list_at_every_step() {
         for size in [0, 1, 2, 63, 64, 65, 127, 128, 129, 1000] {
             let (mut rest, mut list) = (Remaining::whole(size), (0..size).collect::<Vec<_>>());
             let mut rng = Rng::from_seed(size as u64);

@@ -124,7 +124,7 @@ mod tests {
 
     /// A run that lives for long would otherwise keep every scope that it ever had.
     #[test]
-    fn scope_is_closed_when_nobody_can_cancel_it_or_wait_in_it() {
+    fn scope_is_closed_when_it_has_no_handle_and_no_waiting_unit() {
         let workflow = Workflow::new("w", |ctx: Ctx, _: Vec<Payload>| async move {
             for _ in 0..3 {
                 ctx.shield(async {}).await;

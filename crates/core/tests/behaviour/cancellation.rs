@@ -60,7 +60,7 @@ fn any_other_err_of_a_cancelled_run_fails_it_and_an_ok_completes_it() {
     );
 }
 
-/// S0-40: nobody cancelled the run: it failed.
+/// S0-40: the run was not cancelled: it failed.
 #[test]
 fn a_cancellation_that_the_code_makes_up_fails_a_run_that_was_not_cancelled() {
     check(
@@ -626,9 +626,9 @@ fn a_launched_unit_that_passes_on_the_cancellation_of_a_part_fails_the_run() {
     );
 }
 
-/// C-41: what is there before anybody waits for it is no wait that a cancellation could end.
+/// C-41: a result that is there before a unit waits for it is no wait that a cancellation could end.
 #[test]
-fn a_result_that_nobody_waited_for_yet_outlives_a_cancellation() {
+fn result_that_is_not_awaited_yet_outlives_a_cancellation() {
     check(
         |ctx: Ctx, _| async move {
             let a = ctx.activity("A", "");
@@ -710,7 +710,7 @@ fn the_branches_of_a_part_are_cancelled_with_it() {
 
 /// The scope around a shield holds again as soon as the shield is over, within the same step.
 #[test]
-fn what_follows_a_shield_in_the_same_step_is_not_shielded() {
+fn code_after_a_shield_in_the_same_step_is_not_shielded() {
     async fn main(ctx: Ctx, _: Payload) -> Done {
         let _ = ctx.next_signal("never").await;
         ctx.shield(async {}).await;
@@ -766,7 +766,7 @@ fn branches_that_outlive_an_inner_part_are_cancelled_with_the_outer_one() {
 
 /// A shield covers what is in it, and not what is awaited beside it.
 #[test]
-fn what_stands_beside_a_shield_is_not_shielded() {
+fn branch_beside_a_shield_is_not_shielded() {
     async fn main(ctx: Ctx, _: Payload) -> Done {
         let _ = ctx.next_signal("never").await;
         let (shielded, slept) = futures::join!(ctx.shield(ctx.next_signal("go")), ctx.sleep(secs(5)));

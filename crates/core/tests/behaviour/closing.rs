@@ -232,7 +232,7 @@ fn work_that_a_handler_asks_for_after_main_returned_is_ignored_with_a_warning() 
 
 /// C-34
 #[test]
-fn what_main_detached_before_it_returned_leaves_with_the_run() {
+fn operations_detached_or_dropped_before_main_returns_are_recorded_with_its_end() {
     check(
         |ctx: Ctx, _| async move {
             ctx.activity("fire and forget", "").detach();
@@ -300,7 +300,7 @@ fn a_closed_run_takes_no_further_turn() {
 
 /// S3-7: an unhandled update in the last turn gets its definite answer too.
 #[test]
-fn an_update_that_nobody_took_is_rejected_before_the_run_closes() {
+fn update_without_a_handler_is_rejected_before_the_run_closes() {
     check(
         |_: Ctx, input| async move { Ok(input) },
         "start = done, update u 1",
@@ -311,7 +311,7 @@ fn an_update_that_nobody_took_is_rejected_before_the_run_closes() {
     );
 }
 
-/// A unit that a handler had launched failed after the workflow function had returned, and nobody was ever told: the run
+/// A unit that a handler had launched failed after the workflow function had returned, and no caller was ever told: the run
 /// completed as if nothing had happened. The run was still open for that handler, so it fails.
 #[test]
 fn a_unit_launched_by_a_handler_fails_a_run_that_still_waits_for_the_handler() {
@@ -343,7 +343,7 @@ fn a_unit_launched_by_a_handler_fails_a_run_that_still_waits_for_the_handler() {
 
 /// S3-7: the branches of a handler belong to it, and outlive main as it does.
 #[test]
-fn what_a_handler_started_lives_on_when_main_returns() {
+fn units_launched_by_a_handler_go_on_when_main_returns() {
     let branching = |ctx: Ctx, _| async move {
         let inside = ctx.clone();
         ctx.on_update(

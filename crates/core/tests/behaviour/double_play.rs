@@ -19,9 +19,9 @@ const SCRIPT: &str = "start
 
 /// The script passes when it is played once, and fails when it is played twice, with a report that says what to do.
 #[track_caller]
-fn check_caught(culprit: &Workflow) {
+fn check_caught(caught: &Workflow) {
     let play = |mode| {
-        let mut play = Player::new(culprit.clone(), Default::default(), mode);
+        let mut play = Player::new(caught.clone(), Default::default(), mode);
         play.play(SCRIPT);
         play.printed
     };
@@ -34,7 +34,7 @@ fn check_caught(culprit: &Workflow) {
 
 /// T-20: any clock moves between two plays.
 #[test]
-fn a_clock_is_caught() {
+fn double_play_finds_code_that_reads_a_clock() {
     static CLOCK: AtomicU64 = AtomicU64::new(0);
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
@@ -44,7 +44,7 @@ fn a_clock_is_caught() {
 
 /// T-20
 #[test]
-fn the_order_of_a_hash_map_is_caught() {
+fn double_play_finds_code_that_follows_the_order_of_a_hash_map() {
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
         let map: HashMap<u32, ()> = (0..100).map(|key| (key, ())).collect();
@@ -57,7 +57,7 @@ fn the_order_of_a_hash_map_is_caught() {
 
 /// T-20
 #[test]
-fn a_random_number_of_the_code_s_own_is_caught() {
+fn double_play_finds_code_that_draws_its_own_random_numbers() {
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
         ctx.activity(RandomState::new().hash_one(7).to_string(), "").await
@@ -66,7 +66,7 @@ fn a_random_number_of_the_code_s_own_is_caught() {
 
 /// T-20, C-15: both results were there before the select looked; it tosses a coin, 64 times here.
 #[test]
-fn an_unbiased_select_between_results_that_are_there_is_caught() {
+fn double_play_finds_an_unbiased_select_between_ready_results() {
     check_caught(&workflow(|ctx: Ctx, _| async move {
         ctx.activity("A", "").await?;
         let mut picks = String::new();
@@ -82,7 +82,7 @@ fn an_unbiased_select_between_results_that_are_there_is_caught() {
 
 /// T-20: state that lives outside the run is seen by both plays.
 #[test]
-fn state_shared_between_runs_is_caught() {
+fn double_play_finds_state_shared_between_runs() {
     let shared = std::sync::Arc::new(AtomicU64::new(0));
     check_caught(&workflow(move |ctx: Ctx, _| {
         let shared = shared.clone();
@@ -140,7 +140,7 @@ fn the_body_of_a_run_is_handed_out_once() {
 }
 
 thread_local! {
-    static ASIDE: Cell<bool> = const { Cell::new(false) };
+    static SILENT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The moment in which the second play ends.
@@ -148,7 +148,7 @@ struct Back;
 
 impl Drop for Back {
     fn drop(&mut self) {
-        ASIDE.set(false);
+        SILENT.set(false);
     }
 }
 
@@ -157,13 +157,13 @@ struct LastWords(Arc<Mutex<Vec<String>>>);
 
 impl Drop for LastWords {
     fn drop(&mut self) {
-        self.0.lock().unwrap().push(format!("dropped, aside {}", ASIDE.get()));
+        self.0.lock().unwrap().push(format!("dropped, silent {}", SILENT.get()));
     }
 }
 
-/// Whoever listens to what code says hears each play once: the second one, and its end, are aside.
+/// A log subscriber sees each play once: the second play, and its end, run within the silencer.
 #[test]
-fn the_second_play_is_aside() {
+fn second_play_of_a_turn_runs_within_the_silencer() {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let says = said.clone();
     let workflow = Workflow::new("says", move |ctx: Ctx, _| {
@@ -172,7 +172,7 @@ fn the_second_play_is_aside() {
             let _last = LastWords(says.clone());
             let say = |word: &str| {
                 let first = ctx.first_time().map(|unit| unit.to_string());
-                says.lock().unwrap().push(format!("{word}, aside {}, first {first:?}", ASIDE.get()));
+                says.lock().unwrap().push(format!("{word}, silent {}, first {first:?}", SILENT.get()));
             };
             say("begun");
             ctx.next_signal("go").await?;
@@ -181,11 +181,11 @@ fn the_second_play_is_aside() {
             Ok(Payload::empty())
         }
     });
-    let aside = Arc::new(|| {
-        ASIDE.set(true);
+    let silencer = Arc::new(|| {
+        SILENT.set(true);
         Box::new(Back) as Box<dyn std::any::Any>
     });
-    let options = RunOptions { double_play: true, silencer: Some(aside), ..RunOptions::default() };
+    let options = RunOptions { double_play: true, silencer: Some(silencer), ..RunOptions::default() };
     let mut run = Run::new(workflow, options).unwrap();
     let start = Job::Start(Box::new(Start { workflow: "says".into(), ..Start::default() }));
     let go = Job::Signal(Box::new(Signal { name: "go".into(), ..Signal::default() }));
@@ -196,12 +196,12 @@ fn the_second_play_is_aside() {
     assert_eq!(
         said.lock().unwrap().split_off(0),
         [
-            "begun, aside false, first None",
-            "begun, aside true, first None",
-            "gone on, aside false, first Some(\"[]\")",
-            "gone on, aside true, first None",
+            "begun, silent false, first None",
+            "begun, silent true, first None",
+            "gone on, silent false, first Some(\"[]\")",
+            "gone on, silent true, first None",
         ]
     );
     drop(run);
-    assert_eq!(*said.lock().unwrap(), ["dropped, aside false", "dropped, aside true"]);
+    assert_eq!(*said.lock().unwrap(), ["dropped, silent false", "dropped, silent true"]);
 }

@@ -104,7 +104,7 @@ impl Drop for Bomb {
 
 /// C-35
 #[test]
-fn a_destructor_that_panics_during_eviction_harms_nobody() {
+fn destructor_that_panics_during_eviction_affects_no_other_run() {
     check(
         |ctx: Ctx, _| async move {
             let bomb = Bomb;
@@ -179,9 +179,9 @@ fn an_evicted_run_takes_no_turn_and_a_second_eviction() {
     assert_eq!(run.activate(Activation::Evict), Completion::Evicted);
 }
 
-/// C-35: wakers kept by foreign channels outlive the run, and waking them then is nobody's business.
+/// C-35: wakers kept by foreign channels outlive the run, and waking them then does nothing.
 #[test]
-fn a_channel_whose_sender_outlives_the_run_wakes_nobody() {
+fn channel_whose_sender_outlives_the_run_wakes_no_unit() {
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let receiver = Arc::new(Mutex::new(Some(receiver)));
     let run = workflow(move |_: Ctx, _| {

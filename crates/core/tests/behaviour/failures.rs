@@ -308,7 +308,7 @@ fn a_scope_waits_for_a_body_in_a_shield() {
     );
 }
 
-/// S3-10: a scope kept beyond its end took units that nobody waited for, which is what a scope promises not to do.
+/// S3-10: a scope kept beyond its end took units that it did not wait for, which is what a scope promises not to do.
 #[test]
 fn launching_into_a_scope_that_has_ended_is_refused() {
     check_refused(
@@ -455,12 +455,12 @@ fn a_signal_or_cancel_that_could_not_be_delivered_is_a_failure() {
             say(format!("{signal}, then {cancel}"))
         },
         "start
-         lost #0: nobody there
-         lost #1: still nobody",
+         lost #0: receiver absent
+         lost #1: still absent",
         expect![[r#"
             turn 0  [] signal external S to other
             turn 1  [] cancel external other
-            turn 2  [] complete nobody there, then still nobody
+            turn 2  [] complete receiver absent, then still absent
         "#]],
     );
 }

@@ -108,7 +108,7 @@ fn an_inspection_lists_units_in_order_and_only_what_is_pending() {
     assert_eq!(inspection.pending.iter().map(|pending| pending.seq).collect::<Vec<_>>(), [Seq(1)]);
 }
 
-/// A phase once showed where the core waits for its condition, which says nothing to whoever wrote the phase.
+/// A phase once showed where the core waits for its condition, which tells the author of the phase nothing.
 #[test]
 fn a_phase_shows_the_place_where_it_was_opened() {
     let phased = workflow(|ctx: Ctx, _| async move {

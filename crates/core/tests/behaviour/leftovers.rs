@@ -1,4 +1,4 @@
-//! What a run leaves behind when it closes: signals that nobody took, and operations that end with it.
+//! What a run leaves behind when it closes: signals that were not taken, and operations that end with it.
 
 use std::sync::{Arc, Mutex};
 
@@ -57,7 +57,7 @@ const ENDS: [&str; 4] = ["signal stop = complete", "signal stop = fail", "signal
 
 /// C-31
 #[test]
-fn signals_that_nobody_took_are_left_over_in_the_order_they_came() {
+fn signals_that_were_not_taken_are_left_over_in_the_order_they_came() {
     let main = workflow(|ctx: Ctx, _| async move {
         ctx.next_signal("a").await?;
         end(&ctx).await
@@ -147,7 +147,7 @@ fn operations_that_launched_units_and_handlers_await_end_with_the_run() {
 /// C-10, C-34: a run that waits for its handlers gives up what it launched turns before it closes. What is resolved until
 /// then is over; that a child has started does not resolve it.
 #[test]
-fn what_was_given_up_before_the_last_turn_and_is_not_resolved_ends_with_the_run() {
+fn operation_dropped_before_the_last_turn_and_not_resolved_ends_with_the_run() {
     let main = workflow(|ctx: Ctx, _| async move {
         for name in ["A", "B"] {
             let inside = ctx.clone();

@@ -76,7 +76,7 @@ fn a_phase_that_has_what_it_waits_for_ends_after_the_handlers_that_are_running()
     );
 }
 
-/// T-3: the timer that the phase left behind fires late, and nobody minds.
+/// T-3: the timer that the phase left behind fires late, and is ignored.
 #[test]
 fn a_phase_that_ends_by_its_condition_cancels_its_timer_and_ignores_its_late_fire() {
     check(
@@ -200,7 +200,7 @@ fn a_concurrent_phase_lets_its_handlers_go_on_beside_each_other() {
 
 /// T-5: what a handler returns answers its sender; the state is what it did to the state, and nothing else.
 #[test]
-fn what_a_handler_returns_never_becomes_the_state() {
+fn result_of_a_handler_never_becomes_the_state() {
     check(
         |ctx: Ctx, _| async move {
             let total = ctx.state(1);
@@ -314,7 +314,7 @@ fn a_phase_that_was_given_up_makes_room_for_the_next() {
 /// C-10: a serial phase was dropped by a lost race while one of its handlers ran and another was held back. The one held
 /// back never got its go: its sender waited for ever, and a run that waits for its handlers never closed.
 #[test]
-fn handlers_held_back_by_a_phase_that_was_given_up_still_get_their_go_one_after_the_other() {
+fn handlers_that_wait_in_a_dropped_phase_still_run_one_after_the_other() {
     check(
         |ctx: Ctx, _| async move {
             let words = ctx.state(Vec::new());
@@ -344,7 +344,7 @@ fn handlers_held_back_by_a_phase_that_was_given_up_still_get_their_go_one_after_
 /// C-12: an async part that was no async block, but a future of another make, still held the loser of its race when it was
 /// done. It was dropped by the executor and not by the unit, so the loser was never cancelled.
 #[test]
-fn what_an_async_part_still_holds_when_it_is_done_is_cancelled() {
+fn operations_an_async_handler_leaves_open_are_cancelled_when_it_ends() {
     check(
         |ctx: Ctx, _| async move {
             let state = ctx.state(());

@@ -325,9 +325,9 @@ fn a_policy_that_errs_or_panics_fails_the_activation() {
 
 /// S1-12
 #[test]
-fn a_run_pinned_to_a_policy_that_nobody_provides_is_refused() {
-    let nobody = options(PolicySpec::Own { name: "own".into() }, None);
-    let refused = Run::new(speakers(ABC), nobody).err();
+fn run_pinned_to_a_policy_that_is_not_provided_is_refused() {
+    let missing = options(PolicySpec::Own { name: "own".into() }, None);
+    let refused = Run::new(speakers(ABC), missing).err();
     let unknown = PolicyError::UnknownPolicy { name: "own".to_owned() };
     assert_eq!(refused, Some(ActivationError::Policy(unknown)));
 }

@@ -97,7 +97,7 @@ fn an_unknown_query_is_an_error_that_names_those_that_are_known() {
     );
 }
 
-/// C-32: whatever a query does to its ctx, the query fails and the run goes on as if nobody had asked.
+/// C-32: whatever a query does to its ctx, the query fails and the run goes on as before.
 #[test]
 fn a_query_that_changes_the_run_is_an_error_and_changes_nothing() {
     let meddling = |ctx: Ctx, _| async move {
@@ -213,7 +213,7 @@ fn a_later_query_handler_takes_the_place_of_an_earlier_one() {
 
 /// C-32: a query that feeds a channel breaks the rules, and still no unit gets a go for it.
 #[test]
-fn a_query_that_feeds_a_channel_wakes_nobody() {
+fn query_that_feeds_a_channel_wakes_no_unit() {
     let mut run = single(&workflow(|ctx: Ctx, _| async move {
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         ctx.on_query("feed", move |_| {

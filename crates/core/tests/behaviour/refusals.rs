@@ -30,7 +30,7 @@ fn a_refusal_fails_the_activation_and_the_run_goes_on_when_it_is_read() {
     );
 }
 
-/// T-28: whoever changed the type of a result has to know who recorded it. The report once named neither turn nor build.
+/// T-28: a programmer who changed the type of a result has to know which build recorded it. The report once named neither turn nor build.
 #[test]
 fn a_refusal_of_what_was_recorded_names_the_turn_and_the_build() {
     let counts = |ctx: Ctx, _| async move { ctx.activity("count", "").await };

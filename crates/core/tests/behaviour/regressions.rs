@@ -111,7 +111,7 @@ fn a_losing_side_takes_nothing_that_came_after_the_race_was_decided() {
 
 /// A panic that the workflow caught inside a race left the run looking at results for ever and taking none.
 #[test]
-fn a_panic_caught_inside_a_race_or_a_shield_spoils_nothing() {
+fn run_goes_on_after_a_panic_caught_inside_a_race_or_a_shield() {
     async fn main(ctx: Ctx, _: Payload) -> Done {
         let race = ctx.race(async { broken().await }, ctx.sleep(secs(5)));
         let raced = AssertUnwindSafe(race).catch_unwind().await.is_err();
@@ -253,7 +253,7 @@ fn a_panic_that_carries_a_bomb_fails_the_activation() {
 
 /// Two destructors that panicked one after the other ended the process.
 #[test]
-fn destructors_that_panic_do_not_meet() {
+fn two_destructors_that_panic_do_not_abort_the_process() {
     let mut run = single(|ctx, _| async move {
         let (first, second) = (Bomb, Bomb);
         ctx.on_query("first", move |_| {

@@ -61,9 +61,9 @@ fn an_update_whose_handler_is_registered_in_a_later_round_waits_for_it() {
     );
 }
 
-/// C-9: only when nothing is runnable any more is it certain that nobody will take it.
+/// C-9: only when nothing is runnable any more is it certain that no handler will take it.
 #[test]
-fn an_update_nobody_takes_is_rejected_in_the_turn_that_brings_it() {
+fn update_without_a_handler_is_rejected_in_the_turn_that_brings_it() {
     check(
         serve,
         "start
@@ -80,7 +80,7 @@ fn an_update_nobody_takes_is_rejected_in_the_turn_that_brings_it() {
 
 /// C-45
 #[test]
-fn a_turn_that_held_nothing_but_rejected_updates_is_no_turn() {
+fn turn_of_rejected_updates_alone_is_not_recorded() {
     check(
         serve,
         "start
@@ -152,7 +152,7 @@ fn a_rejected_update_beside_others_takes_no_number_and_is_not_recorded() {
     assert_eq!(play(script).to_bytes(), play(&without).to_bytes());
 }
 
-/// C-45: a signal that nobody waits for yet decides nothing and starts nothing, and it is kept all the same.
+/// C-45: a signal that no unit waits for yet decides nothing and starts nothing, and it is kept all the same.
 #[test]
 fn a_signal_beside_a_rejected_update_is_recorded() {
     check(

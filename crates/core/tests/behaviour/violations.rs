@@ -126,7 +126,7 @@ fn a_run_that_uses_another_run_s_ctx_fails_and_so_does_the_other() {
     let (mut victim, told) = reported(&victim);
     victim.activate(start());
     let other = leaked.lock().unwrap().take().unwrap();
-    let culprit = workflow(move |ctx: Ctx, _| {
+    let violator = workflow(move |ctx: Ctx, _| {
         let other = other.clone();
         async move {
             ctx.set_state("before", "it");
@@ -136,7 +136,7 @@ fn a_run_that_uses_another_run_s_ctx_fails_and_so_does_the_other() {
     });
     expect![[r#"
         failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
-    "#]].assert_eq(&refused(&single(&culprit).activate(start())));
+    "#]].assert_eq(&refused(&single(&violator).activate(start())));
     assert_eq!(told.lock().unwrap().len(), 1);
     expect![[r#"
         failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
@@ -280,7 +280,7 @@ fn a_closure_over_a_cell_cannot_enter_the_cell_again() {
     );
 }
 
-/// S0-65: another thread looked into a cell, and nobody noticed.
+/// S0-65: another thread looked into a cell, and the core did not notice.
 #[test]
 fn a_cell_read_from_another_thread_fails_the_activation() {
     check_refused(
@@ -373,7 +373,7 @@ fn a_wake_from_outside_at_rest_is_reported_at_once_and_fails_the_next_activation
     "#]].assert_eq(&refused(&run.activate(signal("s"))));
 }
 
-/// S0-63: the reporter is called at once, by the thread that woke, and may look at the run: no lock is held. Whoever serves
+/// S0-63: the reporter is called at once, by the thread that woke, and may look at the run: no lock is held. A worker that serves
 /// the run need not wait for the next message to say what is wrong with it.
 #[test]
 fn reporter_of_a_wake_from_outside_runs_on_the_waking_thread_and_may_look_at_the_run() {
@@ -432,7 +432,7 @@ fn units_of_one_run_may_wake_each_other_through_plain_channels() {
             ctx.on_signal("s", move |signal| {
                 let sender = sender.lock().unwrap().take().unwrap();
                 async move {
-                    sender.send(word(&signal.input)).map_err(|_| fail("nobody listens"))?;
+                    sender.send(word(&signal.input)).map_err(|_| fail("no receiver"))?;
                     Ok(())
                 }
             });
@@ -468,7 +468,7 @@ fn a_timeout_around_a_plain_channel_ends_it() {
 }
 
 /// C-2: what a handler that was refused held was dropped under the run's own lock. If that was a part of the run, such as
-/// the handle of a cancellation, the turn hung and nobody was told of the violation.
+/// the handle of a cancellation, the turn hung and the violation was not reported.
 #[test]
 fn a_refused_handler_may_hold_parts_of_the_run() {
     check_refused(

@@ -219,6 +219,6 @@ fn a_watch_outlives_its_run() {
     drop(run);
     assert!(!watch.is_playing());
     assert_eq!((watch.running(), watch.site()), (None, None));
-    watch.interrupt("nobody");
+    watch.interrupt("absent");
     watch.abandon();
 }

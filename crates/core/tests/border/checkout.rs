@@ -68,7 +68,7 @@ async fn checkout(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
 }
 
 #[test]
-fn an_order_that_nobody_cancels_is_shipped_after_two_weeks() {
+fn order_that_is_not_cancelled_is_shipped_after_two_weeks() {
     check(
         checkout,
         r#"start = {"id":42}

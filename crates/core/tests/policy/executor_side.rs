@@ -257,7 +257,7 @@ fn a_unit_that_was_dropped_then_and_lives_now_is_a_divergence() {
 
 /// A round may be empty, or lose all its units before one goes.
 #[test]
-fn a_round_of_nobody_ends_at_once() {
+fn round_without_units_ends_at_once() {
     for mut scheduler in [deterministic(), random(0), last()] {
         scheduler.begin_round(Vec::new()).unwrap();
         assert_eq!(scheduler.next_unit(&mut |_| true), Ok(None));
@@ -296,7 +296,7 @@ fn a_round_out_of_order_is_refused() {
     assert_eq!(random(0).begin_round(messy), Err(PolicyError::Unsorted { units }));
 }
 
-/// S1-41: whatever a user's policy answers, nobody panics.
+/// S1-41: whatever a user's policy answers, the scheduler does not panic.
 #[test]
 fn an_answer_out_of_range_is_an_error() {
     struct Wild(usize);
@@ -318,7 +318,7 @@ fn an_answer_out_of_range_is_an_error() {
 }
 
 #[test]
-fn a_policy_may_refuse() {
+fn error_of_a_policy_that_refuses_names_its_reason() {
     struct Moody;
     impl Policy for Moody {
         fn choose(&mut self, _: &Enabled<'_>) -> Result<usize, PolicyError> {

@@ -143,7 +143,7 @@ fn garbage_is_invalid_or_sound() {
 
 /// S1-41: lengths that promise more than memory holds are not believed.
 #[test]
-fn a_promise_of_many_items_costs_nothing() {
+fn log_that_announces_more_items_than_it_has_is_refused() {
     let head = random(1).get_log().to_bytes();
     let head = &head[..head.len() - 1];
     let huge = u64::MAX.to_be_bytes();

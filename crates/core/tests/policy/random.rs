@@ -72,7 +72,7 @@ fn one_seed_gives_one_sequence_and_another_seed_another() {
 
 /// S1-47
 #[test]
-fn random_choices_differ() {
+fn random_policy_takes_each_of_two_actions_within_a_hundred_draws() {
     let distinct: BTreeSet<_> = picks(&mut random(3), &actions(2), 100).into_iter().collect();
     assert_eq!(distinct.len(), 2);
 }

@@ -27,7 +27,7 @@ fn workflow() -> Workflow {
 }
 
 /// What becomes of a transcript, in the words that the first line of a file uses.
-fn verdict(read: Result<Transcript, TranscriptError>) -> String {
+fn answer(read: Result<Transcript, TranscriptError>) -> String {
     let transcript = match read {
         Ok(transcript) => transcript,
         Err(TranscriptError::NotATranscript) => return "not a transcript".to_owned(),
@@ -41,7 +41,7 @@ fn verdict(read: Result<Transcript, TranscriptError>) -> String {
     let Err(failed) = transcript.replay(&workflow(), options) else { return "replays".to_owned() };
     let what = match &*failed.error {
         ActivationError::Nondeterminism(report) => format!("nondeterminism at command {}", report.position),
-        ActivationError::Job(error) => job_verdict(error),
+        ActivationError::Job(error) => word_of_job_error(error),
         ActivationError::Policy(_) => "policy".to_owned(),
         ActivationError::Closed => "closed".to_owned(),
         ActivationError::UnknownSemantics { .. } => "unknown semantics".to_owned(),
@@ -50,7 +50,7 @@ fn verdict(read: Result<Transcript, TranscriptError>) -> String {
     format!("turn {}: {what}", failed.turn)
 }
 
-fn job_verdict(error: &JobError) -> String {
+fn word_of_job_error(error: &JobError) -> String {
     match error {
         JobError::NotStarted => "not started".to_owned(),
         JobError::StartedTwice => "started twice".to_owned(),
@@ -89,9 +89,9 @@ fn every_file_of_the_corpus_is_answered_as_it_says() {
             Some("hex") => Transcript::from_bytes(&from_hex(&text)),
             _ => Transcript::from_text(&text),
         };
-        let verdict = verdict(read);
-        if verdict != expected {
-            wrong.push(format!("{}: {verdict}, and it says {expected}", path.display()));
+        let answer = answer(read);
+        if answer != expected {
+            wrong.push(format!("{}: {answer}, and it says {expected}", path.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

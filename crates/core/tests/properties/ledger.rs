@@ -19,7 +19,7 @@ struct Known {
 #[derive(Default)]
 pub(crate) struct Ledger {
     operations: BTreeMap<Seq, Known>,
-    /// Operations whose result somebody will take, as the run itself says.
+    /// Operations whose result a unit will take, as the run itself says.
     awaited: BTreeSet<Seq>,
     alive: BTreeMap<UnitId, u64>,
     gone: BTreeSet<UnitId>,
@@ -44,7 +44,7 @@ impl Ledger {
         open.map(|(seq, known)| (*seq, known.operation)).collect()
     }
 
-    /// Operations that are not resolved and whose result nobody will take.
+    /// Operations that are not resolved and whose result no unit will take.
     pub(crate) fn given_up(&self) -> Vec<(Seq, Operation)> {
         let open = self.operations.iter().filter(|(seq, known)| !known.resolved && !self.awaited.contains(seq));
         open.map(|(seq, known)| (*seq, known.operation)).collect()
@@ -166,7 +166,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// No id is used twice, and whoever is alive waits for something: a unit that waits for nothing never goes on.
+    /// No id is used twice, and every unit that is alive waits for something: a unit that waits for nothing never goes on.
     fn check_units(&mut self, inspection: &Inspection) -> Result<(), Problem> {
         let now: BTreeMap<UnitId, u64> = inspection.units.iter().map(|unit| (unit.id.clone(), unit.since)).collect();
         demand!(now.len() == inspection.units.len(), "two units have one id: {inspection}");

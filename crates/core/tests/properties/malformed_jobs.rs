@@ -172,7 +172,7 @@ fn a_second_result_in_a_later_activation_is_refused() {
     for run in [&mut run, &mut twin] {
         play_turn(run, turn(vec![promise(), resolve(0, Resolution::Activity(ok()))])).expect("it goes on");
     }
-    // One that was taken, and one that came before anybody awaited it.
+    // One that was taken, and one that came before a unit awaited it.
     for (seq, job) in [(0, resolve(0, Resolution::Activity(ok()))), (8, promise())] {
         let answer = activate(&mut run, Activation::Turn(turn(vec![job]))).expect("no panic");
         assert_eq!(answer, Completion::Failed(Box::new(JobError::ResolvedTwice(Seq(seq)).into())));
@@ -183,7 +183,7 @@ fn a_second_result_in_a_later_activation_is_refused() {
 
 /// S0-57
 #[test]
-fn a_late_result_of_what_nobody_awaits_is_ignored_however_often_it_comes() {
+fn late_result_of_a_dropped_operation_is_ignored_however_often_it_comes() {
     let mut run = started();
     for _ in 0..3 {
         let done = play_turn(&mut run, turn(vec![resolve(DETACHED, Resolution::Activity(ok()))])).expect("ignored");

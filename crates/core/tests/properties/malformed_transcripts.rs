@@ -91,7 +91,7 @@ fn a_transcript_followed_by_anything_is_an_error() {
     assert!(matches!(error, TranscriptError::Malformed(_)), "{error}");
 }
 
-/// The checksum is no secret: whoever forges a record can compute it, and still only gets errors.
+/// The checksum is no secret: an attacker who forges a record can compute it, and still only gets errors.
 #[test]
 fn forged_transcripts_are_read_or_refused_and_never_panic() {
     let mut rng = Rng::from_seed(17);
@@ -229,7 +229,7 @@ fn texts_with_a_changed_line_are_read_or_refused_and_never_panic() {
 }
 
 #[test]
-fn generated_texts_are_errors() {
+fn generated_text_is_no_transcript() {
     let mut rng = Rng::from_seed(20);
     let words = [
         "dacapo transcript 1",

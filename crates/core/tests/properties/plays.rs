@@ -17,7 +17,7 @@ fn all_plays_of_a_program_agree() {
 ///
 /// S0-57
 #[test]
-fn a_late_result_decides_nothing() {
+fn generated_program_decides_nothing_on_a_late_result() {
     check_all(12_000_000..12_000_000 + programs(400), |case, marks| {
         let pins = Pins { policy: PolicySpec::Deterministic, ..case.pins.clone() };
         let case = Case { pins, ..case.clone() };
@@ -28,7 +28,7 @@ fn a_late_result_decides_nothing() {
             let mut turn = turn.clone();
             for job in &mut turn.jobs {
                 if matches!(job, Job::Resolve { seq, .. } if pending.iter().all(|known| known.seq != *seq)) {
-                    *job = Job::Signal(Box::new(Signal { name: "nobody".into(), ..Signal::default() }));
+                    *job = Job::Signal(Box::new(Signal { name: "absent".into(), ..Signal::default() }));
                 }
             }
             let again = play_turn(&mut run, turn.clone())?;

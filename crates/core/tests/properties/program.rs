@@ -20,7 +20,7 @@ pub(crate) enum How {
     Await,
     Detach,
     Drop,
-    /// It is kept, and awaited by whoever plays [`Op::AwaitStored`].
+    /// It is kept, and awaited by the unit that plays [`Op::AwaitStored`].
     Store,
 }
 
@@ -364,7 +364,7 @@ fn loose(op: Op) -> Step {
     Step { op, strict: false }
 }
 
-/// An operation without blocks, for whoever changes a program.
+/// An operation without blocks, for tests that change a program.
 pub(crate) fn any_leaf(rng: &mut Rng) -> Op {
     Draw { rng, budget: 0 }.leaf()
 }

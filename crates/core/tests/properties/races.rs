@@ -19,7 +19,7 @@ enum Side {
 type RaceFuture = BoxFuture<'static, Result<(), Failure>>;
 
 fn side(ctx: &Ctx, kind: Side, needs: usize) -> RaceFuture {
-    // All are asked for at once, so results may come in any order, also before anybody awaits them.
+    // All are asked for at once, so results may come in any order, also before a unit awaits them.
     let wanted: Vec<_> = (0..needs).map(|_| ctx.activity("a", "")).collect();
     let ctx = ctx.clone();
     async move {

@@ -181,7 +181,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Whoever waits for a signal has been given all that came: none is lost, and none is kept from it.
+    /// A unit that waits for a signal has been given all that came: none is lost, and none is kept from it.
     fn check_signals(&mut self, jobs: &[Job]) -> Result<(), Problem> {
         let inspection = self.run.inspect();
         for (place, name) in WAITED.into_iter().enumerate() {

@@ -27,7 +27,7 @@ fn cancels_leave_in_seq_order_whatever_the_order_of_the_drops() {
     }
 }
 
-/// C-12: cancels stand before the unit's next command, or at the end of its step, and not in somebody else's.
+/// C-12: cancels stand before the unit's next command, or at the end of its step, and not in another unit's.
 #[test]
 fn cancels_leave_before_the_next_command_of_their_unit() {
     async fn two(ctx: Ctx, _: Payload) -> Done {
@@ -147,7 +147,7 @@ fn panic_if_asked(ctx: &Ctx) {
     );
 }
 
-/// C-35: eviction polls nobody, drops every guard once, and whatever destructors ask for does nothing.
+/// C-35: eviction polls no future, drops every guard once, and whatever destructors ask for does nothing.
 #[test]
 fn an_evicted_run_is_dropped_without_being_polled() {
     async fn guarded(ctx: Ctx, dropped: Arc<AtomicUsize>, polls: Arc<AtomicUsize>) -> Done {

@@ -16,7 +16,7 @@ enum Change {
     Fails,
     /// The recorded value holds, and people are told.
     Warns,
-    /// Nobody looks at it.
+    /// The comparison ignores it.
     Passes,
 }
 use Change::{Fails, Passes, Warns};

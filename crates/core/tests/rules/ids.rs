@@ -184,7 +184,7 @@ fn no_two_units_draw_the_same_numbers() {
     assert_eq!((draws.len(), different.len()), (36, 36), "{draws:#?}");
 }
 
-/// S4-17: whoever is to resolve a promise is given the id under which the backend knows it.
+/// S4-17: a caller that is to resolve a promise is given the id under which the backend knows it.
 #[test]
 fn a_promise_is_handed_out_under_the_id_of_its_command() {
     async fn promises(ctx: Ctx, _: Payload) -> Done {

@@ -243,7 +243,7 @@ fn signal_that_waits_for_an_earlier_handler_still_wins_against_a_later_timer() {
     );
 }
 
-/// C-48: what nobody handles holds nothing up: a message without a handler, and one of which the handler has started.
+/// C-48: a message that no unit handles delays nothing: a message without a handler, and one of which the handler has started.
 #[test]
 fn signal_wait_does_not_wait_for_messages_without_a_handler() {
     check(
@@ -269,7 +269,7 @@ fn signal_wait_does_not_wait_for_messages_without_a_handler() {
 
 /// C-48: a handler that is held back behind one that waits may be held for long, so no signal waits for it.
 #[test]
-fn signal_wait_does_not_wait_for_a_handler_held_back_in_its_phase() {
+fn signal_wait_does_not_wait_for_a_handler_that_waits_for_its_phase() {
     check(
         |ctx: Ctx, _| async move {
             let begun = ctx.state(0);

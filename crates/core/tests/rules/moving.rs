@@ -40,9 +40,9 @@ fn a_future_that_moves_to_another_unit_takes_its_result_along() {
 }
 
 /// S2-14, T-9: a branch once polled a set of futures and gave it to its parent when it ended. Such a set polls only what
-/// was woken; the result that came later belonged to a unit that was gone, so it woke nobody and the run hung.
+/// was woken; the result that came later belonged to a unit that was gone, so it woke no unit and the run hung.
 #[test]
-fn a_result_whose_unit_is_gone_wakes_whoever_holds_its_future() {
+fn result_whose_unit_is_gone_wakes_the_unit_that_has_its_future() {
     async fn bequeath(ctx: Ctx, _: Payload) -> Done {
         let inner = ctx.clone();
         let branch = async move {
@@ -108,7 +108,7 @@ fn a_shared_future_outlives_the_unit_that_polled_it_first() {
     );
 }
 
-/// S2-14: two results come for a unit that ends with the first and leaves the second to somebody else.
+/// S2-14: two results come for a unit that ends with the first and leaves the second to another unit.
 #[test]
 fn a_unit_that_ends_leaves_the_results_it_did_not_see() {
     async fn bequeath(ctx: Ctx, _: Payload) -> Done {

@@ -254,7 +254,7 @@ fn changed_tuning_warns_once_and_the_run_goes_on() {
 
 /// T-27: a sealed command holds what it was resolved to, so a default that changes later changes nothing recorded.
 #[test]
-fn commands_record_their_defaults() {
+fn command_without_options_records_its_defaults() {
     async fn plain(ctx: Ctx, _: Payload) -> Done {
         let _open = (
             ctx.activity("A", ""),

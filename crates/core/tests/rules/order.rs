@@ -97,7 +97,7 @@ fn the_order_of_wake_ups_does_not_decide_the_order_of_units() {
     }
 }
 
-async fn everybody(ctx: Ctx, _: Payload) -> Done {
+async fn units_of_every_kind(ctx: Ctx, _: Payload) -> Done {
     let inner = ctx.clone();
     ctx.on_signal("tick", move |_| {
         let ctx = inner.clone();
@@ -125,7 +125,7 @@ async fn everybody(ctx: Ctx, _: Payload) -> Done {
 #[test]
 fn the_root_goes_first_then_branches_then_handlers() {
     check_workflow(
-        &workflow(everybody),
+        &workflow(units_of_every_kind),
         root_first(),
         "start, signal tick, signal tick
          resolve H, resolve P, resolve H, resolve P, resolve R",

@@ -91,7 +91,7 @@ fn a_wait_for_a_signal_pauses_only_when_none_is_there() {
     );
 }
 
-/// S0-14: the start of a child answers nobody who waits for its result.
+/// S0-14: the start of a child answers no unit that waits for its result.
 #[test]
 fn a_wait_for_a_child_pauses_until_the_child_ends() {
     async fn parent(ctx: Ctx, _: Payload) -> Done {
@@ -175,7 +175,7 @@ fn a_wait_for_a_condition_pauses_until_it_holds() {
 }
 
 /// S0-15, T-8: a condition was once looked at only in rounds that scheduled nothing, so a unit that changed the state
-/// and scheduled in one step woke nobody.
+/// and scheduled in one step woke no unit.
 #[test]
 fn a_condition_is_looked_at_after_a_round_that_scheduled_something() {
     async fn both(ctx: Ctx, _: Payload) -> Done {
@@ -240,7 +240,7 @@ fn a_result_that_came_before_the_wait_is_taken_without_a_pause() {
 
 /// S0-18, S0-70, S4-29
 #[test]
-fn what_only_answers_does_not_end_the_step() {
+fn call_that_answers_at_once_does_not_end_the_step() {
     async fn ask(ctx: Ctx, _: Payload) -> Done {
         for _ in 0..100 {
             ctx.now();
@@ -262,7 +262,7 @@ fn what_only_answers_does_not_end_the_step() {
 
 /// S0-19, S0-71
 #[test]
-fn what_decides_without_waiting_appends_its_command_and_keeps_the_step() {
+fn call_that_decides_without_waiting_appends_its_command_and_keeps_the_step() {
     async fn decide(ctx: Ctx, _: Payload) -> Done {
         ctx.set_attrs([("city".into(), Some("Ulm".into()))]);
         ctx.set_memo([("note".into(), None)]);
@@ -288,12 +288,12 @@ fn a_unit_may_wait_for_another_on_a_plain_channel() {
         let inner = ctx.clone();
         let sender = async move {
             let value = inner.activity("A", "").await?;
-            tell.send(value).map_err(|_| Failure::application("nobody listens"))?;
+            tell.send(value).map_err(|_| Failure::application("no receiver"))?;
             nothing()
         };
         let inner = ctx.clone();
         let receiver = async move {
-            let value = told.await.map_err(|_| Failure::application("nobody speaks"))?;
+            let value = told.await.map_err(|_| Failure::application("no sender"))?;
             inner.activity("B", value).await
         };
         let done = ctx.parallel([Box::pin(sender) as Branch, Box::pin(receiver)]).await;

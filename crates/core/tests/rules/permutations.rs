@@ -113,7 +113,7 @@ fn another_program_does_not_replay_a_record() {
 /// S0-2, S0-36: sixty-four threads at once, each playing all turns on a thread of its own and giving up the processor
 /// between them, decide what one thread decided.
 #[test]
-fn threads_do_not_decide() {
+fn sixty_four_threads_decide_what_one_thread_decided() {
     let recorded: Vec<Transcript> = (0..8).map(record).collect();
     std::thread::scope(|scope| {
         for number in 0..64 {

@@ -52,7 +52,7 @@ fn the_side_whose_result_came_first_wins_wherever_it_is_listed() {
     );
 }
 
-/// C-15: results that came while nobody had polled their futures are compared by when they came.
+/// C-15: results that came before their futures were polled are compared by when they came.
 #[test]
 fn a_race_over_results_that_are_there_goes_by_when_they_came() {
     async fn late_race(ctx: Ctx, _: Payload) -> Done {
@@ -123,7 +123,7 @@ fn a_side_of_several_steps_counts_by_its_last_result() {
     );
 }
 
-/// C-15: a side took a result that nobody had waited for, and with it won against a timer that had fired before, but
+/// C-15: a side took a result that no unit had waited for, and with it won against a timer that had fired before, but
 /// whose turn to be shown had not come.
 #[test]
 fn a_side_does_not_win_with_a_result_that_came_after_the_other_side_was_done() {
@@ -433,7 +433,7 @@ fn a_side_that_goes_on_after_its_last_result_counts_by_that_result() {
 /// C-15: a side of two steps took both its results and was done, in the very step in which another side won with a result
 /// that came between them. What it came to was thrown away with the race, and a loop over the others ended early.
 #[test]
-fn what_a_side_came_to_that_did_not_win_is_kept_for_the_next_race() {
+fn result_of_a_losing_side_is_kept_for_the_next_race() {
     async fn all_in_turn(ctx: Ctx, _: Payload) -> Done {
         let [a, b, c] = ["A", "B", "C"].map(|name| ctx.activity(name, ""));
         ctx.next_signal("go").await?;

@@ -127,7 +127,7 @@ fn each_unit_gets_one_step_in_a_round_however_often_it_is_woken() {
 
 /// S0-26: of ten branches, only the one whose results come goes on.
 #[test]
-fn a_unit_whose_result_is_out_holds_nobody_up() {
+fn branch_with_its_result_goes_on_without_the_others() {
     async fn ten(ctx: Ctx, _: Payload) -> Done {
         let branches = (0..10).map(|branch| {
             let ctx = ctx.clone();

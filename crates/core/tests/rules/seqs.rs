@@ -36,7 +36,7 @@ fn calls_take_their_place_at_once_whatever_becomes_of_their_futures() {
 
 /// S2-10, S4-25, C-34: a timer that is only kept is started, and a detached activity is scheduled and never cancelled.
 #[test]
-fn what_is_never_awaited_is_started_all_the_same() {
+fn operation_that_is_never_awaited_is_started_all_the_same() {
     async fn keep(ctx: Ctx, _: Payload) -> Done {
         let timer = ctx.sleep(secs(30));
         ctx.activity("audit", "").detach();

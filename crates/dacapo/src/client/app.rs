@@ -44,7 +44,7 @@ impl App {
         Self::of(Serving { engine, host: Some(host), settings: Some(settings) }, layers)
     }
 
-    /// An app over an engine that the caller drives, as the test kit does.
+    /// Creates an app over an engine that the caller drives, as the test kit does.
     #[doc(hidden)]
     pub fn over_engine(engine: Engine, layers: &Layers) -> Self {
         Self::of(Serving { engine, host: None, settings: None }, layers)
@@ -92,22 +92,22 @@ impl App {
         Ok(blocking(move || engine.check_open_runs(&mut progress)).await??)
     }
 
-    /// The effective settings, and where each comes from. None if the caller set the engine up, as the test kit does.
+    /// Returns the effective settings, and where each comes from. None if the caller set the engine up, as the test kit does.
     pub fn settings(&self) -> Option<&Effective> {
         self.serving.settings.as_ref()
     }
 
-    /// How each queue is: code that was asked to stop and has not ended.
+    /// Returns the health of each queue: code that was asked to stop and has not ended.
     pub fn health(&self) -> Vec<(Name, Health)> {
         self.engine().health()
     }
 
-    /// How many threads play turns, and how many of them were abandoned because a turn did not return.
+    /// Returns how many threads play turns, and how many of them were abandoned because a turn did not return.
     pub fn turn_threads(&self) -> (usize, usize) {
         self.serving.host.as_ref().map_or((0, 0), |host| host.turn_threads())
     }
 
-    /// How many runs are in memory.
+    /// Returns how many runs are in memory.
     pub fn runs_in_memory(&self) -> usize {
         self.engine().runs_in_memory()
     }

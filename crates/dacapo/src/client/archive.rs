@@ -21,14 +21,14 @@ const VERSION: u32 = 1;
 /// The longest line. The largest records are far shorter, and a file that is none has no say in how much memory is taken.
 const LONGEST_LINE: usize = 256 << 20;
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// How many runs are here now that were not before.
+    /// How many runs were added.
     pub runs: u64,
-    /// Runs that were here already.
+    /// The run ids of runs that were in the store already.
     pub known: Vec<String>,
-    /// Runs that were open when they were exported: they go on where they are, and are not taken.
+    /// The run ids of runs that were open when they were exported. They go on in the store they came from, and are not added.
     pub open: Vec<String>,
 }
 

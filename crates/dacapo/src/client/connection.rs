@@ -62,7 +62,7 @@ impl Connection {
         StartCall::new(self.0.clone(), workflow.into_name(), input)
     }
 
-    /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
+    /// Returns a handle on the open run of this workflow id, or the last, known to be of this workflow.
     pub fn handle<F, P>(&self, workflow: F, workflow_id: impl IntoName) -> Handle<<F::Workflow as WorkflowType>::Output>
     where
         F: WorkflowFn<P>,
@@ -71,12 +71,12 @@ impl Connection {
         self.handle_of(workflow_id)
     }
 
-    /// A handle on the open run of this workflow id, or the last, whatever its workflow.
+    /// Returns a handle on the open run of this workflow id, or the last, whatever its workflow.
     pub fn handle_raw(&self, workflow_id: impl IntoName) -> Handle<Value> {
         self.handle_of(workflow_id)
     }
 
-    /// A handle on the open run of this workflow id, or the last, whose result is an `O`.
+    /// Returns a handle on the open run of this workflow id, or the last, whose result is an `O`.
     pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
         Handle::new(self.0.clone(), RunRef::latest(workflow_id.into_name()))
     }
@@ -101,7 +101,7 @@ impl Connection {
         Ok(reason.map(|reason| Cancelled { reason }))
     }
 
-    /// The runs, to look at.
+    /// Returns access to the runs of the backend: to list, describe, verify and export them.
     pub fn runs(&self) -> Runs {
         Runs::new(self.0.clone())
     }

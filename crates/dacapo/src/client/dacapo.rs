@@ -60,7 +60,7 @@ impl Dacapo {
         Ok(reading(store, backend, CrashLimits::default(), &Layers::default()))
     }
 
-    /// Over a store of your own. Stores are no public interface yet.
+    /// Opens a store of your own. Stores are no public interface yet.
     #[doc(hidden)]
     pub fn over_store(store: Arc<dyn Store>) -> Self {
         Self::over(store, "embedded", false)
@@ -74,7 +74,7 @@ impl Dacapo {
         Self { store, read_only, options, settings, environment: None, backend, layers, connection }.read_by_settings()
     }
 
-    /// The runs in it, to look at.
+    /// Returns access to the runs in the store: to list, describe, verify and export them.
     pub fn runs(&self) -> Runs {
         self.connection.runs()
     }
@@ -110,7 +110,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// What holds if it is served now, and who said so; or all that is wrong. Prints as a table.
+    /// Returns the settings that hold if it is served now, and where each comes from, or all that is wrong. Prints as a table.
     pub fn effective(&self) -> Result<Effective> {
         let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
         let mut settings = self.settings.clone().environment(environment);
@@ -133,7 +133,7 @@ impl Dacapo {
         self
     }
 
-    /// Whether every turn is played twice and compared, which finds code that decides by something else than what was
+    /// Sets whether every turn is played twice and compared, which finds code that decides by something else than what was
     /// recorded. On in debug builds, off in release builds by default.
     pub fn double_play(mut self, on: bool) -> Self {
         self.options.double_play = on;
@@ -148,7 +148,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what. By
+    /// Sets the name of this build, kept with every turn it plays, so that a report can say which build recorded what. By
     /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
@@ -168,7 +168,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// The policy of runs that are pinned to one of your own.
+    /// Sets the policy of runs that are pinned to a policy of your own.
     pub fn own_policy(mut self, policy: OwnPolicy) -> Self {
         self.options.own_policy = Some(policy);
         self

@@ -55,22 +55,22 @@ impl<O> Handle<O> {
         &**self.link.client()
     }
 
-    /// Whether the start that gave this handle started the run, and did not find it started before.
+    /// Returns whether the start that gave this handle started the run, and did not find it started before.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// The program's name for the run.
+    /// Returns the workflow id: the program's name for the run.
     pub fn workflow_id(&self) -> &str {
         &self.run.workflow_id
     }
 
-    /// The run id, if this is a handle on one certain run of the workflow id.
+    /// Returns the run id, if this is a handle on one certain run of the workflow id.
     pub fn run_id(&self) -> Option<&str> {
         self.run.run_id.as_deref()
     }
 
-    /// The same handle, on this run of the workflow id.
+    /// Returns a handle on this run of the workflow id.
     #[must_use]
     pub fn with_run_id(mut self, run_id: impl IntoName) -> Self {
         self.run = RunRef::exact(self.run.workflow_id, run_id.into_name());
@@ -87,7 +87,7 @@ impl<O> Handle<O> {
         self.decoded(self.client().result(self.run.clone()).await?)
     }
 
-    /// The same for those who would rather know: it also ends when the run is stuck, or is already, with
+    /// Waits as [`result`](Self::result) does, and also ends when the run is stuck, or is already, with
     /// [`ClientError::Stuck`](crate::ClientError::Stuck), which says why. The run stays open.
     pub async fn result_or_stuck(&self) -> Result<O>
     where
@@ -227,17 +227,17 @@ impl<O> Handle<O> {
         Ok(Self::new(self.link.clone(), started.run))
     }
 
-    /// How the run stands: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
+    /// Describes the run: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
     pub async fn describe(&self) -> Result<Description> {
         Ok(self.client().describe(self.run.clone()).await?)
     }
 
-    /// What every unit of the run waits for, and where. The run may have to be played again for that.
+    /// Returns what every unit of the run waits for, and where. The run may have to be played again for that.
     pub async fn inspect(&self) -> Result<Inspection> {
         Ok(self.client().inspect(self.run.clone()).await?)
     }
 
-    /// What has happened in the run, in order, in terms that all backends share.
+    /// Returns what has happened in the run, in order, in terms that all backends share.
     pub async fn history(&self) -> Result<RunHistory> {
         let mut events = Vec::new();
         let mut after = None;
@@ -256,12 +256,12 @@ impl<O> Handle<O> {
         Ok(self.client().history(self.run.clone(), after, limit).await?)
     }
 
-    /// All turns of the run, as a replay needs them. Backends that keep other histories have none.
+    /// Returns all turns of the run, as a replay needs them. Backends that keep other histories have none.
     pub async fn transcript(&self) -> Result<Transcript> {
         transcript(self.client().raw_history(self.run.clone()).await?)
     }
 
-    /// The snapshot that the run published last, without disturbing it.
+    /// Returns the snapshot that the run published last, without disturbing it.
     pub async fn published<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let published = self.describe().await?.published;
         published.map(|snapshot| self.link.converter().decode(&snapshot).map_err(Error::value)).transpose()

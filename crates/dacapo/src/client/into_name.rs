@@ -3,7 +3,7 @@
 use dacapo_core::Name;
 use dacapo_worker::QueueSettings;
 
-/// What can be a queue: its name, or its settings.
+/// A task queue: its name, or its settings.
 pub trait IntoQueue {
     /// The queue.
     fn into_queue(self) -> QueueSettings;
@@ -21,7 +21,7 @@ impl IntoQueue for QueueSettings {
     }
 }
 
-/// Text that can be a name: any string, borrowed or owned.
+/// A name: any string, borrowed or owned.
 pub trait IntoName {
     /// The name.
     fn into_name(self) -> Name;

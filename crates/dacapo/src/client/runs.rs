@@ -11,7 +11,7 @@ use crate::client::handle::transcript;
 use crate::client::link::Link;
 use crate::client::{Filter, IntoName, Result, archive};
 
-/// The runs of a backend, to look at. Over a store it works beside the process that serves it.
+/// Access to the runs of a backend: lists, descriptions, histories, checks and backups. Over a store it works beside the process that serves it.
 #[derive(Clone)]
 pub struct Runs {
     link: Link,
@@ -42,7 +42,7 @@ impl Runs {
         Ok(self.link.client().describe(RunRef::latest(workflow_id.into_name())).await?)
     }
 
-    /// All turns of the open run of this workflow id, or of the last, as a replay needs them.
+    /// Returns all turns of the open run of this workflow id, or of the last, as a replay needs them.
     pub async fn transcript(&self, workflow_id: impl IntoName) -> Result<Transcript> {
         let run = RunRef::latest(workflow_id.into_name());
         transcript(self.link.client().raw_history(run).await?)

@@ -28,7 +28,7 @@ impl SignalCall {
         Self { link, run, signal: SendSignal { name, input, ..SendSignal::default() }, failure }
     }
 
-    /// The program's key for this request: a second signal with the same key is the same signal, however often it is sent.
+    /// Sets the program's key for this request: a second signal with the same key is the same signal, however often it is sent.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.signal.request_id = Some(request_id.into_name());
         self

@@ -35,55 +35,55 @@ impl<O> StartCall<O> {
         Self { link, new, failure, output: PhantomData }
     }
 
-    /// The workflow id: the program's own name for the run, unique among open runs. A random one by default.
+    /// Sets the workflow id: the program's own name for the run, unique among open runs. A random one by default.
     pub fn id(mut self, workflow_id: impl IntoName) -> Self {
         self.new.workflow_id = workflow_id.into_name();
         self
     }
 
-    /// The queue it is served on.
+    /// Sets the task queue.
     pub fn queue(mut self, queue: impl IntoName) -> Self {
         self.new.queue = Some(queue.into_name());
         self
     }
 
-    /// Whether the workflow id may have been used before.
+    /// Sets whether the workflow id may have been used before.
     pub fn id_reuse(mut self, reuse: IdReuse) -> Self {
         self.new.id_reuse = reuse;
         self
     }
 
-    /// What to do when the workflow id is in use now.
+    /// Sets what to do when the workflow id is in use now.
     pub fn id_conflict(mut self, conflict: IdConflict) -> Self {
         self.new.id_conflict = conflict;
         self
     }
 
-    /// The program's key for this request: the same key again is the same start, however often it is sent.
+    /// Sets the program's key for this request: the same key again is the same start, however often it is sent.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.new.request_id = Some(request_id.into_name());
         self
     }
 
-    /// The longest time from the start of the first run to the end of the last. None by default.
+    /// Sets the longest time from the start of the first run to the end of the last. None by default.
     pub fn execution_timeout(mut self, timeout: Duration) -> Self {
         self.new.execution_timeout = Some(timeout);
         self
     }
 
-    /// The longest time from the start of one run to its end. None by default.
+    /// Sets the longest time from the start of one run to its end. None by default.
     pub fn run_timeout(mut self, timeout: Duration) -> Self {
         self.new.run_timeout = Some(timeout);
         self
     }
 
-    /// How long it waits before it begins.
+    /// Sets how long the run waits before its first turn.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.new.delay = Some(delay);
         self
     }
 
-    /// When the workflow is run again after a failure; never by default.
+    /// Sets when the workflow is run again after a failure; never by default.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.new.retry = Some(retry);
         self
@@ -110,13 +110,13 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// What travels beside the arguments.
+    /// Adds a header, which travels beside the arguments.
     pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.new.headers.insert(name.into_name(), value.into());
         self
     }
 
-    /// What the run keeps for life, such as its scheduler policy.
+    /// Sets what the run keeps for life, such as its scheduler policy.
     pub fn pins(mut self, pins: Pins) -> Self {
         self.new.pins = Some(pins);
         self

@@ -45,7 +45,7 @@ impl StopSignals {
     /// Ends the process with exit code 1 when it is asked once more. It listens on a thread of its own, because the program's
     /// runtime may be gone by then, and may be waiting for a thread that does not come back.
     pub(super) fn end_at_the_next(self) {
-        let cannot = |error: std::io::Error| tracing::error!(%error, "a second signal cannot be heard");
+        let cannot = |error: std::io::Error| tracing::error!(%error, "listening for a second signal failed");
         let listen = move || {
             if let Err(error) = self.exit_at_the_next() {
                 cannot(error);

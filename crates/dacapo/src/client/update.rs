@@ -40,7 +40,7 @@ impl<A> UpdateCall<A> {
         Self { link, run, update, failure, answer: PhantomData }
     }
 
-    /// The program's key for this request, which is the id of the update: a second update with the same key is the same
+    /// Sets the program's key for this request, which is the id of the update: a second update with the same key is the same
     /// update, however often it is sent.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.update.id = request_id.into_name();

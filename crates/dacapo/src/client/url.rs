@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_says_nothing_useful_is_refused_with_what_would_be() {
+    fn url_that_names_no_store_is_refused_with_examples_of_urls_that_do() {
         for url in [
             "",
             "orders.db",

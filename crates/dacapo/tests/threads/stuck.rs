@@ -17,7 +17,7 @@ async fn panics(ctx: Ctx) -> Result<(), Failure> {
 }
 
 #[workflow]
-async fn waits_for_nobody(ctx: Ctx) -> Result<(), Failure> {
+async fn waits_for_ever(ctx: Ctx) -> Result<(), Failure> {
     ctx.call(forgotten, ()).await
 }
 
@@ -36,7 +36,7 @@ fn reason<T>(ended: dacapo::Result<T>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn caller_that_waits_can_ask_to_be_told_when_the_run_gets_stuck() {
-    let app = Dacapo::open("memory:").await.unwrap().serve((panics, waits_for_nobody, is_well)).await.unwrap();
+    let app = Dacapo::open("memory:").await.unwrap().serve((panics, waits_for_ever, is_well)).await.unwrap();
     let run = app.start(panics, ()).await.unwrap();
     let (waits, of_wait) = (run.clone(), run.clone());
     let patient = tokio::spawn(async move { waits.result().await });
@@ -48,7 +48,7 @@ async fn caller_that_waits_can_ask_to_be_told_when_the_run_gets_stuck() {
     run.terminate("").await.unwrap();
     assert!(matches!(patient.await.unwrap(), Err(Error::Run { .. })));
     assert!(matches!(run.result_or_stuck().await, Err(Error::Run { .. })));
-    let run = app.start(waits_for_nobody, ()).await.unwrap();
+    let run = app.start(waits_for_ever, ()).await.unwrap();
     assert!(reason(run.result_or_stuck().await).contains("\"forgotten\" is not served here"));
     assert_eq!(app.start(is_well, ()).await.unwrap().result_or_stuck().await.unwrap(), 7);
 }

@@ -41,7 +41,7 @@ async fn careful(ctx: Ctx, what: String) -> Result<String, Failure> {
 
 /// S4-55
 #[test]
-fn a_result_of_another_type_fails_the_activation_and_a_good_one_heals_it() {
+fn result_of_another_type_fails_the_activation_and_corrected_code_goes_on() {
     check_refused(
         careful,
         r#"start = "activity"

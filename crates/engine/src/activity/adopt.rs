@@ -67,7 +67,7 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
     let record = origins.record.get(shared.store(), row.run, row.turn)?;
     let command = record.and_then(|record| record.commands.get(row.position as usize));
     let Some((CommandKind::Activity(command), record)) = command.map(|command| &command.kind).zip(record) else {
-        tracing::error!(run = %row.run, task = ?row.no, "the command behind a task cannot be read");
+        tracing::error!(run = %row.run, task = ?row.no, "the command of a task cannot be read");
         return Ok(None);
     };
     let (now, steady) = shared.clock();

@@ -115,7 +115,7 @@ fn unserved(shared: &Shared, task: &Task) -> StuckReason {
 fn quarantined(task: &Task) -> StuckReason {
     let text = format!(
         "activity {:?} ({}) is quarantined: the process died {} times while it ran, so it is not tried any more. See how the \
-         process died, mend the activity, and release the run (`Handle::release`); or complete the activity from outside, or \
+         process died, correct the activity, and release the run (`Handle::release`); or complete the activity from outside, or \
          terminate the run",
         task.command.activity, task.command.id, task.crash_count
     );

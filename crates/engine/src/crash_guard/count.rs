@@ -19,7 +19,7 @@ pub(crate) fn quarantine_reason(row: &RunRow) -> StuckReason {
     let or_else = if row.status.is_open() { "; or reset it, or terminate it" } else { "" };
     let text = format!(
         "the run of workflow {:?} is quarantined: the process died {} times while its code was played (a turn, an answer or \
-         local work), so it is not played any more. See how the process died, mend the workflow, and release the run \
+         local work), so it is not played any more. See how the process died, correct the workflow, and release the run \
          (`Handle::release`){or_else}",
         row.workflow, row.crash_count
     );

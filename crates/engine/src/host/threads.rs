@@ -212,6 +212,6 @@ pub fn force_exit_after(time: Duration, why: &str) {
         std::process::exit(1);
     });
     if let Err(error) = exit {
-        tracing::error!(%error, "no thread can be started to end the process if its shutdown does not");
+        tracing::error!(%error, "no thread can be started to end the process if its shutdown hangs");
     }
 }

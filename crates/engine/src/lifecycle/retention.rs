@@ -45,7 +45,7 @@ pub(crate) fn expire(shared: &Arc<Shared>) {
             Ok(runs) if runs.is_empty() => expire_later(shared, retention),
             Ok(runs) => delete_all(shared, runs, before, retention),
             Err(error) => {
-                tracing::warn!(%error, "runs that are too old cannot be looked up");
+                tracing::warn!(%error, "runs past their retention cannot be looked up");
                 expire_later(shared, retention);
             }
         }
@@ -69,7 +69,7 @@ fn delete_all(shared: &Arc<Shared>, runs: Vec<RunNo>, before: Timestamp, retenti
             if runs.len() == PAGE { expire(shared) } else { expire_later(shared, retention) }
         }
         Err(error) => {
-            tracing::warn!(%error, "runs that are too old cannot be deleted yet");
+            tracing::warn!(%error, "runs past their retention cannot be deleted yet");
             shared.arm_in(LONGEST_PAUSE, Due::Expire);
         }
     });
@@ -98,7 +98,7 @@ pub(crate) fn sweep(shared: &Arc<Shared>) {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "what deleted runs left cannot be removed yet");
+                tracing::warn!(%error, "rows of deleted runs cannot be removed yet");
                 shared.arm_in(LONGEST_PAUSE, Due::Sweep);
             }
         });

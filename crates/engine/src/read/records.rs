@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn of_large_records_fewer_are_read_at_a_time() {
+    fn reader_takes_fewer_records_at_a_time_when_they_are_large() {
         let history = History { records: vec![vec![7; 600_000]; 20], ..History::default() };
         let mut seen = 0;
         each_row(&history, RunNo(1), &mut |_, _| {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_a_record_that_makes_no_sense_is_shown() {
+    fn records_before_an_unreadable_one_are_shown() {
         let mut history = history(1_000);
         history.records[700] = vec![1, 2, 3];
         let (shown, read) = numbers(&history);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_seen_enough_says_so() {
+    fn reader_of_a_history_stops_when_its_caller_breaks() {
         let mut seen = 0;
         let stopped = each_record(&history(5_000), RunNo(1), |record, _| {
             seen += 1;

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_ids_and_values_are_no_part_of_the_subject() {
+    fn subject_of_a_stuck_run_leaves_out_numbers_ids_and_values() {
         let panic = |order: &str, line: u32| {
             let site = Some(CallSite { file: "src/a.rs".into(), line, column: 5 });
             let message = format!("no order {order:?}, at src/a.rs:9");

@@ -78,7 +78,7 @@ fn fire_stored(shared: &Arc<Shared>, row: TimerRow) {
         TimerKind::ExecutionTimeout => time_out_run(shared, row, "it took longer than its execution timeout"),
         TimerKind::ScheduleToStart(seq) => task_timed_out(shared, row, seq, TimeoutKind::ScheduleToStart),
         TimerKind::ScheduleToClose(seq) => task_timed_out(shared, row, seq, TimeoutKind::ScheduleToClose),
-        other => tracing::error!(%run, ?other, "a timer of a kind that this engine does not know"),
+        other => tracing::error!(%run, ?other, "a timer of an unknown kind is ignored"),
     }
 }
 
@@ -137,7 +137,7 @@ fn time_out_run(shared: &Arc<Shared>, row: TimerRow, words: &'static str) {
             // The run was closed before.
             Err(StoreError::Refused(_)) => end_timer(shared, row),
             Err(error) => {
-                tracing::warn!(run = %row.run, %error, "a run that has used up its time cannot be ended yet");
+                tracing::warn!(run = %row.run, %error, "a run past its timeout cannot be closed yet");
                 shared.arm_in(AGAIN, Due::Again(row));
             }
         });

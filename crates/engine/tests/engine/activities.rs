@@ -210,7 +210,7 @@ fn an_attempt_that_runs_when_the_time_of_all_is_over_is_given_up() {
 }
 
 #[test]
-fn an_activity_that_nobody_begins_in_time_fails() {
+fn activity_that_is_not_begun_before_schedule_to_start_fails() {
     let serve = || {
         let mut options = calls(|activity| activity.schedule_to_start(secs(10)))
             .workflow("blocks", |ctx: Ctx, _| async move { ctx.activity("block", "").await })
@@ -297,7 +297,7 @@ fn commands_before_a_failure_are_committed_with_it() {
     });
 }
 
-/// A signal while an activity that nobody awaits is pending must not disturb it.
+/// A signal while an activity that the workflow does not await is pending must not disturb it.
 #[test]
 fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
     let serve = || {
@@ -307,7 +307,7 @@ fn the_result_of_a_detached_activity_is_taken_by_a_turn_of_its_own() {
                 ctx.next_signal("go").await?;
                 Ok("done".into())
             })
-            .activity("work", |_, _| Ok("nobody's".into()))
+            .activity("work", |_, _| Ok("dropped".into()))
     };
     over_every_cache(serve, |sim| {
         sim.start("goes on", "a", "").unwrap();

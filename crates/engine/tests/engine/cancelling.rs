@@ -26,7 +26,7 @@ fn racing(gate: &Gate) -> Options {
 
 /// S2-21 S2-23
 #[test]
-fn a_slow_activity_loses_against_a_timer_and_its_late_result_is_nobody_s() {
+fn activity_that_loses_a_race_against_a_timer_has_its_late_result_dropped() {
     let gate = Gate::default();
     let shared_gate = gate.clone();
     over_every_cache(
@@ -164,7 +164,7 @@ fn an_activity_that_was_asked_to_stop_is_asked_again_after_a_restart() {
 }
 
 #[test]
-fn an_abandoned_activity_goes_on_and_nobody_is_told() {
+fn abandoned_activity_goes_on_and_its_result_is_dropped() {
     let gate = Gate::default();
     let world = World::default();
     let (shared_gate, noted) = (gate.clone(), world.clone());
@@ -298,7 +298,7 @@ fn a_terminated_run_ends_at_once_and_leaves_no_rows_behind() {
 
 /// C-34
 #[test]
-fn what_launched_units_awaited_ends_with_the_run_and_without_commands() {
+fn operations_of_launched_units_end_with_the_run_without_commands() {
     let world = World::default();
     let noted = world.clone();
     let serve = move || {

@@ -184,7 +184,7 @@ fn a_child_that_is_terminated_is_a_failure_of_its_parent_s_call() {
 fn a_child_in_a_queue_that_is_not_served_here_is_started_and_waits_there() {
     let serve = || {
         family().workflow("elsewhere", |ctx: Ctx, _| async move {
-            let child = ctx.child("somebody's", "").workflow_id("child").queue("elsewhere");
+            let child = ctx.child("elsewhere's", "").workflow_id("child").queue("elsewhere");
             let child = child.started().await?;
             Ok(payload(child.run_id().to_string()))
         })

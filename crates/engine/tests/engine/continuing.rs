@@ -152,7 +152,7 @@ async fn hands_on(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
     }
 }
 
-/// Whoever sent it again, because its connection was lost, was told that the run is closed, or that the update is accepted
+/// A caller that sent it again, because its connection was lost, was told that the run is closed, or that the update is accepted
 /// when it was not.
 #[test]
 fn an_update_that_was_handed_on_and_is_sent_again_waits_for_the_run_that_has_it() {

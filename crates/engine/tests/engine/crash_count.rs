@@ -93,7 +93,7 @@ fn no_crash_count_is_lost_wherever_the_counting_process_dies() {
             let (task, run) = crash_counts(&next);
             assert!(task > before && run > before, "a crash is not counted when it dies {died:?}");
             assert!(task <= before + 2 && run == task, "it is counted twice at worst");
-            // Then it is one too many, and somebody has to say so.
+            // Then it is one too many, and the engine has to say so.
             for id in ["task", "run"].into_iter().filter(|_| task >= 3) {
                 assert_eq!(next.wait(next.engine().release(&RunId::of(id))), Ok(()));
             }
@@ -141,7 +141,7 @@ fn release_is_whole_or_absent_wherever_the_process_dies() {
         next.settle();
         for (n, id) in ["task", "run"].into_iter().enumerate() {
             match next.wait(next.engine().release(&RunId::of(id))) {
-                // Whoever was told finds it so; whoever was not asks again.
+                // A caller with an answer finds it so; one without asks again.
                 Ok(()) => assert!(n >= told, "the release of {id} is lost when it dies {died:?}"),
                 Err(Error::InvalidArgument(_)) => {}
                 other => panic!("{other:?}"),

@@ -170,7 +170,7 @@ fn run_killed_three_times_is_delayed_says_so_and_goes_on_by_itself() {
     assert_eq!(sim.store().runs_with_crash_count().unwrap(), [], "a committed turn resets the count");
 }
 
-/// Nobody has to wait for a delay: it can be released like a quarantine.
+/// An operator need not wait for a delay: it can be released like a quarantine.
 #[test]
 fn delayed_activity_and_delayed_run_can_be_released_at_once() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());

@@ -108,7 +108,7 @@ fn wherever_the_process_dies_the_next_one_ends_the_run_alike_and_loses_nothing()
 
 /// S2-16
 #[test]
-fn the_same_holds_over_a_store_in_a_file() {
+fn crashed_runs_end_alike_over_a_store_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let survives_in_file = |moment: &u64| {
         let path = folder.path().join(format!("{moment}.db"));
@@ -142,7 +142,7 @@ fn picking(seed: u64) -> Options {
 
 /// S1-73 S1-59
 #[test]
-fn what_a_random_policy_picked_holds_in_every_later_process() {
+fn pick_of_a_random_policy_holds_in_every_later_process() {
     let mut orders = BTreeSet::new();
     for seed in 0..3 {
         let sim = Simulation::new(picking(seed));

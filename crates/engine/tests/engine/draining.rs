@@ -51,7 +51,7 @@ fn after(
 
 /// S3-46, S3-35
 #[test]
-fn what_ends_within_the_grace_period_is_recorded_and_nothing_new_begins() {
+fn shutdown_records_work_that_ends_within_the_grace_period_and_begins_no_other() {
     let (gate, world) = (Gate::default(), World::default());
     let sim = Simulation::new(gated(&gate, &world, false));
     sim.start("one", "a", "").unwrap();
@@ -77,7 +77,7 @@ fn what_ends_within_the_grace_period_is_recorded_and_nothing_new_begins() {
 
 /// S3-46, S3-16
 #[test]
-fn what_takes_longer_is_asked_to_stop_and_tried_again_by_the_next_process_at_once() {
+fn shutdown_cancels_work_that_outlasts_the_grace_period_and_the_next_process_tries_it_at_once() {
     let (gate, world) = (Gate::default(), World::default());
     let sim = Simulation::new(gated(&gate, &world, false));
     sim.start("one", "a", "").unwrap();
@@ -99,7 +99,7 @@ fn what_takes_longer_is_asked_to_stop_and_tried_again_by_the_next_process_at_onc
 
 /// S3-47, T-13
 #[test]
-fn what_does_not_stop_is_left_behind_after_the_force_timeout_and_named() {
+fn shutdown_names_code_that_has_not_stopped_by_the_force_timeout() {
     let (gate, world) = (Gate::default(), World::default());
     let sim = Simulation::new(gated(&gate, &world, true));
     sim.start("one", "a", "").unwrap();
@@ -120,7 +120,7 @@ fn an_engine_with_nothing_to_do_stops_at_once() {
     let report = sim.wait(sim.engine().shut_down());
     assert_eq!(report, ShutdownReport::default());
     let again = sim.wait(sim.engine().shut_down());
-    assert_eq!(again, ShutdownReport::default(), "whoever comes second waits for nothing");
+    assert_eq!(again, ShutdownReport::default(), "the second caller waits for nothing");
     let sim = sim.restart();
     sim.start("one", "a", "").unwrap();
     assert!(status(&sim, "a").is_open());
@@ -188,9 +188,9 @@ fn a_result_that_leads_to_local_work_is_recorded_by_a_process_that_shuts_down() 
     assert_eq!(world.notes(), ["pay 1", "local 1"], "what was paid is not paid again");
 }
 
-/// Whoever waits for a shutdown is told of its end, also when the engine is stopped meanwhile.
+/// A caller that waits for a shutdown is told of its end, also when the engine is stopped meanwhile.
 #[test]
-fn a_shutdown_that_is_overtaken_by_a_stop_ends() {
+fn shutdown_returns_when_the_engine_is_stopped_meanwhile() {
     let sim = Simulation::new(gated(&Gate::default(), &World::default(), true));
     sim.start("one", "a", "").unwrap();
     sim.settle();

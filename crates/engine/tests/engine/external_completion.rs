@@ -32,7 +32,7 @@ fn an_activity_is_completed_from_outside_once() {
         let unknown = complete(&sim, &"another".into(), Ok("x"));
         assert!(matches!(unknown, Err(Error::ActivityNotFound { .. })), "{unknown:?}");
         complete(&sim, &id, Ok("from outside")).unwrap();
-        // It is durable when it is answered, and nobody tries the activity again.
+        // It is durable when it is answered, and the engine does not try the activity again.
         let sim = sim.restart();
         assert_eq!(sim.result("a"), completed("from outside"));
         assert_eq!(rows(&sim, "a"), NO_ROWS);

@@ -39,7 +39,7 @@ fn a_report_of_an_attempt_that_was_given_up_on_says_nothing_of_the_next() {
     assert_eq!((pending.details, pending.last_heartbeat), (None, pending.started));
     sim.advance(secs(2));
     let (_, result) = sim.result("a");
-    assert!(result.unwrap_err().to_string().contains("heartbeat timeout"), "the report kept nobody alive");
+    assert!(result.unwrap_err().to_string().contains("heartbeat timeout"), "the report kept no attempt alive");
 }
 
 fn one_activity() -> Options {

@@ -92,7 +92,7 @@ fn stored(sim: &dacapo_testkit::Simulation) -> Option<String> {
 }
 
 #[test]
-fn what_was_reported_is_handed_to_the_next_attempt_after_a_restart() {
+fn heartbeat_details_are_handed_to_the_next_attempt_after_a_restart() {
     let beat = World::default();
     over_every_cache_and_restart(echoing(&beat, Some(10)), |sim| {
         sim.start("calls", "a", "").unwrap();

@@ -39,7 +39,7 @@ fn very_many_timers_of_one_moment_all_fire() {
     }
 }
 
-/// The cancel found nothing at this process's desk, and left the task in the store for whoever serves its queue.
+/// The cancel found nothing in this process's task queue, and left the task in the store for the worker that serves its queue.
 #[test]
 fn a_cancelled_activity_of_another_queue_is_not_tried_by_the_next_process() {
     let world = World::default();
@@ -94,17 +94,17 @@ fn a_promise_that_was_resolved_is_known_to_the_run_after_a_reset() {
     assert_eq!(sim.result("a"), completed("42"));
 }
 
-/// Stuck runs cannot leave, and whoever looked for one to evict found only them.
+/// Stuck runs cannot leave memory, and the cache found only them when it looked for one to evict.
 #[test]
 fn stuck_runs_do_not_keep_others_in_memory() {
     const KEPT: usize = 10;
-    const PARKED: usize = 20;
+    const STUCK: usize = 20;
     let serve = options()
         .workflow("bad", |_: Ctx, _| async move { panic!("bad deploy") })
         .workflow("good", |ctx: Ctx, _| async move { Ok(ctx.next_signal("go").await?.input[0].clone()) })
         .cache(Cache::AtMost(KEPT));
     let sim = Simulation::new(Options { double_play: false, ..serve });
-    for number in 0..PARKED {
+    for number in 0..STUCK {
         sim.start("bad", format!("bad-{number}").leak(), "").unwrap();
     }
     sim.settle();
@@ -112,7 +112,7 @@ fn stuck_runs_do_not_keep_others_in_memory() {
         sim.start("good", format!("good-{number}").leak(), "").unwrap();
         sim.settle();
         let in_memory = sim.engine().runs_in_memory();
-        assert!(in_memory <= KEPT + PARKED, "{in_memory} runs are in memory after {number} good ones");
+        assert!(in_memory <= KEPT + STUCK, "{in_memory} runs are in memory after {number} good ones");
     }
     signal(&sim, "good-0", "go", "went");
     sim.settle();
@@ -121,7 +121,7 @@ fn stuck_runs_do_not_keep_others_in_memory() {
 
 /// The pause was more than a duration or a timestamp holds, and the sum panicked.
 #[test]
-fn endless_pauses_are_only_long() {
+fn retry_pause_of_the_longest_duration_does_not_overflow() {
     let serve = options()
         .workflow("w", |ctx: Ctx, _| async move {
             ctx.activity("work", "x")
@@ -213,9 +213,9 @@ fn children_of_a_run_that_went_on_as_another_are_released_at_the_end_of_the_chai
     assert_eq!(status(&sim, "child"), Status::Terminated, "its parent is closed");
 }
 
-/// The next turn said that the run goes on, and nobody said any more that its activity does not.
+/// The next turn said that the run goes on, and no longer said that its activity does not.
 #[test]
-fn an_activity_that_nobody_serves_is_not_forgotten_with_the_next_turn() {
+fn activity_without_a_worker_is_still_reported_after_the_next_turn() {
     let sim = Simulation::new(options().workflow("w", |ctx: Ctx, _| async move {
         let missing = ctx.activity("missing", "");
         ctx.next_signal("go").await?;
@@ -223,7 +223,7 @@ fn an_activity_that_nobody_serves_is_not_forgotten_with_the_next_turn() {
     }));
     sim.start("w", "a", "").unwrap();
     sim.settle();
-    let before = describe(&sim, "a").stuck.expect("nobody serves it").reason;
+    let before = describe(&sim, "a").stuck.expect("it is not served").reason;
     assert!(before.contains("missing"), "{before}");
     signal(&sim, "a", "go", "");
     sim.settle();

@@ -346,7 +346,7 @@ fn no_local_work_begins_after_its_run_was_terminated() {
     assert_eq!(world.count(), 0, "local work of a run that is over was tried");
 }
 
-/// The result was on its way when the activity was cancelled: nobody waited for it, and nobody took its task away.
+/// The result was on its way when the activity was cancelled: no unit waited for it, and its task was not removed.
 #[test]
 fn a_result_that_crosses_a_cancel_leaves_no_task() {
     let host = Stepwise::new();
@@ -421,7 +421,7 @@ fn a_child_is_begun_though_the_clock_steps_back() {
 
 /// The run was played for the question while the moment of its next try came and went, and the try was forgotten.
 #[test]
-fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
+fn query_of_a_stuck_run_leaves_its_next_try_scheduled() {
     let host = Stepwise::new();
     let is_fixed = Arc::new(AtomicBool::new(false));
     let slow: Arc<Mutex<Option<Engine>>> = Arc::default();
@@ -436,7 +436,7 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
             ctx.on_query("how", |_| Ok("well".into()));
             ctx.next_signal("go").await?;
             assert!(fixed.load(Ordering::Relaxed), "not yet");
-            Ok("healed".into())
+            Ok("corrected".into())
         }
     });
     let engine = Engine::open(Arc::new(MemoryStore::new()), host.clone(), serve).unwrap();
@@ -459,13 +459,13 @@ fn a_question_does_not_make_a_parked_run_forget_its_next_try() {
     assert!(slow.lock().unwrap().is_none(), "it was played for the question");
     assert!(asked.as_mut().poll(&mut cx).is_ready());
     let result = host.wait(&engine, engine.result(&to)).expect("the run is played again");
-    assert_eq!(result.unwrap(), completed("healed"));
+    assert_eq!(result.unwrap(), completed("corrected"));
 }
 
 /// Another run's signal found the run in the store before its start was answered; it was loaded, played on and put away.
 /// The copy that the start had kept was of the past, and was asked and played as if it were the run.
 #[test]
-fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
+fn start_that_is_answered_late_does_not_bring_back_an_older_state_of_the_run() {
     for cache in CACHES {
         let store = Moody::new();
         let world = World::default();
@@ -505,9 +505,9 @@ fn a_start_whose_answer_is_late_does_not_bring_back_the_past() {
     }
 }
 
-/// Somebody ends a run whose start is not answered yet. Its tasks came to the desk with the answer, and were tried.
+/// A caller terminates a run whose start is not answered yet. Its tasks came to the task queue with the answer, and were tried.
 #[test]
-fn what_a_run_began_is_not_tried_if_it_was_ended_before_its_start_was_answered() {
+fn activities_of_a_run_terminated_before_its_start_was_answered_are_not_tried() {
     for cache in CACHES {
         let store = Moody::new();
         let world = World::default();
@@ -608,7 +608,7 @@ fn update_handed_on_twice_before_either_commit_is_heard_of_is_answered_by_the_th
 }
 
 #[test]
-fn a_question_to_a_run_that_is_deleted_meanwhile_is_refused() {
+fn query_of_a_run_that_is_deleted_meanwhile_is_refused() {
     let sim = Simulation::new(options().workflow("short", |ctx: Ctx, input| async move {
         ctx.on_query("seen", |_| Ok("yes".into()));
         Ok(input)

@@ -22,7 +22,7 @@ fn waiting_for_go(first: &'static str) -> Options {
 }
 
 #[test]
-fn a_payload_beyond_the_limit_parks_the_run_that_made_it_and_names_the_call() {
+fn payload_beyond_the_limit_makes_its_run_stuck_and_names_the_call() {
     let limited = || {
         let mut options = options()
             .workflow("large", |ctx: Ctx, input: Payload| async move {

@@ -295,7 +295,7 @@ fn a_turn_that_waits_for_slow_local_work_is_committed_after_a_tenth_of_a_second(
 }
 
 #[test]
-fn local_work_that_loses_a_race_is_told_to_stop_and_its_result_is_nobody_s() {
+fn local_work_that_loses_a_race_is_cancelled_and_its_result_dropped() {
     for cancel in [CancelType::TryCancel, CancelType::WaitCompleted] {
         let world = World::default();
         let noted = world.clone();

@@ -66,7 +66,7 @@ impl Subscriber for Log {
     }
 }
 
-/// With but one subscriber, `tracing` asks whichever thread first comes to a line of code whether anybody listens to it;
+/// With but one subscriber, `tracing` asks whichever thread first comes to a line of code whether a subscriber listens to it;
 /// that may be another test's, which has none.
 static ANOTHER: LazyLock<tracing::Dispatch> = LazyLock::new(|| tracing::Dispatch::new(Log::default()));
 

@@ -25,7 +25,7 @@ async fn takes_three(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
 
 /// C-31 T-24
 #[test]
-fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
+fn signals_of_one_name_are_taken_in_the_order_they_came() {
     over_every_cache_and_restart(
         || options().workflow("takes", takes_three),
         |sim| {
@@ -47,7 +47,7 @@ fn signals_wait_for_whoever_takes_them_first_come_first_served_by_name() {
 }
 
 #[test]
-fn the_same_request_signals_once() {
+fn signal_sent_twice_with_one_request_id_is_delivered_once() {
     over_every_cache_and_restart(
         || options().workflow("takes", takes_three),
         |sim| {
@@ -222,7 +222,7 @@ fn an_accepted_update_goes_on_after_a_restart_and_is_answered_there() {
 }
 
 #[test]
-fn updates_that_a_closing_run_leaves_behind_are_told_so() {
+fn updates_that_a_closing_run_did_not_answer_fail_with_the_reason() {
     over_every_cache(counting, |sim| {
         sim.start("counter", "x", "").unwrap();
         assert_eq!(update(sim, "x", "u-1", "add later", "5", WaitFor::Accepted), Ok(UpdateStage::Accepted));
@@ -259,8 +259,8 @@ fn a_query_is_answered_by_evicted_and_closed_runs_and_after_what_was_acknowledge
         assert_eq!(sim.moments(), before, "a question writes nothing");
         let unknown = query(&sim, "x", "product").unwrap_err();
         assert!(matches!(&unknown, Error::QueryFailed(_)) && unknown.to_string().contains("product"), "{unknown}");
-        let nobody = Error::NotFound { workflow_id: "nobody".into(), run_id: None };
-        assert_eq!(query(&sim, "nobody", "sum"), Err(nobody));
+        let absent = Error::NotFound { workflow_id: "absent".into(), run_id: None };
+        assert_eq!(query(&sim, "absent", "sum"), Err(absent));
         (sim, vec!["x"])
     });
 }
@@ -327,8 +327,8 @@ fn a_promise_is_resolved_once_by_name_or_id_before_or_after_it_is_awaited() {
             assert_eq!(sim.result("x"), completed("Ok(1) Err(\"broken\")"));
             let closed = Error::Closed { workflow_id: "x".into(), status: Status::Completed };
             assert_eq!(resolve(&sim, "x", "late", Ok("3".into())), Err(closed));
-            let nobody = Error::NotFound { workflow_id: "nobody".into(), run_id: None };
-            assert_eq!(resolve(&sim, "nobody", "late", Ok("3".into())), Err(nobody));
+            let absent = Error::NotFound { workflow_id: "absent".into(), run_id: None };
+            assert_eq!(resolve(&sim, "absent", "late", Ok("3".into())), Err(absent));
             (sim, vec!["x"])
         },
     );

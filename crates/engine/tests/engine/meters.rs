@@ -122,7 +122,7 @@ fn attempts_are_counted_by_how_they_ended() {
 
 /// A run is stuck from the first time that it cannot be played until it goes on.
 #[test]
-fn stuck_runs_go_up_and_down() {
+fn gauge_of_stuck_runs_rises_when_a_run_gets_stuck_and_falls_when_it_goes_on() {
     let panics = || {
         let mut options = options().workflow("steps", |ctx: Ctx, _| async move {
             ctx.next_signal("go").await?;
@@ -131,7 +131,7 @@ fn stuck_runs_go_up_and_down() {
         options.double_play = false;
         options
     };
-    let mends = options().workflow("steps", |ctx: Ctx, _| async move {
+    let corrected = options().workflow("steps", |ctx: Ctx, _| async move {
         ctx.next_signal("go").await?;
         Ok(payload("gone"))
     });
@@ -158,7 +158,7 @@ fn stuck_runs_go_up_and_down() {
     sim.settle();
     let again = "dacapo_stuck_runs{queue=default} 1\ndacapo_stuck_total{queue=default} 1\n";
     assert_eq!(recorder.show(&WATCHED), again, "the next process tries it at once");
-    let sim = recorder.during(|| sim.redeploy(mends));
+    let sim = recorder.during(|| sim.redeploy(corrected));
     assert_eq!(sim.result("a"), completed("gone"));
     assert_eq!(recorder.show(&WATCHED), "dacapo_stuck_total{queue=default} 1\n");
 }
@@ -193,7 +193,7 @@ fn zombies_are_measured_when_they_become_one_and_when_they_end() {
     assert_eq!(recorder.show(&WATCHED), "");
 }
 
-/// What waits for a place, what has one, and what nobody serves.
+/// Activities that wait for a place, that have one, and that are not served.
 #[test]
 fn activities_that_wait_are_measured_and_go_with_their_engine() {
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_activities_unserved", "dacapo_activities_waiting"];

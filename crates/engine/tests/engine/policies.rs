@@ -1,4 +1,4 @@
-//! Policies under the engine: whoever picks, it is the run's pinned policy, and what it picked holds for the run's life.
+//! Policies under the engine: the run's pinned policy picks, and what it picked holds for the run's life.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -55,10 +55,10 @@ fn own() -> PolicySpec {
     PolicySpec::Own { name: "last".into() }
 }
 
-/// S1-66: which unit goes and which branch is taken. There is no third thing that could be picked, and nobody else who
+/// S1-66: which unit goes and which branch is taken. There is no third thing that could be picked, and no other code that
 /// picks.
 #[test]
-fn a_whole_run_goes_as_its_policy_says_and_no_other_way() {
+fn every_choice_of_a_run_is_made_by_its_policy() {
     let plays = [
         (PolicySpec::Deterministic, "0 1 2 0.0 1.0 2.0"),
         (own(), "2 1 0 2.2 1.2 0.2"),
@@ -208,7 +208,7 @@ fn a_run_whose_log_does_not_fit_its_code_stays_open_and_says_so_until_the_code_i
 
 /// S1-68
 #[test]
-fn a_run_whose_policy_nobody_provides_waits_for_a_program_that_does() {
+fn run_whose_policy_is_not_provided_waits_for_a_program_that_provides_it() {
     let unknown = || Options { own_policy: None, ..talking(own(), 2) };
     over_every_cache_and_restart(unknown, |sim| {
         let cache = sim.options().cache;

@@ -77,7 +77,7 @@ fn quarantined(store: &Arc<Fronted<CrashedStore>>, options: Options) -> Simulati
 }
 
 #[test]
-fn whatever_plays_code_of_a_run_is_noted_until_it_is_over() {
+fn play_of_a_run_is_noted_until_it_ends() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -105,7 +105,7 @@ fn whatever_plays_code_of_a_run_is_noted_until_it_is_over() {
     assert_eq!(store.noted().1, store.noted().0.len());
 }
 
-/// A process that dies meanwhile leaves it to the next; and nothing is played before it is known whom to suspect.
+/// A process that dies meanwhile leaves it to the next; and nothing is played before the crash counts are known.
 #[test]
 fn crash_counts_are_written_before_the_note_is_cleared_and_before_runs_are_played() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
@@ -119,7 +119,7 @@ fn crash_counts_are_written_before_the_note_is_cleared_and_before_runs_are_playe
     assert_eq!(store.log()[..3], ["run 1".to_owned(), "forgotten".to_owned(), format!("{a:?}")]);
 }
 
-/// Those that merely ran beside the culprit clear themselves, one after the other; all others are not disturbed.
+/// Runs that merely ran beside the one that killed the process end their probation, one after the other; all others are not disturbed.
 #[test]
 fn of_the_runs_that_were_played_when_the_process_died_one_is_played_at_a_time() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
@@ -134,7 +134,7 @@ fn of_the_runs_that_were_played_when_the_process_died_one_is_played_at_a_time() 
     sim.settle();
     assert_eq!(world.notes()[4..], ["a", "d"], "one of those with a crash count, and all others");
     assert_eq!(["a", "b", "c", "d"].map(|id| crash_count(&sim, id)), [1, 1, 1, 0]);
-    // The one that was played now is the most suspect, and goes last.
+    // The one that was played now has the highest crash count, and goes last.
     store.dies_while(&[a]);
     let sim = sim.restart();
     sim.settle();
@@ -148,7 +148,7 @@ fn of_the_runs_that_were_played_when_the_process_died_one_is_played_at_a_time() 
 }
 
 #[test]
-fn a_turn_clears_its_run_and_a_replay_or_an_answer_does_not() {
+fn committed_turn_ends_the_probation_of_its_run_and_a_replay_or_query_does_not() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -169,7 +169,7 @@ fn a_turn_clears_its_run_and_a_replay_or_an_answer_does_not() {
 
 /// It may be busy, and its turns say nothing of the question that kills the process.
 #[test]
-fn a_turn_clears_nothing_that_an_answer_brought() {
+fn committed_turn_keeps_a_crash_count_that_a_query_caused() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let mut sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -184,7 +184,7 @@ fn a_turn_clears_nothing_that_an_answer_brought() {
         assert_eq!((describe(&sim, id).turns, crash_count(&sim, id)), (2, 1), "one for each death");
         assert_eq!(query(&sim, id, "how").unwrap(), "well");
     }
-    // One of them has another question, that nobody asked yet.
+    // One of them has another query, which was not sent yet.
     store.dies_while(&[a]);
     sim = sim.restart();
     sim.settle();
@@ -198,7 +198,7 @@ fn a_turn_clears_nothing_that_an_answer_brought() {
 
 /// It was played from the beginning for every turn, as long as the process lived.
 #[test]
-fn a_run_that_nobody_asks_again_is_cleared_a_minute_after_it_went_on() {
+fn crash_count_of_a_query_is_reset_a_minute_after_its_run_went_on() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("two", "a", "").unwrap();
@@ -221,7 +221,7 @@ fn a_run_that_nobody_asks_again_is_cleared_a_minute_after_it_went_on() {
 
 /// Local work that kills the process may take its time, while turns of its run are committed.
 #[test]
-fn a_turn_clears_nothing_while_local_work_is_under_way() {
+fn committed_turn_keeps_the_crash_count_while_local_work_runs() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let mut sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("home", "a", "a").unwrap();
@@ -233,7 +233,7 @@ fn a_turn_clears_nothing_while_local_work_is_under_way() {
     signal(&sim, "b", "go", "");
     sim.settle();
     assert_eq!((describe(&sim, "a").turns, crash_count(&sim, "a")), (2, 1));
-    assert_eq!((describe(&sim, "b").turns, crash_count(&sim, "b")), (1, 1), "the other waits for its trial");
+    assert_eq!((describe(&sim, "b").turns, crash_count(&sim, "b")), (1, 1), "the other waits for its probation");
     gate.open(Ok(payload("done")));
     sim.settle();
     assert_eq!(["a", "b"].map(|id| crash_count(&sim, id)), [0, 0]);
@@ -242,7 +242,7 @@ fn a_turn_clears_nothing_while_local_work_is_under_way() {
 }
 
 #[test]
-fn local_work_that_fails_or_takes_long_has_killed_nobody() {
+fn local_work_that_fails_or_takes_long_adds_no_crash_count() {
     for fails in [true, false] {
         let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
         let sim = Simulation::over(store.clone(), serve(&world, &gate));
@@ -268,7 +268,7 @@ fn local_work_that_fails_or_takes_long_has_killed_nobody() {
 
 /// What it said of itself was read, and written back when it said something else.
 #[test]
-fn a_run_that_is_cleared_says_what_it_says_by_then() {
+fn run_whose_crash_count_is_reset_keeps_its_newer_stuck_reason() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), serve(&world, &gate));
     sim.start("home", "a", "a").unwrap();
@@ -401,7 +401,7 @@ fn a_start_whose_first_turn_killed_the_process_is_stored_before_it_is_played() {
     assert_eq!((describe(&sim, "a").turns, crash_count(&sim, "b")), (0, 0));
     sim.settle();
     assert_eq!(store.log(), ["run 1".to_owned(), format!("{:?}", run(&sim, "a"))]);
-    assert_eq!((describe(&sim, "a").turns, crash_count(&sim, "a")), (1, 0), "it has killed nobody");
+    assert_eq!((describe(&sim, "a").turns, crash_count(&sim, "a")), (1, 0), "it has killed no process");
 }
 
 /// Its result waited in memory until the other had gone on, and a process that ended meanwhile had to do the work again.

@@ -1,4 +1,4 @@
-//! Activities whose process died while they were tried. Runs are in `trials.rs`.
+//! Activities whose process died while they were tried. Runs are in `probation.rs`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn state(sim: &Simulation, id: &'static str) -> ActivityState {
 }
 
 #[test]
-fn what_is_tried_is_noted_until_its_code_has_ended() {
+fn attempt_is_noted_until_its_code_has_ended() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), work(&world, &gate));
     sim.start("one", "a", "a").unwrap();
@@ -51,9 +51,9 @@ fn what_is_tried_is_noted_until_its_code_has_ended() {
     assert_eq!(begun.len(), ended);
 }
 
-/// Of those that ran when the process died one is tried at a time, beside all others; what ends is innocent.
+/// Of those that ran when the process died one is tried at a time, beside all others; an attempt that ends has its count reset.
 #[test]
-fn those_that_ran_when_the_process_died_are_tried_one_at_a_time() {
+fn attempts_that_ran_when_the_process_died_are_repeated_one_at_a_time() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), work(&world, &gate));
     for id in ["a", "b", "c", "d"] {
@@ -66,14 +66,14 @@ fn those_that_ran_when_the_process_died_are_tried_one_at_a_time() {
     sim.settle();
     assert_eq!(world.notes()[4..], ["a", "d"], "one of those with a crash count, and all others");
     assert_eq!(["a", "b", "c", "d"].map(|id| crash_count(&sim, id)), [1, 1, 1, 0]);
-    // The one that was tried now is the most suspect, and goes last.
+    // The one that was tried now has the highest crash count, and goes last.
     store.dies_while(&[a]);
     let sim = sim.restart();
     sim.settle();
     assert_eq!(world.notes()[6..], ["b", "d"]);
     gate.open(Err(Failure::application("no")));
     sim.settle();
-    assert_eq!(world.notes()[8..], ["c", "a"], "what failed has not killed anybody, and the next is tried");
+    assert_eq!(world.notes()[8..], ["c", "a"], "an attempt that failed has killed no process, and the next is tried");
     sim.advance(secs(0));
     assert_eq!(["a", "b", "c", "d"].map(|id| crash_count(&sim, id)), [0, 0, 0, 0]);
     gate.open(Ok(payload("done")));
@@ -85,7 +85,7 @@ fn those_that_ran_when_the_process_died_are_tried_one_at_a_time() {
 
 /// One that polls for ever kept all others waiting for ever, in every queue.
 #[test]
-fn one_that_is_tried_for_long_keeps_others_waiting_for_a_minute_only() {
+fn attempt_on_probation_delays_the_others_for_a_minute_at_most() {
     let (world, gate, store) = (World::default(), Gate::default(), CrashedStore::new());
     let sim = Simulation::over(store.clone(), work(&world, &gate));
     for id in ["a", "b", "c"] {
@@ -138,7 +138,7 @@ fn quarantined(world: &World, gate: &Gate) -> (Simulation, Arc<Fronted<CrashedSt
 }
 
 #[test]
-fn what_killed_its_process_three_times_is_quarantined_and_says_so() {
+fn activity_that_killed_its_process_three_times_is_quarantined_with_a_reason() {
     let (world, gate) = (World::default(), Gate::default());
     let (mut sim, _store) = quarantined(&world, &gate);
     // The next process finds it so, too.
@@ -157,7 +157,7 @@ fn what_killed_its_process_three_times_is_quarantined_and_says_so() {
 }
 
 #[test]
-fn what_is_released_is_tried_again() {
+fn released_activity_is_tried_again() {
     for restarts in [false, true] {
         let (world, gate) = (World::default(), Gate::default());
         let (sim, _store) = quarantined(&world, &gate);
@@ -170,9 +170,9 @@ fn what_is_released_is_tried_again() {
     }
 }
 
-/// Somebody else's dispatch found it before the release was written, and what was written then was of an attempt gone by.
+/// The dispatch of another activity found it before the release was written, and what was written then was of an attempt gone by.
 #[test]
-fn what_is_released_is_not_tried_before_that_is_durable() {
+fn released_activity_is_not_tried_before_the_release_is_durable() {
     let (world, gate) = (World::default(), Gate::default());
     let (sim, store) = quarantined(&world, &gate);
     store.hold_up();
@@ -209,7 +209,7 @@ fn release_whose_caller_goes_away_is_carried_out() {
 
 /// Its result came from outside while it was released.
 #[test]
-fn what_is_gone_when_its_release_is_written_disturbs_nobody() {
+fn release_of_a_task_that_ends_meanwhile_leaves_no_rows() {
     let (world, gate) = (World::default(), Gate::default());
     let (sim, store) = quarantined(&world, &gate);
     store.hold_up();
@@ -225,7 +225,7 @@ fn what_is_gone_when_its_release_is_written_disturbs_nobody() {
 }
 
 #[test]
-fn only_what_is_quarantined_can_be_released() {
+fn release_of_a_run_that_is_neither_quarantined_nor_delayed_is_refused() {
     let (world, gate) = (World::default(), Gate::default());
     let sim = Simulation::new(work(&world, &gate));
     sim.start("one", "a", "a").unwrap();
@@ -235,7 +235,7 @@ fn only_what_is_quarantined_can_be_released() {
 }
 
 #[test]
-fn what_is_quarantined_can_be_completed_from_outside_and_ends_with_its_run() {
+fn quarantined_activity_can_be_completed_by_token_and_ends_with_its_run() {
     let (world, gate) = (World::default(), Gate::default());
     let (sim, _store) = quarantined(&world, &gate);
     let id = describe(&sim, "a").pending[0].id.clone();

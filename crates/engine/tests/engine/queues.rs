@@ -18,9 +18,9 @@ fn calls(
     })
 }
 
-/// The queue of an activity may be one that nobody serves: that is what the timeout is for.
+/// The queue of an activity may be one that is not served: that is what the timeout is for.
 #[test]
-fn an_activity_in_a_queue_that_nobody_serves_fails_in_time() {
+fn activity_in_a_queue_that_is_not_served_fails_at_its_timeout() {
     let serve = || calls(|activity| activity.queue("elsewhere").schedule_to_start(secs(10)));
     over_every_cache(serve, |sim| {
         sim.start("calls", "a", "").unwrap();

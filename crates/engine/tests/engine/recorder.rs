@@ -30,7 +30,7 @@ impl HistogramFn for Numbers {
 }
 
 impl Recorder {
-    /// Whoever makes handles in here makes them on this recorder.
+    /// Handles that are made in here are made on this recorder.
     pub(crate) fn during<R>(&self, act: impl FnOnce() -> R) -> R {
         metrics::with_local_recorder(self, act)
     }

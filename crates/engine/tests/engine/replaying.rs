@@ -59,7 +59,7 @@ fn play_in_short_lives(world: &World, moments: Option<u64>) -> (Simulation, usiz
         sim.play_out();
         while sim.died().is_some() {
             lives += 1;
-            assert!(lives < 100, "in {moments} moments nobody gets anywhere");
+            assert!(lives < 100, "in {moments} moments no run makes progress");
             sim = sim.dying(moments);
             sim.play_out();
         }

@@ -164,7 +164,7 @@ fn children_and_answers_from_others_that_the_new_run_still_awaits_reach_it() {
 }
 
 #[test]
-fn what_cannot_be_reset_is_refused_and_stays_as_it_is() {
+fn refused_reset_changes_nothing() {
     let sim = Simulation::new(serving(&World::default()));
     sim.start("steps", "a", "").unwrap();
     sim.settle();

@@ -69,7 +69,7 @@ fn closed_runs_are_deleted_when_their_time_is_over_and_open_ones_never() {
         sim.advance(secs(1_800));
         signal(&sim, "late", "go", "");
         sim.advance(secs(1_799));
-        assert_eq!(all(&sim), 3, "nobody's time is over");
+        assert_eq!(all(&sim), 3, "no run is past its retention");
         sim.advance(secs(61));
         assert_eq!((is_there(&sim, "a"), is_there(&sim, "late"), is_there(&sim, "open")), (false, true, true));
         sim.advance(secs(1_800));
@@ -91,7 +91,7 @@ fn by_default_runs_are_kept_for_ever() {
 
 /// What a long run leaves goes in steps, and the next process goes on with it.
 #[test]
-fn what_a_deleted_run_leaves_goes_in_steps_over_restarts() {
+fn rows_of_a_deleted_run_are_removed_in_steps_over_restarts() {
     over_both(|store| {
         let sim = Simulation::over(store, serve());
         sim.start("long", "a", "").unwrap();
@@ -111,7 +111,7 @@ fn what_a_deleted_run_leaves_goes_in_steps_over_restarts() {
 }
 
 #[test]
-fn what_is_open_or_unknown_cannot_be_deleted() {
+fn delete_of_an_open_or_unknown_run_is_refused() {
     over_both(|store| {
         let sim = Simulation::over(store, serve());
         sim.start("waits", "a", "").unwrap();
@@ -193,7 +193,7 @@ impl Front for Slow {
 }
 
 #[test]
-fn what_is_deleted_while_a_step_is_under_way_is_swept_up_too() {
+fn rows_of_a_run_deleted_during_a_sweep_are_removed_too() {
     let store = Fronted::new(Arc::new(MemoryStore::new()), Slow::default());
     let sim = Simulation::over(store.clone(), serve());
     for id in ["a", "b"] {

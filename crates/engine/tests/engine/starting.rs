@@ -235,7 +235,7 @@ fn the_same_request_is_the_same_start_even_after_its_run_closed() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused_and_says_why() {
+fn invalid_start_is_refused_with_the_reason() {
     let sim = Simulation::new(serving());
     let said = |new: NewStart| start(&sim, new).unwrap_err().to_string();
     let zero = Some(Duration::ZERO);
@@ -257,7 +257,7 @@ fn what_cannot_be_started_is_refused_and_says_why() {
     assert_eq!(sim.engine().reader().count(&Filter::default()), Ok(0));
 }
 
-/// Runs of other queues are somebody else's to play.
+/// Runs of other queues are played by other programs.
 #[test]
 fn a_run_in_a_queue_that_is_not_served_here_waits_for_a_program_that_serves_it() {
     over_every_cache_and_restart(serving, |sim| {

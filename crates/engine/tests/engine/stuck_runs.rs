@@ -121,14 +121,14 @@ fn a_panic_is_reported_with_what_it_said_and_where_it_happened() {
         let said = format!("it was here, at {}:{}\n", file!(), line);
         assert!(stuck(sim, "a").0.contains(&said), "{said} is not in {}", stuck(sim, "a").0);
         let said = stuck(sim, "b").0;
-        assert!(said.contains("outer\n"), "nobody knows where, and no other place is named: {said}");
+        assert!(said.contains("outer\n"), "the place is not known, and no other is named: {said}");
         vec!["a", "b"]
     });
 }
 
 /// T-25
 #[test]
-fn a_panic_is_no_nondeterminism_and_mended_code_goes_on_with_what_came_meanwhile() {
+fn corrected_code_goes_on_after_a_panic_with_the_messages_that_came_meanwhile() {
     let serve = || {
         options()
             .workflow("steps", |ctx: Ctx, _| async move {
@@ -235,7 +235,7 @@ fn a_run_whose_workflow_is_gone_waits_for_a_program_that_has_it() {
 }
 
 #[test]
-fn an_activity_that_nobody_serves_waits_for_a_program_that_does_and_its_run_says_so() {
+fn activity_that_is_not_served_waits_for_a_worker_and_its_run_says_so() {
     let unserved = || {
         options()
             .workflow("steps", |ctx: Ctx, _| async move { ctx.activity("work", "1").await })
@@ -366,7 +366,7 @@ fn an_early_return_in_changed_code_does_not_hide_what_was_recorded() {
 
 /// A run may get stuck in its very first turn: it is open all the same.
 #[test]
-fn a_run_that_cannot_play_its_first_turn_is_started_and_healed() {
+fn run_whose_first_turn_fails_is_stored_stuck_and_goes_on_with_corrected_code() {
     let broken = || options().workflow("steps", |_: Ctx, _| async { panic!("at once") });
     over_every_cache_and_restart(broken, |sim: Simulation| {
         let cache = sim.options().cache;

@@ -12,7 +12,7 @@ use crate::kit::{
     rows, secs, signal, text,
 };
 
-/// One activity that leaves its token in the world, and is completed by whoever finds it.
+/// One activity that leaves its token in the world, and is completed by the test.
 fn leaving(world: &World) -> Options {
     let tokens = world.clone();
     options()
@@ -54,7 +54,7 @@ fn state(sim: &Simulation) -> (ActivityState, u32) {
 }
 
 #[test]
-fn an_activity_is_left_to_somebody_outside_and_completed_by_its_token() {
+fn activity_left_to_external_completion_is_completed_by_its_token() {
     for restarts in [false, true] {
         let world = World::default();
         let sim = Simulation::new(leaving(&world));
@@ -97,7 +97,7 @@ fn external_completion_is_the_same_for_every_cache_size() {
 }
 
 #[test]
-fn an_attempt_outside_takes_no_place() {
+fn attempt_left_to_external_completion_takes_no_place() {
     let world = World::default();
     let mut one_place = leaving(&world);
     one_place.queues.values_mut().for_each(|values| values.max_concurrent_activities = 1);
@@ -110,7 +110,7 @@ fn an_attempt_outside_takes_no_place() {
 }
 
 #[test]
-fn an_attempt_outside_that_takes_too_long_is_followed_by_another() {
+fn attempt_left_to_external_completion_times_out_and_is_retried() {
     for restarts in [false, true] {
         let world = World::default();
         let sim = Simulation::new(leaving(&world));
@@ -138,13 +138,13 @@ fn an_attempt_outside_that_takes_too_long_is_followed_by_another() {
 }
 
 #[test]
-fn an_attempt_outside_that_is_silent_for_too_long_is_followed_by_another_until_all_are_used() {
+fn attempt_left_to_external_completion_without_heartbeats_is_retried_until_its_attempts_are_used() {
     let world = World::default();
     let sim = Simulation::new(leaving(&world));
     sim.start("one", "a", "").unwrap();
     sim.advance(secs(31));
     assert_eq!(state(&sim), (ActivityState::External, 2));
-    // A process that nobody could report to does not count as silence.
+    // The time in which no process took heartbeats does not count as silence.
     let sim = sim.restart();
     sim.advance(secs(29));
     assert_eq!(state(&sim), (ActivityState::External, 2));
@@ -155,7 +155,7 @@ fn an_attempt_outside_that_is_silent_for_too_long_is_followed_by_another_until_a
 }
 
 #[test]
-fn a_failure_from_outside_is_judged_by_the_retry_policy() {
+fn failure_given_by_token_is_retried_as_the_retry_policy_says() {
     let world = World::default();
     let sim = Simulation::new(leaving(&world));
     sim.start("one", "a", "").unwrap();
@@ -170,7 +170,7 @@ fn a_failure_from_outside_is_judged_by_the_retry_policy() {
     assert_eq!(failed(&sim, "a"), (Status::Failed, "activity ask failed: never".to_owned()));
 }
 
-/// A token is good from the attempt's beginning on: whoever is called may be faster than the caller.
+/// A token is good from the attempt's beginning on: the service that is called may be faster than the attempt that calls it.
 #[test]
 fn running_attempt_is_given_up_when_it_is_completed_externally() {
     let world = World::default();
@@ -192,7 +192,7 @@ fn running_attempt_is_given_up_when_it_is_completed_externally() {
 }
 
 #[test]
-fn texts_that_are_no_token_of_anybody_are_refused() {
+fn text_that_is_no_completion_token_is_refused() {
     let world = World::default();
     let sim = Simulation::new(leaving(&world));
     sim.start("one", "a", "").unwrap();
@@ -210,7 +210,7 @@ fn texts_that_are_no_token_of_anybody_are_refused() {
 }
 
 #[test]
-fn an_attempt_outside_that_is_not_wanted_is_over_at_once_or_told_by_its_heartbeat() {
+fn cancelled_attempt_left_to_external_completion_ends_at_once_or_learns_by_its_heartbeat() {
     for (how, restarts) in [("", false), ("waits", false), ("waits", true)] {
         let world = World::default();
         let sim = Simulation::new(leaving(&world));
@@ -235,7 +235,7 @@ fn an_attempt_outside_that_is_not_wanted_is_over_at_once_or_told_by_its_heartbea
 }
 
 #[test]
-fn an_attempt_outside_ends_with_the_time_of_all_attempts() {
+fn attempt_left_to_external_completion_ends_at_schedule_to_close() {
     let world = World::default();
     let tokens = world.clone();
     let options = options()
@@ -257,7 +257,7 @@ fn an_attempt_outside_ends_with_the_time_of_all_attempts() {
 }
 
 #[test]
-fn a_local_activity_cannot_be_left_to_somebody_outside() {
+fn local_activity_cannot_be_left_to_external_completion() {
     let options = options()
         .workflow("one", |ctx: Ctx, input| async move { ctx.local_activity("ask", input).await })
         .activity("ask", move |ctx, _| Err(ctx.complete_later()));
@@ -271,7 +271,7 @@ fn a_local_activity_cannot_be_left_to_somebody_outside() {
 
 /// What says that it is left to others and is not is a failure like any other.
 #[test]
-fn only_the_attempt_itself_can_leave_itself_to_others() {
+fn forged_external_completion_is_a_failure_like_any_other() {
     let forged = dacapo_worker::ActivityCtx::detached().complete_later();
     let options = options()
         .workflow("one", |ctx: Ctx, input| async move { ctx.activity("ask", input).await })
@@ -282,7 +282,7 @@ fn only_the_attempt_itself_can_leave_itself_to_others() {
 }
 
 #[test]
-fn a_shutdown_does_not_wait_for_somebody_outside() {
+fn shutdown_does_not_wait_for_an_external_completion() {
     let world = World::default();
     let sim = Simulation::new(leaving(&world));
     sim.start("one", "a", "").unwrap();

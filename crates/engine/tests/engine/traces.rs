@@ -71,7 +71,7 @@ fn story(cache: Cache, double_play: bool) -> String {
 
 /// The first play of a turn is heard and no other, whatever stays in memory, played once or twice.
 #[test]
-fn what_workflow_code_says_is_heard_once() {
+fn workflow_log_line_is_written_once_over_replays() {
     let first = story(Cache::AtMost(10_000), false);
     expect![[r#"
         turn workflow=talks workflow_id=a run_id=run-000001 queue=default turn=0
@@ -107,7 +107,7 @@ fn what_workflow_code_says_is_heard_once() {
 
 /// A turn that failed left nothing behind: played anew, it is new, and so is what it says.
 #[test]
-fn a_turn_that_failed_says_it_again() {
+fn log_line_of_a_failed_turn_is_written_again_when_it_is_repeated() {
     let mut options = options().workflow("fails", |_: Ctx, _| async move {
         tracing::info!("trying");
         panic!("not today")

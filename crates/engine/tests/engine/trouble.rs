@@ -172,7 +172,7 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
     }
 }
 
-/// The process lives on and can do nothing: whoever measures must see that.
+/// The process lives on and can do nothing: its metrics must show that.
 #[test]
 fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
     let (store, recorder) = (Fragile::new(Trouble::UnknownBefore(1)), Recorder::default());
@@ -271,7 +271,7 @@ fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_no
         let unknown = [&[kind[0], 0x18, 99], &kind[2..]].concat();
         let bytes = minicbor::to_vec(id).unwrap();
         let collision = format!("id: recorded {other}, new {id}");
-        // The last can be read, so whoever serves its queue would try it; nobody does.
+        // The last can be read, so a worker of its queue would try it; there is none.
         let forgeries = [
             ("elsewhere", forged(&*store, run, &bytes, &[0xf6]), "turn 0: the record cannot be read"),
             ("elsewhere", forged(&*store, run, &bytes, b"\x66task-1"), "turn 0: the record cannot be read"),

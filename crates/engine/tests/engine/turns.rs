@@ -39,7 +39,7 @@ fn two_activities_in_sequence_make_exactly_three_turns() {
 
 /// S2-17
 #[test]
-fn what_a_turn_decided_is_stored_with_it_and_then_done() {
+fn commands_of_a_turn_are_stored_with_it_before_they_are_carried_out() {
     let gate = Gate::default();
     let shared_gate = gate.clone();
     let serve = move || {
@@ -146,7 +146,7 @@ async fn fan_out(ctx: Ctx, count: Payload) -> Result<Payload, Failure> {
 
 /// S4-31 T-23
 #[test]
-fn one_and_five_and_a_hundred_and_ten_thousand_activities_can_be_joined() {
+fn workflow_joins_one_five_a_hundred_and_ten_thousand_activities() {
     for count in [1_u64, 4, 5, 100, 10_000] {
         let mut options = doubling().workflow("fan out", fan_out);
         options.double_play = count <= 100;

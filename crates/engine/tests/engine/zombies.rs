@@ -81,12 +81,12 @@ fn an_attempt_that_does_not_stop_is_a_zombie_after_ten_seconds() {
     gate.open(Ok(payload("far too late")));
     sim.advance(secs(1));
     assert_eq!(counts(&sim), (0, 0, 0));
-    assert_eq!(sim.result("a"), completed("went on"), "what it came to is nobody's");
+    assert_eq!(sim.result("a"), completed("went on"), "its late result is dropped");
 }
 
 /// S3-26: code that stops within the grace period leaves no trace.
 #[test]
-fn an_attempt_that_stops_in_time_is_none() {
+fn attempt_that_stops_in_time_is_no_zombie() {
     let gate = Gate::default();
     let sim = given_up(stubborn(&gate), 1);
     sim.advance(secs(5));
@@ -140,7 +140,7 @@ fn too_many_zombies_shut_the_engine_down_and_the_healthy_end_well() {
     assert_eq!(describe(&sim, "w").status, Status::Completed, "it had time to end, and its result is recorded");
     let mut report = Box::pin(sim.engine().shut_down());
     sim.advance(secs(22));
-    let report = sim.try_wait(&mut report).expect("nobody waits for zombies longer than 30 s");
+    let report = sim.try_wait(&mut report).expect("a shutdown waits for zombies for 30 s at most");
     assert_eq!((report.took, report.cut_off.len(), report.left.len()), (secs(30), 0, 3));
     assert_eq!(sim.ends().len(), 1);
 }
@@ -158,7 +158,7 @@ fn with_no_limit_zombies_are_only_counted() {
 
 /// S3-40, S3-52, S3-1: each queue goes by its own settings, and one queue's zombies are not another's.
 #[test]
-fn queues_look_after_their_own_code() {
+fn each_queue_counts_its_own_zombies_by_its_own_settings() {
     let mut options = stubborn(&Gate::default());
     options.queues.insert("hasty".into(), QueueValues { zombie_grace_period: secs(3), ..QueueValues::default() });
     options.queue("calm");
@@ -183,7 +183,7 @@ fn a_shutdown_waits_for_code_that_was_asked_to_stop_before() {
     assert_eq!(sim.try_wait(&mut report), None);
     sim.advance(Duration::from_millis(1));
     let left = sim.try_wait(&mut report).expect("30 s are over").left;
-    assert_eq!(left.iter().map(|ailing| ailing.entity.type_name.as_str()).collect::<Vec<_>>(), ["stuck"]);
+    assert_eq!(left.iter().map(|code| code.entity.type_name.as_str()).collect::<Vec<_>>(), ["stuck"]);
 
     let sim = given_up(stubborn(&gate), 1);
     let mut report = Box::pin(sim.engine().shut_down());
@@ -218,7 +218,7 @@ fn queues_shut_down_at_the_same_time() {
 
 /// S3-22: local work and work of a closed run are looked after as well.
 #[test]
-fn whoever_is_given_up_on_is_looked_after() {
+fn attempt_that_was_given_up_on_is_watched_until_it_ends() {
     let gate = Gate::default();
     let options = stubborn(&gate)
         .workflow("local", |ctx: Ctx, _| async move {
@@ -253,7 +253,7 @@ fn whoever_is_given_up_on_is_looked_after() {
 /// S3-33, S3-56: a day of attempts of which many are given up on and some end much later: every run ends, no zombie is
 /// left, and histories do not depend on what stays in memory.
 #[test]
-fn a_day_of_trouble_ends_with_no_zombie() {
+fn day_of_timeouts_cancellations_and_restarts_leaves_no_zombie() {
     let clock = Arc::new(AtomicU64::new(0));
     let world = World::default();
     let serve = || {

@@ -115,7 +115,7 @@ pub fn a_run_continues_under_its_id(store: &dyn Store) {
     assert_eq!(first.no, started.run);
 }
 
-pub fn what_is_left_of_a_closed_run_can_be_removed(store: &dyn Store) {
+pub fn rows_left_of_a_closed_run_can_be_removed(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let (run, taken) = (started.run, started.message.into_iter().collect());
     let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(3), priority: 0, position: 0 };

@@ -41,7 +41,7 @@ pub fn crash_count_of_a_run_is_reset_by_its_next_turn(store: &dyn Store) {
 }
 
 /// A caller may still query a closed run, and the query plays its code. So its crash count is kept.
-pub fn what_is_held_against_a_run_outlives_its_end(store: &dyn Store) {
+pub fn crash_count_of_a_run_outlives_its_end(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
     set_count(store, run, 3);
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));

@@ -64,7 +64,7 @@ fn attributes() -> Vec<(Name, AttributeValue)> {
     ]
 }
 
-pub fn what_belongs_to_a_run_goes_with_it_to_another_store(store: &dyn Store) {
+pub fn messages_attributes_and_turns_of_a_run_go_with_it_to_another_store(store: &dyn Store) {
     let new = NewRun { request: Some("once".into()), attributes: attributes(), ..new_run("order-1", "run-1") };
     let run = start(store, new.clone()).unwrap().run;
     own(store, run, Epoch::default(), FIRST).unwrap();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_is_gathered_and_what_does_not_is_left() {
+    fn write_that_continues_the_last_one_is_gathered_and_any_other_is_refused() {
         let mut gathered = Gathered::default();
         assert_eq!(gathered.take(), None);
         assert!(gathered.add(32, b"abc") && gathered.add(35, b"de"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_room_for_is_left() {
+    fn writes_beyond_the_room_of_the_buffer_are_refused() {
         let mut gathered = Gathered::default();
         assert!(!gathered.add(0, &vec![0; MOST + 1]));
         assert_eq!(gathered.take(), None);

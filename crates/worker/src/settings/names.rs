@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_count_letters() {
+    fn spelling_distance_counts_changed_letters() {
         assert_eq!((distance("", "abc"), distance("abc", "abc"), distance("kitten", "sitting")), (3, 0, 3));
     }
 

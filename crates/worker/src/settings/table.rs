@@ -103,17 +103,17 @@ macro_rules! settings {
 }
 
 settings! { Application, APPLICATION, AppValues, AppSettings;
-    /// After a signal, or too many zombies, how long until the process ends with exit code 1 if it has not ended by itself.
+    /// How long a process may take to end by itself, after a signal or too many zombies, before it is ended with exit code 1.
     force_exit_timeout: Duration, Time, 60 * S, MS, YEAR, None;
     /// How many runs stay in memory between their turns.
     cache_size: usize, Count, 10_000, 1, 100 * MANY, Some("every turn is played from the beginning");
-    /// The most bytes of one payload.
+    /// The largest size of one payload.
     payload_limit: usize, Bytes, 2 * MIB, 1, 1 << 30, None;
-    /// The most messages that wait for one run; the sender of one more is refused.
+    /// How many messages may wait for one run; a further sender is refused.
     message_limit: usize, Count, 200_000, 1, 100 * MANY, None;
-    /// How many results one turn takes at most.
+    /// How many results of operations one turn takes at most.
     completions_per_turn: usize, Count, 256, 1, MANY, None;
-    /// How long closed runs are kept.
+    /// How long closed runs are kept before they are deleted.
     retention: Duration, Time, 0, S, 100 * YEAR, Some("for ever");
     /// How many threads play turns.
     turn_threads: usize, Count, 0, 1, 10_000, Some("one for each core, and one more");
@@ -132,27 +132,27 @@ settings! { Queue, QUEUE, QueueValues, QueueSettings;
     max_concurrent_workflows: usize, Count, 200, 1, MANY, None;
     /// How many attempts of activities run at a time.
     max_concurrent_activities: usize, Count, 200, 1, MANY, None;
-    /// How long a turn may take before it is a deadlock.
+    /// How long a turn may take before the engine gives up on it as a deadlock.
     workflow_deadlock_timeout: Duration, Time, 2 * S, MS, YEAR, Some("turns are not watched");
-    /// The longest time for which reported progress is held back, whatever the heartbeat timeout.
+    /// The longest interval at which heartbeats are stored, whatever the heartbeat timeout.
     max_heartbeat_throttle_interval: Duration, Time, 60 * S, MS, YEAR, Some("every report is stored");
-    /// How long reported progress is held back where an activity has no heartbeat timeout.
+    /// The interval at which heartbeats are stored for an activity without a heartbeat timeout.
     default_heartbeat_throttle_interval: Duration, Time, 30 * S, MS, YEAR, Some("every report is stored");
-    /// At shutdown, how long work may go on before it is cancelled.
+    /// At shutdown, how long running work may go on before it is cancelled.
     shutdown_grace_period: Duration, Time, 10 * S, MS, YEAR, Some("work is cancelled at once");
-    /// At shutdown, how long cancelled work is waited for.
+    /// At shutdown, how long the engine waits for cancelled work to end.
     shutdown_force_timeout: Duration, Time, 5 * S, MS, YEAR, Some("nothing is waited for");
-    /// How many zombies shut the application down.
+    /// How many zombies make the application shut down.
     max_zombie_count: usize, Count, 10, 1, MANY, Some("never");
-    /// After a request to stop, how long until the first retry.
+    /// How long after a request to stop the request is repeated for the first time.
     zombie_retry_interval: Duration, Time, S, MS, YEAR, None;
-    /// The longest time between two retries.
+    /// The longest time between two repeated requests to stop.
     zombie_retry_max_delay: Duration, Time, 60 * S, MS, YEAR, None;
-    /// After a request to stop, how long until code that runs on counts as a zombie and is reported.
+    /// How long after a request to stop code that still runs counts as a zombie and is reported.
     zombie_grace_period: Duration, Time, 10 * S, MS, YEAR, Some("it counts at once");
-    /// After a request to stop, how long until retries end and the code counts as leaked.
+    /// How long after a request to stop the engine gives up and the code counts as leaked.
     zombie_give_up_after: Duration, Time, HOUR, MS, YEAR, None;
-    /// At shutdown, how long terminations that are under way are waited for.
+    /// At shutdown, how long the engine waits for code that was asked to stop before.
     zombie_shutdown_timeout: Duration, Time, 30 * S, MS, YEAR, Some("nothing is waited for");
 }
 

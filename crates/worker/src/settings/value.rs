@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_setting_values_are_read_back() {
         for raw in [1, 999, 1_000, 1_500_000, 2_000_000_000, 60_000_000_000, 90_000_000_000, 86_400_000_000_000] {
             assert_eq!(scaled(&SettingUnit::Time.written(raw), &TIMES), Some(raw));
         }

@@ -11,7 +11,7 @@ pub struct ZombieSettings {
     pub max_count: usize,
     /// The time from the request until the first retry.
     pub retry_interval: Duration,
-    /// The longest time between two retries.
+    /// The longest time between two repeated requests to stop.
     pub retry_max_delay: Duration,
     /// The time from the request until the code counts as a zombie.
     pub grace_period: Duration,

@@ -111,7 +111,7 @@ async fn tasks_end_when_the_activity_fails_or_panics() {
     are_dropped(panicking_dropped).await;
 }
 
-/// S3-15: an attempt that nobody wants ends at its await, and its tasks with it. Its result is nobody's.
+/// S3-15: an attempt that is given up on ends at its await, and its tasks with it. Its result is dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_end_when_the_attempt_is_given_up_on() {
     let attempts = Attempts::new(Handle::current());
@@ -178,7 +178,7 @@ async fn a_task_that_blocks_keeps_the_attempt_from_ending_and_not_its_result() {
     let activity = Activity::new("leaves a task", move |ctx: ActivityCtx, _| {
         let released = released.lock().unwrap().take().unwrap();
         let (blocks, has_blocked) = oneshot::channel();
-        // Whoever blocks a thread of the runtime without saying so also holds up what waits behind it.
+        // Code that blocks a thread of the runtime without saying so also delays what waits behind it.
         ctx.spawn(async move {
             tokio::task::block_in_place(|| {
                 blocks.send(()).unwrap();
@@ -228,7 +228,7 @@ async fn tasks_give_results_and_end_with_a_detached_ctx() {
     dropped.await.unwrap();
 }
 
-/// S3-15: what is started while the program goes down is dropped at once, and waits for nobody.
+/// S3-15: what is started while the program goes down is dropped at once, and waits for nothing.
 #[test]
 fn a_task_of_a_runtime_that_is_gone_never_runs() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();

@@ -55,7 +55,7 @@ fn every_line_that_operators_are_told_of_is_in_the_code() {
         let quoted = line.split('`').nth(1).unwrap();
         // What stands for something else is left out.
         for part in quoted.split('…').map(str::trim).filter(|part| !part.is_empty()) {
-            assert!(code.contains(part), "nobody says {part:?}");
+            assert!(code.contains(part), "no line of the code says {part:?}");
         }
     }
 }

@@ -168,7 +168,7 @@ fn a_closed_pool_drops_what_waits_and_its_threads_leave() {
     let (said, done) = channel();
     pool.submit(None, saying(&said, 1));
     drop(said);
-    assert_eq!(done.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected), "nobody takes it");
+    assert_eq!(done.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected), "no thread takes it");
     door.open();
     wait_for_threads(&pool, (0, 0));
 }
@@ -179,7 +179,7 @@ fn work_that_panics_costs_no_thread() {
     let pool = pool(1, &[]);
     let (said, done) = channel();
     pool.submit(None, || panic!("on purpose"));
-    pool.submit(Some(&queue("nobody's")), saying(&said, 1));
+    pool.submit(Some(&queue("idle")), saying(&said, 1));
     assert_eq!((received(&done, 1), pool.threads()), (vec![1], (1, 0)));
 }
 
@@ -205,7 +205,7 @@ fn threads_that_are_no_longer_needed_leave_under_steady_load() {
     }
 }
 
-/// What nobody waits for is done too: by a thread of the pool that asked for it, whose own work comes first, or by any if another
+/// Work that no caller waits for is done too: by a thread of the pool that asked for it, whose own work comes first, or by any if another
 /// thread asks.
 #[test]
 fn unhurried_work_is_done_after_that_of_the_thread_that_asks_and_from_elsewhere_at_once() {

@@ -25,7 +25,7 @@ fn origin(effective: &Effective, name: &str) -> Origin {
     effective.rows.iter().find(|row| row.name == name).unwrap().origin.clone()
 }
 
-/// S3-49, S3-50, S3-51, S3-52, S3-53: what holds when nobody says anything, as the dump shows it.
+/// S3-49, S3-50, S3-51, S3-52, S3-53: the values of settings that are not given, as the dump shows them.
 #[test]
 fn the_defaults_are_those_of_the_table() {
     let effective = queue("orders").effective().unwrap();
@@ -84,14 +84,14 @@ fn code_goes_before_the_environment_and_that_before_the_default() {
         ("DACAPO_KILLS", "200"),
     ];
     let orders = || QueueSettings::new("orders-eu").max_concurrent_activities(5);
-    let code_first = AppSettings::new().cache_size(0).queue(orders()).queue(QueueSettings::new("mail"));
-    let code_last = AppSettings::new().environment(variables).queue(orders()).queue(QueueSettings::new("mail"));
+    let code_first = AppSettings::new().cache_size(0).queue(orders()).queue(QueueSettings::new("email"));
+    let code_last = AppSettings::new().environment(variables).queue(orders()).queue(QueueSettings::new("email"));
     let effective = code_first.environment(variables).effective().unwrap();
     assert_eq!(effective, code_last.cache_size(0).effective().unwrap());
 
-    let (orders, mail) = (&effective.queues["orders-eu"], &effective.queues["mail"]);
-    assert_eq!((orders.max_zombie_count, mail.max_zombie_count), (4, 3));
-    assert_eq!((orders.max_concurrent_activities, mail.max_concurrent_activities), (5, 200));
+    let (orders, email) = (&effective.queues["orders-eu"], &effective.queues["email"]);
+    assert_eq!((orders.max_zombie_count, email.max_zombie_count), (4, 3));
+    assert_eq!((orders.max_concurrent_activities, email.max_concurrent_activities), (5, 200));
     assert_eq!((effective.app.cache_size, effective.app.force_exit_timeout), (0, Duration::from_secs(20)));
     assert_eq!(origin(&effective, "cache_size"), Origin::Code);
     assert_eq!(origin(&effective, "force_exit_timeout"), Origin::Environment("DACAPO_FORCE_EXIT_TIMEOUT".into()));
@@ -148,7 +148,7 @@ fn a_queue_s_variable_has_letters_digits_and_underscores_only() {
     assert_eq!(queue("größe").environment(variables).effective().unwrap().queues["größe"].max_zombie_count, 2);
 }
 
-/// Where two queues share a variable, or one queue's name runs into a setting's, nobody guesses.
+/// Where two queues share a variable, or one queue's name runs into a setting's, the settings do not guess.
 #[test]
 fn a_variable_that_two_queues_could_mean_is_refused() {
     let twins = || queue("orders-eu").queue(QueueSettings::new("orders_EU"));

@@ -90,7 +90,7 @@ async fn check_it_is_a_zombie_until(handle: &AttemptHandle, let_go: impl FnOnce(
     assert_eq!((owner.count_at(61), handle.has_ended()), (0, true));
 }
 
-/// S3-22, S3-23, C-23: it waits where nobody can wake it.
+/// S3-22, S3-23, C-23: it waits where no thread can wake it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn code_that_blocks_on_something_else_is_a_zombie() {
     let ((waits, has_waited), (release, released)) = (oneshot::channel(), mpsc::channel::<()>());
@@ -140,7 +140,7 @@ async fn code_that_spins_between_awaits_is_a_zombie() {
 
 /// S3-23: code that would stop but does not get to run. Once the machine comes round to it, it counts no more.
 #[test]
-fn code_that_never_gets_to_run_is_a_zombie_for_as_long() {
+fn task_that_is_not_polled_is_a_zombie_until_its_runtime_goes_on() {
     let runtime = Builder::new_current_thread().build().unwrap();
     let handle = runtime.block_on(async {
         let (waits, has_waited) = oneshot::channel();
@@ -155,7 +155,7 @@ fn code_that_never_gets_to_run_is_a_zombie_for_as_long() {
         has_waited.await.unwrap();
         handle
     });
-    // Nobody drives the runtime now.
+    // No thread drives the runtime now.
     let owner = Owner::new();
     let ended = owner.terminate(&handle);
     assert_eq!((owner.count_at(9), owner.count_at(10)), (0, 1));
@@ -163,7 +163,7 @@ fn code_that_never_gets_to_run_is_a_zombie_for_as_long() {
     assert_eq!(owner.count_at(61), 0);
 }
 
-/// S3-19, S3-21, S3-26: code that awaits is dropped at once, its clean-up runs once, and nobody says a word.
+/// S3-19, S3-21, S3-26: code that awaits is dropped at once, its clean-up runs once, and nothing is logged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn code_that_awaits_stops_at_the_request() {
     struct CleanUp(Arc<Mutex<u32>>);

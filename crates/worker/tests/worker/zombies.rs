@@ -134,7 +134,7 @@ fn code_that_stops_in_time_leaves_no_trace() {
 
 /// S3-24: health data for people.
 #[test]
-fn health_names_everyone_who_does_not_stop() {
+fn health_lists_all_code_that_does_not_stop() {
     let mut zombies = with_max(10);
     let _ = (request(&mut zombies, 1, BEGIN), request(&mut zombies, 2, after(5_000)));
     let _ = zombies.tick(after(10_000)).perform();
