@@ -1,5 +1,7 @@
 //! Names: of workflows, activities, signals, keys.
 
+mod recent;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
@@ -137,7 +139,7 @@ impl<'b, C> Decode<'b, C> for Name {
             "json/plain" => Self::from_static("json/plain"),
             "binary/null" => Self::from_static("binary/null"),
             "" => Self::from_static(""),
-            text => Self(Text::Shared(text.into())),
+            text => Self(Text::Shared(recent::shared(text))),
         })
     }
 }

@@ -129,7 +129,7 @@ fn each_row_from(
     from: u64,
     show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    let first = Chunk::read(store, run, from)?;
+    let first = Chunk::read(store, run, from, 0)?;
     if first.next.is_none() {
         let _ = first.show(show);
         return Ok(());
@@ -144,7 +144,7 @@ fn each_row_from(
         loop {
             match (chunk.show(show), chunk.next) {
                 (ControlFlow::Continue(()), Some(next)) => {
-                    chunk = chunks.recv().unwrap_or_else(|_| Chunk::read(store, run, next))?;
+                    chunk = chunks.recv().unwrap_or_else(|_| Chunk::read(store, run, next, 0))?;
                 }
                 _ => return Ok(()),
             }
@@ -159,8 +159,11 @@ fn read_ahead(
     mut from: Option<u64>,
     ahead: &SyncSender<Result<Chunk, StoreError>>,
 ) {
+    let mut room = 0;
     while let Some(turn) = from {
-        let chunk = Chunk::read(store, run, turn);
+        let chunk = Chunk::read(store, run, turn, room);
+        // The next chunk is likely as large: it need not grow step by step.
+        room = chunk.as_ref().map_or(0, |chunk| chunk.bytes.len() + chunk.bytes.len() / 8);
         from = chunk.as_ref().ok().and_then(|chunk| chunk.next);
         if ahead.send(chunk).is_err() {
             return;
@@ -179,9 +182,9 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn read(store: &(impl ReadTurns + ?Sized), run: RunNo, from: u64) -> Result<Self, StoreError> {
-        // A chunk of ordinary turns grows once at most.
-        let (mut bytes, mut ends) = (Vec::with_capacity(CHUNK * 256), Vec::with_capacity(CHUNK));
+    /// Reads some records from this turn on. `room` is how many bytes they are expected to have.
+    fn read(store: &(impl ReadTurns + ?Sized), run: RunNo, from: u64, room: usize) -> Result<Self, StoreError> {
+        let (mut bytes, mut ends) = (Vec::with_capacity(room), Vec::with_capacity(CHUNK));
         let mut is_full = false;
         store.turns(run, from, &mut |number, record| {
             bytes.extend_from_slice(record);
