@@ -4,14 +4,14 @@ use dacapo::{ClientError, Error, Failure, Promise, Query, Signal, Status, Update
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Kit, Started};
+use super::{Kit, KitRun};
 
 impl Kit {
     /// Signals a run.
     #[track_caller]
     pub fn signal<O: 'static, T: Serialize + Clone>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         signal: Signal<T>,
         value: T,
     ) -> Result<(), Error> {
@@ -28,7 +28,7 @@ impl Kit {
     #[track_caller]
     pub fn query<O, I: Serialize, A: DeserializeOwned>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         query: Query<I, A>,
         input: I,
     ) -> Result<A, Error> {
@@ -40,7 +40,7 @@ impl Kit {
     #[track_caller]
     pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         update: Update<I, A>,
         input: I,
     ) -> Result<A, Error> {
@@ -56,7 +56,7 @@ impl Kit {
     #[track_caller]
     pub fn resolve<O: 'static, T: Serialize + Clone>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         promise: Promise<T>,
         value: T,
     ) -> Result<(), Error> {
@@ -99,7 +99,7 @@ impl Kit {
 
     /// Terminates a run.
     #[track_caller]
-    pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+    pub fn terminate<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
         let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
@@ -118,7 +118,7 @@ impl Kit {
 
     /// Resets a run to an earlier turn.
     #[track_caller]
-    pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
+    pub fn reset<O: 'static>(&mut self, run: &KitRun<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
         let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
@@ -130,7 +130,7 @@ impl Kit {
 
     /// Asks a run to cancel.
     #[track_caller]
-    pub fn cancel<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+    pub fn cancel<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
         let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
