@@ -13,6 +13,7 @@
 //! - an activity's input: the attempt fails with [`BAD_INPUT`], which is not tried again.
 
 use std::any::type_name;
+use std::cell::Cell;
 
 pub use serde_json::{Value, json};
 
@@ -29,6 +30,14 @@ pub const EXTERNAL_PAYLOAD: &str = "ExternalPayload";
 /// The type of failures that report a value that cannot be encoded.
 pub const BAD_OUTPUT: &str = "BadOutput";
 
+/// The most bytes of the buffer that a thread keeps for its next value.
+const KEPT: usize = 64 << 10;
+
+thread_local! {
+    /// The buffer into which values are written.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// Encodes a value as a payload. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
 /// type [`BAD_OUTPUT`].
 ///
@@ -40,8 +49,17 @@ pub const BAD_OUTPUT: &str = "BadOutput";
 /// # Ok::<(), dacapo::Failure>(())
 /// ```
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
-    let payload = |json: Vec<u8>| if json == b"null" { Payload::empty() } else { Payload::json(json) };
-    serde_json::to_vec(value).map(payload).map_err(|error| {
+    // Taken out meanwhile: the value may encode others. One copy of the right size is cheaper than a vector that grows.
+    let mut buffer = BUFFER.take();
+    buffer.clear();
+    let written = serde_json::to_writer(&mut buffer, value).map(|()| match &buffer[..] {
+        b"null" => Payload::empty(),
+        json => Payload::json(json.to_vec()),
+    });
+    if buffer.capacity() <= KEPT {
+        BUFFER.set(buffer);
+    }
+    written.map_err(|error| {
         let message = format!(
             "a value of type `{}` cannot be encoded as JSON: {error}; use a type that JSON can hold",
             type_name::<T>()

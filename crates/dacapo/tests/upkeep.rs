@@ -151,6 +151,22 @@ async fn export_to_a_file_has_mode_0600_and_replaces_nothing() {
     assert!(std::fs::read(&path).unwrap() == expected, "the file is left as it is");
 }
 
+#[tokio::test]
+async fn export_of_a_damaged_turn_is_refused() {
+    let place = Place::new();
+    let app = place.serve("a.db").await;
+    app.start(counts, 2).id("a").await.unwrap().result().await.unwrap();
+    app.stop().await;
+    let file = rusqlite::Connection::open(place.path("a.db")).unwrap();
+    let mut record: Vec<u8> = file.query_row("SELECT record FROM turns WHERE turn = 1", [], |row| row.get(0)).unwrap();
+    record[20] ^= 1;
+    assert_eq!(file.execute("UPDATE turns SET record = ? WHERE turn = 1", [record]).unwrap(), 1);
+    drop(file);
+    let app = place.serve("a.db").await;
+    let refused = app.runs().export(&Filter::all(), Vec::new()).await.unwrap_err().to_string();
+    assert!(refused.contains("turn 1") && refused.contains("checksum does not match"), "{refused}");
+}
+
 /// A file without its checksums.
 fn without_sums(file: &str) -> String {
     let begin = r#"{"sum":"01234567","#.len();

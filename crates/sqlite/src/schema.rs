@@ -26,9 +26,7 @@ const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRA
 /// Makes an empty file a Dacapo store, and refuses any other file that is not one.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     let found = version(connection)?;
-    if found > VERSION {
-        return Err(StoreError::Newer { found, known: VERSION });
-    }
+    check_version(connection, found)?;
     // Only now, because it changes the file.
     connection.execute_batch(DURABLE).map_err(trouble)?;
     if found == 0 {
@@ -51,10 +49,30 @@ pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), Store
 /// Refuses a file that is not a Dacapo store, and changes nothing.
 pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     match version(connection)? {
-        found if found > VERSION => Err(StoreError::Newer { found, known: VERSION }),
         0 => Err(StoreError::Foreign("the file is empty".to_owned())),
-        _ => Ok(()),
+        found => check_version(connection, found),
     }
+}
+
+/// Refuses a file of a newer build, and one that lacks a table of its version.
+fn check_version(connection: &Connection, found: i64) -> Result<(), StoreError> {
+    if found > VERSION {
+        return Err(StoreError::Newer { found, known: VERSION });
+    }
+    if found == 0 {
+        return Ok(());
+    }
+    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").map_err(trouble)?;
+    let made = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
+    let made: Vec<String> = made.collect::<Result<_, _>>().map_err(trouble)?;
+    // Operators may have added indexes of their own.
+    let known = made.iter().filter(|statement| SCHEMA.contains(&format!("\n{statement};"))).count();
+    if known == SCHEMA.matches("\nCREATE ").count() {
+        return Ok(());
+    }
+    Err(StoreError::Foreign(format!(
+        "its tables are not those of schema version {found}, so a development build wrote it: move it away, and start with a new file"
+    )))
 }
 
 /// Returns the schema version of a Dacapo store, or 0 for an empty file.

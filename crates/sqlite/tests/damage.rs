@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use dacapo_core::{AttributeValue, Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp};
+use dacapo_core::{AttributeValue, Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp, TurnRecord};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{
     AttemptWrite, Closing, Filter, IdConflict, NewMessage, NewRun, NewTask, NodeNo, Parent, ReadMessages, ReadRuns,
@@ -73,7 +73,7 @@ fn fill(store: &SqliteStore) {
         tasks: vec![task],
         published: Some(b"a snapshot".to_vec()),
         timers: vec![(at(30), TimerKind::Sleep(Seq(7)))],
-        ..TurnWrite::new(TurnOf::Run(open), 0, at(3), b"the record of a turn".to_vec())
+        ..TurnWrite::new(TurnOf::Run(open), 0, at(3), record(0))
     };
     let Written::Turn(written) = write(store, Write::Turn(Box::new(turn))) else { panic!("a turn is committed") };
     let attempt = AttemptWrite {
@@ -105,7 +105,7 @@ fn fill(store: &SqliteStore) {
     let closing =
         Closing { status: Status::Completed, result: b"42".to_vec(), to_parent: None, next: None, carried: Vec::new() };
     let first = TurnOf::New(Box::new(NewRun { request: None, ..new_run("closed") }));
-    let turn = TurnWrite { close: Some(closing), ..TurnWrite::new(first, 0, at(8), b"the only turn".to_vec()) };
+    let turn = TurnWrite { close: Some(closing), ..TurnWrite::new(first, 0, at(8), record(0)) };
     write(store, Write::Turn(Box::new(turn)));
     let gone = start(store, new_run("gone"));
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
@@ -124,13 +124,24 @@ fn rows<T: Debug>(read: Result<impl IntoIterator<Item = T>, StoreError>) -> Read
     }
 }
 
+/// The record of an empty turn.
+fn record(number: u64) -> Vec<u8> {
+    let (now, history, jobs, commands) = (at(3), Default::default(), Vec::new(), Vec::new());
+    TurnRecord { number, now, history, jobs, commands, choices: None, build: "test".into() }.to_bytes()
+}
+
+/// The turns of a run. A row's checksum binds a record to its place, the record's own covers its bytes.
 fn turns(store: &SqliteStore, run: RunNo) -> Read {
-    let mut records = Vec::new();
+    let mut records = Ok(Vec::new());
     let shown = store.turns(run, 0, &mut |turn, record| {
-        records.push((turn, record.to_vec()));
+        match (&mut records, TurnRecord::from_bytes(record)) {
+            (Ok(records), Ok(record)) => records.push((turn, record)),
+            (_, Ok(_)) => {}
+            (records, Err(error)) => *records = Err(StoreError::Corrupt(format!("turn {turn}: {error}"))),
+        }
         ControlFlow::Continue(())
     });
-    rows(shown.map(|()| records))
+    rows(shown.and(records))
 }
 
 /// All that can be read of a store by what a caller knows: each read by its name. Counts and the first of many are left out: a row that

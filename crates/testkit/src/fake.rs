@@ -73,10 +73,17 @@ impl<A: ActivityType> Fake<A> {
     }
 
     /// Returns the input of each attempt, in order.
+    ///
+    /// # Panics
+    /// If an attempt was given an input that does not decode, with the reason.
+    #[track_caller]
     pub fn calls(&self) -> Vec<A::Input> {
-        let decode =
-            |called: &Called| A::decode(called.input.clone(), &self.converter).expect("it was decoded when it came");
-        self.lock().iter().map(decode).collect()
+        let calls: Vec<Called> = self.lock().clone();
+        let decode = |called: Called| match A::decode(called.input, &self.converter) {
+            Ok(input) => input,
+            Err(failure) => panic!("attempt {} of activity {:?}: {failure}", called.info.attempt, A::NAME),
+        };
+        calls.into_iter().map(decode).collect()
     }
 }
 
@@ -143,6 +150,10 @@ impl Fakes {
     /// Sets the answer of an activity, from its next attempt on. Returns whether it is the activity's first fake.
     pub(crate) fn set(&self, activity: &'static str, answer: Answer) -> bool {
         self.answers.lock().insert(activity, answer).is_none()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.answers.lock().is_empty()
     }
 
     pub(crate) fn contains(&self, activity: &str) -> bool {

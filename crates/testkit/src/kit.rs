@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Converter, Error, Failure, Handle, Interceptor, Register, Timestamp,
-    WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Converter, Error, Failure, Handle, Interceptor, Register, StartCall,
+    Timestamp, WorkflowFn, WorkflowType,
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
@@ -117,7 +117,9 @@ impl Kit {
     /// Encodes and decodes values with this converter, as [`dacapo::Dacapo::converter`] does. Set it before anything is served or
     /// faked.
     #[must_use]
+    #[track_caller]
     pub fn converter(mut self, converter: impl Into<Converter>) -> Self {
+        self.assert_nothing_is_served("the converter");
         self.catalog.layers.converter = converter.into();
         self.processes.layers = self.catalog.layers.clone();
         self
@@ -126,10 +128,19 @@ impl Kit {
     /// Puts an interceptor around calls, workflows and activities, fakes included, as [`dacapo::Dacapo::intercept`] does. Set it
     /// before anything is served or faked.
     #[must_use]
+    #[track_caller]
     pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
+        self.assert_nothing_is_served("interceptors");
         self.catalog.layers.intercept(interceptor);
         self.processes.layers = self.catalog.layers.clone();
         self
+    }
+
+    #[track_caller]
+    fn assert_nothing_is_served(&self, what: &str) {
+        let served = &self.catalog.registry;
+        let is_empty = served.workflows().next().is_none() && served.activities().next().is_none();
+        assert!(is_empty && self.processes.fakes.is_empty(), "set {what} before anything is served or faked");
     }
 
     /// Sets how long the kit waits, in real time, for an attempt of a real activity: 30 seconds by default. An attempt
@@ -264,17 +275,9 @@ impl Kit {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
+        self.serve_workflow::<F::Workflow>();
         let name = F::Workflow::NAME;
-        if self.catalog.registry.find_workflow(name).is_none() {
-            assert!(
-                !self.processes.have_begun(),
-                "workflow {name:?} is not served: write `kit.serve({name})` before the first run"
-            );
-            self.catalog.workflow(F::Workflow::definition()).expect("its name is free");
-            self.processes.register(&self.catalog);
-        }
-        self.next_id += 1;
-        let workflow_id = format!("test-{}", self.next_id);
+        let workflow_id = self.next_workflow_id();
         let input =
             F::Workflow::encode(input, &self.catalog.layers.converter).unwrap_or_else(|failure| panic!("{failure}"));
         let id = workflow_id.clone();
@@ -293,6 +296,64 @@ impl Kit {
         started.unwrap_or_else(|error| panic!("{error}"));
         self.settle();
         KitRun { workflow_id, output: PhantomData }
+    }
+
+    /// Starts a workflow with options of a start, such as its id, a memo or a timeout, and plays its first turn. `set` gets the
+    /// start and may be called again if the process dies.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// #[workflow]
+    /// async fn greet(ctx: Ctx, name: String) -> Result<String, Failure> {
+    ///     let info = ctx.info();
+    ///     Ok(format!("{}: hello {name}", info.start.workflow_id))
+    /// }
+    ///
+    /// let mut kit = Kit::new();
+    /// let run = kit.start_with(greet, "ada".into(), |start| start.id("greeting-1").run_timeout(mins(5)));
+    /// assert_eq!(kit.result(&run), Ok("greeting-1: hello ada".into()));
+    /// ```
+    #[track_caller]
+    pub fn start_with<F, P>(
+        &mut self,
+        workflow: F,
+        input: <F::Workflow as WorkflowType>::Input,
+        set: impl Fn(StartCall<<F::Workflow as WorkflowType>::Output>) -> StartCall<<F::Workflow as WorkflowType>::Output>,
+    ) -> KitRun<<F::Workflow as WorkflowType>::Output>
+    where
+        F: WorkflowFn<P> + Clone,
+        <F::Workflow as WorkflowType>::Input: Clone,
+        <F::Workflow as WorkflowType>::Output: 'static,
+    {
+        self.serve_workflow::<F::Workflow>();
+        let id = self.next_workflow_id();
+        let started = self.processes.insist(|app| {
+            let start = app.start(workflow.clone(), input.clone()).id(id.clone()).request_id(id.clone());
+            set(start).into_future()
+        });
+        let workflow_id = started.unwrap_or_else(|error| panic!("{error}")).workflow_id().to_owned();
+        self.settle();
+        KitRun { workflow_id, output: PhantomData }
+    }
+
+    /// Serves a workflow that a test starts, unless it is served already.
+    #[track_caller]
+    fn serve_workflow<W: WorkflowType>(&mut self) {
+        let name = W::NAME;
+        if self.catalog.registry.find_workflow(name).is_none() {
+            assert!(
+                !self.processes.have_begun(),
+                "workflow {name:?} is not served: write `kit.serve({name})` before the first run"
+            );
+            self.catalog.workflow(W::definition()).expect("its name is free");
+            self.processes.register(&self.catalog);
+        }
+    }
+
+    fn next_workflow_id(&mut self) -> String {
+        self.next_id += 1;
+        format!("test-{}", self.next_id)
     }
 
     /// Lets time pass until the run is closed, and returns its result. A run that does not end fails the test, with a

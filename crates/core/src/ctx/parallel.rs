@@ -64,7 +64,8 @@ impl<T> Parallel<T> {
     ///
     /// It is called before the branches begin, in the step that called [`Ctx::parallel`]. A branch must schedule
     /// nothing before it is played, so it is written as `async move { ctx.activity(…).await }`: an operation that is
-    /// scheduled when the branch is created fails the activation, with this advice.
+    /// scheduled while `parallel` takes the branch fails the activation, with this advice. One that was scheduled earlier
+    /// and is only awaited in a branch is not held back.
     #[track_caller]
     pub fn at_most(self, most: usize) -> Self {
         let Some(state) = self.crew.shared.enter(Location::caller()) else { return self };

@@ -89,12 +89,13 @@ impl Payload {
         }
     }
 
-    /// Returns how many bytes the record holds of the payload: none if they are kept in another store.
+    /// Returns how many bytes the record holds of the payload and of its metadata. Bytes that are kept in another store do not count.
     pub fn inline_size(&self) -> usize {
-        match &self.data {
+        let data = match &self.data {
             PayloadData::Inline(bytes) => bytes.len(),
             PayloadData::Reference(_) => 0,
-        }
+        };
+        self.metadata.iter().fold(data, |size, (name, value)| size + name.len() + value.len())
     }
 
     /// Returns the bytes as text, if they are in the record and are text.
@@ -177,6 +178,9 @@ mod cbor_metadata {
 
     pub(super) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<BTreeMap<Name, Bytes>, minicbor::decode::Error> {
         let pairs = d.map()?.ok_or_else(|| minicbor::decode::Error::message("a map without a length"))?;
+        if pairs == 0 {
+            return Ok(BTreeMap::new()); // As nearly every payload; collecting nothing costs more.
+        }
         (0..pairs).map(|_| Ok((d.decode()?, Bytes::copy_from_slice(d.bytes()?)))).collect()
     }
 }

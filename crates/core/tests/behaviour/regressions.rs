@@ -431,3 +431,33 @@ fn a_second_play_that_is_stopped_is_stopped_and_not_different() {
     let Completion::Failed(error) = answer else { panic!("{answer:?}") };
     assert!(matches!(*error, ActivationError::Interrupted { .. }), "{error}");
 }
+
+/// A payload whose bytes differ each time that they are written, as those of a cipher do, was a difference between two plays.
+#[test]
+fn two_plays_are_compared_by_the_digests_of_their_payloads() {
+    use dacapo_core::PayloadDigest;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let played = |digest: fn(u64) -> &'static str| {
+        let written = AtomicU64::new(0);
+        let next = move || {
+            let time = written.fetch_add(1, Ordering::Relaxed);
+            let digest = PayloadDigest { key: "k1".into(), value: digest(time).into() };
+            Payload { digest: Some(Box::new(digest)), ..Payload::json(format!("cipher {time}")) }
+        };
+        let next = Arc::new(next);
+        let writes = workflow(move |ctx: Ctx, _| {
+            let next = next.clone();
+            async move {
+                ctx.publish(next());
+                ctx.activity("pay", next()).await
+            }
+        });
+        let mut run = Run::new(writes, RunOptions { double_play: true, ..RunOptions::default() }).unwrap();
+        run.activate(Activation::Turn(Turn::new(Timestamp::default(), start())))
+    };
+    let same = played(|_| "4711");
+    assert!(matches!(same, Completion::Turn(_)), "{same:?}");
+    let other = played(|time| if time < 3 { "4711" } else { "0815" });
+    let Completion::Failed(error) = other else { panic!("{other:?}") };
+    assert!(matches!(*error, ActivationError::DoublePlay { .. }), "{error}");
+}

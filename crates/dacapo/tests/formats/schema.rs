@@ -70,3 +70,20 @@ async fn file_of_a_later_number_is_refused_with_both_numbers() {
     let refused = Dacapo::connect(&format!("sqlite:{path}")).await.err().unwrap().to_string();
     assert!(refused.contains(&words), "{refused}");
 }
+
+#[tokio::test]
+async fn file_whose_tables_are_not_those_of_its_number_is_refused_and_one_with_an_index_more_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db").to_str().unwrap().to_owned();
+    serve(&path).await.unwrap().stop().await;
+    let change = |statement: &str| Connection::open(&path).unwrap().execute_batch(statement).unwrap();
+    change("CREATE INDEX mine ON runs (started)");
+    serve(&path).await.unwrap().stop().await;
+    change("ALTER TABLE messages RENAME COLUMN sent TO written");
+    let url = format!("sqlite:{path}");
+    for refused in [serve(&path).await.err().unwrap(), Dacapo::connect(&url).await.err().unwrap()] {
+        let refused = refused.to_string();
+        assert!(refused.contains("its tables are not those of schema version 1"), "{refused}");
+        assert!(refused.contains("move it away, and start with a new file"), "{refused}");
+    }
+}

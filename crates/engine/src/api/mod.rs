@@ -12,18 +12,19 @@ pub(crate) mod update;
 use std::sync::Arc;
 
 use dacapo_client::Error;
-use dacapo_core::{Failure, Name, Payload};
+use dacapo_core::{Failure, Headers, Name, Payload};
 use dacapo_store::{Refused, RunRow, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::host::WorkKind;
+use crate::names::check_name;
 use crate::read;
 use crate::read::RunId;
 use crate::run::deliver::deliver_sent;
 use crate::shared::Shared;
 use crate::turn::effects::apply_in_other_runs;
-use crate::turn::validate::failure_size;
+use crate::turn::validate::{failure_size, headers_size};
 use crate::writes::submit;
 
 impl Engine {
@@ -62,9 +63,20 @@ pub(crate) fn check_result(shared: &Shared, what: &str, result: &Result<Payload,
     }
 }
 
-/// Checks the sizes of arguments that a caller gives.
-pub(crate) fn check_input(shared: &Shared, what: &str, input: &[Payload]) -> Result<(), Error> {
-    input.iter().try_for_each(|payload| check_size(shared, what, payload))
+/// Checks the sizes of the arguments and headers that a caller gives with a message, such as `a signal`.
+pub(crate) fn check_message(shared: &Shared, what: &str, input: &[Payload], headers: &Headers) -> Result<(), Error> {
+    input.iter().try_for_each(|payload| check_size(shared, &format!("the input of {what}"), payload))?;
+    check_headers(shared, &format!("the header section of {what}"), headers)
+}
+
+/// Checks the names of headers that a caller gives, and the size of all of them together.
+pub(crate) fn check_headers(shared: &Shared, what: &str, headers: &Headers) -> Result<(), Error> {
+    headers.keys().try_for_each(|name| check_name("header name", name))?;
+    let (size, limit) = (headers_size(headers), shared.options.payload_limit);
+    match size > limit {
+        true => Err(Error::PayloadTooLarge { what: what.to_owned(), size, limit }),
+        false => Ok(()),
+    }
 }
 
 /// Reads the row of a run.

@@ -4,7 +4,7 @@ use dacapo_client::Error;
 use dacapo_core::{Headers, Inspection, Name, Payload, Query};
 use tokio::sync::oneshot;
 
-use crate::api::{check_input, row};
+use crate::api::{check_message, row};
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::names::check_name;
@@ -16,7 +16,7 @@ impl Engine {
     /// Queries a run. The query sees all that was acknowledged before.
     pub async fn query(&self, of: &RunId, name: Name, input: Vec<Payload>, headers: Headers) -> Result<Payload, Error> {
         check_name("query name", &name)?;
-        check_input(&self.shared, "the input of a query", &input)?;
+        check_message(&self.shared, "a query", &input, &headers)?;
         let query = Query { id: Name::from_static("query"), name, input, headers };
         self.ask(of, |answer| Request::Query(query, answer)).await
     }

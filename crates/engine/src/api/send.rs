@@ -7,7 +7,7 @@ use dacapo_core::{Failure, Job, Name, Outcome, Payload, Resolution, Signal};
 use dacapo_store::{NewMessage, RunRow, SentMessage, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
-use crate::api::{check_input, check_result, named, open, open_row, row, write, written};
+use crate::api::{check_message, check_result, named, open, open_row, row, write, written};
 use crate::encode::encode;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -22,7 +22,7 @@ impl Engine {
     /// nothing.
     pub async fn signal(&self, to: &RunId, signal: Signal, request: Option<Name>) -> Result<(), Error> {
         check_name("signal name", &signal.name)?;
-        check_input(&self.shared, "the input of a signal", &signal.input)?;
+        check_message(&self.shared, "a signal", &signal.input, &signal.headers)?;
         let job = Job::Signal(Box::new(signal));
         match request {
             Some(request) => {

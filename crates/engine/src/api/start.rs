@@ -17,7 +17,7 @@ use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
 use tokio::sync::oneshot;
 
-use crate::api::check_size;
+use crate::api::{check_headers, check_size};
 use crate::engine::Engine;
 use crate::host::{Work, WorkKind};
 use crate::lifecycle::shutdown::write_before_shutdown;
@@ -168,6 +168,7 @@ impl Engine {
         for (what, payload) in named {
             check_size(&self.shared, what, payload)?;
         }
+        check_headers(&self.shared, "the header section", &new.headers)?;
         for (name, value) in &new.search_attributes {
             value.check(name).map_err(|bad| Error::InvalidArgument(bad.to_string()))?;
         }

@@ -8,7 +8,7 @@ use dacapo_store::{RunNo, RunRow, Status, StoreError};
 use tokio::sync::oneshot;
 
 use crate::api::send::{SendingMessage, sent_before};
-use crate::api::{check_input, open, row};
+use crate::api::{check_message, open, row};
 use crate::crash_guard::count::quarantine_reason;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -23,7 +23,7 @@ impl Engine {
     pub async fn update(&self, to: &RunId, update: Update, wait: WaitFor) -> Result<UpdateStage, Error> {
         check_name("update name", &update.name)?;
         check_name("request id", &update.id)?;
-        check_input(&self.shared, "the input of an update", &update.input)?;
+        check_message(&self.shared, "an update", &update.input, &update.headers)?;
         loop {
             let (to, update, id) = (to.clone(), update.clone(), update.id.clone());
             let sent = self.blocking(WorkKind::Write, move |shared| send(shared, &to, update, wait)).await?;

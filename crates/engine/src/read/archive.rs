@@ -10,7 +10,7 @@ use dacapo_store::{Belongings, Filter, ImportWrite, RunNo, RunRow, Status, Store
 use crate::names::check_name;
 use crate::read::Reader;
 use crate::read::outcome::next_run;
-use crate::read::records::each_row;
+use crate::read::records::{Unreadable, decode, each_row};
 
 impl Reader {
     /// Lists rows of runs that match, oldest first, after this number.
@@ -31,15 +31,23 @@ impl Reader {
         row: &RunRow,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
     ) -> Result<bool, Error> {
-        let (mut next, mut is_stopped) = (0, row.turns == 0);
+        let (mut next, mut is_stopped, mut damaged) = (0, row.turns == 0, None);
         each_row(self.store(), row.no, &mut |number, record| {
             if is_stopped || number != next {
+                return ControlFlow::Break(());
+            }
+            // A record of a later build is kept as it is.
+            if let Err(Unreadable::Record(reason)) = decode(number, record) {
+                damaged = Some(reason);
                 return ControlFlow::Break(());
             }
             next += 1;
             is_stopped = show(number, record).is_break() || next == row.turns;
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
+        if let Some(reason) = damaged {
+            return Err(StoreError::Corrupt(format!("{reason}, of run {}", row.run_id)).into());
+        }
         match is_stopped {
             true => Ok(true),
             false if self.store().run(row.no)?.is_none() => Ok(false),

@@ -67,7 +67,8 @@ pub(crate) fn each_record_from<S>(
     stopped.transpose()
 }
 
-fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, Unreadable> {
+/// Decodes the record of this turn, which compares its checksum.
+pub(crate) fn decode(number: u64, bytes: &[u8]) -> Result<TurnRecord, Unreadable> {
     match TurnRecord::from_bytes(bytes) {
         Ok(record) if record.number == number => Ok(record),
         Ok(record) => Err(Unreadable::Record(format!("turn {number} is recorded as turn {}", record.number))),
@@ -179,7 +180,9 @@ struct Chunk {
 
 impl Chunk {
     fn read(store: &(impl ReadTurns + ?Sized), run: RunNo, from: u64) -> Result<Self, StoreError> {
-        let (mut bytes, mut ends, mut is_full) = (Vec::new(), Vec::new(), false);
+        // A chunk of ordinary turns grows once at most.
+        let (mut bytes, mut ends) = (Vec::with_capacity(CHUNK * 256), Vec::with_capacity(CHUNK));
+        let mut is_full = false;
         store.turns(run, from, &mut |number, record| {
             bytes.extend_from_slice(record);
             ends.push((number, bytes.len()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dacapo_client::grouped;
 use dacapo_core::{
-    AttributeValue, Command, CommandKind, Failure, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord,
+    AttributeValue, Command, CommandKind, Failure, Headers, Name, Outcome, Payload, Retry, Target, Timeouts, TurnRecord,
 };
 use dacapo_store::StuckCause;
 
@@ -21,7 +21,7 @@ pub(crate) fn validate(
     redact: bool,
 ) -> Option<StuckReason> {
     if let Some(size) = published.map(Payload::inline_size).filter(|size| *size > limit) {
-        let text = format!("the published value: {}", too_large(size, limit));
+        let text = too_large("the published value", size, limit);
         return Some(StuckReason::new(StuckCause::Limit, "the published value", text));
     }
     record.commands.iter().find_map(|command| {
@@ -37,12 +37,15 @@ pub(crate) fn validate(
 }
 
 fn oversized(command: &CommandKind, limit: usize) -> Option<String> {
-    largest(command).filter(|size| *size > limit).map(|size| too_large(size, limit))
+    let headers = headers_of(command).map(|headers| ("the header section", headers_size(headers)));
+    let payload = largest(command).map(|size| ("a payload", size));
+    let (what, size) = [payload, headers].into_iter().flatten().find(|(_, size)| *size > limit)?;
+    Some(too_large(what, size, limit))
 }
 
-fn too_large(size: usize, limit: usize) -> String {
+fn too_large(what: &str, size: usize, limit: usize) -> String {
     format!(
-        "a payload is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise \
+        "{what} is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise \
          `payload_limit`",
         grouped(size),
         grouped(limit)
@@ -56,6 +59,11 @@ pub(crate) fn failure_size(failure: &Failure) -> usize {
         details.chain([failure.message.len()])
     });
     parts.max().unwrap_or(0)
+}
+
+/// The size of all headers of a call together, with their names.
+pub(crate) fn headers_size(headers: &Headers) -> usize {
+    headers.iter().map(|(name, value)| name.len() + value.inline_size()).sum()
 }
 
 /// Replaces a failure that is too large to be stored by one that says so.
@@ -113,7 +121,24 @@ fn largest(command: &CommandKind) -> Option<usize> {
     }
 }
 
+/// The headers of a command that has some.
+fn headers_of(command: &CommandKind) -> Option<&Headers> {
+    match command {
+        CommandKind::Activity(c) => Some(&c.headers),
+        CommandKind::LocalActivity(c) => Some(&c.headers),
+        CommandKind::Child(c) => Some(&c.headers),
+        CommandKind::SignalExternal(c) => Some(&c.headers),
+        CommandKind::ContinueAsNew(c) => Some(&c.headers),
+        _ => None,
+    }
+}
+
 fn out_of_range(command: &CommandKind) -> Option<String> {
+    let header = headers_of(command).and_then(|headers| headers.keys().find_map(|key| name("header name", key)));
+    header.or_else(|| fields_out_of_range(command))
+}
+
+fn fields_out_of_range(command: &CommandKind) -> Option<String> {
     match command {
         CommandKind::Activity(c) => name("activity type", &c.activity)
             .or_else(|| queue(c.queue.as_ref()))

@@ -1,8 +1,8 @@
 //! Limits: payloads that are too large, queues that are full, attempts that wait for a place.
 
 use dacapo_client::Error;
-use dacapo_core::{Ctx, Failure, Payload};
-use dacapo_engine::{ActivityState, Options, RunId, WaitFor};
+use dacapo_core::{Ctx, Failure, Headers, Payload, Signal};
+use dacapo_engine::{ActivityState, NewStart, Options, RunId, WaitFor};
 use dacapo_testkit::Simulation;
 
 use crate::kit::{
@@ -110,7 +110,7 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
         sim.settle();
         let reason = stuck(&sim, workflow).0;
         assert!(reason.starts_with(what), "{reason}");
-        assert!(reason.contains("a payload is 1,001 bytes long, at most 1,000 are allowed"), "{reason}");
+        assert!(reason.contains("is 1,001 bytes long, at most 1,000 are allowed"), "{reason}");
     }
     // An attempt is over: its failure is told in short.
     sim.start("calls", "calls", "").unwrap();
@@ -125,6 +125,41 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
     // A caller is refused.
     let refused = resolve(&sim, "update", "p", Err(Failure::application(long()))).unwrap_err();
     assert!(matches!(refused, Error::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");
+}
+
+/// Headers and metadata are stored like payloads, all of a call together.
+#[test]
+fn headers_and_metadata_beyond_the_limit_stop_the_run_or_the_sender() {
+    let limited = || {
+        let mut options = options().workflow("calls", |ctx: Ctx, _| async move {
+            let call = ctx.activity("work", "").header("a", payload("x".repeat(499)));
+            call.header("b", payload("x".repeat(500))).await
+        });
+        options.payload_limit = 1_000;
+        options
+    };
+    let sim = Simulation::new(limited());
+    sim.start("calls", "calls", "").unwrap();
+    sim.settle();
+    let reason = stuck(&sim, "calls").0;
+    assert!(reason.contains("the header section is 1,001 bytes long, at most 1,000 are allowed"), "{reason}");
+
+    let large = Headers::from([("trace".into(), payload("x".repeat(996)))]);
+    let new =
+        NewStart { workflow: "calls".into(), workflow_id: "b".into(), headers: large.clone(), ..Default::default() };
+    let refused = sim.wait(sim.engine().start(new)).unwrap_err();
+    assert_eq!(refused, Error::PayloadTooLarge { what: "the header section".into(), size: 1_001, limit: 1_000 });
+    let signal = Signal { headers: large, ..crate::kit::signal_of("go", "") };
+    let refused = sim.wait(sim.engine().signal(&RunId::of("calls"), signal, None)).unwrap_err();
+    let what = "the header section of a signal".into();
+    assert_eq!(refused, Error::PayloadTooLarge { what, size: 1_001, limit: 1_000 });
+    let unnamed = Signal { headers: Headers::from([("".into(), payload(""))]), ..crate::kit::signal_of("go", "") };
+    let refused = sim.wait(sim.engine().signal(&RunId::of("calls"), unnamed, None)).unwrap_err();
+    assert_eq!(refused.to_string(), "header name is empty: give it 1 to 1,000 bytes");
+    let mut wide = crate::kit::signal_of("go", "x");
+    wide.input[0].metadata.insert("note".into(), "x".repeat(996).into());
+    let refused = sim.wait(sim.engine().signal(&RunId::of("calls"), wide, None)).unwrap_err();
+    assert!(matches!(refused, Error::PayloadTooLarge { size: 1_001, .. }), "{refused}");
 }
 
 /// C-31

@@ -1,6 +1,9 @@
 //! Requests of a test to the runs in its kit.
 
+use std::sync::Arc;
+
 use dacapo::{ClientError, Error, Failure, Promise, Query, Signal, Status, Update};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -68,11 +71,9 @@ impl Kit {
         self.settle();
         match result {
             // This resolution was stored, and its answer was lost when its process died.
-            Err(Error::Client(ClientError::AlreadyResolved(_) | ClientError::Closed { .. }))
-                if self.processes.deaths.len() > deaths =>
-            {
-                Ok(())
-            }
+            Err(Error::Client(
+                ClientError::AlreadyResolved(_) | ClientError::PromiseNotFound { .. } | ClientError::Closed { .. },
+            )) if self.processes.deaths.len() > deaths => Ok(()),
             result => result,
         }
     }
@@ -120,9 +121,15 @@ impl Kit {
     #[track_caller]
     pub fn reset<O: 'static>(&mut self, run: &KitRun<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
+        // Each reset makes a new run: one whose answer was lost when its process died is not made again.
+        let before = Arc::new(Mutex::new(None));
         let result = self.processes.insist(move |app| {
-            let handle = app.handle_raw(id.clone());
-            async move { handle.reset(turn, reason).await.map(drop) }
+            let (handle, before) = (app.handle_raw(id.clone()), before.clone());
+            async move {
+                let run_id = handle.describe().await?.run_id;
+                let is_made = before.lock().replace(run_id.clone()).is_some_and(|before| before != run_id);
+                if is_made { Ok(()) } else { handle.reset(turn, reason).await.map(drop) }
+            }
         });
         self.settle();
         result
@@ -131,13 +138,17 @@ impl Kit {
     /// Asks a run to cancel.
     #[track_caller]
     pub fn cancel<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
-        let id = run.workflow_id.clone();
+        let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
         let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
             async move { handle.cancel(reason).await }
         });
         self.settle();
-        result
+        match result {
+            // The request was stored, its answer was lost when its process died, and the next one has ended the run.
+            Err(Error::Client(ClientError::Closed { .. })) if self.processes.deaths.len() > deaths => Ok(()),
+            result => result,
+        }
     }
 }
 
