@@ -8,7 +8,7 @@ use dacapo::{Catalog, Status};
 use dacapo_core::Payload;
 use dacapo_engine::{Options, RunId};
 use dacapo_examples::journey::journey;
-use dacapo_store::{Doing, Done, MemoryStore, RunningNotes, Slot, Store, Write};
+use dacapo_store::{Doing, Done, MemoryStore, NoteSlot, RunningNotes, Store, Write};
 use dacapo_testkit::{Front, Fronted, Simulation};
 use dacapo_worker::Activity;
 
@@ -37,13 +37,13 @@ impl Front for Notes {
 }
 
 impl RunningNotes for Notes {
-    fn began(&self, doing: Doing) -> Option<Slot> {
+    fn began(&self, doing: Doing) -> Option<NoteSlot> {
         let mut running = self.running.lock().unwrap();
         running.push(Some(doing));
-        Some(Slot(running.len() - 1))
+        Some(NoteSlot(running.len() - 1))
     }
 
-    fn ended(&self, slot: Slot) {
+    fn ended(&self, slot: NoteSlot) {
         if let Some(ended) = self.running.lock().unwrap().get_mut(slot.0) {
             *ended = None;
         }

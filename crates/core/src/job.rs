@@ -114,7 +114,7 @@ pub enum Resolution {
     SideEffect(#[n(0)] Outcome),
     /// The child started, with this run id, or could not start. After a failure no result follows.
     #[n(4)]
-    ChildStarted(#[n(0)] Started),
+    ChildStarted(#[n(0)] StartOutcome),
     /// The outcome of the child.
     #[n(5)]
     Child(#[n(0)] Outcome),
@@ -135,7 +135,7 @@ pub enum Resolution {
     /// The other service started the operation, under this token, or could not start it. After a failure no result
     /// follows.
     #[n(8)]
-    NexusStarted(#[n(0)] Started),
+    NexusStarted(#[n(0)] StartOutcome),
     /// The outcome of the other service's operation.
     #[n(9)]
     Nexus(#[n(0)] Outcome),
@@ -147,7 +147,7 @@ pub enum Resolution {
 /// The first of an operation's two resolutions: it started, under this id, or could not start.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Started {
+pub enum StartOutcome {
     /// It started, under this run id or token.
     #[n(0)]
     As(#[n(0)] Name),
@@ -239,7 +239,7 @@ pub struct Update {
 /// Another run: a parent, or the root of a tree of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RunRef {
+pub struct RelatedRun {
     /// The run's namespace.
     #[n(0)]
     pub namespace: Name,
@@ -309,10 +309,10 @@ pub struct Start {
 pub struct Lineage {
     /// The run that started it as a child.
     #[n(0)]
-    pub parent: Option<RunRef>,
+    pub parent: Option<RelatedRun>,
     /// The root of the tree of runs it belongs to.
     #[n(1)]
-    pub root: Option<RunRef>,
+    pub root: Option<RelatedRun>,
     /// The run that this one continues.
     #[n(2)]
     pub continued_from: Option<Name>,

@@ -55,7 +55,7 @@ pub use failure::{
     ActivityFailed, Cancelled, ChildFailed, Failure, FailureKind, NexusFailed, Origin, RetryState, TimeoutKind,
 };
 pub use identity::Difference;
-pub use job::{Continued, Job, Lineage, Resolution, Retried, RunRef, Signal, Start, Started, Terms, Update};
+pub use job::{Continued, Job, Lineage, RelatedRun, Resolution, Retried, Signal, Start, StartOutcome, Terms, Update};
 pub use name::Name;
 pub use nondeterminism::{Mismatch, Nondeterminism};
 pub use options::{CancelType, IdReuse, ParentClose, Priority, Retry, Timeouts};

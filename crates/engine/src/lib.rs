@@ -39,7 +39,7 @@ pub use host::{Host, Steady, Work, WorkKind};
 pub use lifecycle::shutdown_state::ShutdownReport;
 pub use options::{Cache, DEFAULT_QUEUE, Options};
 pub use read::archive::check_import;
-pub use read::describe::{Description, StuckGroup};
+pub use read::describe::{RunDescription, StuckGroup};
 pub use read::outcome::next_of;
 pub use read::replay_check::Unplayable;
 pub use read::{Reader, RunId};

@@ -16,9 +16,9 @@ static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Log;
 
-struct Message;
+struct LogMessage;
 
-impl Visit for Message {
+impl Visit for LogMessage {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         if field.name() == "message" {
             SAID.lock().unwrap().push(format!("{value:?}"));
@@ -47,7 +47,7 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut Message);
+        event.record(&mut LogMessage);
     }
 
     fn enter(&self, _: &Id) {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::file::{Dice, File};
 use crate::vfs;
-use crate::volume::{Counts, Fault, FileKind, Plan, Refusal, Volume};
+use crate::volume::{Counts, Fault, FaultPlan, FileKind, Refusal, Volume};
 
 /// A folder whose files can lose what was not flushed. It is removed with the last handle on it.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Disk {
 
     /// Lets `count` changes fail, from this change on, counted from 0 over the life of the disk.
     pub fn fail_from(&self, change: u64, count: u64, fault: Fault) {
-        self.0.lock().plan = Some(Plan { from: change, count, fault });
+        self.0.lock().plan = Some(FaultPlan { from: change, count, fault });
     }
 
     /// Removes the planned faults.

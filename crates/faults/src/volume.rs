@@ -22,13 +22,13 @@ pub(crate) struct State {
     pub(crate) files: BTreeMap<PathBuf, File>,
     pub(crate) counts: Counts,
     pub(crate) has_power: bool,
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<FaultPlan>,
     pub(crate) lies: Vec<FileKind>,
 }
 
 /// The planned fault: from which change on, for how many changes, and which.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FaultPlan {
     pub(crate) from: u64,
     pub(crate) count: u64,
     pub(crate) fault: Fault,
@@ -130,9 +130,9 @@ impl Volume {
         let number = state.counts.changes;
         state.counts.changes += 1;
         match state.plan.filter(|plan| number >= plan.from && number - plan.from < plan.count) {
-            Some(Plan { fault: Fault::Full, .. }) if !is_flush => Err(Refusal::Full),
-            Some(Plan { fault: Fault::Broken, .. }) => Err(Refusal::Broken),
-            Some(Plan { fault: Fault::PowerLoss, .. }) => {
+            Some(FaultPlan { fault: Fault::Full, .. }) if !is_flush => Err(Refusal::Full),
+            Some(FaultPlan { fault: Fault::Broken, .. }) => Err(Refusal::Broken),
+            Some(FaultPlan { fault: Fault::PowerLoss, .. }) => {
                 state.has_power = false;
                 Err(Refusal::Broken)
             }

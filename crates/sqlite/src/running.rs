@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
-use dacapo_store::{Doing, RunNo, RunningNotes, Slot, TaskNo, private_file};
+use dacapo_store::{Doing, NoteSlot, RunNo, RunningNotes, TaskNo, private_file};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use dacapo_sys::Slots;
@@ -95,7 +95,7 @@ impl RunningFile {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    fn begin(self: &Arc<Self>, doing: Doing) -> Option<Slot> {
+    fn begin(self: &Arc<Self>, doing: Doing) -> Option<NoteSlot> {
         let mut state = self.lock();
         let slot = match state.free.pop() {
             Some(slot) => slot,
@@ -110,10 +110,10 @@ impl RunningFile {
         }
         drop(state);
         self.slots.set(slot, bytes_of(doing, seconds(SystemTime::now())));
-        Some(Slot(slot))
+        Some(NoteSlot(slot))
     }
 
-    fn end(&self, slot: Slot) {
+    fn end(&self, slot: NoteSlot) {
         self.slots.clear(slot.0);
         self.lock().free.push(slot.0);
     }
@@ -200,11 +200,11 @@ fn seconds(moment: SystemTime) -> u64 {
 }
 
 impl RunningNotes for SqliteStore {
-    fn began(&self, doing: Doing) -> Option<Slot> {
+    fn began(&self, doing: Doing) -> Option<NoteSlot> {
         self.running.as_ref()?.begin(doing)
     }
 
-    fn ended(&self, slot: Slot) {
+    fn ended(&self, slot: NoteSlot) {
         if let Some(running) = &self.running {
             running.end(slot);
         }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(store.left(), [c, b, a], "nothing is lost");
         store.forget_left();
         assert_eq!(store.left(), []);
-        assert_eq!(store.began(b), Some(Slot(2)), "what was left makes room");
+        assert_eq!(store.began(b), Some(NoteSlot(2)), "what was left makes room");
         drop(store);
         let store = open(folder.path());
         assert_eq!(store.left(), [b]);
@@ -328,7 +328,8 @@ mod tests {
     fn attempt_beyond_the_last_slot_is_not_noted_until_one_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
-        let slots: Vec<Slot> = (0..SLOTS as i64).map(|no| store.began(Doing::Attempt(TaskNo(no))).unwrap()).collect();
+        let slots: Vec<NoteSlot> =
+            (0..SLOTS as i64).map(|no| store.began(Doing::Attempt(TaskNo(no))).unwrap()).collect();
         assert_eq!(store.began(Doing::Attempt(TaskNo(0))), None);
         slots.into_iter().for_each(|slot| store.ended(slot));
         assert!(store.began(Doing::Attempt(TaskNo(0))).is_some());

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc;
 
 use dacapo_core::{
-    Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, Started, Target, Timestamp,
+    Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, StartOutcome, Target, Timestamp,
     from_stored,
 };
 

@@ -43,7 +43,7 @@ pub use private::private_file;
 pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, NewRun, Parent, RunRow};
-pub use running::{Doing, RunningNotes, Slot};
+pub use running::{Doing, NoteSlot, RunningNotes};
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{

@@ -10,7 +10,7 @@ use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use crate::{
-    Doing, MessageNo, MessageRow, RunNo, RunRow, RunningNotes, Slot, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
+    Doing, MessageNo, MessageRow, NoteSlot, RunNo, RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
     Write, Writes, apply,
 };
 
@@ -76,11 +76,11 @@ impl Tables {
 
 /// No data survives the process, so no later process could read a note.
 impl RunningNotes for MemoryStore {
-    fn began(&self, _: Doing) -> Option<Slot> {
+    fn began(&self, _: Doing) -> Option<NoteSlot> {
         None
     }
 
-    fn ended(&self, _: Slot) {}
+    fn ended(&self, _: NoteSlot) {}
 
     fn left(&self) -> Vec<Doing> {
         Vec::new()

@@ -22,14 +22,14 @@ pub enum Doing {
 
 /// The place of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(pub usize);
+pub struct NoteSlot(pub usize);
 
 /// Notes of the code that runs. Notes are hints: one that cannot be written is left out.
 pub trait RunningNotes {
     /// Writes a note that this work begins. Returns none if it is not noted.
-    fn began(&self, doing: Doing) -> Option<Slot>;
+    fn began(&self, doing: Doing) -> Option<NoteSlot>;
     /// Removes the note: its work has ended.
-    fn ended(&self, slot: Slot);
+    fn ended(&self, slot: NoteSlot);
     /// Returns what the process before this one was running when it died, until [`RunningNotes::forget_left`] is called.
     /// Empty if that process was shut down, or there was none.
     fn left(&self) -> Vec<Doing>;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dacapo_core::{Failure, Job, Resolution, Seq, Started, Target, Timestamp};
+use dacapo_core::{Failure, Job, Resolution, Seq, StartOutcome, Target, Timestamp};
 
 use crate::end::{release_children, tell_parent};
 use crate::rows::Rows;
@@ -148,11 +148,11 @@ fn start_child(
         Ok(started) => {
             let run_id = started.run_id.clone();
             written.started.push(started);
-            Started::As(run_id)
+            StartOutcome::As(run_id)
         }
-        Err(StoreError::Refused(refused)) => {
-            Started::Failed(Box::new(Failure::application(refused.to_string()).typed("AlreadyExists").non_retryable()))
-        }
+        Err(StoreError::Refused(refused)) => StartOutcome::Failed(Box::new(
+            Failure::application(refused.to_string()).typed("AlreadyExists").non_retryable(),
+        )),
         Err(error) => return Err(error),
     };
     let job = Job::resolve(seq, Resolution::ChildStarted(started));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo,
-    RunRow, RunningNotes, Slot, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Filter, MessageRow, NoteSlot, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns,
+    RunNo, RunRow, RunningNotes, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
 };
 use parking_lot::RwLock;
 
@@ -115,11 +115,11 @@ impl<F: Front> ReadRuns for Fronted<F> {
 }
 
 impl<F: Front> RunningNotes for Fronted<F> {
-    fn began(&self, doing: Doing) -> Option<Slot> {
+    fn began(&self, doing: Doing) -> Option<NoteSlot> {
         self.front.running(&*self.store().ok()?).began(doing)
     }
 
-    fn ended(&self, slot: Slot) {
+    fn ended(&self, slot: NoteSlot) {
         if let Ok(store) = self.store() {
             self.front.running(&*store).ended(slot);
         }

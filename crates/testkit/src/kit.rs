@@ -14,14 +14,14 @@ use dacapo::{
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
-use dacapo_engine::{Cache, Description, RunId};
+use dacapo_engine::{Cache, RunDescription, RunId};
 use dacapo_store::Store;
 use serde::de::DeserializeOwned;
 
 use crate::crash::Moment;
 use crate::fake::{Fake, FakeCtx};
 use crate::kit::processes::{Processes, by_run_id};
-use crate::ledger::{Attempts, assert_recorded_once};
+use crate::ledger::{AttemptCounts, assert_recorded_once};
 use crate::render::render_turns;
 
 /// A test of workflows. Nothing here waits: when no work is left, time moves to the next moment at which work is due.
@@ -60,12 +60,12 @@ pub struct Kit {
 }
 
 /// A run in a kit.
-pub struct Started<O> {
+pub struct KitRun<O> {
     workflow_id: String,
     output: PhantomData<fn() -> O>,
 }
 
-impl<O> Started<O> {
+impl<O> KitRun<O> {
     /// Returns the workflow id.
     pub fn workflow_id(&self) -> &str {
         &self.workflow_id
@@ -270,7 +270,7 @@ impl Kit {
         &mut self,
         workflow: F,
         input: <F::Workflow as WorkflowType>::Input,
-    ) -> Started<<F::Workflow as WorkflowType>::Output>
+    ) -> KitRun<<F::Workflow as WorkflowType>::Output>
     where
         F: WorkflowFn<P>,
     {
@@ -295,7 +295,7 @@ impl Kit {
         });
         started.unwrap_or_else(|error| panic!("{error}"));
         self.settle();
-        Started { workflow_id, output: PhantomData }
+        KitRun { workflow_id, output: PhantomData }
     }
 
     /// Starts a workflow with options of a start, such as its id, a memo or a timeout, and plays its first turn. `set` gets the
@@ -320,7 +320,7 @@ impl Kit {
         workflow: F,
         input: <F::Workflow as WorkflowType>::Input,
         set: impl Fn(StartCall<<F::Workflow as WorkflowType>::Output>) -> StartCall<<F::Workflow as WorkflowType>::Output>,
-    ) -> Started<<F::Workflow as WorkflowType>::Output>
+    ) -> KitRun<<F::Workflow as WorkflowType>::Output>
     where
         F: WorkflowFn<P> + Clone,
         <F::Workflow as WorkflowType>::Input: Clone,
@@ -334,7 +334,7 @@ impl Kit {
         });
         let workflow_id = started.unwrap_or_else(|error| panic!("{error}")).workflow_id().to_owned();
         self.settle();
-        Started { workflow_id, output: PhantomData }
+        KitRun { workflow_id, output: PhantomData }
     }
 
     /// Serves a workflow that a test starts, unless it is served already.
@@ -359,7 +359,7 @@ impl Kit {
     /// Lets time pass until the run is closed, and returns its result. A run that does not end fails the test, with a
     /// few lines on what it waits for.
     #[track_caller]
-    pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &Started<O>) -> Result<O, Failure> {
+    pub fn result<O: DeserializeOwned + 'static>(&mut self, run: &KitRun<O>) -> Result<O, Failure> {
         loop {
             let handle = self.handle(run);
             let result = self.processes.play_until_ready(handle.result());
@@ -377,7 +377,7 @@ impl Kit {
     }
 
     /// Returns whether the run is closed.
-    pub fn is_closed<O>(&mut self, run: &Started<O>) -> bool {
+    pub fn is_closed<O>(&mut self, run: &KitRun<O>) -> bool {
         let handle = self.handle(run);
         self.wait(handle.describe()).is_ok_and(|described| !described.status.is_open())
     }
@@ -403,14 +403,15 @@ impl Kit {
     /// whose message says too little.
     pub fn report(&mut self) -> String {
         let runs = self.histories();
-        let of = |run: &Description| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
+        let of =
+            |run: &RunDescription| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
         let sim = self.processes.sim();
         let reports: Vec<String> = runs.iter().map(|(run, _)| report::everything(sim, &of(run))).collect();
         reports.join("\n")
     }
 
     /// Renders the turns of a run, a line each: what woke it and what it decided.
-    pub fn turns<O>(&mut self, run: &Started<O>) -> String {
+    pub fn turns<O>(&mut self, run: &KitRun<O>) -> String {
         render_turns(&self.history(run))
     }
 
@@ -427,18 +428,18 @@ impl Kit {
     }
 
     /// Returns all turns of the run, or of the last of its chain.
-    pub fn history<O>(&mut self, run: &Started<O>) -> Transcript {
+    pub fn history<O>(&mut self, run: &KitRun<O>) -> Transcript {
         let handle = self.handle(run);
         self.wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Returns the histories of all runs, newest first, those of a chain and of children included.
-    pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
+    pub fn histories(&mut self) -> Vec<(RunDescription, Transcript)> {
         self.processes.histories()
     }
 
     /// Returns how many attempts there were, in all processes so far.
-    pub fn attempts(&mut self) -> Attempts {
+    pub fn attempts(&mut self) -> AttemptCounts {
         self.processes.sim().attempts()
     }
 
@@ -461,12 +462,12 @@ impl Kit {
             let kept = histories.get(run_id).is_some_and(|history| history.turns.starts_with(&left.turns));
             assert!(kept, "run {run_id} is not as it was left:\n{}", left.to_text());
         }
-        let Attempts { made, known, lost } = self.attempts();
+        let AttemptCounts { made, known, lost } = self.attempts();
         assert_eq!(made, known + lost, "{made} attempts were made, {known} are known, {lost} were lost in crashes");
     }
 
     /// Returns a handle on a run, for calls that the kit has no short form of. Await them with [`Kit::wait`].
-    pub fn handle<O>(&mut self, run: &Started<O>) -> Handle<O> {
+    pub fn handle<O>(&mut self, run: &KitRun<O>) -> Handle<O> {
         let app = self.app();
         app.handle_of(run.workflow_id.clone())
     }

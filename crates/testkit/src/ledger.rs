@@ -22,7 +22,7 @@ type Key = (Name, Name, Name);
 struct Entry {
     /// How often the activity's code was run.
     made: u64,
-    /// The attempts by their numbers. Attempts of one number are one attempt that had to be made again.
+    /// The attempts by their numbers. AttemptCounts of one number are one attempt that had to be made again.
     numbers: BTreeSet<u32>,
     /// How many attempts were lost with the processes that made them.
     lost: u64,
@@ -30,7 +30,7 @@ struct Entry {
 
 /// The numbers of attempts in a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attempts {
+pub struct AttemptCounts {
     /// How often the code of an activity was run.
     pub made: u64,
     /// The number of attempts by their numbers: what it would have been if no process had died.
@@ -75,8 +75,8 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn attempts(&self) -> Attempts {
-        self.lock().values().fold(Attempts::default(), |sum, entry| Attempts {
+    pub(crate) fn attempts(&self) -> AttemptCounts {
+        self.lock().values().fold(AttemptCounts::default(), |sum, entry| AttemptCounts {
             made: sum.made + entry.made,
             known: sum.known + entry.numbers.len() as u64,
             lost: sum.lost + entry.lost,

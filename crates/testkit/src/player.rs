@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use dacapo_core::{
     Activation, Completion, Failure, FailureKind, Job, Name, Operation, Outcome, Payload, PendingOperation, Pins,
-    Query, Resolution, Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, TurnRecord, Update,
-    Workflow,
+    Query, Resolution, Run, RunOptions, Seq, Signal, Start, StartOutcome, Timestamp, Transcript, Turn, TurnRecord,
+    Update, Workflow,
 };
 
 use crate::render::render_completion;
@@ -142,8 +142,8 @@ impl Player {
         };
         let failed = Some(failure(FailureKind::Application));
         let started = match line.verb.as_str() {
-            "refused" => Started::Failed(failure(FailureKind::Application)),
-            _ => Started::As(Name::from(value.clone())),
+            "refused" => StartOutcome::Failed(failure(FailureKind::Application)),
+            _ => StartOutcome::As(Name::from(value.clone())),
         };
         let resolution = match (line.verb.as_str(), operation) {
             ("fire", _) => Resolution::Timer,

@@ -15,7 +15,7 @@ use dacapo_sync::allow_blocking;
 use crate::crash::{Crash, Moment};
 use crate::fake::Fakes;
 use crate::front::Fronted;
-use crate::ledger::Attempts;
+use crate::ledger::AttemptCounts;
 use crate::virtual_host::{VirtualHost, World};
 use crate::virtual_time::VirtualTime;
 
@@ -102,7 +102,7 @@ impl Simulation {
     }
 
     /// Returns how many attempts there were, in all processes so far.
-    pub fn attempts(&self) -> Attempts {
+    pub fn attempts(&self) -> AttemptCounts {
         self.world.ledger.attempts()
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use dacapo::prelude::*;
 use dacapo::{ClientError, Error, Status};
-use dacapo_testkit::{Attempts, Kit, Moment, Sweep};
+use dacapo_testkit::{AttemptCounts, Kit, Moment, Sweep};
 use dacapo_worker::Activity;
 
 const GO: Signal<u64> = Signal::new("go");
@@ -72,7 +72,7 @@ fn an_attempt_is_made_again_only_if_its_result_was_not_stored() {
         assert_eq!(kit.run(two_steps, 3), Ok(12));
         let Some(death) = kit.deaths().first().copied() else { break };
         let attempts = kit.attempts();
-        assert_eq!(attempts, Attempts { made: 2 + attempts.lost, known: 2, lost: attempts.lost }, "{death}");
+        assert_eq!(attempts, AttemptCounts { made: 2 + attempts.lost, known: 2, lost: attempts.lost }, "{death}");
         assert!(attempts.lost <= 1 && (death != Moment::AfterAttempt || attempts.lost == 1), "{death}");
         assert!(doubled.attempts().iter().all(|info| info.attempt == 1));
         lost += attempts.lost;

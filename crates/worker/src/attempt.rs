@@ -11,7 +11,7 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
-use crate::attempt_parts::Part;
+use crate::attempt_parts::AttemptPart;
 use crate::{Activity, ActivityCode, ActivityCtx, ActivityFuture, AttemptMeters};
 
 type Done = Box<dyn FnOnce(Result<Payload, Failure>) + Send>;
@@ -246,7 +246,7 @@ fn span(ctx: &ActivityCtx) -> Span {
 /// The code of an attempt and its place among the attempt's parts, in the order in which they are dropped.
 struct Code<C> {
     run: C,
-    _part: Part,
+    _part: AttemptPart,
 }
 
 impl Code<ActivityFuture> {

@@ -48,9 +48,9 @@ impl AttemptParts {
     }
 
     /// Adds the attempt's code, which is about to run. It has ended when the part is dropped.
-    pub(crate) fn code(self: &Arc<Self>) -> Part {
+    pub(crate) fn code(self: &Arc<Self>) -> AttemptPart {
         self.lock().parts.insert(CODE, None);
-        Part { parts: self.clone(), no: CODE }
+        AttemptPart { parts: self.clone(), no: CODE }
     }
 
     /// Starts a task. If the attempt is over, the task never runs.
@@ -80,7 +80,7 @@ impl AttemptParts {
         task
     }
 
-    fn new_part(self: &Arc<Self>) -> Option<Part> {
+    fn new_part(self: &Arc<Self>) -> Option<AttemptPart> {
         let mut state = self.lock();
         if state.closed {
             return None;
@@ -88,7 +88,7 @@ impl AttemptParts {
         state.last += 1;
         let no = state.last;
         state.parts.insert(no, None);
-        Some(Part { parts: self.clone(), no })
+        Some(AttemptPart { parts: self.clone(), no })
     }
 
     /// Closes the attempt: its tasks end at their next await.
@@ -128,12 +128,12 @@ impl AttemptParts {
 }
 
 /// One part of an attempt, until it is dropped.
-pub(crate) struct Part {
+pub(crate) struct AttemptPart {
     parts: Arc<AttemptParts>,
     no: u64,
 }
 
-impl Drop for Part {
+impl Drop for AttemptPart {
     fn drop(&mut self) {
         let mut state = self.parts.lock();
         state.parts.remove(&self.no);
@@ -148,7 +148,7 @@ impl Drop for Part {
 /// A task of an attempt. The future is dropped first, so that the part outlives all that the task owned.
 struct Task<F> {
     future: Pin<Box<F>>,
-    _part: Part,
+    _part: AttemptPart,
 }
 
 impl<F: Future> Future for Task<F> {

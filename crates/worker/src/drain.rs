@@ -14,7 +14,7 @@ use std::sync::Arc;
 use dacapo_core::{Name, Timestamp};
 
 use crate::worker::Worker;
-use crate::zombies::Wait;
+use crate::zombies::ShutdownWait;
 
 /// A shutdown that has begun.
 #[derive(Clone, Debug)]
@@ -85,6 +85,6 @@ impl Drain {
         if !is_cut_off && is_busy() {
             return true;
         }
-        workers.into_iter().any(|worker| matches!(worker.wait(self.began, now), Wait::Until(_)))
+        workers.into_iter().any(|worker| matches!(worker.wait(self.began, now), ShutdownWait::Until(_)))
     }
 }

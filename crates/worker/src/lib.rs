@@ -43,11 +43,14 @@ pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
 pub use run_name::RunName;
 pub use settings::{
-    AppSettings, AppValues, Effective, EffectiveRow, Origin, QueueSettings, QueueValues, SETTINGS_NUMBER, Setting,
-    SettingError, SettingErrors, SettingScope, SettingUnit, ZombieSettings, all_settings, queue_variable,
+    AppSettings, AppValues, Effective, EffectiveRow, QueueSettings, QueueValues, SETTINGS_NUMBER, Setting,
+    SettingError, SettingErrors, SettingOrigin, SettingScope, SettingUnit, ZombieSettings, all_settings,
+    queue_variable,
 };
 pub use silence::{replay_silencer, silence};
 pub use termination::{Act, Termination, TerminationState};
 pub use token::{CompletionToken, TokenError};
 pub use worker::Worker;
-pub use zombies::{Effects, Entity, EntityKind, Health, StoppingCode, TerminationId, Wait, ZombieLimit, Zombies};
+pub use zombies::{
+    Effects, Entity, EntityKind, Health, ShutdownWait, StoppingCode, TerminationId, ZombieLimit, Zombies,
+};

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
-use crate::{Entity, Health, Interrupt, Level, Meters, QueueValues, TerminationId, Wait, ZombieLimit, Zombies, meter};
+use crate::{
+    Entity, Health, Interrupt, Level, Meters, QueueValues, ShutdownWait, TerminationId, ZombieLimit, Zombies, meter,
+};
 
 /// A worker, which serves one queue.
 pub struct Worker {
@@ -104,7 +106,7 @@ impl Worker {
     }
 
     /// Returns whether a shutdown that began at `since` goes on waiting for code that was asked to stop.
-    pub fn wait(&self, since: Timestamp, now: Timestamp) -> Wait {
+    pub fn wait(&self, since: Timestamp, now: Timestamp) -> ShutdownWait {
         self.watched().zombies.wait(since, now)
     }
 }

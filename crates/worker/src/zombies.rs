@@ -180,12 +180,12 @@ impl Zombies {
     }
 
     /// Returns whether a shutdown that has waited for terminations since `since` goes on waiting.
-    pub fn wait(&self, since: Timestamp, now: Timestamp) -> Wait {
+    pub fn wait(&self, since: Timestamp, now: Timestamp) -> ShutdownWait {
         let until = since.after(self.settings.shutdown_timeout);
         match (self.under_way.is_empty(), until > now) {
-            (true, _) => Wait::Over,
-            (false, true) => Wait::Until(until),
-            (false, false) => Wait::TooLong(self.health()),
+            (true, _) => ShutdownWait::Over,
+            (false, true) => ShutdownWait::Until(until),
+            (false, false) => ShutdownWait::TooLong(self.health()),
         }
     }
 
@@ -353,7 +353,7 @@ impl fmt::Display for Health {
 
 /// Whether a shutdown waits for terminations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum ShutdownWait {
     /// No: all have ended.
     Over,
     /// Yes, until this moment at most.

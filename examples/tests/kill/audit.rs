@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dacapo::{Status, WorkflowFn, WorkflowType};
 use dacapo_core::{CommandKind, Job, Resolution, RunOptions, Seq, Transcript, Workflow};
-use dacapo_engine::{Description, Reader, RunId};
+use dacapo_engine::{Reader, RunDescription, RunId};
 use dacapo_examples::mill::{KINDS, at_home, expected, family, fan, fed, line, nap, stubborn};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{Filter, ReadMessages, RunNo};
@@ -51,7 +51,7 @@ impl Audit {
     }
 
     /// Checks that stored turns are unchanged, and that results are recorded once.
-    fn look(&mut self, runs: &[(Description, Transcript)]) {
+    fn look(&mut self, runs: &[(RunDescription, Transcript)]) {
         for (run, history) in runs {
             let before = self.histories.insert(run.run_id.to_string(), history.clone());
             let kept = before.map_or(Vec::new(), |before| before.turns);
@@ -65,7 +65,7 @@ impl Audit {
     }
 
     /// An attempt that ran is known to the store, or lost.
-    fn count_lost(&mut self, mill: &Mill, runs: &[(Description, Transcript)], in_messages: &BTreeSet<(RunNo, Seq)>) {
+    fn count_lost(&mut self, mill: &Mill, runs: &[(RunDescription, Transcript)], in_messages: &BTreeSet<(RunNo, Seq)>) {
         let mut made: BTreeMap<String, u64> = BTreeMap::new();
         for line in mill.log() {
             *made.entry(line.key).or_default() += 1;
@@ -100,7 +100,7 @@ impl Audit {
         for n in 0..pieces {
             let (kind, n) = (KINDS[n % KINDS.len()], n as u64);
             let id = format!("{kind}-{n}");
-            let of_id: Vec<&Description> =
+            let of_id: Vec<&RunDescription> =
                 runs.iter().map(|(run, _)| run).filter(|run| run.workflow_id == *id).collect();
             let last = of_id.first().unwrap_or_else(|| panic!("{id} was never started"));
             let result = last.result.clone().unwrap().unwrap();
@@ -112,7 +112,7 @@ impl Audit {
             assert_eq!(of_id.len(), if kind == "fed" { 3 } else { 1 }, "{id}: runs of its chain");
         }
         let is_piece =
-            |run: &Description| (0..pieces).any(|n| run.workflow_id == *format!("{}-{n}", KINDS[n % KINDS.len()]));
+            |run: &RunDescription| (0..pieces).any(|n| run.workflow_id == *format!("{}-{n}", KINDS[n % KINDS.len()]));
         let children = runs.iter().filter(|(run, _)| !is_piece(run)).count();
         assert_eq!(children, 2 * (0..pieces).filter(|n| KINDS[n % KINDS.len()] == "family").count());
         assert!(runs.iter().all(|(run, _)| !run.status.is_open() && run.pending.is_empty()));
@@ -142,16 +142,16 @@ impl Audit {
 
 /// How many attempts can have run without the store knowing: one of each activity that is pending, since the next result
 /// of a run comes after the turn that the last one caused. Turns of local work alone are stored together.
-fn could_be_under_way(runs: &[(Description, Transcript)]) -> u64 {
-    let locals = |run: &Description| if run.workflow == "at_home" && run.status.is_open() { 4 } else { 0 };
+fn could_be_under_way(runs: &[(RunDescription, Transcript)]) -> u64 {
+    let locals = |run: &RunDescription| if run.workflow == "at_home" && run.status.is_open() { 4 } else { 0 };
     runs.iter().map(|(run, _)| run.pending.len() as u64 + locals(run)).sum()
 }
 
 /// All runs of the file, newest first, with their histories; none if there is no file yet.
-fn runs_of(mill: &Mill) -> Option<Vec<(Description, Transcript)>> {
+fn runs_of(mill: &Mill) -> Option<Vec<(RunDescription, Transcript)>> {
     let reader = Reader::new(Arc::new(SqliteStore::open_read_only(&mill.file()).ok()?));
     let runs = reader.list(&Filter::default(), None, 1_000).unwrap();
-    let with_history = |run: Description| {
+    let with_history = |run: RunDescription| {
         let of = RunId { workflow_id: run.workflow_id, run_id: Some(run.run_id) };
         (reader.describe(&of).unwrap(), reader.history(&of).unwrap())
     };

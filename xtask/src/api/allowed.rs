@@ -65,7 +65,7 @@ const REASONS: &[(&str, &str)] = &[
     ("dacapo::UnfinishedHandlers", "option of `#[workflow]`"),
     ("dacapo::Unplayable", "what `check_open_runs` finds"),
     // Its variant `Default`, if it could be named, would make the compiler write `std::default::Default` for the trait in its messages.
-    ("dacapo_worker::settings::effective::Origin", "where a setting comes from, to be printed"),
+    ("dacapo_worker::settings::effective::SettingOrigin", "where a setting comes from, to be printed"),
     ("dacapo_worker::activity::Activity", "an untyped activity to serve, which generated code makes"),
     ("dacapo_worker::ctx::ActivityCtx", "what generated code makes an `ActivityCtx` from"),
     ("dacapo_core::activation::History", "`dacapo::core`: the size of a history, in `Info`"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::operation::PendingOp;
 use crate::command::{Operation, StartChild};
-use crate::job::Started;
+use crate::job::StartOutcome;
 use crate::options::{CancelType, IdReuse, ParentClose, Priority, Retry};
 use crate::run::Value;
 use crate::{CommandKind, Ctx, Failure, Headers, Name, Payload};
@@ -169,8 +169,8 @@ pub(super) fn poll_started(
     };
     let pending = op.take().expect("the operation was just polled");
     Poll::Ready(match started {
-        Started::As(id) => Ok((pending, id)),
-        Started::Failed(failure) => Err(*failure),
+        StartOutcome::As(id) => Ok((pending, id)),
+        StartOutcome::Failed(failure) => Err(*failure),
     })
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::run::{Condition, Mode, Polled, Shared, SlotId, TurnGuard, What};
+use crate::run::{Condition, Polled, Shared, SlotId, ThreadWork, TurnGuard, What};
 use crate::{Cancelled, Ctx};
 
 impl Ctx {
@@ -44,7 +44,7 @@ impl WaitUntil {
     fn open(&mut self) -> Option<SlotId> {
         self.shared.enter_poll()?.begin_reads();
         let holds = {
-            let _hold = TurnGuard::mode(Mode::Closure);
+            let _hold = TurnGuard::mode(ThreadWork::Closure);
             (self.condition)()
         };
         let mut state = self.shared.enter_poll()?;

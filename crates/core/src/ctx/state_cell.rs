@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::{Arc, MutexGuard};
 
 use crate::lock::Lock;
-use crate::run::{CellId, CurrentTurn, Mode, Shared, TurnGuard};
+use crate::run::{CellId, CurrentTurn, Shared, ThreadWork, TurnGuard};
 use crate::{Ctx, ViolationKind};
 
 impl Ctx {
@@ -35,7 +35,7 @@ impl<S> StateCell<S> {
         let alive = self.shared.enter(Location::caller()).is_some();
         let mut value = self.enter();
         self.shared.lock().change_cell(self.id);
-        let _hold = alive.then(|| TurnGuard::mode(Mode::Closure));
+        let _hold = alive.then(|| TurnGuard::mode(ThreadWork::Closure));
         change(&mut value)
     }
 
@@ -44,7 +44,7 @@ impl<S> StateCell<S> {
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
         let step = !self.is_computed() && self.shared.enter(Location::caller()).is_some();
         let value = self.enter();
-        let _hold = step.then(|| TurnGuard::mode(Mode::Closure));
+        let _hold = step.then(|| TurnGuard::mode(ThreadWork::Closure));
         look(&value)
     }
 
@@ -63,7 +63,7 @@ impl<S> StateCell<S> {
     /// this cell.
     fn is_computed(&self) -> bool {
         let holder = CurrentTurn::of_thread();
-        if !matches!(holder.mode, Mode::Closure | Mode::Query) {
+        if !matches!(holder.mode, ThreadWork::Closure | ThreadWork::Query) {
             return false;
         }
         let mut state = self.shared.lock();

@@ -8,7 +8,7 @@ use crate::activation::History;
 use crate::command::{PatchMarker, SetState};
 use crate::job::Start;
 use crate::rng::{derive, mix};
-use crate::run::{CurrentTurn, Mode, State};
+use crate::run::{CurrentTurn, State, ThreadWork};
 use crate::{
     AttributeValue, CommandKind, ContinueAsNew, Ctx, Failure, FailureKind, Name, OperationId, Payload, Rng, Timestamp,
     UnitId, ViolationKind,
@@ -58,7 +58,7 @@ impl Ctx {
     pub fn first_time(&self) -> Option<UnitId> {
         let state = self.shared.look(Location::caller())?;
         // A query is answered once, whether the run was replayed or stayed in memory.
-        let replaying = state.replaying && CurrentTurn::of_thread().mode != Mode::Query;
+        let replaying = state.replaying && CurrentTurn::of_thread().mode != ThreadWork::Query;
         (!replaying && !state.second).then(|| state.running_id())
     }
 

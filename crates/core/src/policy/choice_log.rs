@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::cursor::Cursor;
+use super::cursor::LogCursor;
 use super::enabled::{Enabled, is_canonical};
 use super::error::PolicyError;
 use super::item::{Item, MAX_BRANCHES, MAX_TIMES};
@@ -154,7 +154,7 @@ impl ChoiceLog {
 
     /// Returns all choices in order, each with its full set. A set is built when its choice is reached.
     pub fn iter(&self) -> impl Iterator<Item = Choice> {
-        let mut cursor = Cursor::default();
+        let mut cursor = LogCursor::default();
         std::iter::from_fn(move || {
             let step = self.first_step + cursor.position();
             let (enabled, chosen) = cursor.peek(&self.items)?;

@@ -10,7 +10,7 @@ use super::remaining::Remaining;
 /// The position of a reader in a choice log. The items are passed to each call: the cursor belongs to the owner of the
 /// log.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct LogCursor {
     next: usize,
     /// The number of choices of the `Lone` at `next` that were read.
     lone: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Cursor {
     in_step: bool,
 }
 
-impl Cursor {
+impl LogCursor {
     /// Returns how many choices were read.
     pub(crate) fn position(&self) -> u64 {
         self.position

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Policy;
 use super::action::Action;
 use super::choice_log::ChoiceLog;
-use super::cursor::{Cursor, InRound};
+use super::cursor::{InRound, LogCursor};
 use super::enabled::Enabled;
 use super::error::{PolicyError, PolicyWarning};
 use super::options::Divergence;
@@ -37,7 +37,7 @@ use crate::UnitId;
 #[derive(Clone, Debug)]
 pub struct Replay {
     log: ChoiceLog,
-    cursor: Cursor,
+    cursor: LogCursor,
     divergence: Divergence,
     warnings: Vec<PolicyWarning>,
 }
@@ -45,7 +45,7 @@ pub struct Replay {
 impl Replay {
     /// Creates a policy that follows this log from its beginning.
     pub fn new(log: ChoiceLog, divergence: Divergence) -> Self {
-        Self { log, cursor: Cursor::default(), divergence, warnings: Vec::new() }
+        Self { log, cursor: LogCursor::default(), divergence, warnings: Vec::new() }
     }
 
     /// Returns how many choices were followed.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Run;
-use super::current_turn::{Mode, TurnGuard};
+use super::current_turn::{ThreadWork, TurnGuard};
 use super::give_up::last_words;
 use super::messages::Dispatch;
 use super::shared::Stop;
@@ -72,7 +72,7 @@ impl Run {
     /// Runs a closure of the user for the executor. The closure may only compute.
     pub(super) fn compute<T>(&self, closure: impl FnOnce() -> T) -> Result<T, ActivationError> {
         let result = {
-            let _hold = TurnGuard::mode(Mode::Closure);
+            let _hold = TurnGuard::mode(ThreadWork::Closure);
             catch_unwind(AssertUnwindSafe(closure))
         };
         let computed = result.map_err(|payload| match payload.is::<Stop>() {

@@ -1,7 +1,7 @@
 //! Closing: the workflow function ends first, then the handlers that are left, then the run.
 
 use super::Run;
-use super::current_turn::{Mode, TurnGuard};
+use super::current_turn::{ThreadWork, TurnGuard};
 use super::give_up::drop_quietly;
 use super::state::{Ending, Life, State, UnfinishedHandlers};
 use super::unit::{OnEnd, Unit, UnitKey};
@@ -54,7 +54,7 @@ impl Run {
         state.running = None;
         drop(state);
         let panicked: Vec<String> = {
-            let _hold = TurnGuard::mode(Mode::Teardown);
+            let _hold = TurnGuard::mode(ThreadWork::Teardown);
             units.into_iter().filter_map(drop_quietly).collect()
         };
         let mut state = self.shared.lock();

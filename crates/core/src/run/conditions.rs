@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::Run;
-use super::current_turn::{Mode, TurnGuard};
+use super::current_turn::{ThreadWork, TurnGuard};
 use super::slot::{SlotId, Value};
 use super::state::State;
 use crate::{ActivationError, ViolationKind};
@@ -218,7 +218,7 @@ impl Run {
     fn refuse_unchanged(&mut self, bound: Vec<(SlotId, Condition)>) -> Result<(), ActivationError> {
         for (slot, condition) in bound {
             let holds = {
-                let _hold = TurnGuard::mode(Mode::Closure);
+                let _hold = TurnGuard::mode(ThreadWork::Closure);
                 catch_unwind(AssertUnwindSafe(|| condition()))
             };
             let mut state = self.shared.lock();

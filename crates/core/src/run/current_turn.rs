@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The work that the thread does for the run it plays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum ThreadWork {
     /// A unit has its step: it may call its ctx.
     Step,
     /// The executor itself works, between steps.
@@ -21,11 +21,11 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy)]
 pub(crate) struct CurrentTurn {
     token: u64,
-    pub(crate) mode: Mode,
+    pub(crate) mode: ThreadWork,
 }
 
 thread_local! {
-    static CURRENT_TURN: Cell<CurrentTurn> = const { Cell::new(CurrentTurn { token: 0, mode: Mode::Kernel }) };
+    static CURRENT_TURN: Cell<CurrentTurn> = const { Cell::new(CurrentTurn { token: 0, mode: ThreadWork::Kernel }) };
 }
 
 static NEXT_TOKEN: AtomicU64 = AtomicU64::new(1);
@@ -58,12 +58,12 @@ pub fn is_playing() -> bool {
 pub(crate) struct TurnGuard(CurrentTurn);
 
 impl TurnGuard {
-    pub(crate) fn new(token: u64, mode: Mode) -> Self {
+    pub(crate) fn new(token: u64, mode: ThreadWork) -> Self {
         Self(CURRENT_TURN.replace(CurrentTurn { token, mode }))
     }
 
     /// Creates a guard for the same activation in another mode.
-    pub(crate) fn mode(mode: Mode) -> Self {
+    pub(crate) fn mode(mode: ThreadWork) -> Self {
         let holder = CURRENT_TURN.get();
         Self(CURRENT_TURN.replace(CurrentTurn { mode, ..holder }))
     }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use super::Run;
-use super::current_turn::{Mode, TurnGuard};
+use super::current_turn::{ThreadWork, TurnGuard};
 use crate::ActivationError;
 use crate::panic_place::{panic_place, words};
 
@@ -18,7 +18,7 @@ impl Run {
         if spent.is_empty() {
             return;
         }
-        let _hold = TurnGuard::mode(Mode::Teardown);
+        let _hold = TurnGuard::mode(ThreadWork::Teardown);
         for message in spent.into_iter().filter_map(drop_quietly) {
             self.panicked(message);
         }
@@ -50,7 +50,7 @@ impl Run {
             };
             let future = self.shared.lock().units.get_mut(&key).and_then(|unit| unit.future.take());
             let panicked = {
-                let _hold = TurnGuard::mode(Mode::Step);
+                let _hold = TurnGuard::mode(ThreadWork::Step);
                 drop_quietly(future)
             };
             if let Some(message) = panicked {

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use super::slot::{SlotId, Value, What};
 use super::state::{Life, State};
-use crate::job::{Resolution, Started};
+use crate::job::{Resolution, StartOutcome};
 use crate::{Job, JobError, Name, Seq};
 
 /// The state of an operation after the jobs checked so far.
@@ -76,7 +76,7 @@ impl State {
                 Err(JobError::ResolvedTwice(seq))
             }
             Resolution::ChildStarted(start) | Resolution::NexusStarted(start) => {
-                Ok(Progress { started: true, resolved: matches!(start, Started::Failed(_)) })
+                Ok(Progress { started: true, resolved: matches!(start, StartOutcome::Failed(_)) })
             }
             Resolution::Child(_) | Resolution::Nexus(_) if !before.started => Err(JobError::NotYetStarted(seq)),
             _ => Ok(Progress { resolved: true, ..before }),
@@ -111,7 +111,7 @@ impl State {
             // A late result of a cancelled operation: already checked.
             let goes_on = matches!(
                 resolution,
-                Resolution::ChildStarted(Started::As(_)) | Resolution::NexusStarted(Started::As(_))
+                Resolution::ChildStarted(StartOutcome::As(_)) | Resolution::NexusStarted(StartOutcome::As(_))
             );
             if let Some(ending) = self.ending.as_mut().filter(|_| !goes_on) {
                 ending.dropped.retain(|other| *other != seq);
@@ -133,7 +133,7 @@ impl State {
                 self.deliver(slot, came, Value::Delivered(failure));
             }
             Resolution::ChildStarted(started) | Resolution::NexusStarted(started) => {
-                if let Started::Failed(failure) = &started {
+                if let StartOutcome::Failed(failure) = &started {
                     self.deliver(slot, came, Value::Outcome(crate::Outcome::Failed(failure.clone())));
                 } else if let Some(slot) = self.slots.get_mut(&slot) {
                     slot.started = true;

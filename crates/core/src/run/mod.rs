@@ -40,7 +40,7 @@ pub use workflow::{Order, OwnPolicy, Pins, ReplaySilencer, RunOptions, SEMANTICS
 
 pub(crate) use cancel_scope::{EXECUTION, ScopeId};
 pub(crate) use conditions::{CellId, Condition};
-pub(crate) use current_turn::{CurrentTurn, Mode, TurnGuard};
+pub(crate) use current_turn::{CurrentTurn, ThreadWork, TurnGuard};
 pub(crate) use emit::Ticket;
 pub(crate) use messages::{SignalFn, SignalHandler, UpdateFn, UpdateHandler, ValidatorFn};
 pub(crate) use shared::Shared;
@@ -165,7 +165,7 @@ impl Run {
     fn play_turn(&mut self, turn: Turn) -> Result<TurnDone, ActivationError> {
         self.admit(&turn)?;
         let token = new_token();
-        let _hold = TurnGuard::new(token, Mode::Kernel);
+        let _hold = TurnGuard::new(token, ThreadWork::Kernel);
         let before = self.shared.lock().now;
         let jobs = turn.jobs.len();
         let done = self.begin(token, turn).and_then(|()| self.drain()).and_then(|steps| self.finish(steps, jobs));
@@ -311,7 +311,7 @@ impl Run {
     }
 
     fn take_apart(&mut self) {
-        let _hold = TurnGuard::new(0, Mode::Teardown);
+        let _hold = TurnGuard::new(0, ThreadWork::Teardown);
         let mut husk = State::new(RunScheduler::deterministic(), UnfinishedHandlers::default());
         husk.life = Life::Evicted;
         let mut old = std::mem::replace(&mut *self.shared.lock(), husk);

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Run;
-use super::current_turn::{Mode, TurnGuard, new_token};
+use super::current_turn::{ThreadWork, TurnGuard, new_token};
 use super::give_up::last_words;
 use super::shared::Stop;
 use super::state::Life;
@@ -21,7 +21,7 @@ impl Run {
                 Life::Open | Life::Closed => state.token = token,
             }
         }
-        let _hold = TurnGuard::new(token, Mode::Query);
+        let _hold = TurnGuard::new(token, ThreadWork::Query);
         let answers = queries.into_iter().map(|query| Answer { result: self.ask(&query), id: query.id }).collect();
         let mut state = self.shared.lock();
         state.token = 0;

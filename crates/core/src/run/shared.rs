@@ -7,7 +7,7 @@ use std::task::Wake;
 use std::thread::panicking;
 
 use super::conditions::CellId;
-use super::current_turn::{CurrentTurn, Mode, TurnGuard};
+use super::current_turn::{CurrentTurn, ThreadWork, TurnGuard};
 use super::give_up::last_words;
 use super::slot::SlotId;
 use super::state::{Life, State};
@@ -59,7 +59,7 @@ impl Shared {
     pub(crate) fn look(&self, site: &'static Location<'static>) -> Option<MutexGuard<'_, State>> {
         let holder = CurrentTurn::of_thread();
         let state = self.lock();
-        if holder.mode == Mode::Query && holder.plays(state.token) {
+        if holder.mode == ThreadWork::Query && holder.plays(state.token) {
             return Some(state);
         }
         drop(state);
@@ -81,14 +81,14 @@ impl Shared {
             self.refuse_foreign(state, site);
         }
         match holder.mode {
-            Mode::Step => {}
-            Mode::Teardown => return None,
-            Mode::Closure | Mode::Kernel => {
+            ThreadWork::Step => {}
+            ThreadWork::Teardown => return None,
+            ThreadWork::Closure | ThreadWork::Kernel => {
                 state.violate(ViolationKind::ClosureCall, site);
                 drop(state);
                 resume_unwind(Box::new(Stop));
             }
-            Mode::Query => {
+            ThreadWork::Query => {
                 drop(state);
                 resume_unwind(Box::new(Stop));
             }
@@ -108,7 +108,7 @@ impl Shared {
     /// panics.
     fn refuse_foreign(&self, mut state: MutexGuard<'_, State>, site: Option<&'static Location<'static>>) -> ! {
         let violation = state.violate(ViolationKind::ForeignCall, site);
-        let playing = CurrentTurn::of_thread().mode == Mode::Step;
+        let playing = CurrentTurn::of_thread().mode == ThreadWork::Step;
         drop(state);
         self.report(&violation);
         if playing {
@@ -133,10 +133,10 @@ impl Shared {
             return None;
         }
         let may = match holder.mode {
-            Mode::Step | Mode::Teardown => true,
+            ThreadWork::Step | ThreadWork::Teardown => true,
             // A closure over a state cell runs within its unit's step, and may replace what the cell holds.
-            Mode::Closure if state.running.is_some() => true,
-            Mode::Closure | Mode::Kernel | Mode::Query => {
+            ThreadWork::Closure if state.running.is_some() => true,
+            ThreadWork::Closure | ThreadWork::Kernel | ThreadWork::Query => {
                 state.violate(ViolationKind::ClosureCall, None);
                 false
             }
@@ -154,7 +154,7 @@ impl Shared {
     pub(crate) fn misuse(&self, mut state: MutexGuard<'_, State>, kind: ViolationKind) -> ! {
         let site = state.site;
         // A mistake of a query fails the query alone.
-        if CurrentTurn::of_thread().mode != Mode::Query {
+        if CurrentTurn::of_thread().mode != ThreadWork::Query {
             state.violate(kind, site);
         }
         drop(state);
@@ -166,7 +166,7 @@ impl Shared {
     pub(crate) fn refuse(&self, message: String, site: &'static Location<'static>) -> ! {
         let holder = CurrentTurn::of_thread();
         let state = self.lock();
-        if holder.mode == Mode::Query {
+        if holder.mode == ThreadWork::Query {
             drop(state);
             resume_unwind(Box::new(message));
         }
@@ -192,7 +192,7 @@ impl Shared {
     ) -> Result<T, PolicyError> {
         let mut scheduler = std::mem::replace(&mut self.lock().scheduler, RunScheduler::deterministic());
         let answer = {
-            let _hold = TurnGuard::mode(Mode::Closure);
+            let _hold = TurnGuard::mode(ThreadWork::Closure);
             catch_unwind(AssertUnwindSafe(|| question(&mut scheduler)))
         };
         self.lock().scheduler = scheduler;
@@ -217,9 +217,9 @@ impl Shared {
         }
         // A query must change nothing, and neither must a closure that the executor runs between steps.
         let meddles = match holder.mode {
-            Mode::Query => true,
-            Mode::Closure => state.running.is_none(),
-            Mode::Step | Mode::Kernel | Mode::Teardown => false,
+            ThreadWork::Query => true,
+            ThreadWork::Closure => state.running.is_none(),
+            ThreadWork::Step | ThreadWork::Kernel | ThreadWork::Teardown => false,
         };
         if !holder.plays(state.token) || meddles {
             let violation = state.foreign_wake(unit);

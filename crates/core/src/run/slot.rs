@@ -8,7 +8,7 @@ use super::cancel_scope::ScopeId;
 use super::state::State;
 use super::unit::UnitKey;
 use crate::command::Operation;
-use crate::job::{Signal, Started};
+use crate::job::{Signal, StartOutcome};
 use crate::options::CancelType;
 use crate::{CancelOperation, Cancelled, Failure, Name, Ordinal, Outcome, Seq, Timestamp};
 
@@ -30,7 +30,7 @@ pub(crate) enum SlotId {
 pub(crate) enum Value {
     Done,
     Outcome(Outcome),
-    Started(Started),
+    Started(StartOutcome),
     Delivered(Option<Box<Failure>>),
     Backoff { attempt: u32, pause: Duration, first_scheduled: Option<Timestamp> },
     Signal(Box<Signal>),

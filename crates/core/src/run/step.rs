@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::Run;
 use super::cancel_scope::EXECUTION;
-use super::current_turn::{Mode, TurnGuard};
+use super::current_turn::{ThreadWork, TurnGuard};
 use super::give_up::{drop_quietly, last_words};
 use super::shared::{Stop, UnitWaker};
 use super::unit::{Go, HandlerEnd, OnEnd, UnitFuture, UnitKey};
@@ -47,18 +47,18 @@ impl Run {
         state.consumed = None;
         drop(state);
         let polled = {
-            let _hold = TurnGuard::mode(Mode::Step);
+            let _hold = TurnGuard::mode(ThreadWork::Step);
             catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))))
         };
         match polled {
             Ok(Poll::Pending) => self.end_step(key, StepEnd::Paused(future, waker))?,
             Ok(Poll::Ready(result)) => {
-                let _hold = TurnGuard::mode(Mode::Step);
+                let _hold = TurnGuard::mode(ThreadWork::Step);
                 let end = drop_quietly(future).map_or(StepEnd::Done(result), StepEnd::Panicked);
                 self.end_step(key, end)?;
             }
             Err(payload) => {
-                let _hold = TurnGuard::mode(Mode::Teardown);
+                let _hold = TurnGuard::mode(ThreadWork::Teardown);
                 drop_quietly(future);
                 let end = if payload.is::<Stop>() { StepEnd::Stopped } else { StepEnd::Panicked(last_words(payload)) };
                 self.end_step(key, end)?;
@@ -68,7 +68,7 @@ impl Run {
     }
 
     fn end_step(&mut self, key: UnitKey, end: StepEnd) -> Result<(), ActivationError> {
-        let _hold = TurnGuard::mode(Mode::Kernel);
+        let _hold = TurnGuard::mode(ThreadWork::Kernel);
         self.drop_spent();
         let mut state = self.shared.lock();
         let result = match end {

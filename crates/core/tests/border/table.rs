@@ -6,9 +6,9 @@ use std::time::Duration;
 use dacapo_core::{
     Activation, Answer, AttributeValue, CallNexus, CancelExternal, CancelOperation, CancelType, CommandKind,
     CompleteUpdate, Completion, ContinueAsNew, Continued, Failure, FailureKind, IdReuse, Job, Lineage, Name, Operation,
-    OperationId, Outcome, ParentClose, PatchMarker, Payload, Priority, Query, Rejected, Resolution, Retry, RunRef,
+    OperationId, Outcome, ParentClose, PatchMarker, Payload, Priority, Query, Rejected, RelatedRun, Resolution, Retry,
     ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect, Seq, Signal, SignalExternal, Start, StartChild,
-    StartTimer, Started, Target, Terms, Timeouts, Timestamp, TurnDone, Update,
+    StartOutcome, StartTimer, Target, Terms, Timeouts, Timestamp, TurnDone, Update,
 };
 
 /// The rows of the table under this heading: what Temporal calls it, and the paths of our types in it.
@@ -50,7 +50,7 @@ fn turn(job: Job) -> Activation {
 }
 
 fn start() -> Start {
-    let run = || RunRef { namespace: name("n"), workflow_id: name("w"), run_id: name("r") };
+    let run = || RelatedRun { namespace: name("n"), workflow_id: name("w"), run_id: name("r") };
     let lineage = Lineage {
         parent: Some(run()),
         root: Some(run()),
@@ -118,14 +118,14 @@ fn jobs() -> Vec<(&'static str, Vec<Activation>)> {
         (
             "ResolveChildWorkflowExecutionStart",
             vec![
-                resolve(Resolution::ChildStarted(Started::As(name("run")))),
-                resolve(Resolution::ChildStarted(Started::Failed(failure()))),
+                resolve(Resolution::ChildStarted(StartOutcome::As(name("run")))),
+                resolve(Resolution::ChildStarted(StartOutcome::Failed(failure()))),
             ],
         ),
         ("ResolveChildWorkflowExecution", vec![resolve(Resolution::Child(failed()))]),
         ("ResolveSignalExternalWorkflow", vec![resolve(Resolution::SignalExternal { failure: Some(failure()) })]),
         ("ResolveRequestCancelExternalWorkflow", vec![resolve(Resolution::CancelExternal { failure: None })]),
-        ("ResolveNexusOperationStart", vec![resolve(Resolution::NexusStarted(Started::As(name("token"))))]),
+        ("ResolveNexusOperationStart", vec![resolve(Resolution::NexusStarted(StartOutcome::As(name("token"))))]),
         ("ResolveNexusOperation", vec![resolve(Resolution::Nexus(done()))]),
         ("SignalWorkflow", vec![turn(Job::Signal(Box::new(signal)))]),
         ("DoUpdate", vec![turn(Job::Update(Box::new(update)))]),

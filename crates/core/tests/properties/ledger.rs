@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dacapo_core::{CommandKind, Inspection, Job, Name, Operation, Outcome, Resolution, Seq, Started, TurnDone, UnitId};
+use dacapo_core::{
+    CommandKind, Inspection, Job, Name, Operation, Outcome, Resolution, Seq, StartOutcome, TurnDone, UnitId,
+};
 
 use crate::world::Problem;
 
@@ -64,7 +66,7 @@ impl Ledger {
             let Job::Resolve { seq, resolution, .. } = job else { continue };
             let Some(known) = self.operations.get_mut(seq) else { continue };
             match resolution {
-                Resolution::ChildStarted(Started::As(_)) | Resolution::NexusStarted(Started::As(_)) => {
+                Resolution::ChildStarted(StartOutcome::As(_)) | Resolution::NexusStarted(StartOutcome::As(_)) => {
                     known.started = true;
                 }
                 _ => known.resolved = true,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dacapo_core::{
     Activation, ActivationError, Completion, Ctx, Failure, Job, JobError, Operation, Outcome, Payload, Pins, Query,
-    Resolution, Rng, Run, Seq, Started, Target, Timestamp, Turn, Update, Workflow,
+    Resolution, Rng, Run, Seq, StartOutcome, Target, Timestamp, Turn, Update, Workflow,
 };
 
 use futures::FutureExt;
@@ -71,11 +71,11 @@ fn resolutions() -> Vec<Resolution> {
         Resolution::Activity(ok()),
         Resolution::Backoff { attempt: 2, pause: Duration::from_secs(1), first_scheduled: None },
         Resolution::SideEffect(ok()),
-        Resolution::ChildStarted(Started::As("run".into())),
+        Resolution::ChildStarted(StartOutcome::As("run".into())),
         Resolution::Child(ok()),
         Resolution::SignalExternal { failure: None },
         Resolution::CancelExternal { failure: None },
-        Resolution::NexusStarted(Started::As("token".into())),
+        Resolution::NexusStarted(StartOutcome::As("token".into())),
         Resolution::Nexus(ok()),
         Resolution::Promise(ok()),
     ]
@@ -200,7 +200,7 @@ fn a_result_before_its_start_is_refused() {
 
 #[test]
 fn a_result_after_a_failed_start_is_refused() {
-    let failed = || Started::Failed(Box::new(Failure::application("no")));
+    let failed = || StartOutcome::Failed(Box::new(Failure::application("no")));
     let child = vec![resolve(4, Resolution::ChildStarted(failed())), resolve(4, Resolution::Child(ok()))];
     assert_refused(child, JobError::ResolvedTwice(Seq(4)));
     let nexus = vec![resolve(7, Resolution::NexusStarted(failed())), resolve(7, Resolution::Nexus(ok()))];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dacapo_core::{
     Activation, Completion, Failure, FailureKind, Job, Name, Operation, Outcome, Payload, Pins, Query, Resolution, Rng,
-    Run, RunOptions, Seq, Signal, Start, Started, Timestamp, Transcript, Turn, TurnDone, Update, Workflow,
+    Run, RunOptions, Seq, Signal, Start, StartOutcome, Timestamp, Transcript, Turn, TurnDone, Update, Workflow,
 };
 
 use crate::coverage::{BROKEN, Marks, TAKEN};
@@ -309,8 +309,8 @@ impl<'a> World<'a> {
             Outcome::Completed(_) => None,
         };
         let started = |failure: Option<Box<Failure>>| match failure {
-            None => Started::As("child run".into()),
-            Some(failure) => Started::Failed(failure),
+            None => StartOutcome::As("child run".into()),
+            Some(failure) => StartOutcome::Failed(failure),
         };
         let mut push = |resolution| jobs.push(Job::resolve(seq, resolution));
         let has_started = self.ledger.has_started(seq);

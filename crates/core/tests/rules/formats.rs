@@ -158,11 +158,11 @@ fn jobs() -> Vec<(&'static str, Job)> {
         ("activity-failed", resolve(Resolution::Activity(Outcome::Failed(Box::new(failure()))))),
         ("backoff", resolve(Resolution::Backoff { attempt: 2, pause, first_scheduled: Some(Timestamp(5)) })),
         ("run", resolve(Resolution::SideEffect(Outcome::Completed("1".into())))),
-        ("child-started", resolve(Resolution::ChildStarted(Started::As("run-2".into())))),
+        ("child-started", resolve(Resolution::ChildStarted(StartOutcome::As("run-2".into())))),
         ("child", resolve(Resolution::Child(Outcome::Completed("1".into())))),
         ("signalled", resolve(Resolution::SignalExternal { failure: None })),
         ("cancelled", resolve(Resolution::CancelExternal { failure: Some(Box::new(failure())) })),
-        ("nexus-started", resolve(Resolution::NexusStarted(Started::Failed(Box::new(failure()))))),
+        ("nexus-started", resolve(Resolution::NexusStarted(StartOutcome::Failed(Box::new(failure()))))),
         ("nexus", resolve(Resolution::Nexus(Outcome::Completed("1".into())))),
         ("promise", resolve(Resolution::Promise(Outcome::Completed("1".into())))),
     ]

@@ -215,7 +215,7 @@ fn a_late_result_of_what_was_cancelled_is_ignored() {
     let jobs = vec![
         late(0, Resolution::Timer),
         late(1, Resolution::Activity(done())),
-        late(2, Resolution::ChildStarted(Started::As("run".into()))),
+        late(2, Resolution::ChildStarted(StartOutcome::As("run".into()))),
         late(2, Resolution::Child(done())),
         late(3, Resolution::Activity(done())),
     ];

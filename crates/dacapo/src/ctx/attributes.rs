@@ -7,7 +7,7 @@ use dacapo_core::Name;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::recorded::{Recorded, encoded};
+use super::recorded::{ResultReader, encoded};
 use crate::{Attr, Ctx, FromAttribute, IntoAttribute, attribute};
 
 impl<S> Ctx<S> {
@@ -78,7 +78,7 @@ impl<S> Ctx<S> {
     #[track_caller]
     pub fn memo<T: DeserializeOwned>(&self, name: impl Into<Name>) -> Option<T> {
         let name = name.into();
-        let recorded = Recorded::new(self, "memo", name.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "memo", name.clone(), Location::caller());
         Some(recorded.value(self.raw.info()?.memo.get(&name)?))
     }
 

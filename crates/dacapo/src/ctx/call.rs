@@ -10,7 +10,7 @@ use dacapo_core::{Activity, CancelType, Failure, Name, Payload, Priority, Retry}
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::{Recorded, accepted, encoded};
+use super::recorded::{ResultReader, accepted, encoded};
 use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
@@ -59,7 +59,7 @@ impl<S> Ctx<S> {
 
     #[track_caller]
     fn call_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> Call<O> {
-        let recorded = Recorded::new(self, "result of activity", name.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "result of activity", name.clone(), Location::caller());
         let headers = self.outbound_headers(OutboundKind::Activity, &name);
         let pending = self.raw.activity_args(name, input);
         let pending = headers.into_iter().fold(pending, |pending, (name, value)| pending.header(name, value));
@@ -71,7 +71,7 @@ impl<S> Ctx<S> {
 #[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
 pub struct Call<O> {
     pending: Activity,
-    recorded: Recorded<O>,
+    recorded: ResultReader<O>,
 }
 
 impl<O> Call<O> {

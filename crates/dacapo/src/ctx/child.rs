@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::{Recorded, accepted, encoded};
+use super::recorded::{ResultReader, accepted, encoded};
 use crate::interceptor::OutboundKind;
 use crate::{Ctx, Signal, WorkflowFn, WorkflowType};
 
@@ -51,7 +51,7 @@ impl<S> Ctx<S> {
 
     #[track_caller]
     fn child_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> Child<O> {
-        let recorded = Recorded::new(self, "result of child", name.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "result of child", name.clone(), Location::caller());
         let headers = self.outbound_headers(OutboundKind::Child, &name);
         let pending = self.raw.child(name, Payload::empty());
         Child { pending, id: Name::default(), ctx: self.plain(), recorded }.with(|child| {
@@ -67,7 +67,7 @@ pub struct Child<O> {
     pending: dacapo_core::Child,
     id: Name,
     ctx: Ctx,
-    recorded: Recorded<O>,
+    recorded: ResultReader<O>,
 }
 
 impl<O> Child<O> {
@@ -189,7 +189,7 @@ impl<O: DeserializeOwned> Future for Child<O> {
 pub struct ChildStart<O> {
     pending: dacapo_core::ChildStart,
     /// The parts of the handle that the start returns.
-    handle: Option<(Name, Ctx, Recorded<O>)>,
+    handle: Option<(Name, Ctx, ResultReader<O>)>,
 }
 
 impl<O> Future for ChildStart<O> {
@@ -208,7 +208,7 @@ pub struct StartedChild<O> {
     pending: dacapo_core::StartedChild,
     id: Name,
     ctx: Ctx,
-    recorded: Recorded<O>,
+    recorded: ResultReader<O>,
 }
 
 impl<O> StartedChild<O> {

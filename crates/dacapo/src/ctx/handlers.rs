@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::Recorded;
+use super::recorded::ResultReader;
 use crate::interceptor::InboundKind;
 use crate::{Ctx, Query, Signal, Update};
 
@@ -128,7 +128,7 @@ impl<S> Ctx<S> {
         P: Future<Output = Result<O, Failure>> + Send + 'static,
     {
         // It passed the validator, so it was of this type then: one that is not any more is an unreadable record.
-        let accepted = Arc::new(Recorded::<I>::new(self, "accepted update", name.clone(), Location::caller()));
+        let accepted = Arc::new(ResultReader::<I>::new(self, "accepted update", name.clone(), Location::caller()));
         let handler = Arc::new(handler);
         let (converter, check) = (self.converter().clone(), self.check_message(InboundKind::Update));
         let answers = converter.clone();

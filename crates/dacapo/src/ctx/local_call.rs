@@ -10,7 +10,7 @@ use dacapo_core::{CancelType, Failure, LocalActivity, Name, Payload, Retry};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::{Recorded, accepted, encoded};
+use super::recorded::{ResultReader, accepted, encoded};
 use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
@@ -48,7 +48,7 @@ impl<S> Ctx<S> {
 
     #[track_caller]
     fn call_local_payloads<O: DeserializeOwned>(&self, name: Name, input: Vec<Payload>) -> LocalCall<O> {
-        let recorded = Recorded::new(self, "result of local activity", name.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "result of local activity", name.clone(), Location::caller());
         let headers = self.outbound_headers(OutboundKind::LocalActivity, &name);
         let pending = self.raw.local_activity_args(name, input);
         let pending = headers.into_iter().fold(pending, |pending, (name, value)| pending.header(name, value));
@@ -60,7 +60,7 @@ impl<S> Ctx<S> {
 #[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
 pub struct LocalCall<O> {
     pending: LocalActivity,
-    recorded: Recorded<O>,
+    recorded: ResultReader<O>,
 }
 
 impl<O> LocalCall<O> {

@@ -9,7 +9,7 @@ use dacapo_core::{CallNexus, Failure, Name, Nexus, NexusStart};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::recorded::{Recorded, encoded};
+use super::recorded::{ResultReader, encoded};
 use crate::Ctx;
 
 impl<S> Ctx<S> {
@@ -30,7 +30,7 @@ impl<S> Ctx<S> {
         input: &I,
     ) -> NexusCall<O> {
         let (operation, input) = (operation.into(), encoded(self, input, Location::caller()));
-        let recorded = Recorded::new(self, "result of operation", operation.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "result of operation", operation.clone(), Location::caller());
         NexusCall { pending: self.raw.nexus(endpoint, service, operation, input), recorded }
     }
 }
@@ -39,7 +39,7 @@ impl<S> Ctx<S> {
 #[must_use = "dropping an operation cancels it; await it or call `.detach()`"]
 pub struct NexusCall<O> {
     pending: Nexus,
-    recorded: Recorded<O>,
+    recorded: ResultReader<O>,
 }
 
 impl<O> NexusCall<O> {

@@ -9,7 +9,7 @@ use dacapo_core::{Cancelled, Failure, PhaseBuilder, PhaseEnd, StateCell};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::recorded::Recorded;
+use super::recorded::ResultReader;
 use crate::interceptor::InboundKind;
 use crate::{Converter, Ctx, Signal, Update};
 
@@ -117,7 +117,7 @@ impl<S: Send + 'static> Phase<S> {
         I: DeserializeOwned + 'static,
         O: Serialize + Send + 'static,
     {
-        let accepted = Recorded::<I>::new(&self.ctx, "accepted update", update.into(), Location::caller());
+        let accepted = ResultReader::<I>::new(&self.ctx, "accepted update", update.into(), Location::caller());
         let (converter, check) = (self.ctx.converter().clone(), self.ctx.check_message(InboundKind::Update));
         let answers = converter.clone();
         let builder = self.builder.on_update(

@@ -9,7 +9,7 @@ use dacapo_core::{Failure, Name, OperationId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::Recorded;
+use super::recorded::ResultReader;
 use crate::{Ctx, Promise};
 
 impl<S> Ctx<S> {
@@ -35,7 +35,7 @@ impl<S> Ctx<S> {
 
     #[track_caller]
     fn open_promise<T: DeserializeOwned>(&self, name: Name) -> OpenPromise<T> {
-        let recorded = Recorded::new(self, "promise", name.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "promise", name.clone(), Location::caller());
         OpenPromise { pending: self.raw.promise(name), recorded }
     }
 }
@@ -44,7 +44,7 @@ impl<S> Ctx<S> {
 #[must_use = "dropping a promise closes it; await it"]
 pub struct OpenPromise<T> {
     pending: dacapo_core::Promise,
-    recorded: Recorded<T>,
+    recorded: ResultReader<T>,
 }
 
 impl<T> OpenPromise<T> {

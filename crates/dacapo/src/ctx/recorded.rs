@@ -1,4 +1,4 @@
-//! Recorded values, read as the type that the code expects now, and values that are about to be recorded.
+//! ResultReader values, read as the type that the code expects now, and values that are about to be recorded.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::{Converter, Ctx};
 
 /// Reads the results of one operation as an `O`. A record that is no `O` fails the activation, and never ends the run.
-pub(super) struct Recorded<O> {
+pub(super) struct ResultReader<O> {
     ctx: dacapo_core::Ctx,
     converter: Converter,
     what: &'static str,
@@ -19,7 +19,7 @@ pub(super) struct Recorded<O> {
     output: PhantomData<fn() -> O>,
 }
 
-impl<O: DeserializeOwned> Recorded<O> {
+impl<O: DeserializeOwned> ResultReader<O> {
     pub(super) fn new<S>(ctx: &Ctx<S>, what: &'static str, name: Name, site: &'static Location<'static>) -> Self {
         Self { ctx: ctx.raw().clone(), converter: ctx.converter().clone(), what, name, site, output: PhantomData }
     }

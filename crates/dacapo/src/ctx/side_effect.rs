@@ -10,7 +10,7 @@ use dacapo_core::{Failure, Name, Retry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::recorded::Recorded;
+use super::recorded::ResultReader;
 use crate::Ctx;
 
 impl<S> Ctx<S> {
@@ -33,7 +33,7 @@ impl<S> Ctx<S> {
         P: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let name = name.into();
-        let recorded = Recorded::new(self, "result of side effect", name.clone(), Location::caller());
+        let recorded = ResultReader::new(self, "result of side effect", name.clone(), Location::caller());
         let converter = self.converter().clone();
         let pending = self.raw.side_effect(name, move || {
             let value = body();
@@ -47,7 +47,7 @@ impl<S> Ctx<S> {
 #[must_use = "dropping a side effect cancels it; await it"]
 pub struct SideEffect<T> {
     pending: dacapo_core::SideEffect,
-    recorded: Recorded<T>,
+    recorded: ResultReader<T>,
 }
 
 impl<T> SideEffect<T> {

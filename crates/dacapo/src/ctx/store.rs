@@ -6,7 +6,7 @@ use dacapo_core::{Name, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::recorded::{Recorded, encoded};
+use super::recorded::{ResultReader, encoded};
 use crate::{Ctx, Key};
 
 impl<S> Ctx<S> {
@@ -43,7 +43,7 @@ impl<S> Store<'_, S> {
     /// Returns the value of a key, or none if it has none.
     #[track_caller]
     pub fn get<T: DeserializeOwned>(&self, key: Key<T>) -> Option<T> {
-        let recorded = Recorded::new(self.ctx, "durable key", key.into(), Location::caller());
+        let recorded = ResultReader::new(self.ctx, "durable key", key.into(), Location::caller());
         self.ctx.raw.get_state(key).map(|value| recorded.value(&value))
     }
 

@@ -79,7 +79,7 @@ async fn file_whose_tables_are_not_those_of_its_number_is_refused_and_one_with_a
     let change = |statement: &str| Connection::open(&path).unwrap().execute_batch(statement).unwrap();
     change("CREATE INDEX mine ON runs (started)");
     serve(&path).await.unwrap().stop().await;
-    change("ALTER TABLE messages RENAME COLUMN sent TO posted");
+    change("ALTER TABLE messages RENAME COLUMN sent TO written");
     let url = format!("sqlite:{path}");
     for refused in [serve(&path).await.err().unwrap(), Dacapo::connect(&url).await.err().unwrap()] {
         let refused = refused.to_string();

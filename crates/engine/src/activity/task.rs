@@ -96,7 +96,7 @@ impl Attempting {
 
 /// The step after a failed attempt.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum AfterFailure {
     /// Another attempt, not before this time.
     Retry(Timestamp),
     /// No other attempt.
@@ -162,22 +162,22 @@ impl Task {
     }
 
     /// Decides whether another attempt follows a failed one.
-    pub(crate) fn next_after(&self, failure: &Failure, (now, steady): (Timestamp, Steady)) -> Next {
+    pub(crate) fn next_after(&self, failure: &Failure, (now, steady): (Timestamp, Steady)) -> AfterFailure {
         if self.cancelled.is_some() {
-            return Next::End(RetryState::CancelRequested);
+            return AfterFailure::End(RetryState::CancelRequested);
         }
-        let Some(retry) = &self.command.retry else { return Next::End(RetryState::RetryPolicyNotSet) };
+        let Some(retry) = &self.command.retry else { return AfterFailure::End(RetryState::RetryPolicyNotSet) };
         match pause_after(retry, self.attempt, failure) {
             Some(pause) => {
                 if self.over.is_some_and(|over| steady.after(pause) >= over) {
-                    return Next::End(RetryState::Timeout);
+                    return AfterFailure::End(RetryState::Timeout);
                 }
-                Next::Retry(now.after(pause))
+                AfterFailure::Retry(now.after(pause))
             }
             None if retry.attempts > 0 && self.attempt >= retry.attempts => {
-                Next::End(RetryState::MaximumAttemptsReached)
+                AfterFailure::End(RetryState::MaximumAttemptsReached)
             }
-            None => Next::End(RetryState::NonRetryableFailure),
+            None => AfterFailure::End(RetryState::NonRetryableFailure),
         }
     }
 

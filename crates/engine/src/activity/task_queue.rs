@@ -26,7 +26,7 @@ use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::AttemptHandle;
 
 use crate::activity::pending::pending_activity;
-use crate::activity::task::{Attempting, Next, Task, TaskState, timeout};
+use crate::activity::task::{AfterFailure, Attempting, Task, TaskState, timeout};
 use crate::activity::task_table::{Key, Lane, TaskTable, lane};
 use crate::host::Steady;
 use crate::timer::wheel::AlarmNo;
@@ -215,11 +215,11 @@ impl TaskQueue {
             }
             Err(failure) if overdue != Some(TimeoutKind::ScheduleToClose) => {
                 match task.next_after(&failure, (now, steady)) {
-                    Next::Retry(at) => {
+                    AfterFailure::Retry(at) => {
                         task.failure = Some(failure);
                         AfterAttempt::Retry { at, write: state.wait((run, seq), at)? }
                     }
-                    Next::End(retry) => {
+                    AfterFailure::End(retry) => {
                         AfterAttempt::End { task: Box::new(state.remove((run, seq))?), result: Err(failure), retry }
                     }
                 }

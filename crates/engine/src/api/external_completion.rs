@@ -15,7 +15,7 @@ use crate::activity::cancel::cancel_task;
 use crate::activity::dispatch::dispatch;
 use crate::activity::end::retry_at;
 use crate::activity::heartbeat::heartbeat;
-use crate::activity::task::{Next, Task};
+use crate::activity::task::{AfterFailure, Task};
 use crate::api::{check_result, check_size, named, open_row, write_then, written};
 use crate::encode::encode;
 use crate::engine::Engine;
@@ -128,8 +128,8 @@ fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, 
         Err(failure) => failure,
     };
     let at = match task.next_after(&failure, shared.clock()) {
-        Next::End(why) => return Ending::Ended(Box::new(Ended::begin(shared, row, task, Err(failure), why))),
-        Next::Retry(at) => at,
+        AfterFailure::End(why) => return Ending::Ended(Box::new(Ended::begin(shared, row, task, Err(failure), why))),
+        AfterFailure::Retry(at) => at,
     };
     let (tell, told) = oneshot::channel();
     let (run, seq) = (row.no, task.command.seq);

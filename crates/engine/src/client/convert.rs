@@ -12,7 +12,7 @@ use dacapo_store::{RunNo, RunRow};
 use crate::StuckGroup;
 use crate::api::start::NewStart;
 use crate::client::events::events_of;
-use crate::read::describe::{Description, row};
+use crate::read::describe::{RunDescription, row};
 use crate::read::outcome::{circle, next_run, outcome_of};
 use crate::read::records::each_record_from;
 use crate::read::{Reader, RunId};
@@ -86,8 +86,8 @@ impl From<UpdateStage> for UpdateState {
     }
 }
 
-impl From<Description> for dacapo_client::Description {
-    fn from(run: Description) -> Self {
+impl From<RunDescription> for dacapo_client::Description {
+    fn from(run: RunDescription) -> Self {
         let mut description = Self::new(run.workflow_id, run.run_id);
         description.first_run_id = run.first_run_id;
         description.workflow = run.workflow;

@@ -2,7 +2,8 @@
 
 use dacapo_client::{EventKind, HistoryEvent, OperationKind, Status};
 use dacapo_core::{
-    Command, CommandKind, Failure, Job, Name, Outcome, Payload, Resolution, Retried, Seq, Started, Target, TurnRecord,
+    Command, CommandKind, Failure, Job, Name, Outcome, Payload, Resolution, Retried, Seq, StartOutcome, Target,
+    TurnRecord,
 };
 
 /// Adds the events of a turn: first what came, then what the workflow decided.
@@ -30,10 +31,12 @@ fn resolved(seq: Seq, resolution: Resolution, retried: Option<Box<Retried>>) -> 
     let delivered = |failure: Option<Box<Failure>>| failure.map_or_else(|| Ok(Payload::default()), |why| Err(*why));
     let result = match resolution {
         Resolution::Timer => Ok(Payload::default()),
-        Resolution::ChildStarted(Started::As(_)) | Resolution::NexusStarted(Started::As(_)) => {
+        Resolution::ChildStarted(StartOutcome::As(_)) | Resolution::NexusStarted(StartOutcome::As(_)) => {
             return Some(EventKind::OperationAccepted { seq });
         }
-        Resolution::ChildStarted(Started::Failed(why)) | Resolution::NexusStarted(Started::Failed(why)) => Err(*why),
+        Resolution::ChildStarted(StartOutcome::Failed(why)) | Resolution::NexusStarted(StartOutcome::Failed(why)) => {
+            Err(*why)
+        }
         Resolution::SignalExternal { failure } | Resolution::CancelExternal { failure } => delivered(failure),
         Resolution::Activity(outcome)
         | Resolution::SideEffect(outcome)

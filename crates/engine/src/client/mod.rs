@@ -120,7 +120,7 @@ impl Client for Engine {
             let run = RunId::from(run);
             engine.blocking(WorkKind::Read, move |_| Engine::describe(&this, &run)).await
         };
-        answer::<_, crate::Description>(read)
+        answer::<_, crate::RunDescription>(read)
     }
 
     fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page> {

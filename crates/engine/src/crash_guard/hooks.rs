@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_store::{CrashCount, Doing, RunNo, Slot, Write};
+use dacapo_store::{CrashCount, Doing, NoteSlot, RunNo, Write};
 use dacapo_worker::AttemptHandle;
 
 use crate::crash_guard::probation::Admission;
@@ -32,7 +32,7 @@ pub(crate) const CLEARED_AFTER: Duration = Duration::from_secs(60);
 /// A note that code runs, until this is dropped.
 pub(crate) struct Note {
     shared: Arc<Shared>,
-    slot: Slot,
+    slot: NoteSlot,
 }
 
 impl Drop for Note {

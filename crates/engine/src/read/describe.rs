@@ -20,7 +20,7 @@ const PAGE: usize = 500;
 
 /// The description of a run, without its history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Description {
+pub struct RunDescription {
     /// Its number in the store.
     pub run: RunNo,
     /// Its workflow id, which the caller chose.
@@ -61,7 +61,7 @@ pub struct StuckGroup {
     /// The number of runs.
     pub runs: u64,
     /// The newest of them, with its reason.
-    pub example: Description,
+    pub example: RunDescription,
 }
 
 /// Finds the row of a run.
@@ -72,7 +72,7 @@ pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, Error> {
 
 impl Reader {
     /// Describes a run. Its pending activities are described as the store knows them.
-    pub fn describe(&self, of: &RunId) -> Result<Description, Error> {
+    pub fn describe(&self, of: &RunId) -> Result<RunDescription, Error> {
         let mut description = describe(row(self.store(), of)?)?;
         for (name, value) in self.store().attributes(description.run)? {
             description.attributes.insert(name, value);
@@ -88,7 +88,7 @@ impl Reader {
     }
 
     /// Lists runs that match, newest first, before this number: the number of the last is where the next page begins.
-    pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<Description>, Error> {
+    pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunDescription>, Error> {
         self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
     }
 
@@ -131,7 +131,7 @@ impl Reader {
 
 impl Engine {
     /// Describes a run, with its pending activities as they are this very moment. Blocks.
-    pub fn describe(&self, of: &RunId) -> Result<Description, Error> {
+    pub fn describe(&self, of: &RunId) -> Result<RunDescription, Error> {
         self.shared.check()?;
         let mut description = self.reader().describe(of)?;
         // Memory knows more of activities that are pending here. The store alone knows those in queues that are not
@@ -150,11 +150,11 @@ fn pins(row: &RunRow) -> Result<Pins, Error> {
     Ok(from_stored(&row.pins).map_err(corrupt)?)
 }
 
-fn describe(row: RunRow) -> Result<Description, Error> {
+fn describe(row: RunRow) -> Result<RunDescription, Error> {
     let unreadable = |error| StoreError::Corrupt(format!("the memo of run {} cannot be read: {error}", row.run_id));
     let memo = if row.memo.is_empty() { BTreeMap::new() } else { from_stored(&row.memo).map_err(unreadable)? };
     let result = (!row.status.is_open()).then(|| outcome_of(row.result.as_deref()));
-    Ok(Description {
+    Ok(RunDescription {
         run: row.no,
         published: row.published.as_deref().and_then(|bytes| from_stored(bytes).ok()),
         workflow_id: row.workflow_id,

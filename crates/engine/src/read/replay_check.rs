@@ -138,7 +138,7 @@ impl CheckThread {
 }
 
 /// A note that code runs, until this is dropped.
-struct Note<'a>(&'a Reader, dacapo_store::Slot);
+struct Note<'a>(&'a Reader, dacapo_store::NoteSlot);
 
 impl Drop for Note<'_> {
     fn drop(&mut self) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use dacapo_core::{
     AttributeValue, Command, CommandKind, CreatePromise, History, Job, Name, Operation, Payload, Resolution,
-    ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect, Seq, Start, StartChild, Started, Timestamp,
+    ScheduleActivity, ScheduleLocalActivity, ScheduleSideEffect, Seq, Start, StartChild, StartOutcome, Timestamp,
     TurnRecord,
 };
 
@@ -83,7 +83,7 @@ impl OpenOperations {
 
     fn resolve(&mut self, seq: Seq, resolution: &Resolution) {
         match (resolution, self.operations.get_mut(&seq)) {
-            (Resolution::ChildStarted(Started::As(_)), Some(Open::Child { started, .. })) => *started = true,
+            (Resolution::ChildStarted(StartOutcome::As(_)), Some(Open::Child { started, .. })) => *started = true,
             _ => self.end(seq),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{
-    CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RunRef, ScheduleActivity, Seq, Signal, Start,
+    CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RelatedRun, ScheduleActivity, Seq, Signal, Start,
     StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
 };
 use dacapo_store::{NewMessage, NewRun, NewTask, OutgoingMessage, Parent, RunNo, TaskNo, TimerKind, TurnOf, TurnWrite};
@@ -286,7 +286,7 @@ impl Planner<'_> {
     fn child(&self, child: &StartChild, now: Timestamp) -> Result<NewRun, Unsupported> {
         refuse_cron(child.cron.as_ref())?;
         let run_id = (self.run_id)();
-        let own = RunRef {
+        let own = RelatedRun {
             namespace: Name::default(),
             workflow_id: self.info.name.workflow_id.clone(),
             run_id: self.info.name.run_id.clone(),

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use dacapo_store::{CrashCount, Doing, Done, MemoryStore, RunningNotes, Slot, Store, Write};
+use dacapo_store::{CrashCount, Doing, Done, MemoryStore, NoteSlot, RunningNotes, Store, Write};
 use dacapo_testkit::{Front, Fronted};
 
 #[derive(Default)]
 pub(crate) struct CrashedStore {
     left: Mutex<Vec<Doing>>,
     /// What was begun, and what of that has ended.
-    noted: Mutex<(Vec<Doing>, Vec<Slot>)>,
+    noted: Mutex<(Vec<Doing>, Vec<NoteSlot>)>,
     /// What followed from what was left, and what began, in order.
     log: Mutex<Vec<String>>,
     /// Writes about attempts and crash_count that are not done yet, while the test withholds them.
@@ -73,14 +73,14 @@ impl Front for CrashedStore {
 }
 
 impl RunningNotes for CrashedStore {
-    fn began(&self, doing: Doing) -> Option<Slot> {
+    fn began(&self, doing: Doing) -> Option<NoteSlot> {
         let mut noted = self.noted.lock().unwrap();
         noted.0.push(doing);
         self.log.lock().unwrap().push(format!("{doing:?}"));
-        Some(Slot(noted.0.len() - 1))
+        Some(NoteSlot(noted.0.len() - 1))
     }
 
-    fn ended(&self, slot: Slot) {
+    fn ended(&self, slot: NoteSlot) {
         self.noted.lock().unwrap().1.push(slot);
     }
 

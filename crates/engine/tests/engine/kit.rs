@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Headers, Name, Payload, Retry, Signal, Timestamp, Update, Workflow};
-use dacapo_engine::{Cache, CrashLimits, Description, Options, RunId, UpdateStage, WaitFor};
+use dacapo_engine::{Cache, CrashLimits, Options, RunDescription, RunId, UpdateStage, WaitFor};
 use dacapo_store::Status;
 use dacapo_testkit::{CACHES, Simulation};
 use dacapo_worker::{Activity, ActivityCtx};
@@ -154,7 +154,7 @@ pub(crate) fn failed(sim: &Simulation, workflow_id: &'static str) -> (Status, St
     (status, result.expect_err("the run fails").to_string())
 }
 
-pub(crate) fn describe(sim: &Simulation, workflow_id: &'static str) -> Description {
+pub(crate) fn describe(sim: &Simulation, workflow_id: &'static str) -> RunDescription {
     sim.engine().describe(&RunId::of(workflow_id)).expect("the run is known")
 }
 

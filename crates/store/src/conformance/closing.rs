@@ -39,9 +39,12 @@ pub fn a_parent_is_told_of_its_child(store: &dyn Store) {
     let written = commit(store, TurnWrite { taken, children, ..turn(run, 0) }).unwrap();
     assert_eq!(written.started.len(), 1);
     let told = jobs(store, run);
-    assert_eq!(told[0], Job::resolve(Seq(0), Resolution::ChildStarted(Started::As("run-3".into()))));
+    assert_eq!(told[0], Job::resolve(Seq(0), Resolution::ChildStarted(StartOutcome::As("run-3".into()))));
     assert!(
-        matches!(&told[1], Job::Resolve { seq: Seq(1), resolution: Resolution::ChildStarted(Started::Failed(_)), .. }),
+        matches!(
+            &told[1],
+            Job::Resolve { seq: Seq(1), resolution: Resolution::ChildStarted(StartOutcome::Failed(_)), .. }
+        ),
         "{told:?}"
     );
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));

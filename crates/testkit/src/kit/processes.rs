@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dacapo::{App, Catalog, Error, Layers, Registry, Timestamp};
 use dacapo_core::{Name, Transcript};
-use dacapo_engine::{Description, Options, Reader, RunId};
+use dacapo_engine::{Options, Reader, RunDescription, RunId};
 use dacapo_store::{Filter, MemoryStore, Store};
 
 use super::report;
@@ -196,11 +196,11 @@ impl Processes {
     }
 
     /// Returns the histories of all runs, newest first.
-    pub(super) fn histories(&mut self) -> Vec<(Description, Transcript)> {
+    pub(super) fn histories(&mut self) -> Vec<(RunDescription, Transcript)> {
         let reader = Reader::new(self.sim().shared_store());
         dacapo_sync::allow_blocking(|| {
             let runs = reader.list(&Filter::default(), None, usize::MAX >> 1).unwrap_or_else(|error| panic!("{error}"));
-            let with_history = |run: Description| {
+            let with_history = |run: RunDescription| {
                 let id = RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
                 let history = reader.history(&id).unwrap_or_else(|error| panic!("{error}"));
                 (run, history)
@@ -210,6 +210,6 @@ impl Processes {
     }
 }
 
-pub(super) fn by_run_id(histories: Vec<(Description, Transcript)>) -> BTreeMap<Name, Transcript> {
+pub(super) fn by_run_id(histories: Vec<(RunDescription, Transcript)>) -> BTreeMap<Name, Transcript> {
     histories.into_iter().map(|(run, history)| (run.run_id, history)).collect()
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use dacapo_core::{Inspection, Name, Timestamp, Wait};
-use dacapo_engine::{Description, RunId};
+use dacapo_engine::{RunDescription, RunId};
 use dacapo_store::{Filter, Status};
 use dacapo_sync::allow_blocking;
 use dacapo_worker::QueueValues;
@@ -20,7 +20,7 @@ const MOST_SHOWN: usize = 3;
 const MORE: &str = "Print `kit.report()` for everything that is known.";
 
 /// Says why a run is stuck. `queues` are those that the kit serves.
-pub(super) fn stuck(run: &Description, queues: &BTreeMap<Name, QueueValues>) -> String {
+pub(super) fn stuck(run: &RunDescription, queues: &BTreeMap<Name, QueueValues>) -> String {
     let is_unserved = |queue: &&Name| !queues.contains_key(queue.as_str());
     let of_activities = run.pending.iter().map(|activity| (&activity.queue, Some(&activity.activity)));
     let unserved = std::iter::once((&run.queue, None)).chain(of_activities).find(|(queue, _)| is_unserved(queue));
@@ -93,12 +93,12 @@ pub(super) fn everything(sim: &Simulation, run: &RunId) -> String {
     }
 }
 
-fn name(run: &Description) -> String {
+fn name(run: &RunDescription) -> String {
     format!("run {:?} of workflow {:?}", run.workflow_id.as_str(), run.workflow.as_str())
 }
 
 /// Returns a line for each thing that the run waits for, the first few of them.
-fn waits(sim: &Simulation, run: &Description) -> Vec<String> {
+fn waits(sim: &Simulation, run: &RunDescription) -> Vec<String> {
     let id = RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
     let inspected = match sim.try_wait(sim.engine().inspect(&id)) {
         Some(Ok(inspected)) => inspected,
@@ -120,7 +120,7 @@ fn waits(sim: &Simulation, run: &Description) -> Vec<String> {
     lines
 }
 
-fn lines(inspected: &Inspection, run: &Description, since: impl Fn(u64) -> String) -> Vec<String> {
+fn lines(inspected: &Inspection, run: &RunDescription, since: impl Fn(u64) -> String) -> Vec<String> {
     let line = |unit: &dacapo_core::UnitId, wait: &Wait| {
         let state = attempt(wait, run).unwrap_or_default();
         format!("{unit} waits for {} {}, at {}{state}", wait.what, since(wait.since), wait.site)
@@ -144,7 +144,7 @@ fn lines(inspected: &Inspection, run: &Description, since: impl Fn(u64) -> Strin
 }
 
 /// Describes the attempt that a wait for an activity depends on.
-fn attempt(wait: &Wait, run: &Description) -> Option<String> {
+fn attempt(wait: &Wait, run: &RunDescription) -> Option<String> {
     let is_it = |activity: &&dacapo_client::PendingActivity| {
         wait.what.ends_with(&format!("{} {}", activity.activity, activity.seq))
     };

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Kit, Started};
+use super::{Kit, KitRun};
 
 impl Kit {
     /// Signals a run.
     #[track_caller]
     pub fn signal<O: 'static, T: Serialize + Clone>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         signal: Signal<T>,
         value: T,
     ) -> Result<(), Error> {
@@ -31,7 +31,7 @@ impl Kit {
     #[track_caller]
     pub fn query<O, I: Serialize, A: DeserializeOwned>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         query: Query<I, A>,
         input: I,
     ) -> Result<A, Error> {
@@ -43,7 +43,7 @@ impl Kit {
     #[track_caller]
     pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         update: Update<I, A>,
         input: I,
     ) -> Result<A, Error> {
@@ -59,7 +59,7 @@ impl Kit {
     #[track_caller]
     pub fn resolve<O: 'static, T: Serialize + Clone>(
         &mut self,
-        run: &Started<O>,
+        run: &KitRun<O>,
         promise: Promise<T>,
         value: T,
     ) -> Result<(), Error> {
@@ -100,7 +100,7 @@ impl Kit {
 
     /// Terminates a run.
     #[track_caller]
-    pub fn terminate<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+    pub fn terminate<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
         let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());
@@ -119,7 +119,7 @@ impl Kit {
 
     /// Resets a run to an earlier turn.
     #[track_caller]
-    pub fn reset<O: 'static>(&mut self, run: &Started<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
+    pub fn reset<O: 'static>(&mut self, run: &KitRun<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
         // Each reset makes a new run: one whose answer was lost when its process died is not made again.
         let before = Arc::new(Mutex::new(None));
@@ -137,7 +137,7 @@ impl Kit {
 
     /// Asks a run to cancel.
     #[track_caller]
-    pub fn cancel<O: 'static>(&mut self, run: &Started<O>, reason: &'static str) -> Result<(), Error> {
+    pub fn cancel<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
         let result = self.processes.insist(move |app| {
             let handle = app.handle_raw(id.clone());

@@ -36,12 +36,12 @@ pub struct EffectiveRow {
     /// The setting's unit.
     pub unit: SettingUnit,
     /// The value's origin.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// No code and no variable set it.
     Default,
     /// This environment variable set it.
@@ -50,7 +50,7 @@ pub enum Origin {
     Code,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -106,15 +106,15 @@ struct Environment {
 }
 
 /// The sources of a setting, the strongest first.
-type Voices<'a> = [(&'a Layer, fn(&str) -> Origin)];
+type Voices<'a> = [(&'a Layer, fn(&str) -> SettingOrigin)];
 
 impl Effective {
     pub(super) fn of(settings: &AppSettings) -> Result<Self, SettingErrors> {
         let mut errors = queue_errors(&settings.queues);
         let environment = Environment::read(&settings.environment, &settings.queues, &mut errors);
         let code = layer_of(&settings.given, None, &mut errors);
-        let from_code: fn(&str) -> Origin = |_| Origin::Code;
-        let from_environment: fn(&str) -> Origin = |by| Origin::Environment(by.to_owned());
+        let from_code: fn(&str) -> SettingOrigin = |_| SettingOrigin::Code;
+        let from_environment: fn(&str) -> SettingOrigin = |by| SettingOrigin::Environment(by.to_owned());
 
         let mut rows = Vec::new();
         let app = effective(None, APPLICATION, &[(&code, from_code), (&environment.app, from_environment)], &mut rows);
@@ -272,7 +272,7 @@ fn effective(
         let said = voices.iter().find_map(|(layer, origin)| Some((layer.0.get(setting.name)?, origin)));
         let (raw, origin) = match said {
             Some(((raw, by), origin)) => (*raw, origin(by)),
-            None => (setting.default, Origin::Default),
+            None => (setting.default, SettingOrigin::Default),
         };
         numbers.insert(setting.name, raw);
         let value = setting.written(raw);

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 
 use dacapo_core::Name;
 
-pub use effective::{Effective, EffectiveRow, Origin};
+pub use effective::{Effective, EffectiveRow, SettingOrigin};
 pub use error::{SettingError, SettingErrors};
 pub use names::queue_variable;
 pub use setting::{Setting, SettingScope, SettingUnit};

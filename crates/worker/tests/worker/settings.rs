@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dacapo_worker::{
-    AppSettings, Effective, Origin, QueueSettings, QueueValues, SettingError, ZombieSettings, all_settings,
+    AppSettings, Effective, QueueSettings, QueueValues, SettingError, SettingOrigin, ZombieSettings, all_settings,
     queue_variable,
 };
 use expect_test::expect;
@@ -21,7 +21,7 @@ fn said(settings: &AppSettings) -> String {
     settings.effective().unwrap_err().to_string()
 }
 
-fn origin(effective: &Effective, name: &str) -> Origin {
+fn origin(effective: &Effective, name: &str) -> SettingOrigin {
     effective.rows.iter().find(|row| row.name == name).unwrap().origin.clone()
 }
 
@@ -93,9 +93,12 @@ fn code_goes_before_the_environment_and_that_before_the_default() {
     assert_eq!((orders.max_zombie_count, email.max_zombie_count), (4, 3));
     assert_eq!((orders.max_concurrent_activities, email.max_concurrent_activities), (5, 200));
     assert_eq!((effective.app.cache_size, effective.app.force_exit_timeout), (0, Duration::from_secs(20)));
-    assert_eq!(origin(&effective, "cache_size"), Origin::Code);
-    assert_eq!(origin(&effective, "force_exit_timeout"), Origin::Environment("DACAPO_FORCE_EXIT_TIMEOUT".into()));
-    assert_eq!(origin(&effective, "message_limit"), Origin::Default);
+    assert_eq!(origin(&effective, "cache_size"), SettingOrigin::Code);
+    assert_eq!(
+        origin(&effective, "force_exit_timeout"),
+        SettingOrigin::Environment("DACAPO_FORCE_EXIT_TIMEOUT".into())
+    );
+    assert_eq!(origin(&effective, "message_limit"), SettingOrigin::Default);
     let lines = effective.to_string();
     assert!(lines.contains("4       count  environment (DACAPO_QUEUE_ORDERS_EU_MAX_ZOMBIE_COUNT)\n"), "{lines}");
 }
@@ -108,8 +111,12 @@ fn every_setting_is_made_by_its_name() {
         let variable = format!("DACAPO_{}", setting.name.to_uppercase());
         let effective = queue("q").environment([(variable.clone(), value.clone())]).effective().unwrap();
         let row = effective.rows.iter().find(|row| row.name == setting.name).unwrap();
-        assert_eq!((&row.value, &row.origin), (&value, &Origin::Environment(variable)));
-        assert_eq!(effective.rows.iter().filter(|row| row.origin != Origin::Default).count(), 1, "and nothing else is");
+        assert_eq!((&row.value, &row.origin), (&value, &SettingOrigin::Environment(variable)));
+        assert_eq!(
+            effective.rows.iter().filter(|row| row.origin != SettingOrigin::Default).count(),
+            1,
+            "and nothing else is"
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dacapo_core::Timestamp;
 use dacapo_worker::{
-    ActivityInfo, Effects, Entity, Interrupt, TerminationId, Wait, ZombieLimit, ZombieSettings, Zombies,
+    ActivityInfo, Effects, Entity, Interrupt, ShutdownWait, TerminationId, ZombieLimit, ZombieSettings, Zombies,
 };
 use expect_test::expect;
 
@@ -242,16 +242,16 @@ fn queues_have_settings_of_their_own() {
 #[test]
 fn a_shutdown_waits_so_long_and_no_longer() {
     let mut zombies = with_max(10);
-    assert_eq!(zombies.wait(BEGIN, BEGIN), Wait::Over);
+    assert_eq!(zombies.wait(BEGIN, BEGIN), ShutdownWait::Over);
     let (id, _) = request(&mut zombies, 1, BEGIN);
     let began = after(5_000);
-    assert_eq!(zombies.wait(began, began), Wait::Until(after(35_000)));
+    assert_eq!(zombies.wait(began, began), ShutdownWait::Until(after(35_000)));
     let _ = zombies.tick(after(34_999)).perform();
-    assert_eq!(zombies.wait(began, after(34_999)), Wait::Until(after(35_000)));
-    assert_eq!(zombies.wait(began, after(35_000)), Wait::TooLong(zombies.health()));
+    assert_eq!(zombies.wait(began, after(34_999)), ShutdownWait::Until(after(35_000)));
+    assert_eq!(zombies.wait(began, after(35_000)), ShutdownWait::TooLong(zombies.health()));
     assert_eq!(zombies.health().zombies, 1);
     let _ = zombies.finished(id, after(36_000)).perform();
-    assert_eq!(zombies.wait(began, after(36_000)), Wait::Over);
+    assert_eq!(zombies.wait(began, after(36_000)), ShutdownWait::Over);
 }
 
 /// S3-33: ten thousand terminations over a day, each of which ends some time: what is counted is always what is there, and
