@@ -11,6 +11,7 @@ mod capabilities;
 mod client;
 mod description;
 mod digits;
+mod duration_text;
 mod error;
 mod history;
 mod list;
@@ -27,7 +28,7 @@ pub use description::{ActivityState, Description, PendingActivity, Problem};
 #[doc(hidden)]
 pub use digits::grouped;
 pub use error::{Error, Result};
-pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, RawHistory};
+pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, OperationStart, RawHistory};
 pub use list::{Cursor, Filter, Page};
 pub use reference::RunRef;
 pub use requests::{

@@ -94,14 +94,14 @@ impl Client for Engine {
     fn result(&self, run: RunRef) -> Answer<RunResult> {
         let engine = self.clone();
         Box::pin(async move {
-            let locator = run.locator.map(convert::number);
+            let locator = run.locator().map(convert::number);
             let run = RunId::from(run);
             let ended = match locator {
                 Some(number) => engine.result_of(&run, number).await,
                 None => Engine::result(&engine, &run).await,
             };
             let (status, result) = ended?;
-            Ok(RunResult { status, result })
+            Ok(RunResult::new(status, result))
         })
     }
 
@@ -109,7 +109,7 @@ impl Client for Engine {
         let engine = self.clone();
         Box::pin(async move {
             let (status, result) = Engine::result_or_stuck(&engine, &RunId::from(run)).await?;
-            Ok(RunResult { status, result })
+            Ok(RunResult::new(status, result))
         })
     }
 

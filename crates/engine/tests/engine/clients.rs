@@ -137,12 +137,11 @@ fn history_lists_what_came_and_what_the_workflow_decided_in_order() {
     let [started, signalled, scheduled, ended, closed] = kinds[..] else { panic!("{kinds:#?}") };
     assert!(matches!(started, EventKind::Started { workflow, .. } if *workflow == ACCOUNT));
     assert!(matches!(signalled, EventKind::Signalled { signal, .. } if signal.as_str() == "go"));
-    let EventKind::OperationStarted { seq, operation: OperationKind::Activity, name, input } = scheduled else {
-        panic!("{scheduled:?}")
-    };
-    assert_eq!((name.as_str(), input.len()), ("work", 1));
-    assert!(matches!(ended, EventKind::OperationEnded { seq: of, result: Err(_), .. } if of == seq));
-    assert!(matches!(closed, EventKind::Closed { status: Status::Failed, result: Some(Err(_)) }));
+    let EventKind::OperationStarted(scheduled) = scheduled else { panic!("{scheduled:?}") };
+    assert_eq!(scheduled.operation, OperationKind::Activity);
+    assert_eq!((scheduled.name.as_str(), scheduled.input.len()), ("work", 1));
+    assert!(matches!(ended, EventKind::OperationEnded { seq, result: Err(_), .. } if *seq == scheduled.seq));
+    assert!(matches!(closed, EventKind::Closed { status: Status::Failed, result: Some(Err(_)), .. }));
     assert!(events.is_sorted_by_key(|event| event.turn));
     assert_eq!(sim.wait(reader.history(run("a"), None, 100)).unwrap(), page, "a reader sees the same");
     let (mut paged, mut after) = (Vec::new(), None);
@@ -210,7 +209,7 @@ fn client_that_only_reads_refuses_every_change_and_names_what_it_lacks() {
     sim.wait(client(&sim).terminate(run("a"), "enough".into())).unwrap();
     assert_eq!(sim.wait(reader.result(run("a"))).unwrap().status, Status::Terminated);
     let last = sim.wait(reader.history(run("a"), None, 100)).unwrap().events.pop().unwrap().kind;
-    assert!(matches!(&last, EventKind::Closed { status: Status::Terminated, result: Some(Err(_)) }), "{last:?}");
+    assert!(matches!(&last, EventKind::Closed { status: Status::Terminated, result: Some(Err(_)), .. }), "{last:?}");
     assert_eq!(sim.wait(reader.describe(run("a"))).unwrap().turns, 1);
 }
 
