@@ -31,6 +31,11 @@ impl RunId {
     pub fn of(workflow_id: impl Into<Name>) -> Self {
         Self { workflow_id: workflow_id.into(), run_id: None }
     }
+
+    /// Whether this names an open run with these ids.
+    pub(crate) fn names(&self, workflow_id: &str, run_id: &str) -> bool {
+        self.workflow_id == workflow_id && self.run_id.as_deref().is_none_or(|named| named == run_id)
+    }
 }
 
 /// A reader of a store: lists and describes runs, and reads histories. Every call blocks while the store is read.

@@ -277,3 +277,34 @@ fn update_is_found_by_its_id_while_it_is_open_after_a_restart_and_in_the_next_ru
         assert_eq!(later, Ok(UpdateState::Completed(Ok(payload("go")))), "the run is closed");
     }
 }
+
+/// A locator is what an earlier process, or another caller, says: the names decide.
+#[test]
+fn locator_of_another_run_is_not_believed() {
+    let sim = Simulation::new(
+        options().workflow("account", |ctx: Ctx, _| async move { Ok(ctx.next_signal("go").await?.input[0].clone()) }),
+    );
+    let client = client(&sim);
+    let [a, b] = ["a", "b"].map(|id| sim.wait(client.start(start(id))).unwrap().run);
+    sim.settle();
+    for (id, word) in [("b", "of b"), ("a", "of a")] {
+        let signal = SendSignal { name: "go".into(), input: vec![payload(word)], ..SendSignal::default() };
+        let wrong = RunRef::exact("a", a.run_id.clone().unwrap()).found_at(b.locator().unwrap());
+        let latest = RunRef::latest("a").found_at(b.locator().unwrap());
+        let no_such = RunRef::exact("a", "no such run").found_at(a.locator().unwrap());
+        let refused = sim.wait(client.result(no_such)).unwrap_err();
+        assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
+        let (mut exact, mut latest) = (client.result(wrong), client.result(latest));
+        let waited = [sim.try_wait(exact.as_mut()), sim.try_wait(latest.as_mut())];
+        assert_eq!(waited, [None, None], "both wait for a");
+        sim.wait(client.signal(run(id), signal)).unwrap();
+        sim.settle();
+        if id == "b" {
+            assert_eq!(sim.try_wait(exact.as_mut()), None, "b has ended, and a has not");
+            assert_eq!(sim.try_wait(latest.as_mut()), None);
+        } else {
+            assert_eq!(sim.wait(exact).unwrap().result, Ok(payload("of a")));
+            assert_eq!(sim.wait(latest).unwrap().result, Ok(payload("of a")));
+        }
+    }
+}
