@@ -27,7 +27,7 @@ pub use client::{Answer, Client, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem};
 #[doc(hidden)]
 pub use digits::grouped;
-pub use error::{Error, Result};
+pub use error::{Error, Result, UnknownError};
 pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, OperationStart, RawHistory};
 pub use list::{Cursor, Filter, Page};
 pub use reference::RunRef;

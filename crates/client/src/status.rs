@@ -51,6 +51,16 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }
 
+    /// Returns what to do instead of sending something to a closed run of this status.
+    #[doc(hidden)]
+    pub const fn what_to_do(self) -> &'static str {
+        match self {
+            Self::Completed | Self::Failed | Self::Cancelled | Self::Terminated | Self::TimedOut => "start another run",
+            Self::ContinuedAsNew => "name the workflow id without a run id, which means the run that goes on",
+            Self::Open | Self::Unknown => "describe it to see how it goes on",
+        }
+    }
+
     /// Whether the run may still play turns. False for a status that this build does not know.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Open)

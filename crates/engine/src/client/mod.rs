@@ -5,9 +5,9 @@ mod events;
 mod store_client;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Filter, HistoryPage, Page, PollUpdate,
-    Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
-    StartRun, Started, StuckRuns, UpdateState,
+    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage, Page,
+    PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
+    SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
@@ -188,6 +188,9 @@ impl Client for Engine {
     }
 
     fn back_up(&self, to: PathBuf) -> Answer<()> {
+        if let Err(lacks) = self.capabilities().require(Feature::Backup) {
+            return Box::pin(std::future::ready(Err(lacks)));
+        }
         read(self, move |reader| reader.back_up(&to))
     }
 }

@@ -66,6 +66,11 @@ impl Reader {
         &*self.store
     }
 
+    /// Whether the store can be backed up.
+    pub(crate) fn has_backup(&self) -> bool {
+        self.store.has_backup()
+    }
+
     /// Copies everything, as it is at one moment, into a file that does not exist yet, while others read and write.
     pub fn back_up(&self, to: &Path) -> Result<(), Error> {
         Ok(self.store().back_up(to)?)

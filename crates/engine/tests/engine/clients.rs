@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use dacapo_client::{
-    Client, CompleteActivity, Cursor, Error, EventKind, Feature, Filter, OperationKind, PollUpdate, QueryRun,
-    ResolvePromise, RunRef, SendSignal, SendUpdate, StartRun, Status, UpdateState, UpdateWait,
+    Capabilities, Client, CompleteActivity, Cursor, Error, EventKind, Feature, Filter, OperationKind, PollUpdate,
+    QueryRun, ResolvePromise, RunRef, SendSignal, SendUpdate, StartRun, Status, UpdateState, UpdateWait,
 };
-use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Order, Pins};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Order, Pins, PolicySpec};
 use dacapo_engine::{Options, Reader, StoreClient};
 use dacapo_store::MemoryStore;
 use dacapo_testkit::Simulation;
@@ -116,8 +116,8 @@ fn every_verb_of_a_client_reaches_the_engine_and_all_its_data_survives_json() {
     assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
     let refused = sim.wait(client.heartbeat("nonsense".into(), payload(""))).unwrap_err();
     assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
-    let refused = sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err();
-    assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
+    let refused = carried(sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err());
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "embedded".into() });
 }
 
 #[test]
@@ -177,6 +177,27 @@ fn pages_end_at_a_cursor_that_the_next_call_takes() {
         assert_eq!((ids(&page), page.next), (vec!["a".to_owned()], None));
         let foreign = sim.wait(client.list(Filter::all(), Some(Cursor("page 2".into())), 2)).unwrap_err();
         assert!(foreign.to_string().starts_with("invalid cursor \"page 2\": "), "{foreign}");
+    }
+}
+
+/// The filter of a newer client.
+#[test]
+fn filter_by_a_status_that_this_build_does_not_know_is_refused() {
+    let (sim, reader) = with_reader(serve(&Gate::default()));
+    let filter: Filter = serde_json::from_str(r#"{"status":"paused"}"#).unwrap();
+    for client in [client(&sim), reader] {
+        let refused = [
+            sim.wait(client.list(filter.clone(), None, 2)).unwrap_err(),
+            sim.wait(client.count(filter.clone())).unwrap_err(),
+        ];
+        for error in refused {
+            assert!(
+                error.to_string().ends_with(
+                    "ask for one of open, completed, failed, cancelled, terminated, timed out, continued as new"
+                ),
+                "{error}"
+            );
+        }
     }
 }
 
@@ -307,4 +328,45 @@ fn locator_of_another_run_is_not_believed() {
             assert_eq!(sim.wait(latest).unwrap().result, Ok(payload("of a")));
         }
     }
+}
+
+#[test]
+fn backend_says_that_it_has_a_backup_only_if_its_store_has_one() {
+    let (sim, reader) = with_reader(serve(&Gate::default()));
+    assert!(!client(&sim).capabilities().has(Feature::Backup));
+    assert!(!reader.capabilities().has(Feature::Backup));
+    let refused = sim.wait(reader.back_up("/nowhere/at/all".into())).unwrap_err();
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "memory, read-only".into() });
+}
+
+#[test]
+fn start_with_a_policy_is_refused_by_a_backend_that_has_none() {
+    let mut options = serve(&Gate::default());
+    options.capabilities = Capabilities::new("small", [Feature::Writing]);
+    let sim = Simulation::new(options);
+    let pins = Pins { policy: PolicySpec::Random { seed: 1 }, ..Pins::default() };
+    let refused = sim.wait(client(&sim).start(StartRun { pins: Some(pins), ..start("a") })).unwrap_err();
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Policies, backend: "small".into() });
+    sim.wait(client(&sim).start(StartRun { pins: Some(Pins::default()), ..start("a") })).unwrap();
+}
+
+#[test]
+fn run_that_needs_a_feature_which_its_backend_lacks_is_stuck_and_names_both() {
+    let mut options = options()
+        .workflow("effect", |ctx: Ctx, _| async move { ctx.side_effect("dice", || async { Ok(payload("6")) }).await })
+        .workflow("promise", |ctx: Ctx, _| async move { ctx.promise("word").await });
+    options.capabilities = Capabilities::new("small", [Feature::Writing]);
+    let sim = Simulation::new(options);
+    sim.start("effect", "a", "").unwrap();
+    sim.start("promise", "b", "").unwrap();
+    sim.settle();
+    let reason = |id| sim.wait(client(&sim).describe(run(id))).unwrap().stuck.unwrap().reason;
+    assert_eq!(
+        reason("a"),
+        "side effect \"dice\" cannot run: this backend (small) does not support side effects: use a backend that has it"
+    );
+    assert_eq!(
+        reason("b"),
+        "promise \"word\" cannot be opened: this backend (small) does not support promises: use a backend that has it"
+    );
 }
