@@ -20,8 +20,10 @@ mod requests;
 mod run_history;
 mod status;
 mod stuck;
+#[cfg(test)]
+mod wire_tests;
 
-pub use call::{ClientCall, ClientReply};
+pub use call::{CALLS_NUMBER, ClientCall, ClientReply};
 pub use capabilities::{Capabilities, Feature};
 pub use client::{Answer, Client, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem};
