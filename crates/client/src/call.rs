@@ -12,6 +12,10 @@ use crate::{
     StuckRuns, UpdateState,
 };
 
+/// The number of the JSON form of calls, replies and errors. It is raised when a program of the number before would misread
+/// or refuse what this one sends.
+pub const CALLS_NUMBER: u64 = 1;
+
 /// A call of a [`Client`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "call", content = "with", rename_all = "snake_case")]
@@ -34,6 +38,7 @@ pub enum ClientCall {
     /// [`Client::reset`], with the turn and the reason.
     Reset(RunRef, u64, String),
     /// [`Client::result`].
+    #[serde(rename = "result")]
     RunResult(RunRef),
     /// [`Client::result_or_stuck`].
     ResultOrStuck(RunRef),

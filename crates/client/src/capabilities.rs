@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use dacapo_core::{Pins, PolicySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -36,6 +37,10 @@ pub enum Feature {
     Archive,
     /// Runs that are pinned to a scheduler policy other than the deterministic one.
     Policies,
+    /// Operations of other services.
+    Nexus,
+    /// Child workflows that start by a cron line.
+    Cron,
     /// A feature that a newer backend has and this build does not know.
     #[serde(other)]
     Unknown,
@@ -43,7 +48,7 @@ pub enum Feature {
 
 impl Feature {
     /// All features that this build knows.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Writing,
         Self::Queries,
         Self::Promises,
@@ -56,13 +61,18 @@ impl Feature {
         Self::Backup,
         Self::Archive,
         Self::Policies,
+        Self::Nexus,
+        Self::Cron,
     ];
 
     /// Returns what to do where a backend lacks the feature.
     pub(crate) fn instead(self) -> &'static str {
         match self {
-            Self::Writing => "make this call in the program that serves the store",
-            Self::Backup => "export the histories",
+            Self::Writing => "make this call in the program that serves the runs",
+            Self::Backup => "export the histories, or use a backend that has it",
+            Self::Policies => "pin the run to the deterministic one",
+            Self::Nexus => "call an activity, or use a backend that has it",
+            Self::Cron => "sleep in a loop and continue as new, or start runs from your own scheduler",
             _ => "use a backend that has it",
         }
     }
@@ -83,6 +93,8 @@ impl fmt::Display for Feature {
             Self::Backup => "backup",
             Self::Archive => "export and import",
             Self::Policies => "scheduler policies other than the deterministic one",
+            Self::Nexus => "Nexus operations",
+            Self::Cron => "cron lines",
             Self::Unknown => "an unknown feature",
         })
     }
@@ -90,6 +102,7 @@ impl fmt::Display for Feature {
 
 /// The name of a backend and the features it has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// The backend, as errors name it: `sqlite`, `memory`, `temporal`.
     pub backend: String,
@@ -112,8 +125,18 @@ impl Capabilities {
     pub fn require(&self, feature: Feature) -> Result<()> {
         match self.has(feature) {
             true => Ok(()),
-            false => Err(Error::Unsupported { feature, backend: self.backend.clone() }),
+            false => Err(self.lacks(feature)),
         }
+    }
+
+    /// Returns an error if the backend lacks a feature that a run with these pins needs.
+    pub fn check_pins(&self, pins: &Pins) -> Result<()> {
+        if pins.policy == PolicySpec::Deterministic { Ok(()) } else { self.require(Feature::Policies) }
+    }
+
+    /// Returns the error for a call that needs a feature which this backend lacks.
+    pub fn lacks(&self, feature: Feature) -> Error {
+        Error::Unsupported { feature, backend: self.backend.clone() }
     }
 }
 
@@ -129,7 +152,7 @@ mod tests {
         let refused = reader.require(Feature::Writing).unwrap_err().to_string();
         assert_eq!(
             refused,
-            "this backend (sqlite, read-only) does not support writing: make this call in the program that serves the store"
+            "this backend (sqlite, read-only) does not support writing: make this call in the program that serves the runs"
         );
     }
 }

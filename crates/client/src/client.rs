@@ -7,9 +7,9 @@ use std::pin::Pin;
 use dacapo_core::{Failure, Inspection, Payload};
 
 use crate::{
-    Capabilities, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage, Page, PollUpdate,
-    Problem, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
-    Started, StuckRuns, UpdateState,
+    Capabilities, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Page, PollUpdate, Problem,
+    QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
+    StuckRuns, UpdateState,
 };
 
 /// The answer of a backend. It owns everything it needs, so a caller may await it anywhere.
@@ -20,7 +20,12 @@ pub type Progress = Box<dyn FnMut(u64) + Send>;
 
 /// What every backend offers to callers.
 ///
-/// A call that changes something is durable when its answer is `Ok`. A call that a backend cannot serve answers
+/// A call that changes something is durable when its answer is `Ok`. A backend may begin a call when the verb is called, or
+/// when its answer is first polled: the embedded engine begins [`Client::start`] at once, and every other call when it is
+/// polled. An answer that is dropped before it is ready leaves open whether the change was made; one that was never polled
+/// may have started a run.
+///
+/// A call that a backend cannot serve answers
 /// [`Error::Unsupported`] with the name of the feature: methods with a default body are such features.
 ///
 /// ```
@@ -163,7 +168,6 @@ trait Refuse {
 
 impl<C: Client + ?Sized> Refuse for C {
     fn unsupported<T: Send + 'static>(&self, feature: Feature) -> Answer<T> {
-        let error = Error::Unsupported { feature, backend: self.capabilities().backend.clone() };
-        Box::pin(std::future::ready(Err(error)))
+        Box::pin(std::future::ready(Err(self.capabilities().lacks(feature))))
     }
 }

@@ -17,30 +17,48 @@ pub struct Description {
     /// The run id.
     pub run_id: Name,
     /// The run id of the first run of its chain.
+    #[serde(default)]
     pub first_run_id: Name,
+    /// The run id of the run that goes on, if this one continued as new or was retried.
+    #[serde(default)]
+    pub next_run_id: Option<Name>,
+    /// The run that started this one as its child. Lists leave this empty.
+    #[serde(default)]
+    pub parent: Option<RunRef>,
     /// The workflow's type.
+    #[serde(default)]
     pub workflow: Name,
     /// The task queue.
+    #[serde(default)]
     pub queue: Name,
     /// The status.
     pub status: Status,
     /// When the run was started.
+    #[serde(default)]
     pub started: Timestamp,
     /// When the run was closed.
+    #[serde(default)]
     pub closed: Option<Timestamp>,
     /// The number of recorded turns.
+    #[serde(default)]
     pub turns: u64,
     /// Why the run is stuck, if it is.
+    #[serde(default)]
     pub stuck: Option<Stuck>,
     /// The memo: notes for people.
+    #[serde(default)]
     pub memo: BTreeMap<Name, Payload>,
     /// Search attributes. Lists leave this empty.
+    #[serde(default)]
     pub attributes: BTreeMap<Name, AttributeValue>,
     /// The snapshot that the run published last.
+    #[serde(default)]
     pub published: Option<Payload>,
-    /// The result of a closed run.
+    /// The result of a closed run, or the failure that explains any other end. None if another run goes on.
+    #[serde(default)]
     pub result: Option<Result<Payload, Failure>>,
     /// Pending activities. Lists leave this empty.
+    #[serde(default)]
     pub pending: Vec<PendingActivity>,
 }
 
@@ -51,6 +69,8 @@ impl Description {
             workflow_id,
             run_id,
             first_run_id: Name::default(),
+            next_run_id: None,
+            parent: None,
             workflow: Name::default(),
             queue: Name::default(),
             status: Status::Open,
@@ -113,6 +133,7 @@ impl fmt::Display for ActivityState {
 
 /// A pending activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PendingActivity {
     /// The number of the operation within its run.
     pub seq: Seq,
@@ -120,37 +141,86 @@ pub struct PendingActivity {
     pub id: Name,
     /// The activity's type.
     pub activity: Name,
+    /// What the activity is for, in one line, if the workflow said so.
+    #[serde(default)]
+    pub summary: Option<String>,
     /// The task queue.
+    #[serde(default)]
     pub queue: Name,
     /// The state.
     pub state: ActivityState,
     /// The attempt that runs or comes next, from 1.
+    #[serde(default = "first")]
     pub attempt: u32,
     /// The most attempts; 0 means no limit.
+    #[serde(default)]
     pub attempts: u32,
     /// The priority.
+    #[serde(default)]
     pub priority: i32,
     /// When the activity was scheduled.
+    #[serde(default)]
     pub scheduled: Timestamp,
     /// When the running attempt started.
+    #[serde(default)]
     pub started: Option<Timestamp>,
     /// When the next attempt starts.
+    #[serde(default)]
     pub next_attempt: Option<Timestamp>,
     /// When the running attempt last reported.
+    #[serde(default)]
     pub last_heartbeat: Option<Timestamp>,
     /// The details that an attempt reported last.
+    #[serde(default)]
     pub details: Option<Payload>,
     /// How the last attempt failed.
+    #[serde(default)]
     pub last_failure: Option<Failure>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+impl PendingActivity {
+    /// An activity that has nothing but its names, before its first attempt; a backend fills in the rest.
+    pub fn new(seq: Seq, id: Name, activity: Name) -> Self {
+        Self {
+            seq,
+            id,
+            activity,
+            summary: None,
+            queue: Name::default(),
+            state: ActivityState::Pending,
+            attempt: first(),
+            attempts: 0,
+            priority: 0,
+            scheduled: Timestamp::default(),
+            started: None,
+            next_attempt: None,
+            last_heartbeat: None,
+            details: None,
+            last_failure: None,
+        }
+    }
 }
 
 /// A problem with stored data, found by `verify`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Problem {
-    /// The run, unless it is the store as a whole.
+    /// The run, unless it is the stored data as a whole.
+    #[serde(default)]
     pub run: Option<RunRef>,
     /// What is wrong.
     pub what: String,
+}
+
+impl Problem {
+    /// A problem of this run, or of the stored data as a whole.
+    pub fn new(run: Option<RunRef>, what: impl Into<String>) -> Self {
+        Self { run, what: what.into() }
+    }
 }
 
 impl fmt::Display for Problem {
@@ -159,7 +229,7 @@ impl fmt::Display for Problem {
             Some(RunRef { workflow_id, run_id, .. }) => {
                 write!(f, "run {workflow_id:?} ({}): {}", run_id.as_deref().unwrap_or("?"), self.what)
             }
-            None => write!(f, "the store: {}", self.what),
+            None => write!(f, "stored data: {}", self.what),
         }
     }
 }

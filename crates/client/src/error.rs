@@ -2,6 +2,7 @@
 
 use dacapo_core::{Failure, Name};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{Feature, Status};
@@ -24,7 +25,7 @@ pub enum Error {
         run_id: Option<Name>,
     },
     /// The run is closed and accepts nothing more.
-    #[error("the run of workflow id {workflow_id:?} is {status} and accepts nothing more: start another run")]
+    #[error("the run of workflow id {workflow_id:?} is {status} and accepts nothing more: {}", .status.what_to_do())]
     Closed {
         /// The workflow id.
         workflow_id: Name,
@@ -46,7 +47,8 @@ pub enum Error {
     InvalidArgument(String),
     /// A payload is too large.
     #[error(
-        "{what} is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise `payload_limit`", crate::grouped(*.size), crate::grouped(*.limit)
+        "{what} is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference{}",
+        crate::grouped(*.size), crate::grouped(*.limit), or_raise(.setting)
     )]
     PayloadTooLarge {
         /// What the payload is.
@@ -55,11 +57,14 @@ pub enum Error {
         size: usize,
         /// The limit in bytes.
         limit: usize,
+        /// The setting of the backend that raises the limit, if it has one.
+        #[serde(default)]
+        setting: Option<Name>,
     },
     /// Too many messages wait for the run.
     #[error(
         "the run of workflow id {workflow_id:?} has {} messages that it has not taken, at most {} are allowed: send again when it has \
-         taken some, or raise `message_limit`", crate::grouped(*.waiting), crate::grouped(*.limit)
+         taken some{}", crate::grouped(*.waiting), crate::grouped(*.limit), or_raise(.setting)
     )]
     InboxFull {
         /// The workflow id.
@@ -68,6 +73,9 @@ pub enum Error {
         waiting: usize,
         /// The limit.
         limit: usize,
+        /// The setting of the backend that raises the limit, if it has one.
+        #[serde(default)]
+        setting: Option<Name>,
     },
     /// The workflow id is in use, or was used, and the start does not allow that.
     #[error("{reason}")]
@@ -188,22 +196,94 @@ pub enum Error {
         /// The backend.
         backend: String,
     },
-    /// The store was opened for reading only.
-    #[error("the store is open for reading only: open it without `mode=ro` in the process that serves it")]
-    ReadOnly,
+    /// The backend was opened for reading only. The text says how to open it for writing.
+    #[error("{0}")]
+    ReadOnly(String),
     /// The backend was shut down. Whether a change was made is not known.
-    #[error("the engine is shut down: call the process that serves the store now")]
+    #[error("this backend is shut down: make the call in the process that serves the runs now")]
     ShutDown,
-    /// Another process serves the store, or has locked it. Nothing was changed.
+    /// Another process holds the data of the backend. Nothing was changed.
     #[error("{0}")]
     Busy(String),
-    /// The store has no room left. Nothing was changed.
+    /// The backend has no room left. Nothing was changed.
     #[error("{0}")]
     Full(String),
-    /// The store is damaged, or is no store of ours.
+    /// The data of the backend are damaged, or are not Dacapo's.
     #[error("{0}")]
     Damaged(String),
     /// The backend cannot be reached. Whether a change was made is not known.
     #[error("{0}")]
     Unavailable(String),
+    /// An error that a newer backend has and this build does not know.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Unknown(UnknownError),
+}
+
+/// An error of a newer backend, as it came. Whether a change was made is not known.
+#[derive(Clone, Debug, PartialEq, Error, Serialize, Deserialize)]
+#[error(
+    "the backend answers with the error {error:?}, which this build does not know{}: see what the backend's version says of it, or use a client as new",
+    if .with.is_null() { String::new() } else { format!(" ({with})") }
+)]
+#[non_exhaustive]
+pub struct UnknownError {
+    /// The name of the error.
+    pub error: String,
+    /// What it says.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub with: Value,
+}
+
+fn or_raise(setting: &Option<Name>) -> String {
+    setting.as_ref().map(|setting| format!(", or raise `{setting}`")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_a_newer_backend_is_read_with_all_it_says_and_written_as_it_came() {
+        for text in [r#"{"error":"over_quota","with":{"limit":3}}"#, r#"{"error":"asleep"}"#] {
+            let error: Error = serde_json::from_str(text).unwrap();
+            assert!(matches!(&error, Error::Unknown(_)), "{error:?}");
+            assert_eq!(serde_json::to_string(&error).unwrap(), text);
+        }
+        let error: Error = serde_json::from_str(r#"{"error":"over_quota","with":{"limit":3}}"#).unwrap();
+        assert_eq!(
+            error.to_string(),
+            "the backend answers with the error \"over_quota\", which this build does not know ({\"limit\":3}): see what the \
+             backend's version says of it, or use a client as new"
+        );
+        let fuller = r#"{"error":"not_found","with":{"workflow_id":"a","run_id":null,"since":7}}"#;
+        let not_found = Error::NotFound { workflow_id: "a".into(), run_id: None };
+        assert_eq!(serde_json::from_str::<Error>(fuller).unwrap(), not_found, "fields that are new are ignored");
+    }
+
+    #[test]
+    fn advice_of_a_closed_run_depends_on_how_it_ended() {
+        let text = |status| Error::Closed { workflow_id: "a".into(), status }.to_string();
+        assert_eq!(
+            text(Status::Failed),
+            "the run of workflow id \"a\" is failed and accepts nothing more: start another run"
+        );
+        assert_eq!(
+            text(Status::ContinuedAsNew),
+            "the run of workflow id \"a\" is continued as new and accepts nothing more: name the workflow id without a run id, \
+             which means the run that goes on"
+        );
+    }
+
+    #[test]
+    fn limit_is_said_to_be_raised_only_by_a_setting_that_the_backend_has() {
+        let text = |setting| {
+            Error::PayloadTooLarge { what: "the input".into(), size: 1_204, limit: 1_000, setting }.to_string()
+        };
+        assert_eq!(
+            text(None),
+            "the input is 1,204 bytes long, at most 1,000 are allowed: store large data elsewhere and pass a reference"
+        );
+        assert!(text(Some("payload_limit".into())).ends_with("and pass a reference, or raise `payload_limit`"));
+    }
 }

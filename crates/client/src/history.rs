@@ -1,14 +1,16 @@
 //! What has happened in a run, in terms that all backends share.
 
 use std::fmt;
+use std::time::Duration;
 
 use dacapo_core::{Failure, Name, Payload, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Cursor, Status};
+use crate::{Cursor, RunRef, Status};
 
 /// An event in the history of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HistoryEvent {
     /// When it happened.
     pub at: Timestamp,
@@ -19,13 +21,29 @@ pub struct HistoryEvent {
     pub kind: EventKind,
 }
 
+impl HistoryEvent {
+    /// An event of this turn.
+    pub fn new(at: Timestamp, turn: u64, kind: EventKind) -> Self {
+        Self { at, turn, kind }
+    }
+}
+
 /// A page of the history of a run: some of its events, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HistoryPage {
     /// The events.
     pub events: Vec<HistoryEvent>,
     /// Where the next page begins, if there is one.
+    #[serde(default)]
     pub next: Option<Cursor>,
+}
+
+impl HistoryPage {
+    /// A page with these events.
+    pub fn new(events: Vec<HistoryEvent>, next: Option<Cursor>) -> Self {
+        Self { events, next }
+    }
 }
 
 /// What happened.
@@ -38,6 +56,7 @@ pub enum EventKind {
         /// The workflow's type.
         workflow: Name,
         /// The arguments.
+        #[serde(default)]
         input: Vec<Payload>,
     },
     /// The run was reset: what follows was played anew.
@@ -47,6 +66,7 @@ pub enum EventKind {
         /// The signal's name.
         signal: Name,
         /// The arguments.
+        #[serde(default)]
         input: Vec<Payload>,
     },
     /// The workflow accepted an update.
@@ -61,6 +81,7 @@ pub enum EventKind {
         /// The update's name.
         update: Name,
         /// The arguments.
+        #[serde(default)]
         input: Vec<Payload>,
     },
     /// The workflow completed an update.
@@ -73,23 +94,18 @@ pub enum EventKind {
     /// A caller asked the run to cancel.
     CancelRequested {
         /// Why.
+        #[serde(default)]
         reason: String,
     },
     /// The workflow began an operation.
-    OperationStarted {
-        /// The number of the operation within its run.
-        seq: Seq,
-        /// The kind of the operation.
-        operation: OperationKind,
-        /// The type or name: the activity, the child workflow, the promise.
-        name: Name,
-        /// The arguments.
-        input: Vec<Payload>,
-    },
+    OperationStarted(Box<OperationStart>),
     /// An operation was accepted by its receiver: a child workflow started.
     OperationAccepted {
         /// The number of the operation within its run.
         seq: Seq,
+        /// The run id of a child workflow.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<Name>,
     },
     /// An operation ended.
     OperationEnded {
@@ -123,8 +139,13 @@ pub enum EventKind {
     Closed {
         /// The final status.
         status: Status,
-        /// The result; none if the run continued as new.
+        /// The result, or the failure that explains any other end. None if the workflow continued as new; a failure if its
+        /// retry policy began another run.
+        #[serde(default)]
         result: Option<Result<Payload, Failure>>,
+        /// The run id of the run that goes on, if one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_run_id: Option<Name>,
     },
     /// An event that a newer backend has and this build does not know.
     #[serde(other)]
@@ -133,6 +154,38 @@ pub enum EventKind {
 
 fn one() -> u32 {
     1
+}
+
+/// What the workflow asked for when it began an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OperationStart {
+    /// The number of the operation within its run.
+    pub seq: Seq,
+    /// The kind of the operation.
+    pub operation: OperationKind,
+    /// The type or name: the activity, the child workflow, the signal, the promise. Empty for timers and cancel requests.
+    #[serde(default)]
+    pub name: Name,
+    /// The arguments.
+    #[serde(default)]
+    pub input: Vec<Payload>,
+    /// What the operation is for, in one line, if the workflow said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// How long a timer runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
+    /// The run that a signal or a cancel request is sent to, or the workflow id of a child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<RunRef>,
+}
+
+impl OperationStart {
+    /// The start of an operation that has nothing but its name; a backend fills in the rest.
+    pub fn new(seq: Seq, operation: OperationKind, name: Name) -> Self {
+        Self { seq, operation, name, input: Vec::new(), summary: None, duration: None, target: None }
+    }
 }
 
 /// The kind of an operation.
@@ -171,8 +224,8 @@ impl fmt::Display for OperationKind {
             Self::SideEffect => "side effect",
             Self::Timer => "timer",
             Self::Child => "child workflow",
-            Self::SignalExternal => "signal to",
-            Self::CancelExternal => "cancel request to",
+            Self::SignalExternal => "signal",
+            Self::CancelExternal => "cancel request",
             Self::Nexus => "Nexus operation",
             Self::Promise => "promise",
             Self::Unknown => "unknown operation",
@@ -182,11 +235,19 @@ impl fmt::Display for OperationKind {
 
 /// A history in the backend's own format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RawHistory {
     /// The format: `dacapo-transcript` or `temporal-history`.
     pub format: String,
     /// The history as text.
     pub text: String,
+}
+
+impl RawHistory {
+    /// A history in this format.
+    pub fn new(format: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { format: format.into(), text: text.into() }
+    }
 }
 
 #[cfg(test)]

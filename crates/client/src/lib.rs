@@ -11,6 +11,7 @@ mod capabilities;
 mod client;
 mod description;
 mod digits;
+mod duration_text;
 mod error;
 mod history;
 mod list;
@@ -19,15 +20,17 @@ mod requests;
 mod run_history;
 mod status;
 mod stuck;
+#[cfg(test)]
+mod wire_tests;
 
-pub use call::{ClientCall, ClientReply};
+pub use call::{CALLS_NUMBER, ClientCall, ClientReply};
 pub use capabilities::{Capabilities, Feature};
 pub use client::{Answer, Client, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem};
 #[doc(hidden)]
 pub use digits::grouped;
-pub use error::{Error, Result};
-pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, RawHistory};
+pub use error::{Error, Result, UnknownError};
+pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, OperationStart, RawHistory};
 pub use list::{Cursor, Filter, Page};
 pub use reference::RunRef;
 pub use requests::{

@@ -47,9 +47,18 @@ pub struct Cursor(pub String);
 
 /// Some runs, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Page {
     /// The runs.
     pub runs: Vec<Description>,
     /// Where the next page begins, if there is one.
+    #[serde(default)]
     pub next: Option<Cursor>,
+}
+
+impl Page {
+    /// A page with these runs.
+    pub fn new(runs: Vec<Description>, next: Option<Cursor>) -> Self {
+        Self { runs, next }
+    }
 }

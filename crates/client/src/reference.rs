@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A reference to a run: its workflow id, and its run id if one certain run is meant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunRef {
     /// The caller's name for the run.
     pub workflow_id: Name,
@@ -16,7 +17,7 @@ pub struct RunRef {
     /// Where the backend of this connection finds the run, as its answer to a start said. It is not serialised: it means
     /// nothing to another process.
     #[serde(skip)]
-    pub locator: Option<u64>,
+    locator: Option<u64>,
 }
 
 /// Two references are equal if they name the same run, wherever it is found.
@@ -37,6 +38,19 @@ impl RunRef {
     /// This run of this workflow id.
     pub fn exact(workflow_id: impl Into<Name>, run_id: impl Into<Name>) -> Self {
         Self { workflow_id: workflow_id.into(), run_id: Some(run_id.into()), locator: None }
+    }
+
+    /// Adds where this backend finds the run, so that it finds it faster when the reference comes back. It is a hint: a
+    /// backend that gets one must check that the run found there is the one that the reference names.
+    #[must_use]
+    pub fn found_at(mut self, locator: u64) -> Self {
+        self.locator = Some(locator);
+        self
+    }
+
+    /// Returns where the backend that made the reference finds the run, if it said so.
+    pub fn locator(&self) -> Option<u64> {
+        self.locator
     }
 }
 

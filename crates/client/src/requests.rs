@@ -59,11 +59,19 @@ pub struct StartRun {
 
 /// A run that a call started or found started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Started {
     /// The run.
     pub run: RunRef,
     /// Whether this call started it.
     pub is_new: bool,
+}
+
+impl Started {
+    /// The answer to a start that gave this run.
+    pub fn new(run: RunRef, is_new: bool) -> Self {
+        Self { run, is_new }
+    }
 }
 
 /// A request to send a signal to a run.
@@ -159,9 +167,17 @@ pub struct ResolvePromise {
 
 /// The status and result with which a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunResult {
     /// The final status.
     pub status: Status,
     /// The result, or the failure that explains any other end.
     pub result: Result<Payload, Failure>,
+}
+
+impl RunResult {
+    /// The end of a run with this status.
+    pub fn new(status: Status, result: Result<Payload, Failure>) -> Self {
+        Self { status, result }
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The status of a run. Every status but [`Status::Open`] is final.
+/// The status of a run. Every status but [`Status::Open`] is final, as far as this build knows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,12 +22,15 @@ pub enum Status {
     Terminated,
     /// A timeout of the run passed.
     TimedOut,
-    /// The workflow continued as a new run.
+    /// The run goes on as another one: the workflow continued as new, or failed and is retried by its retry policy.
     ContinuedAsNew,
+    /// A status that a newer backend has and this build does not know. No store keeps it.
+    #[serde(other)]
+    Unknown = 255,
 }
 
 impl Status {
-    /// All statuses, in the order of their codes.
+    /// All statuses that this build knows, in the order of their codes.
     pub const ALL: [Self; 7] = [
         Self::Open,
         Self::Completed,
@@ -48,7 +51,17 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }
 
-    /// Returns whether the run may still play turns.
+    /// Returns what to do instead of sending something to a closed run of this status.
+    #[doc(hidden)]
+    pub const fn what_to_do(self) -> &'static str {
+        match self {
+            Self::Completed | Self::Failed | Self::Cancelled | Self::Terminated | Self::TimedOut => "start another run",
+            Self::ContinuedAsNew => "name the workflow id without a run id, which means the run that goes on",
+            Self::Open | Self::Unknown => "describe it to see how it goes on",
+        }
+    }
+
+    /// Returns whether the run may still play turns. False for a status that this build does not know.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Open)
     }
@@ -64,6 +77,7 @@ impl fmt::Display for Status {
             Self::Terminated => "terminated",
             Self::TimedOut => "timed out",
             Self::ContinuedAsNew => "continued as new",
+            Self::Unknown => "in a status that this build does not know",
         })
     }
 }

@@ -14,14 +14,18 @@ pub struct Stuck {
     pub cause: StuckCause,
     /// What tells the problem from others of its kind, without the data of one run: a place in the code, the name of an
     /// activity, a task queue. Runs with the same cause and subject are stuck for the same problem.
+    #[serde(default)]
     pub subject: String,
     /// What happened, where, and what to do.
     pub reason: String,
     /// Since when the run is stuck.
+    #[serde(default)]
     pub since: Timestamp,
     /// How often in a row the run could not be played.
+    #[serde(default)]
     pub attempts: u32,
     /// When the run is played again.
+    #[serde(default)]
     pub retry: Timestamp,
 }
 
@@ -66,10 +70,13 @@ pub enum StuckCause {
     StoreRefused,
     /// Any other problem of the engine.
     Internal,
+    /// A cause that a newer backend has and this build does not know. No store keeps it.
+    #[serde(other)]
+    Unknown = 255,
 }
 
 impl StuckCause {
-    /// All causes, in the order of their codes.
+    /// All causes that this build knows, in the order of their codes.
     pub const ALL: [Self; 18] = [
         Self::Nondeterminism,
         Self::DoublePlay,
@@ -123,17 +130,26 @@ impl fmt::Display for StuckCause {
             Self::StoreDamaged => "damaged store",
             Self::StoreRefused => "refused by the store",
             Self::Internal => "internal error",
+            Self::Unknown => "a cause that this build does not know",
         })
     }
 }
 
 /// Runs that are stuck for the same problem: their cause and subject are the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StuckRuns {
     /// The number of these runs.
     pub runs: u64,
     /// The newest of them, with its reason.
     pub example: Description,
+}
+
+impl StuckRuns {
+    /// This many runs, of which this one is the newest.
+    pub fn new(runs: u64, example: Description) -> Self {
+        Self { runs, example }
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +165,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<StuckCause>(&name).unwrap(), cause);
         }
         assert_eq!(StuckCause::from_code(StuckCause::ALL.len() as i64), None);
+        assert_eq!(StuckCause::from_code(StuckCause::Unknown.code()), None, "no store keeps it");
         assert_eq!(serde_json::to_string(&StuckCause::UnservedQueue).unwrap(), "\"unserved_queue\"");
     }
 }

@@ -32,7 +32,7 @@ impl Difference {
     /// Replaces the values of a field that holds payloads or failures.
     fn redact(&mut self) {
         if matches!(self.field(), "input" | "result" | "value" | "outcome" | "memo" | "search_attributes" | "failure") {
-            (self.recorded, self.new) = (size(&self.recorded), size(&self.new));
+            (self.recorded, self.new) = (size(self.recorded.len()), size(self.new.len()));
         }
     }
 }
@@ -52,13 +52,29 @@ pub(crate) fn redact_command(command: &mut Command) {
 }
 
 fn redact_payload(payload: &mut Payload) {
-    *payload = Payload::json(size(&payload.to_string()));
+    *payload = Payload::json(size(payload.inline_size()));
 }
 
 fn redact_failure(failure: &mut Failure) {
-    *failure = Failure::application(size(&failure.to_string()));
+    *failure = Failure::application(size(failure.to_string().len()));
 }
 
-fn size(text: &str) -> String {
-    format!("({} bytes)", text.len())
+fn size(bytes: usize) -> String {
+    format!("({bytes} bytes)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallSite, UnitId};
+
+    /// Binary payloads are printed in hexadecimal digits, two for each byte.
+    #[test]
+    fn redacted_command_shows_the_size_of_its_payload_and_not_of_its_text() {
+        let result = Payload::new("binary/encrypted".into(), vec![0xff; 300].into());
+        let kind = CommandKind::Complete { result };
+        let mut command = Command { kind, unit: UnitId::default(), site: CallSite::default() };
+        redact_command(&mut command);
+        assert_eq!(command.kind, CommandKind::Complete { result: Payload::json("(300 bytes)") });
+    }
 }

@@ -73,8 +73,8 @@ pub use ctx::{
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
-    HistoryPage, IdConflict, OperationKind, Page, PendingActivity, Problem, RunHistory, RunRef, Status, Stuck,
-    StuckCause, StuckRuns,
+    HistoryPage, IdConflict, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef, Status,
+    Stuck, StuckCause, StuckRuns, UnknownError,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dacapo_client::{Capabilities, Error as ClientError, Feature};
-use dacapo_core::{Name, Pins, PolicySpec, Workflow};
+use dacapo_client::{Capabilities, Error as ClientError};
+use dacapo_core::{Name, Pins, Workflow};
 use dacapo_worker::{Activity, Registry, RegistryError};
 
 use crate::activity::served;
@@ -37,8 +37,7 @@ impl Catalog {
 
     /// Checks that a backend has the features that the registered workflows need.
     pub(crate) fn check(&self, capabilities: &Capabilities) -> Result<(), ClientError> {
-        let needs_policies = self.pins.values().any(|pins| pins.policy != PolicySpec::Deterministic);
-        if needs_policies { capabilities.require(Feature::Policies) } else { Ok(()) }
+        self.pins.values().try_for_each(|pins| capabilities.check_pins(pins))
     }
 
     /// Adds a workflow.
@@ -182,6 +181,9 @@ tuples! {
 
 #[cfg(test)]
 mod tests {
+    use dacapo_client::Feature;
+    use dacapo_core::PolicySpec;
+
     use super::*;
 
     #[test]
@@ -195,8 +197,8 @@ mod tests {
         assert_eq!(catalog.check(&Capabilities::new("memory", Feature::ALL)), Ok(()));
         assert_eq!(
             catalog.check(&without).unwrap_err().to_string(),
-            "this backend (temporal) does not support scheduler policies other than the deterministic one: use a backend \
-             that has it"
+            "this backend (temporal) does not support scheduler policies other than the deterministic one: pin the \
+             run to the deterministic one"
         );
     }
 }

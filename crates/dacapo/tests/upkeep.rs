@@ -246,3 +246,18 @@ async fn a_shutdown_tells_that_the_file_is_gone() {
     let app = place.serve("others.db").await;
     assert_eq!(app.shutdown().await.store, None);
 }
+
+/// A backend may ignore pins that it does not know: the connection asks it before.
+#[tokio::test(flavor = "multi_thread")]
+async fn start_with_a_policy_is_not_sent_to_a_backend_that_has_none() {
+    let place = Place::new();
+    place.serve("a.db").await.shutdown().await;
+    let connection = Dacapo::connect(&format!("sqlite:{}", place.path("a.db"))).await.unwrap();
+    let pins = dacapo::Pins { policy: dacapo::core::PolicySpec::Random { seed: 1 }, ..Default::default() };
+    let refused = connection.start(counts, 1).pins(pins).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "this backend (sqlite, read-only) does not support scheduler policies other than the deterministic one: pin the run \
+         to the deterministic one"
+    );
+}

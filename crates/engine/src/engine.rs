@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use dacapo_client::Error;
+use dacapo_client::{Error, Feature};
 use dacapo_store::Store;
 
 use crate::host::Host;
@@ -32,7 +32,10 @@ impl Engine {
     /// Opens an engine over this store. The engine takes over all that earlier processes left: tasks, timers and
     /// messages. It loads no run for that. Reports of panics say where they happened: for that the process gets a panic
     /// hook, which calls the one that was there. Blocks until the store was read.
-    pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options) -> Result<Self, Error> {
+    pub fn open(store: Arc<dyn Store>, host: Arc<dyn Host>, mut options: Options) -> Result<Self, Error> {
+        if !store.has_backup() {
+            options.capabilities.features.remove(&Feature::Backup);
+        }
         if options.queues.is_empty() {
             return Err(Error::InvalidArgument("an engine that serves no queue could do nothing".to_owned()));
         }

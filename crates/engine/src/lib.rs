@@ -37,7 +37,7 @@ pub use host::clock::WallClock;
 pub use host::threads::{Threads, force_exit_after};
 pub use host::{Host, Steady, Work, WorkKind};
 pub use lifecycle::shutdown_state::ShutdownReport;
-pub use options::{Cache, DEFAULT_QUEUE, Options};
+pub use options::{Cache, DEFAULT_QUEUE, Options, features};
 pub use read::archive::check_import;
 pub use read::describe::{RunDescription, StuckGroup};
 pub use read::outcome::next_of;

@@ -38,7 +38,8 @@ pub struct Options {
     pub own_policy: Option<OwnPolicy>,
     /// The limits for code that kills its process.
     pub crash_limits: CrashLimits,
-    /// The name of the backend and its features, as its clients report them.
+    /// The name of the backend and its features, as its clients report them. An engine over a store that cannot be backed
+    /// up takes that feature away.
     pub capabilities: Capabilities,
 }
 
@@ -67,7 +68,7 @@ impl Default for Options {
             build: Name::default(),
             own_policy: None,
             crash_limits: CrashLimits::default(),
-            capabilities: Capabilities::new("embedded", Feature::ALL),
+            capabilities: Capabilities::new("embedded", features()),
         }
     }
 }
@@ -99,6 +100,11 @@ impl Options {
         let names: Vec<&str> = self.registry.workflows().map(Name::as_str).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
+}
+
+/// The features of an engine. It calls no other services, and reads no cron lines.
+pub fn features() -> impl Iterator<Item = Feature> {
+    Feature::ALL.into_iter().filter(|feature| !matches!(feature, Feature::Nexus | Feature::Cron))
 }
 
 /// The task queue that is used where none is named.

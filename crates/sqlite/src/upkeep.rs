@@ -60,6 +60,10 @@ impl Upkeep for SqliteStore {
         self.back_up_on(to, &FileSystem)
     }
 
+    fn has_backup(&self) -> bool {
+        true
+    }
+
     fn problems(&self) -> Result<Vec<String>, StoreError> {
         let reader = schema::connect_to_read(&self.path)?;
         let mut statement = reader.prepare("PRAGMA integrity_check").map_err(trouble)?;

@@ -94,6 +94,10 @@ impl Upkeep for MemoryStore {
         Err(StoreError::Unsupported("a store in memory has no backup: export its histories".to_owned()))
     }
 
+    fn has_backup(&self) -> bool {
+        false
+    }
+
     fn problems(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }

@@ -86,6 +86,8 @@ pub trait Upkeep {
     /// Copies the store, as it is at one moment, into a new file, while other threads read and write. The file appears
     /// whole or not at all.
     fn back_up(&self, to: &Path) -> Result<()>;
+    /// Returns whether this kind of store can be backed up.
+    fn has_backup(&self) -> bool;
     /// Returns the problems of the store itself, as text.
     fn problems(&self) -> Result<Vec<String>>;
 }

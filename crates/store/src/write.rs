@@ -420,7 +420,7 @@ pub enum Refused {
     #[error("the turn takes a message that was taken before: play it again without it")]
     MessageTaken,
     /// The run is closed.
-    #[error("the run is {0} and accepts nothing more: start another run")]
+    #[error("the run is {0} and accepts nothing more: {how}", how = .0.what_to_do())]
     Closed(Status),
     /// There is no such run.
     #[error("there is no such run: check the id, and whether the run was deleted")]

@@ -141,6 +141,10 @@ impl<F: Front> Upkeep for Fronted<F> {
         self.store()?.back_up(to)
     }
 
+    fn has_backup(&self) -> bool {
+        self.store().is_ok_and(|store| store.has_backup())
+    }
+
     fn problems(&self) -> Result<Vec<String>, StoreError> {
         self.store()?.problems()
     }

@@ -54,7 +54,7 @@ fn client_code(error: &ClientError) -> StatusCode {
         ClientError::InvalidArgument(_) => StatusCode::BAD_REQUEST,
         ClientError::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         ClientError::InboxFull { .. } => StatusCode::TOO_MANY_REQUESTS,
-        ClientError::Stuck(_) | ClientError::UpdateWaits(_) | ClientError::ShutDown | ClientError::ReadOnly => {
+        ClientError::Stuck(_) | ClientError::UpdateWaits(_) | ClientError::ShutDown | ClientError::ReadOnly(_) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
         ClientError::Full(_) => StatusCode::INSUFFICIENT_STORAGE,

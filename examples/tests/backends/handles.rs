@@ -55,9 +55,7 @@ pub(crate) async fn run_that_is_cancelled_cleans_up(backend: &Backend) {
     let Err(Error::Run { status, failure, .. }) = run.result().await else { panic!("it is cancelled") };
     assert_eq!(status, Status::Cancelled);
     assert!(failure.to_string().contains("too late"), "{failure}");
-    let slept = |event: &dacapo::HistoryEvent| {
-        matches!(event.kind, EventKind::OperationStarted { operation: OperationKind::Timer, .. })
-    };
+    let slept = |event: &dacapo::HistoryEvent| matches!(&event.kind, EventKind::OperationStarted(start) if start.operation == OperationKind::Timer);
     assert_eq!(run.history().await.unwrap().iter().filter(|event| slept(event)).count(), 1, "the shield held");
     app.shutdown().await;
 }

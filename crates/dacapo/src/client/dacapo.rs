@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use dacapo_client::{Capabilities, Feature};
+use dacapo_client::Capabilities;
 use dacapo_core::OwnPolicy;
-use dacapo_engine::{Cache, CrashLimits, Engine, Options, Reader, StoreClient, Threads, Unplayable, blocking};
+use dacapo_engine::{
+    Cache, CrashLimits, Engine, Options, Reader, StoreClient, Threads, Unplayable, blocking, features,
+};
 use dacapo_store::{MemoryStore, Store};
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
@@ -178,7 +180,7 @@ impl Dacapo {
     /// background until the [`App`] is shut down, or the last clone, connection and handle of it is dropped.
     pub async fn serve<P>(mut self, items: impl Register<P>) -> Result<App> {
         if self.read_only {
-            return Err(dacapo_client::Error::ReadOnly.into());
+            return Err(dacapo_client::Error::ReadOnly(READ_ONLY.to_owned()).into());
         }
         let effective = self.set_up(items)?;
         let AppValues { force_exit_timeout, turn_threads, .. } = effective.app;
@@ -209,7 +211,7 @@ impl Dacapo {
     fn set_up<P>(&mut self, items: impl Register<P>) -> Result<Effective> {
         let effective = self.effective()?;
         let catalog = Catalog::in_layers(items, self.layers.clone())?;
-        let capabilities = Capabilities::new(self.backend, features(self.backend));
+        let capabilities = Capabilities::new(self.backend, features());
         catalog.check(&capabilities)?;
         let AppValues { cache_size, payload_limit, message_limit, completions_per_turn, retention, .. } = effective.app;
         self.options = Options {
@@ -228,6 +230,9 @@ impl Dacapo {
         Ok(effective)
     }
 }
+
+/// Why a store that was opened to look at it cannot be served.
+const READ_ONLY: &str = "the store is open for reading only: open it without `mode=ro` in the process that serves it";
 
 fn crash_limits(values: &AppValues) -> CrashLimits {
     CrashLimits {
@@ -259,10 +264,4 @@ fn open(place: Place) -> Result<Arc<dyn Store>> {
             Err(Error::Url("SQLite is not part of this build: enable the feature `sqlite`".to_owned()))
         }
     }
-}
-
-/// The features of a store of this kind: only a file can be backed up.
-fn features(backend: &str) -> impl Iterator<Item = Feature> {
-    let has_file = backend != "memory";
-    Feature::ALL.into_iter().filter(move |feature| has_file || *feature != Feature::Backup)
 }

@@ -96,7 +96,7 @@ impl<O> Handle<O> {
         self.decoded(self.client().result_or_stuck(self.run.clone()).await?)
     }
 
-    fn decoded(&self, RunResult { status, result }: RunResult) -> Result<O>
+    fn decoded(&self, RunResult { status, result, .. }: RunResult) -> Result<O>
     where
         O: DeserializeOwned,
     {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo_client::{Client, Error, Feature};
+use dacapo_client::{Client, Feature};
 use dacapo_engine::Reader;
 
 use crate::client::Result;
@@ -54,7 +54,6 @@ impl Link {
 
     /// The reader of the store, for a feature that needs one.
     pub(crate) fn reader(&self, feature: Feature) -> Result<Reader> {
-        let missing = || Error::Unsupported { feature, backend: self.client().capabilities().backend.clone() }.into();
-        self.0.reader.clone().ok_or_else(missing)
+        self.0.reader.clone().ok_or_else(|| self.client().capabilities().lacks(feature).into())
     }
 }

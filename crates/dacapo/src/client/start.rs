@@ -133,6 +133,9 @@ impl<O: 'static> IntoFuture for StartCall<O> {
             if let Some(failure) = failure {
                 return Err(Error::value(failure));
             }
+            if let Some(pins) = &new.pins {
+                link.client().capabilities().check_pins(pins)?;
+            }
             let started = link.client().start(new).await?;
             Ok(Handle::started(link, started.run, started.is_new))
         })

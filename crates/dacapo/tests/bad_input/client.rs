@@ -78,7 +78,7 @@ fn opening() -> Vec<Row> {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
             app.import(std::io::Cursor::new("hello")).await
         }),
-        row!("Runs::back_up", "a store in memory", "no backup", _s =>
+        row!("Runs::back_up", "a store in memory", "does not support backup", _s =>
             Dacapo::open("memory:").await.unwrap().runs().back_up("x").await),
         row!("Runs::export_to_file", "a folder that is not there", "No such file", _s =>
             Dacapo::open("memory:").await.unwrap().runs().export_to_file(&Filter::all(), "no/such/folder").await),

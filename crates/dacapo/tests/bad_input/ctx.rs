@@ -89,7 +89,7 @@ fn calls() -> Vec<Row> {
             ctx.side_effect("x", || async { Ok(1) }).retry(shrinking()).await?),
         row!("SideEffect::start_to_close", "zero", "timeout is zero", ctx =>
             ctx.side_effect("x", || async { Ok(1) }).start_to_close(secs(0)).await?),
-        row!("Ctx::nexus", "an engine that has none", "has no Nexus", ctx =>
+        row!("Ctx::nexus", "an engine that has none", "does not support Nexus operations", ctx =>
             ctx.nexus::<_, ()>("e", "s", "o", &1).await?),
         row!("Ctx::promise", "no name", "promise name is empty", ctx => ctx.promise(Promise::<u8>::new("")).await?),
         row!("Ctx::promise_raw", "no name", "promise name is empty", ctx => ctx.promise_raw("").await?),
@@ -108,7 +108,7 @@ fn children() -> Vec<Row> {
             ctx.child_raw("x", json!(1)).execution_timeout(secs(0)).await?),
         row!("Child::run_timeout", "zero", "timeout is zero", ctx =>
             ctx.child_raw("x", json!(1)).run_timeout(secs(0)).await?),
-        row!("Child::with", "a cron line", "knows no cron lines", ctx =>
+        row!("Child::with", "a cron line", "does not support cron lines", ctx =>
             ctx.child_raw("x", json!(1)).with(|child| child.cron = Some("@daily".into())).await?),
         row!("Child::started", "an id in use", "in use by run", ctx =>
             ctx.child_raw("bad", json!(1)).id("bad").started().await?),

@@ -33,7 +33,7 @@ async fn the_next_process_goes_on_with_every_run_at_once() {
     let late = kept.signal(GO, 8).await.unwrap_err();
     assert_eq!(
         late.to_string(),
-        "the engine is shut down: call the process that serves the store now",
+        "this backend is shut down: make the call in the process that serves the runs now",
         "a handle does not keep the file from the next process"
     );
 

@@ -18,20 +18,17 @@ pub(crate) fn pending_activity(task: &Task) -> PendingActivity {
             (ActivityState::External, Some(attempting.started), None, Some(attempting.last_heartbeat))
         }
     };
-    PendingActivity {
-        seq: task.command.seq,
-        id: task.command.id.to_string().into(),
-        activity: task.command.activity.clone(),
-        queue: task.queue().clone(),
-        state,
-        attempt: task.attempt,
-        attempts: task.command.retry.as_ref().map_or(0, |retry| retry.attempts),
-        priority: task.priority,
-        scheduled: task.scheduled,
-        started,
-        next_attempt,
-        last_heartbeat,
-        details: task.details.clone(),
-        last_failure: task.failure.clone(),
-    }
+    let command = &task.command;
+    let mut pending = PendingActivity::new(command.seq, command.id.to_string().into(), command.activity.clone());
+    pending.summary.clone_from(&command.summary);
+    pending.queue = task.queue().clone();
+    pending.state = state;
+    pending.attempt = task.attempt;
+    pending.attempts = command.retry.as_ref().map_or(0, |retry| retry.attempts);
+    pending.priority = task.priority;
+    pending.scheduled = task.scheduled;
+    (pending.started, pending.next_attempt, pending.last_heartbeat) = (started, next_attempt, last_heartbeat);
+    pending.details.clone_from(&task.details);
+    pending.last_failure.clone_from(&task.failure);
+    pending
 }

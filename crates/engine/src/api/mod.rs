@@ -41,11 +41,14 @@ impl Engine {
     }
 }
 
+/// The setting that raises the limit for payloads.
+const PAYLOAD_LIMIT: Name = Name::from_static("payload_limit");
+
 /// Checks the size of a payload that a caller gives.
 pub(crate) fn check_size(shared: &Shared, what: &str, payload: &Payload) -> Result<(), Error> {
     let (size, limit) = (payload.inline_size(), shared.options.payload_limit);
     match size > limit {
-        true => Err(Error::PayloadTooLarge { what: what.to_owned(), size, limit }),
+        true => Err(Error::PayloadTooLarge { what: what.to_owned(), size, limit, setting: Some(PAYLOAD_LIMIT) }),
         false => Ok(()),
     }
 }
@@ -58,7 +61,12 @@ pub(crate) fn check_result(shared: &Shared, what: &str, result: &Result<Payload,
     };
     let (size, limit) = (failure_size(failure), shared.options.payload_limit);
     match size > limit {
-        true => Err(Error::PayloadTooLarge { what: format!("{what} as a failure"), size, limit }),
+        true => Err(Error::PayloadTooLarge {
+            what: format!("{what} as a failure"),
+            size,
+            limit,
+            setting: Some(PAYLOAD_LIMIT),
+        }),
         false => Ok(()),
     }
 }
@@ -74,7 +82,7 @@ pub(crate) fn check_headers(shared: &Shared, what: &str, headers: &Headers) -> R
     headers.keys().try_for_each(|name| check_name("header name", name))?;
     let (size, limit) = (headers_size(headers), shared.options.payload_limit);
     match size > limit {
-        true => Err(Error::PayloadTooLarge { what: what.to_owned(), size, limit }),
+        true => Err(Error::PayloadTooLarge { what: what.to_owned(), size, limit, setting: Some(PAYLOAD_LIMIT) }),
         false => Ok(()),
     }
 }

@@ -26,8 +26,8 @@ impl Engine {
         self.wait(of, None, false).await
     }
 
-    /// Waits like `result` for a run whose number is known, which costs no read of the store while the run is in
-    /// memory.
+    /// Waits like `result` for a run that is expected to have this number, which costs no read of the store while the run is
+    /// in memory. A number of another run is ignored.
     pub async fn result_of(&self, of: &RunId, run: RunNo) -> Result<(Status, Result<Payload, Failure>), Error> {
         self.wait(of, Some(run), false).await
     }
@@ -46,7 +46,7 @@ impl Engine {
         self.shared.check()?;
         let stopped = |_| Err(self.shared.halted.reason().unwrap_or(Error::ShutDown));
         let (mut of, mut seen) = (of.clone(), BTreeSet::new());
-        if let Some(waiting) = run.and_then(|run| self.wait_in_memory(run)) {
+        if let Some(waiting) = run.and_then(|run| self.wait_in_memory(&of, run)) {
             let (status, outcome) = waiting.await.unwrap_or_else(stopped)?;
             let Some(next) = next_run(status, &outcome) else { return Ok((status, outcome.into())) };
             of.run_id = Some(next);
@@ -72,14 +72,14 @@ impl Engine {
 }
 
 impl Engine {
-    /// Begins to wait for the end of a run that is open and in memory. None if it is not: then the store has to be
-    /// read.
-    fn wait_in_memory(&self, run: RunNo) -> Option<oneshot::Receiver<RunEnd>> {
+    /// Begins to wait for the end of the run of this number if it is open, in memory, and the run that is meant. Otherwise
+    /// None: then the store has to be read.
+    fn wait_in_memory(&self, of: &RunId, run: RunNo) -> Option<oneshot::Receiver<RunEnd>> {
         let waiting = self.shared.waiters.for_result(run, false);
         // Register first, then look: a run that closes leaves memory before its waiters are woken.
         let is_open = self.shared.runs.get(run).is_some_and(|cached| {
             let state = cached.lock();
-            state.is_open && !state.is_gone
+            !state.is_gone && state.open_as.as_deref().is_some_and(|name| of.names(&name.workflow_id, &name.run_id))
         });
         if is_open {
             return Some(waiting);

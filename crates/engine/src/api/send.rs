@@ -98,7 +98,8 @@ impl SendingMessage {
         let waiting = shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting());
         let limit = shared.options.message_limit;
         if waiting >= limit {
-            return Err(Error::InboxFull { workflow_id: row.workflow_id.clone(), waiting, limit });
+            let setting = Some(Name::from_static("message_limit"));
+            return Err(Error::InboxFull { workflow_id: row.workflow_id.clone(), waiting, limit, setting });
         }
         let message = NewMessage { key, sent: shared.now(), job: encode(job) };
         let answered = write(shared, Write::Send { run: row.no, message, ended: None });

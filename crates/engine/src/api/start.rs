@@ -133,6 +133,7 @@ impl Engine {
             terms: (terms != Terms::default()).then(|| Box::new(terms)),
         };
         let pins = new.pins.unwrap_or_else(|| shared.pins_of(&start.workflow));
+        shared.options.capabilities.check_pins(&pins)?;
         if pins.semantics == 0 || pins.semantics > SEMANTICS {
             let found = pins.semantics;
             return Err(Error::InvalidArgument(

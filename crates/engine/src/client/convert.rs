@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use dacapo_client::{
     Cursor, Error, EventKind, Filter, HistoryEvent, HistoryPage, Page, RawHistory, RunRef, RunResult, StartRun,
-    Started, StuckRuns, UpdateState, UpdateWait,
+    Started, Status, StuckRuns, UpdateState, UpdateWait,
 };
 use dacapo_store::{RunNo, RunRow};
 
@@ -13,7 +13,7 @@ use crate::StuckGroup;
 use crate::api::start::NewStart;
 use crate::client::events::events_of;
 use crate::read::describe::{RunDescription, row};
-use crate::read::outcome::{circle, next_run, outcome_of};
+use crate::read::outcome::{circle, end_of, next_run, outcome_of};
 use crate::read::records::each_record_from;
 use crate::read::{Reader, RunId};
 use crate::run::started::StartedAs;
@@ -35,7 +35,10 @@ impl From<RunRef> for RunId {
 
 impl From<RunId> for RunRef {
     fn from(run: RunId) -> Self {
-        Self { workflow_id: run.workflow_id, run_id: run.run_id, locator: None }
+        match run.run_id {
+            Some(run_id) => Self::exact(run.workflow_id, run_id),
+            None => Self::latest(run.workflow_id),
+        }
     }
 }
 
@@ -64,7 +67,7 @@ impl From<StartRun> for NewStart {
 impl From<StartedAs> for Started {
     fn from(started: StartedAs) -> Self {
         let StartedAs { workflow_id, run_id, run, fresh } = started;
-        Self { run: RunRef { workflow_id, run_id: Some(run_id), locator: Some(run.0 as u64) }, is_new: fresh }
+        Self::new(RunRef::exact(workflow_id, run_id).found_at(run.0 as u64), fresh)
     }
 }
 
@@ -90,6 +93,8 @@ impl From<RunDescription> for dacapo_client::Description {
     fn from(run: RunDescription) -> Self {
         let mut description = Self::new(run.workflow_id, run.run_id);
         description.first_run_id = run.first_run_id;
+        description.next_run_id = run.next_run_id;
+        description.parent = run.parent.map(Into::into);
         description.workflow = run.workflow;
         description.queue = run.queue;
         description.status = run.status;
@@ -122,7 +127,7 @@ impl Reader {
         };
         let runs = self.list(&filter, before, limit)?;
         let next = runs.last().filter(|_| runs.len() == limit).map(|last| Cursor(last.run.0.to_string()));
-        Ok(Page { runs: runs.into_iter().map(Into::into).collect(), next })
+        Ok(Page::new(runs.into_iter().map(Into::into).collect(), next))
     }
 
     /// Reads a page of what has happened in a run: whole turns, until it has this many events.
@@ -143,27 +148,41 @@ impl Reader {
         });
         let stopped = read.map_err(|unreadable| unreadable.of(&row.run_id))?;
         if let Some(next) = stopped.filter(|next| *next < row.turns) {
-            return Ok(HistoryPage { events, next: Some(Cursor(next.to_string())) });
+            return Ok(HistoryPage::new(events, Some(Cursor(next.to_string()))));
         }
-        // A run that was terminated or timed out has no turn that says so.
-        let is_closed = matches!(events.last(), Some(HistoryEvent { kind: EventKind::Closed { .. }, .. }));
-        if !row.status.is_open() && !is_closed {
-            let result = Some(outcome_of(row.result.as_deref()).into());
-            let kind = EventKind::Closed { status: row.status, result };
-            events.push(HistoryEvent { at: row.closed.unwrap_or_default(), turn: row.turns, kind });
+        self.end_of_events(row, &mut events)?;
+        Ok(HistoryPage::new(events, None))
+    }
+
+    /// Completes the last event of a run by what its row says about its end.
+    fn end_of_events(&self, row: RunRow, events: &mut Vec<HistoryEvent>) -> Result<(), Error> {
+        let Some(EventKind::Closed { status, next_run_id, .. }) = events.last_mut().map(|last| &mut last.kind) else {
+            // A run that was terminated or timed out has no turn that says so.
+            if !row.status.is_open() {
+                let end = end_of(&row);
+                let kind = EventKind::Closed { status: row.status, result: end.result, next_run_id: end.next_run_id };
+                events.push(HistoryEvent::new(row.closed.unwrap_or_default(), row.turns, kind));
+            }
+            return Ok(());
+        };
+        // The run may have closed after its row was read.
+        let row = if row.status.is_open() { self.store().run(row.no)?.unwrap_or(row) } else { row };
+        // The turn of a run that is retried says that it failed, and no turn knows the next run.
+        if row.status == Status::ContinuedAsNew {
+            (*status, *next_run_id) = (row.status, end_of(&row).next_run_id);
         }
-        Ok(HistoryPage { events, next: None })
+        Ok(())
     }
 
     /// Reads the history of a run as text.
     pub(super) fn raw_history(&self, of: &RunId) -> Result<RawHistory, Error> {
-        Ok(RawHistory { format: FORMAT.to_owned(), text: self.history(of)?.to_text() })
+        Ok(RawHistory::new(FORMAT, self.history(of)?.to_text()))
     }
 
     /// Groups stuck runs by their cause.
     pub(super) fn stuck_runs(&self) -> Result<Vec<StuckRuns>, Error> {
         let groups = self.stuck_groups()?;
-        Ok(groups.into_iter().map(|StuckGroup { runs, example }| StuckRuns { runs, example: example.into() }).collect())
+        Ok(groups.into_iter().map(|StuckGroup { runs, example }| StuckRuns::new(runs, example.into())).collect())
     }
 
     /// Reads the result of a closed run, following runs that continued as new; or the run that is open.
@@ -180,7 +199,7 @@ impl Reader {
                     return Err(circle(&row));
                 }
                 Some(next) => of.run_id = Some(next),
-                None => return Ok(Ok(RunResult { status: row.status, result: outcome.into() })),
+                None => return Ok(Ok(RunResult::new(row.status, outcome.into()))),
             }
         }
     }

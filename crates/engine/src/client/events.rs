@@ -1,6 +1,6 @@
 //! Turn records as the events that all backends share.
 
-use dacapo_client::{EventKind, HistoryEvent, OperationKind, Status};
+use dacapo_client::{EventKind, HistoryEvent, OperationKind, OperationStart, RunRef, Status};
 use dacapo_core::{
     Command, CommandKind, Failure, Job, Name, Outcome, Payload, Resolution, Retried, Seq, StartOutcome, Target,
     TurnRecord,
@@ -11,7 +11,7 @@ pub(super) fn events_of(record: TurnRecord, events: &mut Vec<HistoryEvent>) {
     let (at, turn) = (record.now, record.number);
     let came = record.jobs.into_iter().filter_map(event_of_job);
     let decided = record.commands.into_iter().filter_map(event_of_command);
-    events.extend(came.chain(decided).map(|kind| HistoryEvent { at, turn, kind }));
+    events.extend(came.chain(decided).map(|kind| HistoryEvent::new(at, turn, kind)));
 }
 
 fn event_of_job(job: Job) -> Option<EventKind> {
@@ -31,8 +31,11 @@ fn resolved(seq: Seq, resolution: Resolution, retried: Option<Box<Retried>>) -> 
     let delivered = |failure: Option<Box<Failure>>| failure.map_or_else(|| Ok(Payload::default()), |why| Err(*why));
     let result = match resolution {
         Resolution::Timer => Ok(Payload::default()),
-        Resolution::ChildStarted(StartOutcome::As(_)) | Resolution::NexusStarted(StartOutcome::As(_)) => {
-            return Some(EventKind::OperationAccepted { seq });
+        Resolution::ChildStarted(StartOutcome::As(run_id)) => {
+            return Some(EventKind::OperationAccepted { seq, run_id: Some(run_id) });
+        }
+        Resolution::NexusStarted(StartOutcome::As(_)) => {
+            return Some(EventKind::OperationAccepted { seq, run_id: None });
         }
         Resolution::ChildStarted(StartOutcome::Failed(why)) | Resolution::NexusStarted(StartOutcome::Failed(why)) => {
             Err(*why)
@@ -51,28 +54,41 @@ fn resolved(seq: Seq, resolution: Resolution, retried: Option<Box<Retried>>) -> 
 }
 
 fn event_of_command(command: Command) -> Option<EventKind> {
-    let started = |seq, operation, name, input| EventKind::OperationStarted { seq, operation, name, input };
     Some(match command.kind {
         CommandKind::Activity(activity) => {
-            started(activity.seq, OperationKind::Activity, activity.activity, activity.input)
+            begun(activity.seq, OperationKind::Activity, activity.activity, activity.input, activity.summary)
         }
         CommandKind::LocalActivity(activity) => {
-            started(activity.seq, OperationKind::LocalActivity, activity.activity, activity.input)
+            begun(activity.seq, OperationKind::LocalActivity, activity.activity, activity.input, activity.summary)
         }
-        CommandKind::SideEffect(closure) => started(closure.seq, OperationKind::SideEffect, closure.name, Vec::new()),
+        CommandKind::SideEffect(closure) => {
+            begun(closure.seq, OperationKind::SideEffect, closure.name, Vec::new(), closure.summary)
+        }
         CommandKind::Timer(timer) => {
-            started(timer.seq, OperationKind::Timer, format!("{:?}", timer.duration).into(), Vec::new())
+            let mut start = OperationStart::new(timer.seq, OperationKind::Timer, Name::default());
+            (start.duration, start.summary) = (Some(timer.duration), timer.summary);
+            EventKind::OperationStarted(Box::new(start))
         }
-        CommandKind::Child(child) => started(child.seq, OperationKind::Child, child.workflow, child.input),
+        CommandKind::Child(child) => {
+            let mut start = OperationStart::new(child.seq, OperationKind::Child, child.workflow);
+            (start.input, start.summary) = (child.input, child.summary);
+            start.target = Some(RunRef::latest(child.workflow_id));
+            EventKind::OperationStarted(Box::new(start))
+        }
         CommandKind::SignalExternal(signal) => {
-            let name = format!("{} of {}", signal.signal, target(&signal.target));
-            started(signal.seq, OperationKind::SignalExternal, name.into(), signal.input)
+            let mut start = OperationStart::new(signal.seq, OperationKind::SignalExternal, signal.signal);
+            (start.input, start.target) = (signal.input, Some(run_of(signal.target)));
+            EventKind::OperationStarted(Box::new(start))
         }
         CommandKind::CancelExternal(cancel) => {
-            started(cancel.seq, OperationKind::CancelExternal, target(&cancel.target), Vec::new())
+            let mut start = OperationStart::new(cancel.seq, OperationKind::CancelExternal, Name::default());
+            start.target = Some(run_of(cancel.target));
+            EventKind::OperationStarted(Box::new(start))
         }
-        CommandKind::Nexus(call) => started(call.seq, OperationKind::Nexus, call.operation, Vec::new()),
-        CommandKind::Promise(promise) => started(promise.seq, OperationKind::Promise, promise.name, Vec::new()),
+        CommandKind::Nexus(call) => {
+            begun(call.seq, OperationKind::Nexus, call.operation, vec![call.input], call.summary)
+        }
+        CommandKind::Promise(promise) => begun(promise.seq, OperationKind::Promise, promise.name, Vec::new(), None),
         CommandKind::Cancel(cancel) => EventKind::OperationCancelled { seq: cancel.seq },
         CommandKind::Patch(patch) => EventKind::Patched { patch: patch.id },
         CommandKind::SearchAttributes(values) => EventKind::Annotated { names: values.into_keys().collect() },
@@ -85,15 +101,27 @@ fn event_of_command(command: Command) -> Option<EventKind> {
         CommandKind::Complete { result } => closed(Status::Completed, Outcome::Completed(result)),
         CommandKind::Fail { failure } => closed(Status::Failed, Outcome::Failed(failure)),
         CommandKind::CancelRun { failure } => closed(Status::Cancelled, Outcome::Failed(failure)),
-        CommandKind::ContinueAsNew(_) => EventKind::Closed { status: Status::ContinuedAsNew, result: None },
+        CommandKind::ContinueAsNew(_) => {
+            EventKind::Closed { status: Status::ContinuedAsNew, result: None, next_run_id: None }
+        }
         _ => return None,
     })
 }
 
-fn closed(status: Status, outcome: Outcome) -> EventKind {
-    EventKind::Closed { status, result: Some(outcome.into()) }
+/// The event of an operation that has a name, arguments and a summary.
+fn begun(seq: Seq, operation: OperationKind, name: Name, input: Vec<Payload>, summary: Option<String>) -> EventKind {
+    let mut start = OperationStart::new(seq, operation, name);
+    (start.input, start.summary) = (input, summary);
+    EventKind::OperationStarted(Box::new(start))
 }
 
-fn target(target: &Target) -> Name {
-    target.to_string().into()
+fn closed(status: Status, outcome: Outcome) -> EventKind {
+    EventKind::Closed { status, result: Some(outcome.into()), next_run_id: None }
+}
+
+fn run_of(target: Target) -> RunRef {
+    match target {
+        Target::Workflow { workflow_id, run_id: Some(run_id), .. } => RunRef::exact(workflow_id, run_id),
+        Target::Workflow { workflow_id, .. } | Target::Child { workflow_id } => RunRef::latest(workflow_id),
+    }
 }

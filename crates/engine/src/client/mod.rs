@@ -5,9 +5,9 @@ mod events;
 mod store_client;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Filter, HistoryPage, Page, PollUpdate,
-    Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
-    StartRun, Started, StuckRuns, UpdateState,
+    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage, Page,
+    PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
+    SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
@@ -94,14 +94,14 @@ impl Client for Engine {
     fn result(&self, run: RunRef) -> Answer<RunResult> {
         let engine = self.clone();
         Box::pin(async move {
-            let locator = run.locator.map(convert::number);
+            let locator = run.locator().map(convert::number);
             let run = RunId::from(run);
             let ended = match locator {
                 Some(number) => engine.result_of(&run, number).await,
                 None => Engine::result(&engine, &run).await,
             };
             let (status, result) = ended?;
-            Ok(RunResult { status, result })
+            Ok(RunResult::new(status, result))
         })
     }
 
@@ -109,7 +109,7 @@ impl Client for Engine {
         let engine = self.clone();
         Box::pin(async move {
             let (status, result) = Engine::result_or_stuck(&engine, &RunId::from(run)).await?;
-            Ok(RunResult { status, result })
+            Ok(RunResult::new(status, result))
         })
     }
 
@@ -188,6 +188,9 @@ impl Client for Engine {
     }
 
     fn back_up(&self, to: PathBuf) -> Answer<()> {
+        if let Err(lacks) = self.capabilities().require(Feature::Backup) {
+            return Box::pin(std::future::ready(Err(lacks)));
+        }
         read(self, move |reader| reader.back_up(&to))
     }
 }

@@ -23,8 +23,14 @@ pub struct StoreClient {
 impl StoreClient {
     /// A client over this reader of a backend.
     pub fn new(reader: Reader, backend: &str) -> Self {
-        let features = [Feature::StuckRuns, Feature::Verification, Feature::Backup, Feature::Archive];
-        Self { reader, capabilities: Capabilities::new(format!("{backend}, read-only"), features) }
+        let mut capabilities = Capabilities::new(
+            format!("{backend}, read-only"),
+            [Feature::StuckRuns, Feature::Verification, Feature::Backup, Feature::Archive],
+        );
+        if !reader.has_backup() {
+            capabilities.features.remove(&Feature::Backup);
+        }
+        Self { reader, capabilities }
     }
 
     /// Refuses a call that changes something.
@@ -34,8 +40,7 @@ impl StoreClient {
 
     /// Refuses a call that needs this feature.
     fn lacks<T: Send + 'static>(&self, feature: Feature) -> Answer<T> {
-        let refused = self.capabilities.require(feature);
-        Box::pin(std::future::ready(refused.and(Err(Error::ReadOnly))))
+        Box::pin(std::future::ready(Err(self.capabilities.lacks(feature))))
     }
 
     /// Reads the result of a run; of an open run, `open` says what to answer.
@@ -160,6 +165,9 @@ impl Client for StoreClient {
     }
 
     fn back_up(&self, to: PathBuf) -> Answer<()> {
-        self.read(move |reader| reader.back_up(&to))
+        match self.capabilities.has(Feature::Backup) {
+            true => self.read(move |reader| reader.back_up(&to)),
+            false => self.lacks(Feature::Backup),
+        }
     }
 }

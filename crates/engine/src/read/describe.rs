@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use dacapo_client::{ActivityState, Error, PendingActivity};
-use dacapo_core::{
-    AttributeValue, Failure, Name, Outcome, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord, from_stored,
-};
+use dacapo_core::{AttributeValue, Failure, Name, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord, from_stored};
 use dacapo_store::{Filter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::crash_guard::limits::CrashLimits;
 use crate::engine::Engine;
-use crate::read::outcome::outcome_of;
+use crate::read::outcome::{End, end_of};
 use crate::read::records::{LastRecord, each_record};
 use crate::read::{Reader, RunId};
 
@@ -29,6 +27,10 @@ pub struct RunDescription {
     pub run_id: Name,
     /// The first run of its chain.
     pub first_run_id: Name,
+    /// The run that goes on, if this one continued as new or was retried.
+    pub next_run_id: Option<Name>,
+    /// The run that started it as its child. Lists leave this empty: describe a run to see it.
+    pub parent: Option<RunId>,
     /// Its type.
     pub workflow: Name,
     /// The queue it is served on.
@@ -49,7 +51,7 @@ pub struct RunDescription {
     pub attributes: BTreeMap<Name, AttributeValue>,
     /// The snapshot it published last.
     pub published: Option<Payload>,
-    /// Its result, if it is closed.
+    /// Its result, if it is closed and no other run goes on.
     pub result: Option<Result<Payload, Failure>>,
     /// Activities that are pending. Lists leave this empty: describe a run to see them.
     pub pending: Vec<PendingActivity>,
@@ -73,7 +75,12 @@ pub(crate) fn row(store: &dyn Store, of: &RunId) -> Result<RunRow, Error> {
 impl Reader {
     /// Describes a run. Its pending activities are described as the store knows them.
     pub fn describe(&self, of: &RunId) -> Result<RunDescription, Error> {
-        let mut description = describe(row(self.store(), of)?)?;
+        let row = row(self.store(), of)?;
+        let parent = row.parent.as_ref().map(|parent| parent.run);
+        let mut description = describe(row)?;
+        // A parent that is deleted has no name any more.
+        let parent = parent.map(|parent| self.store().run(parent)).transpose()?.flatten();
+        description.parent = parent.map(|row| RunId { workflow_id: row.workflow_id, run_id: Some(row.run_id) });
         for (name, value) in self.store().attributes(description.run)? {
             description.attributes.insert(name, value);
         }
@@ -89,6 +96,7 @@ impl Reader {
 
     /// Lists runs that match, newest first, before this number: the number of the last is where the next page begins.
     pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunDescription>, Error> {
+        check_filter(filter)?;
         self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
     }
 
@@ -113,6 +121,7 @@ impl Reader {
 
     /// Counts the runs that match.
     pub fn count(&self, filter: &Filter) -> Result<u64, Error> {
+        check_filter(filter)?;
         Ok(self.store().count(filter)?)
     }
 
@@ -145,6 +154,19 @@ impl Engine {
     }
 }
 
+/// Refuses a status of a newer client: no run of this store has it, which is not the answer to what was asked.
+fn check_filter(filter: &Filter) -> Result<(), Error> {
+    match filter.status {
+        Some(Status::Unknown) => {
+            let known = Status::ALL.map(|status| status.to_string()).join(", ");
+            Err(Error::InvalidArgument(format!(
+                "the filter has a status that this backend does not know: ask for one of {known}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn pins(row: &RunRow) -> Result<Pins, Error> {
     let corrupt = |error| StoreError::Corrupt(format!("the pins of run {} cannot be read: {error}", row.run_id));
     Ok(from_stored(&row.pins).map_err(corrupt)?)
@@ -153,13 +175,16 @@ fn pins(row: &RunRow) -> Result<Pins, Error> {
 fn describe(row: RunRow) -> Result<RunDescription, Error> {
     let unreadable = |error| StoreError::Corrupt(format!("the memo of run {} cannot be read: {error}", row.run_id));
     let memo = if row.memo.is_empty() { BTreeMap::new() } else { from_stored(&row.memo).map_err(unreadable)? };
-    let result = (!row.status.is_open()).then(|| outcome_of(row.result.as_deref()));
+    let end = (!row.status.is_open()).then(|| end_of(&row));
+    let End { result, next_run_id } = end.unwrap_or(End { result: None, next_run_id: None });
     Ok(RunDescription {
         run: row.no,
         published: row.published.as_deref().and_then(|bytes| from_stored(bytes).ok()),
         workflow_id: row.workflow_id,
         run_id: row.run_id,
         first_run_id: row.first_run_id,
+        next_run_id,
+        parent: None,
         workflow: row.workflow,
         queue: row.queue,
         status: row.status,
@@ -169,7 +194,7 @@ fn describe(row: RunRow) -> Result<RunDescription, Error> {
         stuck: row.stuck,
         memo,
         attributes: BTreeMap::new(),
-        result: result.map(|outcome: Outcome| outcome.into()),
+        result,
         pending: Vec::new(),
     })
 }
@@ -183,20 +208,16 @@ fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<
         None if limits.quarantines(task.crash_count) => (ActivityState::Quarantined, None),
         None => (ActivityState::Pending, Some(task.ready)),
     };
-    Some(PendingActivity {
-        seq: task.seq,
-        id: command.id.to_string().into(),
-        activity: command.activity.clone(),
-        queue: task.queue.clone(),
-        state,
-        attempt: task.attempt,
-        attempts: command.retry.as_ref().map_or(0, |retry| retry.attempts),
-        priority: task.priority,
-        scheduled: record.now,
-        started: task.external,
-        next_attempt,
-        last_heartbeat: None,
-        details: task.details.as_deref().and_then(|bytes| from_stored(bytes).ok()),
-        last_failure: task.failure.as_deref().and_then(|bytes| from_stored(bytes).ok()),
-    })
+    let mut pending = PendingActivity::new(task.seq, command.id.to_string().into(), command.activity.clone());
+    pending.summary.clone_from(&command.summary);
+    pending.queue = task.queue.clone();
+    (pending.state, pending.next_attempt) = (state, next_attempt);
+    pending.attempt = task.attempt;
+    pending.attempts = command.retry.as_ref().map_or(0, |retry| retry.attempts);
+    pending.priority = task.priority;
+    pending.scheduled = record.now;
+    pending.started = task.external;
+    pending.details = task.details.as_deref().and_then(|bytes| from_stored(bytes).ok());
+    pending.last_failure = task.failure.as_deref().and_then(|bytes| from_stored(bytes).ok());
+    Some(pending)
 }

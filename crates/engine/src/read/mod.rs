@@ -31,6 +31,11 @@ impl RunId {
     pub fn of(workflow_id: impl Into<Name>) -> Self {
         Self { workflow_id: workflow_id.into(), run_id: None }
     }
+
+    /// Whether this names an open run with these ids.
+    pub(crate) fn names(&self, workflow_id: &str, run_id: &str) -> bool {
+        self.workflow_id == workflow_id && self.run_id.as_deref().is_none_or(|named| named == run_id)
+    }
 }
 
 /// A reader of a store: lists and describes runs, and reads histories. Every call blocks while the store is read.
@@ -59,6 +64,11 @@ impl Reader {
     pub(crate) fn store(&self) -> &dyn Store {
         assert_may_use_store();
         &*self.store
+    }
+
+    /// Whether the store can be backed up.
+    pub(crate) fn has_backup(&self) -> bool {
+        self.store.has_backup()
     }
 
     /// Copies everything, as it is at one moment, into a file that does not exist yet, while others read and write.

@@ -1,7 +1,7 @@
 //! The end of runs, as the store keeps it.
 
 use dacapo_client::Error;
-use dacapo_core::{Failure, Name, Outcome, from_stored};
+use dacapo_core::{Failure, Name, Outcome, Payload, from_stored};
 use dacapo_store::{ClosedRun, RunRow, Status};
 
 /// Decodes the result of a run.
@@ -14,6 +14,23 @@ pub(crate) fn outcome_of(result: Option<&[u8]>) -> Outcome {
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => unreadable(error.to_string()),
         None => unreadable("there is none".to_owned()),
+    }
+}
+
+/// The end of a closed run, as callers see it.
+pub(crate) struct End {
+    /// Its result; none if another run goes on.
+    pub(crate) result: Option<Result<Payload, Failure>>,
+    /// The run that goes on, if one does.
+    pub(crate) next_run_id: Option<Name>,
+}
+
+/// Reads the end of a closed run from its row: the result of a run that goes on as another is the id of that one.
+pub(crate) fn end_of(row: &RunRow) -> End {
+    let outcome = outcome_of(row.result.as_deref());
+    match next_run(row.status, &outcome) {
+        next_run_id @ Some(_) => End { result: None, next_run_id },
+        None => End { result: Some(outcome.into()), next_run_id: None },
     }
 }
 

@@ -19,7 +19,7 @@ impl Reader {
     /// checked.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Problem>, Error> {
         let mut problems: Vec<Problem> =
-            self.store().problems()?.into_iter().map(|what| Problem { run: None, what }).collect();
+            self.store().problems()?.into_iter().map(|what| Problem::new(None, what)).collect();
         let (mut before, mut seen) = (None, 0);
         loop {
             let runs = self.store().numbers(before, PAGE)?;
@@ -38,7 +38,7 @@ impl Reader {
     /// Finds the problems of one run. A damaged row is a problem, too.
     fn problems_of(&self, run: RunNo) -> Result<Vec<Problem>, StoreError> {
         match self.try_problems_of(run) {
-            Err(StoreError::Corrupt(what)) => Ok(vec![Problem { run: None, what }]),
+            Err(StoreError::Corrupt(what)) => Ok(vec![Problem::new(None, what)]),
             problems => problems,
         }
     }
@@ -78,6 +78,6 @@ impl Reader {
             wrong.extend(check_result(&row, last.as_ref()).err());
         }
         let run = RunRef::exact(row.workflow_id.clone(), row.run_id.clone());
-        Ok(wrong.into_iter().map(|what| Problem { run: Some(run.clone()), what }).collect())
+        Ok(wrong.into_iter().map(|what| Problem::new(Some(run.clone()), what)).collect())
     }
 }

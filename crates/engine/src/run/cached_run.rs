@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use dacapo_core::{Activation, Job, Run, Seq, Timestamp};
 use dacapo_store::{MessageNo, RunNo};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
-use dacapo_worker::{Level, StuckPlay, Worker, silence};
+use dacapo_worker::{Level, RunName, StuckPlay, Worker, silence};
 
 use crate::run::info::RunInfo;
 use crate::run::message::{Message, Request, ResetRequest};
@@ -90,9 +90,9 @@ pub(crate) struct RunState {
     pub(crate) stuck: Option<Level>,
     /// Whether it must stay in memory although it is idle.
     pub(crate) is_pinned: bool,
-    /// Whether a turn that left the run open was committed here. This process learns of the run's end, after the entry
-    /// is gone.
-    pub(crate) is_open: bool,
+    /// The names of the run, if a turn that left it open was committed here. This process learns of the run's end, after
+    /// the entry is gone.
+    pub(crate) open_as: Option<Arc<RunName>>,
     /// The time before which it is not played again.
     pub(crate) stuck_until: Timestamp,
     /// Messages that were read when the run was loaded: if their senders' calls bring them as well, these are the same

@@ -148,7 +148,7 @@ pub(crate) fn committed(
     let mut state = cached.lock();
     state.take_uncommitted();
     state.unstick();
-    state.is_open = !is_closed;
+    state.open_as = (!is_closed).then(|| playable.info.name.clone());
     drop(state);
     ended(shared, Ended::Turn(cached, committing.crash_count));
     let made = std::mem::take(&mut written.tasks);

@@ -84,6 +84,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
         record: &record,
         run: no,
         info,
+        capabilities: &shared.options.capabilities,
         open,
         messages,
         task_of: &|seq| shared.tasks.number(no, seq),

@@ -1,7 +1,9 @@
 //! From a turn's commands to one write: tasks, timers, children, messages; and the effects that it has once it is committed.
 
+use std::fmt;
 use std::sync::Arc;
 
+use dacapo_client::{Capabilities, Feature};
 use dacapo_core::{
     CancelType, Command, CommandKind, Job, Lineage, Name, Pins, RelatedRun, ScheduleActivity, Seq, Signal, Start,
     StartChild, Target, Terms, Timestamp, TurnDone, TurnRecord,
@@ -53,6 +55,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) record: &'a TurnRecord,
     pub(crate) run: RunNo,
     pub(crate) info: &'a RunInfo,
+    /// The name of the backend and its features.
+    pub(crate) capabilities: &'a Capabilities,
     /// The open operations as they were before the turn.
     pub(crate) open: &'a OpenOperations,
     /// The messages that the turn took.
@@ -184,11 +188,14 @@ impl Planner<'_> {
                 self.send(plan, Some(cancel.seq), true, &cancel.target, now, &job);
             }
             CommandKind::Nexus(call) => {
-                return Err(format!(
-                    "the embedded engine has no Nexus: it cannot call {}/{}. Call an activity instead, or run this \
-                     workflow on a Temporal cluster",
-                    call.service, call.operation
-                ));
+                let what = format_args!("Nexus operation {}/{} cannot be called", call.service, call.operation);
+                return Err(self.lacks(Feature::Nexus, what));
+            }
+            CommandKind::SideEffect(effect) => {
+                self.require(Feature::SideEffects, format_args!("side effect {:?} cannot run", effect.name))?;
+            }
+            CommandKind::Promise(promise) => {
+                self.require(Feature::Promises, format_args!("promise {:?} cannot be opened", promise.name))?;
             }
             CommandKind::Cancel(cancel) => self.cancel(plan, now, cancel.seq, &cancel.reason),
             CommandKind::SearchAttributes(changes) => {
@@ -202,8 +209,6 @@ impl Planner<'_> {
                 plan.effects.answered.push((done.update.clone(), done.outcome.clone()));
             }
             CommandKind::LocalActivity(_)
-            | CommandKind::SideEffect(_)
-            | CommandKind::Promise(_)
             | CommandKind::Patch(_)
             | CommandKind::State(_)
             | CommandKind::Complete { .. }
@@ -283,8 +288,21 @@ impl Planner<'_> {
         }
     }
 
+    /// The text for a command that needs a feature which this engine lacks.
+    fn lacks(&self, feature: Feature, what: fmt::Arguments<'_>) -> Unsupported {
+        format!("{what}: {}", self.capabilities.lacks(feature))
+    }
+
+    /// Refuses a command that needs a feature which this backend lacks.
+    fn require(&self, feature: Feature, what: fmt::Arguments<'_>) -> Result<(), Unsupported> {
+        if self.capabilities.has(feature) { Ok(()) } else { Err(self.lacks(feature, what)) }
+    }
+
     fn child(&self, child: &StartChild, now: Timestamp) -> Result<NewRun, Unsupported> {
-        refuse_cron(child.cron.as_ref())?;
+        if let Some(line) = &child.cron {
+            let what = format_args!("child workflow {} cannot start by the cron line {line:?}", child.workflow);
+            return Err(self.lacks(Feature::Cron, what));
+        }
         let run_id = (self.run_id)();
         let own = RelatedRun {
             namespace: Name::default(),
@@ -338,14 +356,4 @@ pub(crate) fn activity_timers(
 
 fn concerns(kind: TimerKind, seq: Seq) -> bool {
     kind == TimerKind::ScheduleToClose(seq) || kind == TimerKind::ScheduleToStart(seq)
-}
-
-pub(crate) fn refuse_cron(cron: Option<&Name>) -> Result<(), Unsupported> {
-    match cron {
-        None => Ok(()),
-        Some(line) => Err(format!(
-            "the embedded engine knows no cron lines ({line:?}): sleep in a loop and continue as new, or start runs from \
-             your own scheduler"
-        )),
-    }
 }

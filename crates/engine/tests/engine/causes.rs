@@ -82,8 +82,8 @@ fn stuck_run_has_a_typed_cause_and_what_tells_it_from_others() {
             (StuckCause::Limit, "crates/engine/tests/engine/kit".to_owned()),
             (
                 StuckCause::Unsupported,
-                "the embedded engine has no Nexus: it cannot call s/o. Call an activity instead, or run this workflow on a \
-                 Temporal cluster"
+                "Nexus operation s/o cannot be called: this backend (embedded) does not support Nexus operations: call an \
+                 activity, or use a backend that has it"
                     .to_owned()
             ),
             (StuckCause::UnservedActivity, "activity unknown".to_owned()),

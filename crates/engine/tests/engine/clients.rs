@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use dacapo_client::{
-    Client, CompleteActivity, Cursor, Error, EventKind, Feature, Filter, OperationKind, PollUpdate, QueryRun,
-    ResolvePromise, RunRef, SendSignal, SendUpdate, StartRun, Status, UpdateState, UpdateWait,
+    Capabilities, Client, CompleteActivity, Cursor, Error, EventKind, Feature, Filter, OperationKind, PollUpdate,
+    QueryRun, ResolvePromise, RunRef, SendSignal, SendUpdate, StartRun, Status, UpdateState, UpdateWait,
 };
-use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Order, Pins};
+use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Order, Pins, PolicySpec};
 use dacapo_engine::{Options, Reader, StoreClient};
 use dacapo_store::MemoryStore;
 use dacapo_testkit::Simulation;
@@ -116,8 +116,8 @@ fn every_verb_of_a_client_reaches_the_engine_and_all_its_data_survives_json() {
     assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
     let refused = sim.wait(client.heartbeat("nonsense".into(), payload(""))).unwrap_err();
     assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
-    let refused = sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err();
-    assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
+    let refused = carried(sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err());
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "embedded".into() });
 }
 
 #[test]
@@ -137,12 +137,11 @@ fn history_lists_what_came_and_what_the_workflow_decided_in_order() {
     let [started, signalled, scheduled, ended, closed] = kinds[..] else { panic!("{kinds:#?}") };
     assert!(matches!(started, EventKind::Started { workflow, .. } if *workflow == ACCOUNT));
     assert!(matches!(signalled, EventKind::Signalled { signal, .. } if signal.as_str() == "go"));
-    let EventKind::OperationStarted { seq, operation: OperationKind::Activity, name, input } = scheduled else {
-        panic!("{scheduled:?}")
-    };
-    assert_eq!((name.as_str(), input.len()), ("work", 1));
-    assert!(matches!(ended, EventKind::OperationEnded { seq: of, result: Err(_), .. } if of == seq));
-    assert!(matches!(closed, EventKind::Closed { status: Status::Failed, result: Some(Err(_)) }));
+    let EventKind::OperationStarted(scheduled) = scheduled else { panic!("{scheduled:?}") };
+    assert_eq!(scheduled.operation, OperationKind::Activity);
+    assert_eq!((scheduled.name.as_str(), scheduled.input.len()), ("work", 1));
+    assert!(matches!(ended, EventKind::OperationEnded { seq, result: Err(_), .. } if *seq == scheduled.seq));
+    assert!(matches!(closed, EventKind::Closed { status: Status::Failed, result: Some(Err(_)), .. }));
     assert!(events.is_sorted_by_key(|event| event.turn));
     assert_eq!(sim.wait(reader.history(run("a"), None, 100)).unwrap(), page, "a reader sees the same");
     let (mut paged, mut after) = (Vec::new(), None);
@@ -181,6 +180,27 @@ fn pages_end_at_a_cursor_that_the_next_call_takes() {
     }
 }
 
+/// The filter of a newer client.
+#[test]
+fn filter_by_a_status_that_this_build_does_not_know_is_refused() {
+    let (sim, reader) = with_reader(serve(&Gate::default()));
+    let filter: Filter = serde_json::from_str(r#"{"status":"paused"}"#).unwrap();
+    for client in [client(&sim), reader] {
+        let refused = [
+            sim.wait(client.list(filter.clone(), None, 2)).unwrap_err(),
+            sim.wait(client.count(filter.clone())).unwrap_err(),
+        ];
+        for error in refused {
+            assert!(
+                error.to_string().ends_with(
+                    "ask for one of open, completed, failed, cancelled, terminated, timed out, continued as new"
+                ),
+                "{error}"
+            );
+        }
+    }
+}
+
 #[test]
 fn client_that_only_reads_refuses_every_change_and_names_what_it_lacks() {
     let (sim, reader) = with_reader(serve(&Gate::default()));
@@ -210,7 +230,7 @@ fn client_that_only_reads_refuses_every_change_and_names_what_it_lacks() {
     sim.wait(client(&sim).terminate(run("a"), "enough".into())).unwrap();
     assert_eq!(sim.wait(reader.result(run("a"))).unwrap().status, Status::Terminated);
     let last = sim.wait(reader.history(run("a"), None, 100)).unwrap().events.pop().unwrap().kind;
-    assert!(matches!(&last, EventKind::Closed { status: Status::Terminated, result: Some(Err(_)) }), "{last:?}");
+    assert!(matches!(&last, EventKind::Closed { status: Status::Terminated, result: Some(Err(_)), .. }), "{last:?}");
     assert_eq!(sim.wait(reader.describe(run("a"))).unwrap().turns, 1);
 }
 
@@ -277,4 +297,76 @@ fn update_is_found_by_its_id_while_it_is_open_after_a_restart_and_in_the_next_ru
         let later = sim.wait(client.update_result(run("a"), poll(UpdateWait::Completed)));
         assert_eq!(later, Ok(UpdateState::Completed(Ok(payload("go")))), "the run is closed");
     }
+}
+
+/// A locator is what an earlier process, or another caller, says: the names decide.
+#[test]
+fn locator_of_another_run_is_not_believed() {
+    let sim = Simulation::new(
+        options().workflow("account", |ctx: Ctx, _| async move { Ok(ctx.next_signal("go").await?.input[0].clone()) }),
+    );
+    let client = client(&sim);
+    let [a, b] = ["a", "b"].map(|id| sim.wait(client.start(start(id))).unwrap().run);
+    sim.settle();
+    for (id, word) in [("b", "of b"), ("a", "of a")] {
+        let signal = SendSignal { name: "go".into(), input: vec![payload(word)], ..SendSignal::default() };
+        let wrong = RunRef::exact("a", a.run_id.clone().unwrap()).found_at(b.locator().unwrap());
+        let latest = RunRef::latest("a").found_at(b.locator().unwrap());
+        let no_such = RunRef::exact("a", "no such run").found_at(a.locator().unwrap());
+        let refused = sim.wait(client.result(no_such)).unwrap_err();
+        assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
+        let (mut exact, mut latest) = (client.result(wrong), client.result(latest));
+        let waited = [sim.try_wait(exact.as_mut()), sim.try_wait(latest.as_mut())];
+        assert_eq!(waited, [None, None], "both wait for a");
+        sim.wait(client.signal(run(id), signal)).unwrap();
+        sim.settle();
+        if id == "b" {
+            assert_eq!(sim.try_wait(exact.as_mut()), None, "b has ended, and a has not");
+            assert_eq!(sim.try_wait(latest.as_mut()), None);
+        } else {
+            assert_eq!(sim.wait(exact).unwrap().result, Ok(payload("of a")));
+            assert_eq!(sim.wait(latest).unwrap().result, Ok(payload("of a")));
+        }
+    }
+}
+
+#[test]
+fn backend_says_that_it_has_a_backup_only_if_its_store_has_one() {
+    let (sim, reader) = with_reader(serve(&Gate::default()));
+    assert!(!client(&sim).capabilities().has(Feature::Backup));
+    assert!(!reader.capabilities().has(Feature::Backup));
+    let refused = sim.wait(reader.back_up("/nowhere/at/all".into())).unwrap_err();
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "memory, read-only".into() });
+}
+
+#[test]
+fn start_with_a_policy_is_refused_by_a_backend_that_has_none() {
+    let mut options = serve(&Gate::default());
+    options.capabilities = Capabilities::new("small", [Feature::Writing]);
+    let sim = Simulation::new(options);
+    let pins = Pins { policy: PolicySpec::Random { seed: 1 }, ..Pins::default() };
+    let refused = sim.wait(client(&sim).start(StartRun { pins: Some(pins), ..start("a") })).unwrap_err();
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Policies, backend: "small".into() });
+    sim.wait(client(&sim).start(StartRun { pins: Some(Pins::default()), ..start("a") })).unwrap();
+}
+
+#[test]
+fn run_that_needs_a_feature_which_its_backend_lacks_is_stuck_and_names_both() {
+    let mut options = options()
+        .workflow("effect", |ctx: Ctx, _| async move { ctx.side_effect("dice", || async { Ok(payload("6")) }).await })
+        .workflow("promise", |ctx: Ctx, _| async move { ctx.promise("word").await });
+    options.capabilities = Capabilities::new("small", [Feature::Writing]);
+    let sim = Simulation::new(options);
+    sim.start("effect", "a", "").unwrap();
+    sim.start("promise", "b", "").unwrap();
+    sim.settle();
+    let reason = |id| sim.wait(client(&sim).describe(run(id))).unwrap().stuck.unwrap().reason;
+    assert_eq!(
+        reason("a"),
+        "side effect \"dice\" cannot run: this backend (small) does not support side effects: use a backend that has it"
+    );
+    assert_eq!(
+        reason("b"),
+        "promise \"word\" cannot be opened: this backend (small) does not support promises: use a backend that has it"
+    );
 }

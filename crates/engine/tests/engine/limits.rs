@@ -63,7 +63,15 @@ fn payload_beyond_the_limit_makes_its_run_stuck_and_names_the_call() {
             ..Default::default()
         };
         let refused = sim.wait(sim.engine().start(new)).unwrap_err();
-        assert_eq!(refused, Error::PayloadTooLarge { what: "the input".into(), size: 101, limit: 100 });
+        assert_eq!(
+            refused,
+            Error::PayloadTooLarge {
+                what: "the input".into(),
+                size: 101,
+                limit: 100,
+                setting: Some("payload_limit".into())
+            }
+        );
         let long = crate::kit::signal_of("go", "x".repeat(101));
         let refused = sim.wait(sim.engine().signal(&RunId::of("a"), long, None)).unwrap_err();
         assert!(matches!(refused, Error::PayloadTooLarge { .. }), "{refused}");
@@ -148,11 +156,22 @@ fn headers_and_metadata_beyond_the_limit_stop_the_run_or_the_sender() {
     let new =
         NewStart { workflow: "calls".into(), workflow_id: "b".into(), headers: large.clone(), ..Default::default() };
     let refused = sim.wait(sim.engine().start(new)).unwrap_err();
-    assert_eq!(refused, Error::PayloadTooLarge { what: "the header section".into(), size: 1_001, limit: 1_000 });
+    assert_eq!(
+        refused,
+        Error::PayloadTooLarge {
+            what: "the header section".into(),
+            size: 1_001,
+            limit: 1_000,
+            setting: Some("payload_limit".into())
+        }
+    );
     let signal = Signal { headers: large, ..crate::kit::signal_of("go", "") };
     let refused = sim.wait(sim.engine().signal(&RunId::of("calls"), signal, None)).unwrap_err();
     let what = "the header section of a signal".into();
-    assert_eq!(refused, Error::PayloadTooLarge { what, size: 1_001, limit: 1_000 });
+    assert_eq!(
+        refused,
+        Error::PayloadTooLarge { what, size: 1_001, limit: 1_000, setting: Some("payload_limit".into()) }
+    );
     let unnamed = Signal { headers: Headers::from([("".into(), payload(""))]), ..crate::kit::signal_of("go", "") };
     let refused = sim.wait(sim.engine().signal(&RunId::of("calls"), unnamed, None)).unwrap_err();
     assert_eq!(refused.to_string(), "header name is empty: give it 1 to 1,000 bytes");
@@ -182,7 +201,15 @@ fn full_inbox_refuses_the_sender_and_drops_nothing() {
             sim.settle();
         }
         let fourth = sim.wait(sim.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
-        assert_eq!(fourth, Err(Error::InboxFull { workflow_id: "a".into(), waiting: 3, limit: 3 }));
+        assert_eq!(
+            fourth,
+            Err(Error::InboxFull {
+                workflow_id: "a".into(),
+                waiting: 3,
+                limit: 3,
+                setting: Some("message_limit".into())
+            })
+        );
         let sim = sim.redeploy(limited().cache(cache));
         assert_eq!(sim.result("a"), completed("2"));
         (sim, vec!["a"])
