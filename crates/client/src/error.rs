@@ -24,7 +24,7 @@ pub enum Error {
         run_id: Option<Name>,
     },
     /// The run is closed and accepts nothing more.
-    #[error("the run of workflow id {workflow_id:?} is {status} and accepts nothing more: start another run")]
+    #[error("the run of workflow id {workflow_id:?} is {status} and accepts nothing more: {}", after_close(*.status))]
     Closed {
         /// The workflow id.
         workflow_id: Name,
@@ -206,4 +206,15 @@ pub enum Error {
     /// The backend cannot be reached. Whether a change was made is not known.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// What a caller can do whose run is closed.
+fn after_close(status: Status) -> &'static str {
+    match status {
+        Status::ContinuedAsNew => {
+            "the handle of a start names the first run of a chain. Call the run that it continued as, by `handle.latest()` or \
+             by the workflow id alone"
+        }
+        _ => "start another run",
+    }
 }

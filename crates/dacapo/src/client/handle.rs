@@ -21,8 +21,14 @@ const EVENTS: usize = 10_000;
 /// The format of a history of our own.
 const TRANSCRIPT: &str = "dacapo-transcript";
 
-/// A handle on a run whose result is an `O`. It names the run, and keeps the connection by which it was made: an app serves as
-/// long as a handle of it is left.
+/// A handle on a run whose result is an `O`: sends it messages, asks it, waits for its result.
+///
+/// A handle from [`App::start`](crate::Connection::start) names the very run that was started. When that run continues as
+/// new, it is closed: [`result`](Self::result) follows it to the last run of the chain, and every other call is still about
+/// the run that the handle names. [`latest`](Self::latest) gives a handle on whichever run of the workflow id is open, as
+/// [`App::handle`](crate::Connection::handle) does.
+///
+/// It keeps the connection by which it was made: an app serves as long as a handle of it is left.
 pub struct Handle<O> {
     link: Link,
     run: RunRef,
@@ -70,7 +76,40 @@ impl<O> Handle<O> {
         self.run.run_id.as_deref()
     }
 
-    /// The same handle, on this run of the workflow id.
+    /// Returns a handle on the open run of this workflow id, or on the last if none is open: on the run that this one has
+    /// continued as, for example. Each call through it finds the run anew.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// const ADD: Signal<u64> = Signal::new("add");
+    ///
+    /// /// Takes one number in each run.
+    /// #[workflow]
+    /// async fn sum(ctx: Ctx, total: u64) -> Result<u64, Failure> {
+    ///     match ctx.next_signal(ADD).await? {
+    ///         0 => Ok(total),
+    ///         n => Err(ctx.continue_as_new(sum, total + n)),
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> dacapo::Result<()> {
+    /// # let app = Dacapo::open("memory:").await?.serve(sum).await?;
+    /// let first = app.start(sum, 0).await?;
+    /// let sum = first.latest();
+    /// for n in [1, 2, 0] {
+    ///     sum.signal(ADD, n).await?; // By `first` only one number can be sent: then that run is closed.
+    /// }
+    /// assert_eq!(first.result().await?, 3);
+    /// # app.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn latest(&self) -> Self {
+        Self::new(self.link.clone(), RunRef::latest(self.run.workflow_id.clone()))
+    }
+
+    /// Names one run of the workflow id, by its run id.
     #[must_use]
     pub fn with_run_id(mut self, run_id: impl IntoName) -> Self {
         self.run = RunRef::exact(self.run.workflow_id, run_id.into_name());
