@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use dacapo_client::{Capabilities, Client, RunRef};
-use dacapo_core::{Cancelled, Failure, Name};
+use dacapo_core::{Cancelled, Failure, Name, Payload};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::client::link::Link;
 use crate::client::{Error, Handle, IntoName, Result, Runs, StartCall};
-use crate::{Layers, WorkflowFn, WorkflowType};
+use crate::{Converter, Interceptor, Layers, WorkflowFn, WorkflowType};
 
 /// A connection to a backend: starts runs, finds them and completes activities. Cheap to clone.
 ///
@@ -21,12 +22,21 @@ pub struct Connection(pub(crate) Link);
 impl Connection {
     /// Connects to a backend of your own.
     pub fn over(client: Arc<dyn Client>) -> Self {
-        Self::in_layers(client, &Layers::default())
+        Self(Link::over(client, &Layers::default()))
     }
 
-    /// Connects to a backend of your own, with a converter and interceptors.
-    pub fn in_layers(client: Arc<dyn Client>, layers: &Layers) -> Self {
-        Self(Link::over(client, layers))
+    /// Encodes and decodes the values of this connection with a converter of your own instead of JSON: the one of the app
+    /// that serves. Handles that were made before keep theirs.
+    #[must_use]
+    pub fn with_converter(&self, converter: impl Into<Converter>) -> Self {
+        Self(self.0.with_layers(|layers| layers.converter = converter.into()))
+    }
+
+    /// Puts an interceptor around the calls of this connection, inside those that were added before. Handles that were made
+    /// before do not pass it.
+    #[must_use]
+    pub fn with_interceptor(&self, interceptor: impl Interceptor) -> Self {
+        Self(self.0.with_layers(|layers| layers.intercept(interceptor)))
     }
 
     /// Returns the name of the backend and the features it has.
@@ -101,7 +111,31 @@ impl Connection {
         Ok(reason.map(|reason| Cancelled { reason }))
     }
 
-    /// The runs, to look at.
+    /// Encodes a value with the converter of this connection, as the calls of this connection do.
+    pub fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Payload> {
+        self.0.converter().encode(value).map_err(Error::value)
+    }
+
+    /// Decodes a payload with the converter of this connection: a memo or the progress of an activity in a
+    /// [`Description`](crate::Description), or the details of a failure.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx) -> Result<(), Failure> { ctx.sleep(days(14)).await.map_err(Into::into) }
+    /// # #[tokio::main]
+    /// # async fn main() -> dacapo::Result<()> {
+    /// let app = Dacapo::open("memory:").await?.serve(checkout).await?;
+    /// let run = app.start(checkout, ()).memo("customer", "Ada Lovelace").await?;
+    /// let customer: String = app.decode(&run.describe().await?.memo["customer"])?;
+    /// assert_eq!(customer, "Ada Lovelace");
+    /// # app.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn decode<T: DeserializeOwned>(&self, payload: &Payload) -> Result<T> {
+        self.0.converter().decode(payload).map_err(Error::value)
+    }
+
+    /// Returns the runs, to look at.
     pub fn runs(&self) -> Runs {
         Runs::new(self.0.clone())
     }

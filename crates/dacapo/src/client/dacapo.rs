@@ -44,7 +44,9 @@ impl Dacapo {
     }
 
     /// Connects to a backend and serves nothing: looks at the runs of a store that another process serves. A file is opened
-    /// for reading only.
+    /// for reading only. [`Connection::with_converter`] and [`Connection::with_interceptor`] add to it what the serving
+    /// app has. The settings `DACAPO_CRASH_*` of the environment decide which activities it describes as quarantined, as in
+    /// [`Dacapo::open`].
     ///
     /// ```no_run
     /// # async fn show() -> dacapo::Result<()> {
@@ -57,7 +59,7 @@ impl Dacapo {
         let place = Place::parse(url)?.read_only(url)?;
         let backend = place.backend();
         let store = blocking(move || open(place)).await??;
-        Ok(reading(store, backend, CrashLimits::default(), &Layers::default()))
+        Ok(Self::over(store, backend, true).connection)
     }
 
     /// Over a store of your own. Stores are no public interface yet.
