@@ -46,7 +46,7 @@ pub trait ActivityType: Sized + 'static {
     message = "`{Self}` is not an activity",
     label = "this is not an activity",
     note = "mark the function with `#[activity]`; a workflow is started with `ctx.child`",
-    note = "to call an activity that is only known by its name, use `ctx.call_raw(name, json)`"
+    note = "to call an activity that is only known by its name, use `ctx.call_raw(name, [json])`"
 )]
 pub trait ActivityFn<P> {
     /// All that is known of it.

@@ -55,7 +55,7 @@ pub trait WorkflowType: Sized + 'static {
     message = "`{Self}` is not a workflow",
     label = "this is not a workflow",
     note = "mark the function with `#[workflow]`; an activity is called with `ctx.call`",
-    note = "to start a workflow that is only known by its name, use `ctx.child_raw(name, json)`"
+    note = "to start a workflow that is only known by its name, use `ctx.child_raw(name, [json])`"
 )]
 pub trait WorkflowFn<P> {
     /// All that is known of it.

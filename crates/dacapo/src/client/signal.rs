@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use dacapo_client::{RunRef, SendSignal};
 use dacapo_core::{Failure, Name, Payload};
+use serde::Serialize;
 
 use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
@@ -34,8 +35,20 @@ impl SignalCall {
         self
     }
 
-    /// Adds a header, which travels beside the value.
-    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+    /// Adds a header: a named value that travels beside the value. One that cannot be encoded fails the signal.
+    pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
+        let name = name.into_name();
+        match self.link.encode_header(&name, value) {
+            Ok(value) => self.header_payload(name, value),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self
+            }
+        }
+    }
+
+    /// Adds a header that is encoded already.
+    pub fn header_payload(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.signal.headers.insert(name.into_name(), value.into());
         self
     }

@@ -110,8 +110,20 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// What travels beside the arguments.
-    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the start.
+    pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
+        let name = name.into_name();
+        match self.link.encode_header(&name, value) {
+            Ok(value) => self.header_payload(name, value),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self
+            }
+        }
+    }
+
+    /// Adds a header that is encoded already.
+    pub fn header_payload(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.new.headers.insert(name.into_name(), value.into());
         self
     }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use dacapo_client::{PollUpdate, RunRef, SendUpdate, UpdateState, UpdateWait};
 use dacapo_core::{Failure, Name, Payload};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::client::link::Link;
@@ -47,8 +48,20 @@ impl<A> UpdateCall<A> {
         self
     }
 
-    /// Adds a header, which travels beside the input.
-    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+    /// Adds a header: a named value that travels beside the input. One that cannot be encoded fails the update.
+    pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
+        let name = name.into_name();
+        match self.link.encode_header(&name, value) {
+            Ok(value) => self.header_payload(name, value),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self
+            }
+        }
+    }
+
+    /// Adds a header that is encoded already.
+    pub fn header_payload(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.update.headers.insert(name.into_name(), value.into());
         self
     }
