@@ -18,7 +18,7 @@ pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 /// Receives how many runs a long call has processed so far.
 pub type Progress = Box<dyn FnMut(u64) + Send>;
 
-/// What every backend offers to callers.
+/// The calls that every backend offers.
 ///
 /// A call that changes something is durable when its answer is `Ok`. A call that a backend cannot serve answers
 /// [`Error::Unsupported`] with the name of the feature: methods with a default body are such features.

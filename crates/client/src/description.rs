@@ -149,7 +149,7 @@ pub struct PendingActivity {
 pub struct Problem {
     /// The run, unless it is the store as a whole.
     pub run: Option<RunRef>,
-    /// What is wrong.
+    /// The problem, as text.
     pub what: String,
 }
 

@@ -49,7 +49,7 @@ pub enum Error {
         "{what} is {} bytes long, at most {} are allowed: store large data elsewhere and pass a reference, or raise `payload_limit`", crate::grouped(*.size), crate::grouped(*.limit)
     )]
     PayloadTooLarge {
-        /// What the payload is.
+        /// The payload's role: an input, a result, a header.
         what: String,
         /// Its size in bytes.
         size: usize,
@@ -84,7 +84,7 @@ pub enum Error {
     RequestIdInUse {
         /// The request id.
         request_id: Name,
-        /// What it was used for, and what to do.
+        /// The first use of the id, and what to do.
         reason: String,
     },
     /// The run has no such open promise.
@@ -208,7 +208,7 @@ pub enum Error {
     Unavailable(String),
 }
 
-/// What a caller can do whose run is closed.
+/// Returns the advice for a caller whose run is closed.
 fn after_close(status: Status) -> &'static str {
     match status {
         Status::ContinuedAsNew => {

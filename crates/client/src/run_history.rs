@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EventKind, HistoryEvent};
 
-/// What has happened in a run, in order. It is a list of events; printed, it reads as a story.
+/// The history of a run: a list of events, in order. Printed, it reads as a story.
 ///
 /// ```text
 /// 2026-03-01T09:00:00Z  turn 0

@@ -13,31 +13,31 @@ use serde::de::DeserializeOwned;
 
 use crate::{ActivityCtx, Converter, Layers};
 
-/// All that is known of one activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
+/// The type of an activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
 pub trait ActivityType: Sized + 'static {
-    /// The name it is recorded under.
+    /// The name under which the activity is recorded.
     const NAME: &'static str;
-    /// Whether it blocks its thread.
+    /// Whether the activity blocks its thread.
     const BLOCKING: bool;
-    /// The value it is a method of; `()` for a function.
+    /// The value of which the activity is a method; `()` for a function.
     type Receiver: Send + Sync + 'static;
-    /// What it takes: `()`, the one argument, or a tuple of several.
+    /// The input: `()`, the one argument, or a tuple of several.
     type Input: Send + 'static;
-    /// What it comes to.
+    /// The result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
-    /// What it fails with.
+    /// The error.
     type Error: Send + 'static;
 
-    /// An input as payloads, one for each argument.
+    /// Encodes an input as payloads, one for each argument.
     fn encode(input: Self::Input, converter: &Converter) -> Result<Vec<Payload>, Failure>;
 
-    /// Payloads as an input.
+    /// Decodes payloads as an input.
     fn decode(input: Vec<Payload>, converter: &Converter) -> Result<Self::Input, Failure>;
 
-    /// Its error as a failure.
+    /// Converts an error of the activity into a failure.
     fn failure(error: Self::Error) -> Failure;
 
-    /// Calls it.
+    /// Calls the activity's function.
     fn attempt(receiver: &Arc<Self::Receiver>, ctx: ActivityCtx, input: Self::Input) -> Attempt<Self>;
 }
 
@@ -49,7 +49,7 @@ pub trait ActivityType: Sized + 'static {
     note = "to call an activity that is only known by its name, use `ctx.call_raw(name, [json])`"
 )]
 pub trait ActivityFn<P> {
-    /// All that is known of it.
+    /// The type of the activity.
     type Activity: ActivityType;
 }
 
@@ -76,24 +76,24 @@ enum Code<T> {
 
 type Outcome<A> = Result<<A as ActivityType>::Output, <A as ActivityType>::Error>;
 
-/// One try of an activity: what calling an activity's function gives. Await it, in a unit test for instance.
+/// An attempt of an activity, as a call of its function returns it. Await it, in a unit test for instance.
 #[must_use = "an attempt does nothing unless it is awaited; in a workflow, write `ctx.call(activity, input)`"]
 pub struct Attempt<A: ActivityType> {
     body: Code<Outcome<A>>,
 }
 
 impl<A: ActivityType> Attempt<A> {
-    /// An attempt that awaits.
+    /// Creates an attempt that awaits.
     pub fn new(body: impl Future<Output = Outcome<A>> + Send + 'static) -> Self {
         Self { body: Code::Awaits(Box::pin(body)) }
     }
 
-    /// An attempt that blocks its thread.
+    /// Creates an attempt that blocks its thread.
     pub fn blocking(body: impl FnOnce() -> Outcome<A> + Send + 'static) -> Self {
         Self { body: Code::Blocks(Some(Box::new(body))) }
     }
 
-    /// Runs it to its end on this thread: for unit tests without a runtime, and for activities that block.
+    /// Runs the attempt to its end on this thread: for unit tests without a runtime, and for activities that block.
     pub fn wait(self) -> Outcome<A> {
         block_on(self)
     }

@@ -15,12 +15,12 @@ pub struct Arguments<'c> {
 }
 
 impl<'c> Arguments<'c> {
-    /// All that came.
+    /// Takes all arguments that came.
     pub fn new(input: Vec<Payload>, converter: &'c Converter) -> Self {
         Self { converter, input: input.into_iter(), taken: 0 }
     }
 
-    /// The next argument. One that did not come is `null`, so that code can add an `Option`.
+    /// Decodes the next argument. One that did not come is `null`, so that code can add an `Option`.
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Failure> {
         self.taken += 1;
         let payload = self.input.next().unwrap_or_default();

@@ -29,7 +29,7 @@ pub const EXTERNAL_PAYLOAD: &str = "ExternalPayload";
 /// The type of failures that say: this value cannot be encoded.
 pub const BAD_OUTPUT: &str = "BadOutput";
 
-/// A value as a payload. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
+/// Encodes a value as JSON. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
 /// type [`BAD_OUTPUT`].
 ///
 /// ```
@@ -50,7 +50,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
     })
 }
 
-/// A payload as a value. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came. A
+/// Decodes a payload of JSON. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came. A
 /// payload whose bytes are kept in another store is a failure of type [`EXTERNAL_PAYLOAD`] that names the place.
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
     serde_json::from_slice(bytes(payload)?).map_err(|error| {

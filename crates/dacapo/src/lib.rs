@@ -102,7 +102,7 @@ pub use or_fail::OrFail;
 pub use register::{Catalog, Register};
 pub use workflow::{WorkflowDef, WorkflowFn, WorkflowFuture, WorkflowType};
 
-/// What generated code calls. Programs do not call it.
+/// Functions that generated code calls. Programs do not call them.
 #[doc(hidden)]
 pub mod __macros {
     pub use crate::arguments::Arguments;
