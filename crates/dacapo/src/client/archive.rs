@@ -14,25 +14,25 @@ use crate::client::Result;
 pub(super) use read::ArchiveReader;
 pub(super) use write::{export, export_to_file};
 
-/// What such a file says first.
+/// The kind of file, which its first line names.
 const KIND: &str = "dacapo histories";
 /// The version of the files that this build writes and reads. `docs/compatibility.md` says when it changes.
 const VERSION: u32 = 1;
 /// The longest line. The largest records are far shorter, and a file that is none has no say in how much memory is taken.
 const LONGEST_LINE: usize = 256 << 20;
 
-/// What came of an import.
+/// The outcome of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// How many runs are here now that were not before.
+    /// The number of runs that were imported.
     pub runs: u64,
-    /// Runs that were here already.
+    /// The run ids of those that were here already.
     pub known: Vec<String>,
-    /// Runs that were open when they were exported: they go on where they are, and are not taken.
+    /// The run ids of those that were open when they were exported: they go on where they are, and are not imported.
     pub open: Vec<String>,
 }
 
-/// What a store says to a run that is brought to it.
+/// Counts the answer of a store to one run of an import.
 pub(super) fn judge(imported: &mut Imported, run_id: String, answer: std::result::Result<(), Error>) -> Result<()> {
     match answer {
         Ok(()) => imported.runs += 1,

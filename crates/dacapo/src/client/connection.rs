@@ -20,7 +20,22 @@ use crate::{Converter, Interceptor, Layers, WorkflowFn, WorkflowType};
 pub struct Connection(pub(crate) Link);
 
 impl Connection {
-    /// Connects to a backend of your own.
+    /// Connects to a backend of your own: any [`Client`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example() -> dacapo::Result<()> {
+    /// use std::sync::Arc;
+    /// use dacapo::{Client, Connection};
+    ///
+    /// async fn order(backend: Arc<dyn Client>) -> dacapo::Result<()> {
+    ///     let orders = Connection::over(backend);
+    ///     orders.start(checkout, "two lamps".into()).id("order-42").await?;
+    ///     Ok(())
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn over(client: Arc<dyn Client>) -> Self {
         Self(Link::over(client, &Layers::default()))
     }
@@ -40,6 +55,19 @@ impl Connection {
     }
 
     /// Returns the name of the backend and the features it has.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// use dacapo::Feature;
+    ///
+    /// let offered = app.capabilities();
+    /// match offered.has(Feature::Backup) {
+    ///     true => app.runs().back_up("orders-backup.db").await?,
+    ///     false => println!("{} has no backups", offered.backend),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn capabilities(&self) -> &Capabilities {
         self.client().capabilities()
     }
@@ -50,6 +78,17 @@ impl Connection {
     }
 
     /// Starts a workflow: set options, then await it for a handle on the run. The start is durable when it answers.
+    ///
+    /// Several arguments are a tuple.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// let run = app.start(checkout, "two lamps".into()).id("order-42").await?;
+    /// println!("{}", run.result().await?);
+    /// # Ok(()) }
+    /// ```
     pub fn start<F, P>(
         &self,
         workflow: F,
@@ -66,13 +105,32 @@ impl Connection {
         )
     }
 
-    /// Starts a workflow that is known by its name only. Several arguments are several values.
+    /// Starts a workflow by its name, with JSON. Several arguments are several values.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// use dacapo::json::json;
+    ///
+    /// let run = app.start_raw("transfer", [json!({ "from": "ada", "to": "grace" }), json!(1_250)]).id("transfer-7").await?;
+    /// println!("{}", run.result().await?);
+    /// # Ok(()) }
+    /// ```
     pub fn start_raw(&self, workflow: impl IntoName, input: impl IntoIterator<Item = Value>) -> StartCall<Value> {
         let input = input.into_iter().map(|value| self.0.converter().encode(&value)).collect();
         StartCall::new(self.0.clone(), workflow.into_name(), input)
     }
 
-    /// A handle on the open run of this workflow id, or the last, known to be of this workflow.
+    /// Returns a handle on the open run of this workflow id, or on the last, known to be of this workflow.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// let run = app.handle(checkout, "order-42");
+    /// println!("{}", run.result().await?);
+    /// # Ok(()) }
+    /// ```
     pub fn handle<F, P>(&self, workflow: F, workflow_id: impl IntoName) -> Handle<<F::Workflow as WorkflowType>::Output>
     where
         F: WorkflowFn<P>,
@@ -81,30 +139,59 @@ impl Connection {
         self.handle_of(workflow_id)
     }
 
-    /// A handle on the open run of this workflow id, or the last, whatever its workflow.
+    /// Returns a handle on the open run of this workflow id, or on the last, whatever its workflow.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// app.handle_raw("order-42").terminate("its customer does not exist").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn handle_raw(&self, workflow_id: impl IntoName) -> Handle<Value> {
         self.handle_of(workflow_id)
     }
 
-    /// A handle on the open run of this workflow id, or the last, whose result is an `O`.
+    /// Returns a handle on the open run of this workflow id, or on the last, whose result is an `O`.
     pub fn handle_of<O>(&self, workflow_id: impl IntoName) -> Handle<O> {
         Handle::new(self.0.clone(), RunRef::latest(workflow_id.into_name()))
     }
 
     /// Completes the attempt of this [token](crate::ActivityCtx::completion_token) with a result. It is durable when this
     /// answers. A token whose attempt was followed by another is refused.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App, token: String, answered_yes: bool) -> dacapo::Result<()> {
+    /// // The attempt handed out its token and returned `ctx.complete_later()`.
+    /// if answered_yes {
+    ///     app.complete(&token, &true).await?;
+    /// } else {
+    ///     app.fail(&token, Failure::application("no answer within a week").non_retryable()).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn complete<T: Serialize + ?Sized>(&self, token: &str, result: &T) -> Result<()> {
         let result = self.0.converter().encode(result).map_err(Error::value)?;
         Ok(self.client().complete(token.to_owned(), Ok(result)).await?)
     }
 
-    /// Fails the attempt of this token: its activity is tried again by its retry policy, or fails as well.
+    /// Fails the attempt of this token: its activity is tried again by its retry policy, or fails as well. See
+    /// [`complete`](Self::complete) for an example.
     pub async fn fail(&self, token: &str, failure: impl Into<Failure>) -> Result<()> {
         Ok(self.client().complete(token.to_owned(), Err(failure.into())).await?)
     }
 
     /// Reports progress of the attempt of this token: its heartbeat timeout begins anew, and the next attempt would be given
     /// the details. Returns why the attempt is cancelled, if it is.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App, token: String) -> dacapo::Result<()> {
+    /// if let Some(cancelled) = app.heartbeat(&token, &"half of it is done").await? {
+    ///     app.fail(&token, cancelled).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn heartbeat<T: Serialize + ?Sized>(&self, token: &str, details: &T) -> Result<Option<Cancelled>> {
         let details = self.0.converter().encode(details).map_err(Error::value)?;
         let reason = self.client().heartbeat(token.to_owned(), details).await?;

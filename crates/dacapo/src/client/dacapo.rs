@@ -25,7 +25,7 @@ pub struct Dacapo {
     settings: AppSettings,
     /// Instead of that of the process.
     environment: Option<Vec<(OsString, OsString)>>,
-    /// What errors call the kind of store.
+    /// The name of the kind of store, as errors give it.
     backend: &'static str,
     /// The converter and the interceptors.
     layers: Layers,
@@ -62,7 +62,7 @@ impl Dacapo {
         Ok(Self::over(store, backend, true).connection)
     }
 
-    /// Over a store of your own. Stores are no public interface yet.
+    /// Opens a store of your own. Stores are no public interface yet.
     #[doc(hidden)]
     pub fn over_store(store: Arc<dyn Store>) -> Self {
         Self::over(store, "embedded", false)
@@ -76,12 +76,12 @@ impl Dacapo {
         Self { store, read_only, options, settings, environment: None, backend, layers, connection }.read_by_settings()
     }
 
-    /// The runs in it, to look at.
+    /// Returns the runs of the store, to look at.
     pub fn runs(&self) -> Runs {
         self.connection.runs()
     }
 
-    /// Serves this queue instead of `default`; called again, one more. A queue is a name, or [`QueueSettings`]. Starts that
+    /// Adds a queue to serve; the first one takes the place of `default`. A queue is a name, or [`QueueSettings`]. Starts that
     /// name no queue go to the first of them in alphabetical order.
     pub fn queue(self, queue: impl IntoQueue) -> Self {
         self.set(|settings| settings.queue(queue.into_queue()))
@@ -112,7 +112,8 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// What holds if it is served now, and who said so; or all that is wrong. Prints as a table.
+    /// Returns the settings that hold if the store is served now, and where each comes from; or all that is wrong with them. They
+    /// print as a table.
     pub fn effective(&self) -> Result<Effective> {
         let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
         let mut settings = self.settings.clone().environment(environment);
@@ -135,7 +136,7 @@ impl Dacapo {
         self
     }
 
-    /// Whether every turn is played twice and compared, which finds code that decides by something else than what was
+    /// Sets whether every turn is played twice and compared, which finds code that decides by something else than what was
     /// recorded. On in debug builds, off in release builds by default.
     pub fn double_play(mut self, on: bool) -> Self {
         self.options.double_play = on;
@@ -150,7 +151,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// The name of this build, kept with every turn it plays, so that a report can say which build recorded what. By
+    /// Names this build. The name is kept with every turn it plays, so that a report can say which build recorded what. By
     /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
@@ -170,7 +171,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// The policy of runs that are pinned to one of your own.
+    /// Sets the scheduler policy of runs that are pinned to one of your own.
     pub fn own_policy(mut self, policy: OwnPolicy) -> Self {
         self.options.own_policy = Some(policy);
         self

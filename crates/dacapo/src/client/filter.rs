@@ -5,55 +5,63 @@ use dacapo_core::Timestamp;
 
 use crate::client::IntoName;
 
-/// Which runs. Everything that is set must hold.
+/// A filter of runs: everything that is set must hold.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(app: App, midnight: Timestamp) -> dacapo::Result<()> {
+/// let failed = Filter::all().workflow("checkout").status(Status::Failed).started_from(midnight);
+/// println!("{} orders failed today", app.runs().count(&failed).await?);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter(pub(crate) dacapo_client::Filter);
 
 impl Filter {
-    /// All runs.
+    /// Matches all runs.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Runs that are open.
+    /// Matches runs that are open.
     pub fn open() -> Self {
         Self::all().status(Status::Open)
     }
 
-    /// Runs that are open and cannot go on.
+    /// Matches runs that are open and cannot go on.
     pub fn stuck() -> Self {
         Self(dacapo_client::Filter::stuck())
     }
 
-    /// Only runs that stand so.
+    /// Matches only runs with this status.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    /// Only runs of this workflow.
+    /// Matches only runs of this workflow.
     #[must_use]
     pub fn workflow(mut self, workflow: impl IntoName) -> Self {
         self.0.workflow = Some(workflow.into_name());
         self
     }
 
-    /// Only runs of this workflow id.
+    /// Matches only runs of this workflow id.
     #[must_use]
     pub fn workflow_id(mut self, workflow_id: impl IntoName) -> Self {
         self.0.workflow_id = Some(workflow_id.into_name());
         self
     }
 
-    /// Only runs that were started at this moment or later.
+    /// Matches only runs that were started at this moment or later.
     #[must_use]
     pub fn started_from(mut self, from: Timestamp) -> Self {
         self.0.started_from = Some(from);
         self
     }
 
-    /// Only runs that were started before this moment.
+    /// Matches only runs that were started before this moment.
     #[must_use]
     pub fn started_before(mut self, before: Timestamp) -> Self {
         self.0.started_before = Some(before);

@@ -3,9 +3,9 @@
 use dacapo_core::Name;
 use dacapo_worker::QueueSettings;
 
-/// What can be a queue: its name, or its settings.
+/// A value that can be a queue: its name, or its settings.
 pub trait IntoQueue {
-    /// The queue.
+    /// Converts the value into a queue.
     fn into_queue(self) -> QueueSettings;
 }
 
@@ -23,7 +23,7 @@ impl IntoQueue for QueueSettings {
 
 /// Text that can be a name: any string, borrowed or owned.
 pub trait IntoName {
-    /// The name.
+    /// Converts the text into a name.
     fn into_name(self) -> Name;
 }
 

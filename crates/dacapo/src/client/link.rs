@@ -24,7 +24,7 @@ struct Shared {
     layers: Layers,
     /// Reads histories for export; only backends with a store of ours have one.
     reader: Option<Reader>,
-    /// What serves in this process, if anything does.
+    /// The engine and its threads, if this process serves.
     serving: Option<Arc<Serving>>,
 }
 

@@ -10,7 +10,17 @@ use serde::Serialize;
 use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
 
-/// A signal that is about to be sent: set options, then await it. It is durable when it answers.
+/// A signal to a run: set options, then await it. It is durable when it answers.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+/// const CANCEL: Signal<String> = Signal::new("cancel");
+///
+/// let call = run.signal(CANCEL, "too bright".into()).request_id("cancel-42").header("sent-by", "ada");
+/// call.await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "a signal is not sent unless it is awaited"]
 pub struct SignalCall {
     link: Link,
@@ -29,7 +39,7 @@ impl SignalCall {
         Self { link, run, signal: SendSignal { name, input, ..SendSignal::default() }, failure }
     }
 
-    /// The program's key for this request: a second signal with the same key is the same signal, however often it is sent.
+    /// Sets the program's key for this request: a second signal with the same key is the same signal, however often it is sent.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.signal.request_id = Some(request_id.into_name());
         self

@@ -14,12 +14,31 @@ use crate::client::{Error, Handle, IntoName, Result};
 use crate::json::BAD_OUTPUT;
 use crate::{Attr, IntoAttribute, attribute};
 
-/// A run that is about to be started: set options, then await it.
+/// A start of a run: set options, then await it for a [`Handle`].
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # async fn example(app: App) -> dacapo::Result<()> {
+/// const CITY: Attr<String> = Attr::new("city");
+///
+/// let run = app
+///     .start(checkout, "two lamps".into())
+///     .id("order-42")
+///     .request_id("order-42") // The same request again is the same run.
+///     .execution_timeout(days(30))
+///     .attr(CITY, "Lisboa".into())
+///     .memo("customer", "Ada Lovelace")
+///     .header("tenant", "ada")
+///     .await?;
+/// println!("{}", if run.is_new() { "ordered" } else { "ordered before" });
+/// # Ok(()) }
+/// ```
 #[must_use = "a start does nothing unless it is awaited"]
 pub struct StartCall<O> {
     link: Link,
     new: StartRun,
-    /// What could not be encoded.
+    /// The first value that could not be encoded.
     failure: Option<Failure>,
     output: PhantomData<fn() -> O>,
 }
@@ -35,61 +54,92 @@ impl<O> StartCall<O> {
         Self { link, new, failure, output: PhantomData }
     }
 
-    /// The workflow id: the program's own name for the run, unique among open runs. A random one by default.
+    /// Sets the workflow id: the program's own name for the run, unique among open runs. A random one by default.
     pub fn id(mut self, workflow_id: impl IntoName) -> Self {
         self.new.workflow_id = workflow_id.into_name();
         self
     }
 
-    /// The queue it is served on.
+    /// Sets the task queue on which the run is served. By default the first queue of the program that starts it.
     pub fn queue(mut self, queue: impl IntoName) -> Self {
         self.new.queue = Some(queue.into_name());
         self
     }
 
-    /// Whether the workflow id may have been used before.
+    /// Sets whether the workflow id may have been used by a closed run. By default it may.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// // Never a second run of one order, and a second request gets the one that is open.
+    /// let run = app
+    ///     .start(checkout, "two lamps".into())
+    ///     .id("order-42")
+    ///     .id_reuse(IdReuse::RejectDuplicate)
+    ///     .id_conflict(IdConflict::UseExisting)
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
     pub fn id_reuse(mut self, reuse: IdReuse) -> Self {
         self.new.id_reuse = reuse;
         self
     }
 
-    /// What to do when the workflow id is in use now.
+    /// Sets what happens if the workflow id is in use by an open run. By default the start is refused. See [`id_reuse`](Self::id_reuse).
     pub fn id_conflict(mut self, conflict: IdConflict) -> Self {
         self.new.id_conflict = conflict;
         self
     }
 
-    /// The program's key for this request: the same key again is the same start, however often it is sent.
+    /// Sets the program's key for this request: the same key again is the same start, however often it is sent.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.new.request_id = Some(request_id.into_name());
         self
     }
 
-    /// The longest time from the start of the first run to the end of the last. None by default.
+    /// Limits the time from the start of the first run to the end of the last of its chain. No limit by default.
     pub fn execution_timeout(mut self, timeout: Duration) -> Self {
         self.new.execution_timeout = Some(timeout);
         self
     }
 
-    /// The longest time from the start of one run to its end. None by default.
+    /// Limits the time from the start of one run to its end. No limit by default.
     pub fn run_timeout(mut self, timeout: Duration) -> Self {
         self.new.run_timeout = Some(timeout);
         self
     }
 
-    /// How long it waits before it begins.
+    /// Sets how long the run waits before it begins.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// app.start(checkout, "two lamps".into()).id("order-43").delay(hours(8)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn delay(mut self, delay: Duration) -> Self {
         self.new.delay = Some(delay);
         self
     }
 
-    /// When the workflow is run again after a failure; never by default.
+    /// Sets when the workflow is run again after a failure, as a new run of the same chain. Never by default.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// let retry = Retry::exponential().attempts(3).first_pause(mins(10));
+    /// app.start(checkout, "two lamps".into()).retry(retry).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn retry(mut self, retry: Retry) -> Self {
         self.new.retry = Some(retry);
         self
     }
 
-    /// Sets an entry of the memo.
+    /// Sets an entry of the memo: a note for people, which descriptions of the run show.
     pub fn memo<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
         match self.link.converter().encode(value) {
             Ok(value) => drop(self.new.memo.insert(name.into_name(), value)),
@@ -128,7 +178,7 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// What the run keeps for life, such as its scheduler policy.
+    /// Sets facts that the run keeps for life, such as its scheduler policy. By default those of the registered workflow.
     pub fn pins(mut self, pins: Pins) -> Self {
         self.new.pins = Some(pins);
         self

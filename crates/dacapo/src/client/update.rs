@@ -12,7 +12,16 @@ use serde::de::DeserializeOwned;
 use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
 
-/// An update that is about to be sent: await it for its answer.
+/// An update of a run: await it for its answer, or first wait until it is [accepted](Self::accepted).
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+/// const ADD: Update<u64, u64> = Update::new("add");
+///
+/// let total = run.update(ADD, 1_250).request_id("add-7").header("sent-by", "ada").await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "an update does nothing unless it is awaited"]
 pub struct UpdateCall<A> {
     link: Link,
@@ -41,7 +50,7 @@ impl<A> UpdateCall<A> {
         Self { link, run, update, failure, answer: PhantomData }
     }
 
-    /// The program's key for this request, which is the id of the update: a second update with the same key is the same
+    /// Sets the program's key for this request, which is the id of the update: a second update with the same key is the same
     /// update, however often it is sent.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.update.id = request_id.into_name();
@@ -76,7 +85,18 @@ impl<A> UpdateCall<A> {
         Ok((state, handle))
     }
 
-    /// Sends it, and waits until the workflow accepts it.
+    /// Sends the update, and waits until the workflow accepts it.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+    /// const ADD: Update<u64, u64> = Update::new("add");
+    ///
+    /// let added = run.update(ADD, 1_250).accepted().await?;
+    /// println!("update {} is accepted", added.id());
+    /// println!("{} cents", added.answer().await?);
+    /// # Ok(()) }
+    /// ```
     pub async fn accepted(self) -> Result<UpdateHandle<A>> {
         Ok(self.send(UpdateWait::Accepted).await?.1)
     }
@@ -104,7 +124,7 @@ impl<A> UpdateHandle<A> {
         &self.id
     }
 
-    /// Waits for the answer.
+    /// Waits for the answer of the update.
     pub async fn answer(&self) -> Result<A>
     where
         A: DeserializeOwned,
