@@ -8,6 +8,7 @@ mod doc_links;
 mod doc_paths;
 mod doc_symbols;
 mod file_length;
+mod first_lines;
 mod fixed_ports;
 mod licences;
 mod locks;
@@ -126,6 +127,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "public-calls",
         advice: "add a row that gives the call something bad, or says why nothing can be",
         find: |tree| Ok(public_calls::find(tree)),
+    },
+    Rule {
+        name: "first-lines",
+        advice: "begin with what the item is, or with a verb and its object: lists show this line alone",
+        find: |tree| Ok(first_lines::find(tree)),
     },
     Rule {
         name: "unsafe-code",

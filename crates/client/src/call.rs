@@ -212,11 +212,11 @@ pub enum ClientReply {
     RawHistory(RawHistory),
     /// Why the attempt that reported is cancelled, if it is.
     Heartbeat(Option<String>),
-    /// What the units of a run wait for.
+    /// The waits of all units of a run.
     Inspection(Box<Inspection>),
     /// Stuck runs by cause.
     StuckRuns(Vec<StuckRuns>),
-    /// What is wrong with the stored data.
+    /// The problems of the stored data.
     Problems(Vec<Problem>),
 }
 

@@ -18,7 +18,7 @@ pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 /// Receives how many runs a long call has processed so far.
 pub type Progress = Box<dyn FnMut(u64) + Send>;
 
-/// What every backend offers to callers.
+/// The calls that every backend offers.
 ///
 /// A call that changes something is durable when its answer is `Ok`. A backend may begin a call when the verb is called, or
 /// when its answer is first polled: the embedded engine begins [`Client::start`] at once, and every other call when it is

@@ -212,7 +212,7 @@ pub struct Problem {
     /// The run, unless it is the stored data as a whole.
     #[serde(default)]
     pub run: Option<RunRef>,
-    /// What is wrong.
+    /// The problem, as text.
     pub what: String,
 }
 

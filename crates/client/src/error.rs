@@ -51,7 +51,7 @@ pub enum Error {
         crate::grouped(*.size), crate::grouped(*.limit), or_raise(.setting)
     )]
     PayloadTooLarge {
-        /// What the payload is.
+        /// The payload's role: an input, a result, a header.
         what: String,
         /// Its size in bytes.
         size: usize,
@@ -92,7 +92,7 @@ pub enum Error {
     RequestIdInUse {
         /// The request id.
         request_id: Name,
-        /// What it was used for, and what to do.
+        /// The first use of the id, and what to do.
         reason: String,
     },
     /// The run has no such open promise.

@@ -16,7 +16,7 @@ pub struct HistoryEvent {
     pub at: Timestamp,
     /// The turn that recorded it.
     pub turn: u64,
-    /// What happened.
+    /// The event and its data.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -46,7 +46,7 @@ impl HistoryPage {
     }
 }
 
-/// What happened.
+/// The kind of an event in a run's history, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunRef, Status};
 
-/// What a start does when its workflow id is in use by an open run.
+/// The rule for a start whose workflow id is in use by an open run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdConflict {
@@ -35,7 +35,7 @@ pub struct StartRun {
     pub queue: Option<Name>,
     /// Whether the workflow id may have been used by a closed run.
     pub id_reuse: IdReuse,
-    /// What happens when the workflow id is in use by an open run.
+    /// The rule for a workflow id that is in use by an open run.
     pub id_conflict: IdConflict,
     /// The caller's key for this request: a second start with the same key is the same start.
     pub request_id: Option<Name>,
@@ -53,7 +53,7 @@ pub struct StartRun {
     pub attributes: BTreeMap<Name, AttributeValue>,
     /// Headers that travel beside the arguments.
     pub headers: Headers,
-    /// What the run keeps for life, such as its scheduler policy; without one, what the workflow was registered with.
+    /// Facts that the run keeps for life, such as its scheduler policy; without them, those of the registered workflow.
     pub pins: Option<Pins>,
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::duration_text::DurationText;
 use crate::{EventKind, HistoryEvent, OperationKind, OperationStart};
 
-/// The history of a run: what has happened in it, in order. It is a list of events; printed, it reads as a story.
+/// The history of a run: a list of events, in order. Printed, it reads as a story.
 ///
 /// ```text
 /// 2026-03-01T09:00:00Z  turn 0

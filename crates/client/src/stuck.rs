@@ -12,11 +12,11 @@ use crate::Description;
 pub struct Stuck {
     /// The kind of problem.
     pub cause: StuckCause,
-    /// What tells the problem from others of its kind, without the data of one run: a place in the code, the name of an
+    /// The problem's mark among others of its kind, without the data of one run: a place in the code, the name of an
     /// activity, a task queue. Runs with the same cause and subject are stuck for the same problem.
     #[serde(default)]
     pub subject: String,
-    /// What happened, where, and what to do.
+    /// The reason as text: what happened, where, and what to do.
     pub reason: String,
     /// Since when the run is stuck.
     #[serde(default)]

@@ -54,7 +54,7 @@ pub enum FailureKind {
     /// User code returned the failure.
     #[n(0)]
     Application,
-    /// One of the timeouts ran out.
+    /// A timeout ran out.
     #[n(1)]
     Timeout(#[n(0)] TimeoutKind),
     /// The work ended because of a cancellation.

@@ -138,7 +138,7 @@ pub struct Timeouts {
     pub heartbeat: Option<Duration>,
 }
 
-/// What happens to an operation, and to the wait for it, when the wait is cancelled or its future dropped.
+/// The rule for an operation, and for the wait for it, when the wait is cancelled or its future dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
@@ -169,7 +169,7 @@ impl CancelType {
     }
 }
 
-/// What happens to a child when its parent closes.
+/// The rule for a child when its parent closes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]

@@ -13,7 +13,7 @@ use crate::activity::{ActivityType, served};
     note = "mark its impl block with `#[activities]` and the methods in it with `#[activity]`"
 )]
 pub trait Activities: Send + Sync + Sized + 'static {
-    /// Lists them.
+    /// Lists the activities: adds each of them to the list.
     fn list(list: &mut ActivityList<'_, Self>);
 }
 
@@ -31,7 +31,7 @@ impl<'r, T: Activities> ActivityList<'r, T> {
         list.activities
     }
 
-    /// Adds one.
+    /// Adds an activity, by its type.
     pub fn add<A: ActivityType<Receiver = T>>(&mut self) {
         self.activities.push(served::<A>(self.receiver.clone(), self.layers));
     }

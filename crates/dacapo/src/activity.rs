@@ -13,31 +13,31 @@ use serde::de::DeserializeOwned;
 
 use crate::{ActivityCtx, Converter, Layers};
 
-/// All that is known of one activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
+/// The type of an activity: its name, its types, and how it is decoded and run. `#[activity]` implements it.
 pub trait ActivityType: Sized + 'static {
-    /// The name it is recorded under.
+    /// The name under which the activity is recorded.
     const NAME: &'static str;
-    /// Whether it blocks its thread.
+    /// Whether the activity blocks its thread.
     const BLOCKING: bool;
-    /// The value it is a method of; `()` for a function.
+    /// The value of which the activity is a method; `()` for a function.
     type Receiver: Send + Sync + 'static;
-    /// What it takes: `()`, the one argument, or a tuple of several.
+    /// The input: `()`, the one argument, or a tuple of several.
     type Input: Send + 'static;
-    /// What it comes to.
+    /// The result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
-    /// What it fails with.
+    /// The error.
     type Error: Send + 'static;
 
-    /// An input as payloads, one for each argument.
+    /// Encodes an input as payloads, one for each argument.
     fn encode(input: Self::Input, converter: &Converter) -> Result<Vec<Payload>, Failure>;
 
-    /// Payloads as an input.
+    /// Decodes payloads as an input.
     fn decode(input: Vec<Payload>, converter: &Converter) -> Result<Self::Input, Failure>;
 
-    /// Its error as a failure.
+    /// Converts an error of the activity into a failure.
     fn failure(error: Self::Error) -> Failure;
 
-    /// Calls it.
+    /// Calls the activity's function.
     fn attempt(receiver: &Arc<Self::Receiver>, ctx: ActivityCtx, input: Self::Input) -> Attempt<Self>;
 }
 
@@ -46,10 +46,10 @@ pub trait ActivityType: Sized + 'static {
     message = "`{Self}` is not an activity",
     label = "this is not an activity",
     note = "mark the function with `#[activity]`; a workflow is started with `ctx.child`",
-    note = "to call an activity that is only known by its name, use `ctx.call_raw(name, json)`"
+    note = "to call an activity that is only known by its name, use `ctx.call_raw(name, [json])`"
 )]
 pub trait ActivityFn<P> {
-    /// All that is known of it.
+    /// The type of the activity.
     type Activity: ActivityType;
 }
 
@@ -76,7 +76,7 @@ enum Code<T> {
 
 type Outcome<A> = Result<<A as ActivityType>::Output, <A as ActivityType>::Error>;
 
-/// An attempt of an activity: what a call of the activity's function returns. Await it, in a unit test for instance.
+/// An attempt of an activity, as a call of its function returns it. Await it, in a unit test for instance.
 #[must_use = "an attempt does nothing unless it is awaited; in a workflow, write `ctx.call(activity, input)`"]
 pub struct Attempt<A: ActivityType> {
     body: Code<Outcome<A>>,
@@ -93,7 +93,7 @@ impl<A: ActivityType> Attempt<A> {
         Self { body: Code::Blocks(Some(Box::new(body))) }
     }
 
-    /// Runs it to its end on this thread: for unit tests without a runtime, and for activities that block.
+    /// Runs the attempt to its end on this thread: for unit tests without a runtime, and for activities that block.
     pub fn wait(self) -> Outcome<A> {
         block_on(self)
     }

@@ -90,6 +90,25 @@ impl ActivityCtx {
         self.info().details.as_ref().map(|details| self.converter.decode(details)).transpose()
     }
 
+    /// Encodes a value with the app's converter, as results and reports of progress are.
+    pub fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Payload, Failure> {
+        self.converter.encode(value)
+    }
+
+    /// Decodes a payload with the app's converter, such as a header of the call.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// #[activity]
+    /// async fn charge(ctx: ActivityCtx, order: String) -> Result<String, Failure> {
+    ///     let tenant: Option<String> = ctx.info().headers.get("tenant").map(|tenant| ctx.decode(tenant)).transpose()?;
+    ///     Ok(format!("{order} is charged to {}", tenant.unwrap_or_default()))
+    /// }
+    /// ```
+    pub fn decode<T: DeserializeOwned>(&self, payload: &Payload) -> Result<T, Failure> {
+        self.converter.decode(payload)
+    }
+
     /// Reports progress as [`heartbeat`](Self::heartbeat) does, with a payload that is encoded already.
     pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
         let mut details = details.into();

@@ -79,12 +79,12 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Returns the JSON converter.
+    /// Returns the converter for JSON.
     pub const fn json() -> Self {
         Self { own: None, redacts: false }
     }
 
-    /// Creates a converter from a [`PayloadConverter`] of your own.
+    /// Wraps a converter of your own.
     pub fn new(converter: impl PayloadConverter) -> Self {
         Self { own: Some(Arc::new(converter)), redacts: false }
     }
@@ -118,7 +118,7 @@ impl Converter {
         decoded.map_err(|failure| self.about::<T>(payload, failure))
     }
 
-    /// The same converter, whose failures leave payloads out.
+    /// Returns this converter, with failures that leave payloads out.
     pub(crate) fn redacting(&self, on: bool) -> Self {
         Self { redacts: on, ..self.clone() }
     }

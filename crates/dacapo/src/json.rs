@@ -38,7 +38,7 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Encodes a value as a payload. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
+/// Encodes a value as JSON. The few values that JSON cannot hold, such as a map whose keys are no strings, are a failure of
 /// type [`BAD_OUTPUT`].
 ///
 /// ```
@@ -68,7 +68,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
     })
 }
 
-/// Decodes a payload as a value. A payload that does not decode is a failure of type [`BAD_INPUT`] that names both. A
+/// Decodes a payload of JSON. What does not decode is a failure of type [`BAD_INPUT`] that names the type and what came. A
 /// payload whose bytes are kept in another store is a failure of type [`EXTERNAL_PAYLOAD`] that names the place.
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
     serde_json::from_slice(bytes(payload)?).map_err(|error| {

@@ -68,8 +68,8 @@ pub use client::{
 };
 pub use converter::{Converter, ConverterError, PayloadConverter, TypedValue, ValueReader};
 pub use ctx::{
-    Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, SideEffect, SignalWait,
-    StartedChild, Store,
+    Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, SideEffect,
+    SignalExternalCall, SignalWait, StartedChild, Store,
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
@@ -102,7 +102,7 @@ pub use or_fail::OrFail;
 pub use register::{Catalog, Register};
 pub use workflow::{WorkflowDef, WorkflowFn, WorkflowFuture, WorkflowType};
 
-/// What generated code calls. Programs do not call it.
+/// Functions that generated code calls. Programs do not call them.
 #[doc(hidden)]
 pub mod __macros {
     pub use crate::arguments::Arguments;

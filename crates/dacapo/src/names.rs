@@ -14,12 +14,12 @@ macro_rules! typed_name {
         }
 
         impl<$($param),+> $name<$($param),+> {
-            /// One of this name.
+            #[doc = concat!("Creates a `", stringify!($name), "` of this name: a constant that code and callers share.")]
             pub const fn new(name: &'static str) -> Self {
                 Self { name, types: PhantomData }
             }
 
-            /// Its name.
+            /// Returns the name.
             pub const fn name(self) -> &'static str {
                 self.name
             }

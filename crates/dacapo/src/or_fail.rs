@@ -18,7 +18,7 @@ use dacapo_core::Failure;
 /// }
 /// ```
 pub trait OrFail<T> {
-    /// The value, or a failure that says what the error says, with its sources as causes.
+    /// Returns the value, or a failure that says what the error says, with its sources as causes.
     fn or_fail(self) -> Result<T, Failure>;
 }
 

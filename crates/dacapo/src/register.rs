@@ -11,24 +11,24 @@ use crate::activity::served;
 use crate::interceptor::intercepted_activity;
 use crate::{Activities, ActivityFn, ActivityList, ActivityType, Layers, WorkflowDef, WorkflowFn, WorkflowType};
 
-/// All that a program serves: what a worker plays, and what new runs of each workflow are pinned to.
+/// A catalog of all that a program serves: what a worker plays, and what new runs of each workflow are pinned to.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// Workflows and activities by name.
     pub registry: Registry,
-    /// What a new run keeps for life, by the workflow's name.
+    /// Facts that a new run keeps for life, by the workflow's name.
     pub pins: BTreeMap<Name, Pins>,
     /// The converter and the interceptors of what is registered from now on.
     pub layers: Layers,
 }
 
 impl Catalog {
-    /// The catalog of all this.
+    /// Creates the catalog of these workflows and activities.
     pub fn of<P>(items: impl Register<P>) -> Result<Self, RegistryError> {
         Self::in_layers(items, Layers::default())
     }
 
-    /// The catalog of all this, with a converter and interceptors.
+    /// Creates the catalog of these workflows and activities, with a converter and interceptors.
     pub fn in_layers<P>(items: impl Register<P>, layers: Layers) -> Result<Self, RegistryError> {
         let mut catalog = Self { layers, ..Self::default() };
         items.register(&mut catalog)?;
@@ -54,7 +54,7 @@ impl Catalog {
     }
 }
 
-/// What can be served: functions marked `#[workflow]` or `#[activity]`, values (or their `Arc`) with `#[activities]`, raw
+/// A value that can be served: functions marked `#[workflow]` or `#[activity]`, values (or their `Arc`) with `#[activities]`, raw
 /// definitions, and tuples and vectors of all these. `P` tells these apart; it is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be served",
@@ -63,11 +63,11 @@ impl Catalog {
     note = "methods marked `#[activity]` are served with their value: `serve((checkout, Arc::new(bank)))`"
 )]
 pub trait Register<P> {
-    /// Adds it to the catalog.
+    /// Adds the value to the catalog.
     fn register(self, catalog: &mut Catalog) -> Result<(), RegistryError>;
 }
 
-/// How [`Register`] tells apart what it is given. Never made.
+/// Marks by which [`Register`] tells apart what it is given.
 mod kind {
     use std::marker::PhantomData;
 

@@ -13,9 +13,9 @@ use dacapo_core::Failure;
     note = "workflows and activities can fail: return `Result<O, Failure>`"
 )]
 pub trait Returned {
-    /// What it is on success.
+    /// The value on success.
     type Value;
-    /// What it is otherwise.
+    /// The error.
     type Error;
 }
 

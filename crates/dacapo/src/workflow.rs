@@ -14,38 +14,38 @@ use serde::de::DeserializeOwned;
 use crate::interceptor::intercepted_workflow;
 use crate::{Converter, Ctx, Layers};
 
-/// All that is known of one workflow: its name, its types, and how it is decoded and played. `#[workflow]` implements it.
+/// The type of a workflow: its name, its types, and how it is decoded and played. `#[workflow]` implements it.
 pub trait WorkflowType: Sized + 'static {
-    /// The name it is recorded under.
+    /// The name under which the workflow is recorded.
     const NAME: &'static str;
-    /// What its handlers share; `()` for a function.
+    /// The state that its handlers share; `()` for a function.
     type State: Send + 'static;
-    /// What it takes: `()`, the one argument, or a tuple of several.
+    /// The input: `()`, the one argument, or a tuple of several.
     type Input: Send + 'static;
-    /// What it comes to.
+    /// The result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
-    /// What it fails with.
+    /// The error.
     type Error: Send + 'static;
 
-    /// An input as payloads, one for each argument.
+    /// Encodes an input as payloads, one for each argument.
     fn encode(input: Self::Input, converter: &Converter) -> Result<Vec<Payload>, Failure>;
 
-    /// Payloads as an input.
+    /// Decodes payloads as an input.
     fn decode(input: Vec<Payload>, converter: &Converter) -> Result<Self::Input, Failure>;
 
-    /// Its error as a failure.
+    /// Converts an error of the workflow into a failure.
     fn failure(error: Self::Error) -> Failure;
 
-    /// The first state.
+    /// Creates the first state of a run.
     fn init(input: &Self::Input) -> Self::State;
 
-    /// Registers its handlers, before it begins.
+    /// Registers the handlers of a run, before its function begins.
     fn handlers(ctx: &Ctx<Self::State>);
 
-    /// Calls it.
+    /// Calls the workflow's function.
     fn play(ctx: Ctx<Self::State>, input: Self::Input) -> WorkflowFuture<Self>;
 
-    /// What a worker registers.
+    /// Returns the definition that a worker registers.
     fn definition() -> WorkflowDef;
 }
 
@@ -55,10 +55,10 @@ pub trait WorkflowType: Sized + 'static {
     message = "`{Self}` is not a workflow",
     label = "this is not a workflow",
     note = "mark the function with `#[workflow]`; an activity is called with `ctx.call`",
-    note = "to start a workflow that is only known by its name, use `ctx.child_raw(name, json)`"
+    note = "to start a workflow that is only known by its name, use `ctx.child_raw(name, [json])`"
 )]
 pub trait WorkflowFn<P> {
-    /// All that is known of it.
+    /// The type of the workflow.
     type Workflow: WorkflowType;
 }
 
@@ -106,7 +106,7 @@ impl<W: WorkflowType> Future for WorkflowFuture<W> {
 pub struct WorkflowDef {
     /// The function.
     pub workflow: Workflow,
-    /// What a run that begins now keeps for life.
+    /// Facts that a run which begins now keeps for life.
     pub pins: Pins,
     /// Makes the function anew with the converter and the interceptors of an app; none for a raw workflow.
     typed: Option<TypedWorkflow>,

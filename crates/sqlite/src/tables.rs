@@ -28,7 +28,7 @@ pub(crate) struct Tables<'c> {
     has_removed: bool,
 }
 
-/// What a step of a sweep may still remove.
+/// The rows and bytes that a step of a sweep may still remove.
 struct Left {
     rows: usize,
     bytes: usize,

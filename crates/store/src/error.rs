@@ -48,7 +48,7 @@ pub enum StoreError {
     Unavailable(String),
 }
 
-/// What a caller is told of a refused write.
+/// Converts a refused write into the error that a caller gets.
 impl From<Refused> for dacapo_client::Error {
     fn from(refused: Refused) -> Self {
         let reason = refused.to_string();
@@ -64,7 +64,7 @@ impl From<Refused> for dacapo_client::Error {
     }
 }
 
-/// What a caller is told of a store that failed.
+/// Converts a failure of the store into the error that a caller gets.
 impl From<StoreError> for dacapo_client::Error {
     fn from(error: StoreError) -> Self {
         let why = error.to_string();

@@ -28,7 +28,7 @@ pub struct NewRun {
     pub first_run_id: Name,
     /// Whether the workflow id may have been used before.
     pub reuse: IdReuse,
-    /// What the store does when the workflow id is in use now.
+    /// The rule for a workflow id that is in use now.
     pub conflict: IdConflict,
     /// The caller's key for this request: a second start with the same key returns the same run.
     pub request: Option<Name>,
@@ -47,7 +47,7 @@ pub struct Parent {
     pub run: RunNo,
     /// The operation of the parent that awaits the child.
     pub seq: Seq,
-    /// What the store does with the child when the parent closes.
+    /// The rule for the child when the parent closes.
     pub close: ParentClose,
 }
 

@@ -464,7 +464,7 @@ pub enum Refused {
         /// The status that this run closed with.
         status: Status,
     },
-    /// The same request was made before, with another workflow or input.
+    /// The request id was used before, with another workflow or input.
     #[error("request id {0:?} was used before, for another workflow or with another input: use a new request id")]
     OtherRequest(Name),
 }

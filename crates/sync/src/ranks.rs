@@ -48,7 +48,7 @@ ranks! {
     ZOMBIES = new 200 "worker: zombies";
     /// One play of a run: its thread and the deadlock watch decide which of them ends it.
     PLAY = new 210 "worker: play";
-    /// What a thread of the pool is doing.
+    /// The activity of a thread of the pool.
     TURN_THREAD = new 220 "worker: turn thread";
     /// The queues and threads of the pool.
     TURN_POOL = new 230 "worker: turn pool";

@@ -99,7 +99,7 @@ fn converter_that_is_set_after_something_is_served_fails_the_test() {
 fn input_that_a_fake_cannot_read_is_named_with_its_attempt() {
     #[workflow]
     async fn calls_by_name(ctx: Ctx) -> Result<bool, Failure> {
-        Ok(ctx.call_raw("note", 7.into()).retry(Retry::none()).await.is_err())
+        Ok(ctx.call_raw("note", [dacapo::json::json!(7)]).retry(Retry::none()).await.is_err())
     }
     let mut kit = Kit::new();
     let notes = kit.fake(note, |_| Ok(1));

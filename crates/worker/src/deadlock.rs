@@ -24,7 +24,7 @@ pub type GiveUp = Box<dyn FnOnce(Deadlock) + Send>;
 /// A turn that did not return.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
-    /// What happened, where, and what to do, as text.
+    /// The report: what happened, where, and what to do.
     pub reason: String,
     /// The last call of the ctx before it, if there was one.
     pub site: Option<CallSite>,

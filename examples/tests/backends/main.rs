@@ -72,6 +72,7 @@ backends! {
         messages: signals_are_taken_in_order signal_with_one_request_id_counts_once update_is_answered_or_rejected
             query_sees_what_was_acknowledged promise_is_resolved_by_name child_and_parent_talk;
         programs: fan_out_counts_every_part saga_gives_everything_back entity_lives_on_as_new_runs counter_continues_as_new
+            handle_of_a_start_finds_the_run_that_it_continued_as
             approval_is_decided;
     }
 }

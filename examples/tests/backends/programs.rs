@@ -60,6 +60,31 @@ pub(crate) async fn counter_continues_as_new(backend: &Backend) {
     app.shutdown().await;
 }
 
+pub(crate) async fn handle_of_a_start_finds_the_run_that_it_continued_as(backend: &Backend) {
+    let app = backend.serve(counter::counter).await;
+    let first = app.start(counter::counter, 0).id("c").await.unwrap();
+    let latest = first.latest();
+    let mut closed = None;
+    for _ in 0..=TAKEN_BY_ONE_RUN {
+        latest.signal(ADD, 1).await.unwrap();
+    }
+    // The first run continues as new in a turn of its own.
+    while closed.is_none() {
+        closed = first.describe().await.unwrap().closed;
+        tokio::task::yield_now().await;
+    }
+    let refused = first.signal(ADD, 1).await.unwrap_err();
+    let status = Status::ContinuedAsNew;
+    assert_eq!(refused, Error::Client(ClientError::Closed { workflow_id: "c".into(), status }));
+    assert!(refused.to_string().contains("`handle.latest()`"), "{refused}");
+    assert_eq!((latest.run_id(), latest.workflow_id()), (None, "c"));
+    assert_eq!(latest.describe().await.unwrap().first_run_id, first.run_id().unwrap());
+    latest.signal(STOP, ()).await.unwrap();
+    let total = u64::from(TAKEN_BY_ONE_RUN) + 1;
+    assert_eq!((first.result().await, latest.result().await), (Ok(total), Ok(total)));
+    app.shutdown().await;
+}
+
 pub(crate) async fn approval_is_decided(backend: &Backend) {
     let app = backend.serve((approval::approval, approval::send_email)).await;
     let request = Request {

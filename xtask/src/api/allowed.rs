@@ -76,7 +76,6 @@ const REASONS: &[(&str, &str)] = &[
     ("dacapo_core::ctx::cancel::Shield", "`dacapo::core`: a future"),
     ("dacapo_core::ctx::condition::WaitUntil", "`dacapo::core`: a future"),
     ("dacapo_core::ctx::external::CancelExternalCall", "`dacapo::core`: a future"),
-    ("dacapo_core::ctx::external::SignalExternalCall", "`dacapo::core`: a future"),
     ("dacapo_core::ctx::join::Join", "`dacapo::core`: a future"),
     ("dacapo_core::ctx::join::TryJoin", "`dacapo::core`: a future"),
     ("dacapo_core::ctx::launch::Launched", "`dacapo::core`: a future"),

@@ -178,7 +178,7 @@ pub struct StartChild {
     #[n(8)]
     #[serde(default, with = "text_duration_option")]
     pub task_timeout: Option<Duration>,
-    /// What happens to the child when this run closes.
+    /// The rule for the child when this run closes.
     #[n(9)]
     #[serde(default)]
     pub parent_close: ParentClose,

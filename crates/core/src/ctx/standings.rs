@@ -15,7 +15,7 @@ use crate::run::{ScopeId, Shared, UnitKey};
 pub(super) struct Standings {
     /// Sides with a result that was peeked at and not taken, and when it came.
     pub(super) ahead: BTreeSet<(Ordinal, usize)>,
-    /// The same results, by place.
+    /// The results of `ahead`, by place.
     seen: BTreeMap<usize, Ordinal>,
     /// Sides that are done, by the latest result they took.
     done: BTreeMap<Option<Ordinal>, BTreeSet<usize>>,

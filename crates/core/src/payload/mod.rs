@@ -138,7 +138,7 @@ impl fmt::Display for Payload {
     }
 }
 
-/// As for people, but a payload without a value is `null`.
+/// Prints the payload as [`fmt::Display`] does, but one without a value as `null`.
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_null() { f.write_str("null") } else { fmt::Display::fmt(self, f) }

@@ -39,7 +39,7 @@ pub(crate) enum Item {
     Drop(u32),
     /// The last set, which has one member, was opened and picked from this many times in a row.
     Lone(u64),
-    /// One of several equals, counted from zero, was taken.
+    /// A branch of several equals was taken, by its number from zero.
     Branch { of: u32, chosen: u32 },
 }
 

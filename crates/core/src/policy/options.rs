@@ -48,11 +48,11 @@ pub struct PolicyOptions {
     /// The largest number of choices that may be logged in all; `None` means no limit. Beyond it choosing fails: a log
     /// without its beginning could not be replayed.
     pub max_entries: Option<u64>,
-    /// What a replay does when the enabled set is not the recorded one.
+    /// The rule for a replay whose enabled set is not the recorded one.
     pub divergence: Divergence,
 }
 
-/// What a replay does when the enabled set is not the recorded one.
+/// The rule for a replay whose enabled set is not the recorded one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Divergence {
     /// The replay fails.

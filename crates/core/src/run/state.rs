@@ -164,7 +164,7 @@ pub(crate) struct Look {
     pub(crate) horizon: Option<Ordinal>,
 }
 
-/// What happens to handlers that still wait when the workflow function returns.
+/// The rule for handlers that still wait when the workflow function returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedHandlers {
     /// The run closes; updates they were to answer fail. A warning names them.

@@ -41,7 +41,7 @@ pub(crate) enum OnEnd {
     Root,
     /// The slot waits for one unit less; a failure is in the value that was handed over.
     Joined(SlotId),
-    /// As above, but a failure fails the run.
+    /// The slot waits for one unit less; a failure fails the run.
     Launched(SlotId),
     /// A handler of this phase (or of the run) is done, and its update answered.
     Handler(Box<HandlerEnd>),

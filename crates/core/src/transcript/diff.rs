@@ -10,7 +10,7 @@ use crate::{Command, Job};
 pub struct TranscriptDifference {
     /// The turn's number.
     pub turn: usize,
-    /// What differs: `command 3`, `job 0`, `the time`.
+    /// The part that differs: `command 3`, `job 0`, `the time`.
     pub what: String,
     /// The first transcript's side, with its call site.
     pub first: String,

@@ -21,10 +21,28 @@ use crate::client::{Connection, Error, Imported, archive};
 /// shut down, or until the last clone, connection and handle of it is gone. What was committed stays, and the next process goes on
 /// from there.
 ///
+/// It is a [`Connection`] as well, by which runs are started and found.
+///
+/// ```
+/// use dacapo::prelude::*;
+///
+/// #[workflow]
+/// async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> {
+///     Ok(format!("receipt for {order}"))
+/// }
+///
+/// #[tokio::main]
+/// async fn main() -> dacapo::Result<()> {
+///     let app = Dacapo::open("memory:").await?.serve(checkout).await?;
+///     let run = app.start(checkout, "two lamps".into()).id("order-42").await?;
+///     assert_eq!(run.result().await?, "receipt for two lamps");
+///     app.shutdown().await;
+///     Ok(())
+/// }
+/// ```
+///
 /// Dropping the last of them blocks until the store is closed; on an async runtime await [`App::stop`] or [`App::shutdown`],
 /// which close it on another thread.
-///
-/// It is a [`Connection`] as well, by which runs are started and found.
 #[derive(Clone)]
 pub struct App {
     connection: Connection,
@@ -66,9 +84,22 @@ impl App {
         &self.serving.engine
     }
 
-    /// Takes the closed runs of a file that [`Runs::export`](crate::Runs::export) wrote. They can be listed, described and asked from then on.
+    /// Imports the closed runs of a file that [`Runs::export`](crate::Runs::export) wrote. They can be listed, described and asked
+    /// from then on.
+    ///
     /// Runs that are here already are left as they are. The file is read twice: one that is damaged or was cut changes
     /// nothing. An error of the store on the way leaves those that were taken; taken again, they are known.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// use std::io::BufReader;
+    ///
+    /// let file = std::fs::File::open("orders-2025.jsonl").expect("the export of last year");
+    /// let imported = app.import(BufReader::new(file)).await?;
+    /// println!("{} imported, {} were here", imported.runs, imported.known.len());
+    /// # Ok(()) }
+    /// ```
     pub async fn import(&self, from: impl BufRead + Seek + Send + 'static) -> crate::Result<Imported> {
         let mut imported = Imported::default();
         let mut runs = blocking(move || archive::ArchiveReader::checked(from)).await??;
@@ -81,9 +112,20 @@ impl App {
         }
     }
 
-    /// Plays every open run of the served queues again, without changing anything, and gives those that cannot be played.
+    /// Plays every open run of the served queues again, without changing anything, and returns those that cannot be played.
+    ///
     /// Runs at rest are played when something wakes them, so this is how to see at once what a deploy has done to them.
     /// `progress` is told now and then how many were played.
+    /// [`Dacapo::check_open_runs`](crate::Dacapo::check_open_runs) does it before a deploy.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// for run in app.check_open_runs(|played| eprintln!("{played} runs played")).await? {
+    ///     eprintln!("{run}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn check_open_runs(
         &self,
         mut progress: impl FnMut(u64) + Send + 'static,
@@ -92,12 +134,21 @@ impl App {
         Ok(blocking(move || engine.check_open_runs(&mut progress)).await??)
     }
 
-    /// Returns the effective settings, and where each comes from. None if the caller set the engine up, as the test kit does.
+    /// Returns the effective settings, and where each comes from; none if the caller set the engine up, as the test kit does.
     pub fn settings(&self) -> Option<&Effective> {
         self.serving.settings.as_ref()
     }
 
     /// Returns the health of each queue: code that was asked to stop and has not ended.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// for (queue, health) in app.health() {
+    ///     println!("{queue}: {} zombies", health.zombies);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn health(&self) -> Vec<(Name, Health)> {
         self.engine().health()
     }
@@ -119,6 +170,17 @@ impl App {
 
     /// Shuts down gracefully: begins nothing new, lets attempts end for as long as the grace period, asks the rest to stop and
     /// waits for that as long as the force timeout. Reports what was cut off; the next process tries it again at once.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// let report = app.shutdown().await;
+    /// println!("shut down in {:?}", report.took);
+    /// for activity in report.cut_off {
+    ///     println!("{} was cut off, and will be tried again", activity.activity);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn shutdown(self) -> ShutdownReport {
         let report = self.engine().shut_down().await;
         self.stop().await;
@@ -133,13 +195,30 @@ impl App {
         let _ = blocking(move || serving.stop()).await;
     }
 
-    /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown). If even
-    /// that takes longer than the force-exit timeout, or it is asked once more, the process ends with exit code 1. It says once
-    /// what it waits for. Attempts that were cut off are no error: they are in the report, and the next process tries them
+    /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown).
+    ///
+    /// If even that takes longer than the force-exit timeout, or it is asked once more, the process ends with exit code 1. It says
+    /// once what it waits for. Attempts that were cut off are no error: they are in the report, and the next process tries them
     /// again; but tokio's runtime does not end before a blocking thread does, so a `main` that returns may wait for one
     /// until the force-exit timeout. To end at once, call `std::process::exit`. It also shuts down, and gives an
     /// error, when too much code that was asked to stop runs on (`max_zombie_count`); and it gives one when the store is not as
     /// it was left.
+    ///
+    /// A web server beside it gets a clone of the app, and ends with it:
+    ///
+    /// ```no_run
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn serve_http(_app: App) {}
+    /// # #[tokio::main]
+    /// # async fn main() -> dacapo::Result<()> {
+    /// let app = Dacapo::open("sqlite:orders.db").await?.serve(checkout).await?;
+    /// let web = tokio::spawn(serve_http(app.clone()));
+    /// let report = app.serve_until_signalled().await?;
+    /// web.abort();
+    /// println!("{} attempts were cut off", report.cut_off.len());
+    /// # Ok(()) }
+    /// ```
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
         let mut requests = StopSignals::new().map_err(system)?;

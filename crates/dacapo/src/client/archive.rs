@@ -14,7 +14,7 @@ use crate::client::Result;
 pub(super) use read::ArchiveReader;
 pub(super) use write::{export, export_to_file};
 
-/// What such a file says first.
+/// The kind of file, which its first line names.
 const KIND: &str = "dacapo histories";
 /// The version of the files that this build writes and reads. `docs/compatibility.md` says when it changes.
 const VERSION: u32 = 1;
@@ -32,7 +32,7 @@ pub struct Imported {
     pub open: Vec<String>,
 }
 
-/// What a store says to a run that is brought to it.
+/// Counts the answer of a store to one run of an import.
 pub(super) fn judge(imported: &mut Imported, run_id: String, answer: std::result::Result<(), Error>) -> Result<()> {
     match answer {
         Ok(()) => imported.runs += 1,

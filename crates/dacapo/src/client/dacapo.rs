@@ -27,7 +27,7 @@ pub struct Dacapo {
     settings: AppSettings,
     /// Instead of that of the process.
     environment: Option<Vec<(OsString, OsString)>>,
-    /// What errors call the kind of store.
+    /// The name of the kind of store, as errors give it.
     backend: &'static str,
     /// The converter and the interceptors.
     layers: Layers,
@@ -46,7 +46,9 @@ impl Dacapo {
     }
 
     /// Connects to a backend and serves nothing: looks at the runs of a store that another process serves. A file is opened
-    /// for reading only.
+    /// for reading only. [`Connection::with_converter`] and [`Connection::with_interceptor`] add to it what the serving
+    /// app has. The settings `DACAPO_CRASH_*` of the environment decide which activities it describes as quarantined, as in
+    /// [`Dacapo::open`].
     ///
     /// ```no_run
     /// # async fn show() -> dacapo::Result<()> {
@@ -59,7 +61,7 @@ impl Dacapo {
         let place = Place::parse(url)?.read_only(url)?;
         let backend = place.backend();
         let store = blocking(move || open(place)).await??;
-        Ok(reading(store, backend, CrashLimits::default(), &Layers::default()))
+        Ok(Self::over(store, backend, true).connection)
     }
 
     /// Opens a store of your own. Stores are no public interface yet.
@@ -81,7 +83,7 @@ impl Dacapo {
         self.connection.runs()
     }
 
-    /// Serves this queue instead of `default`; called again, one more. A queue is a name, or [`QueueSettings`]. Starts that
+    /// Adds a queue to serve; the first one takes the place of `default`. A queue is a name, or [`QueueSettings`]. Starts that
     /// name no queue go to the first of them in alphabetical order.
     pub fn queue(self, queue: impl IntoQueue) -> Self {
         self.set(|settings| settings.queue(queue.into_queue()))
@@ -112,7 +114,8 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// Returns the settings that hold if it is served now, and where each comes from, or all that is wrong. Prints as a table.
+    /// Returns the settings that hold if the store is served now, and where each comes from; or all that is wrong with them. They
+    /// print as a table.
     pub fn effective(&self) -> Result<Effective> {
         let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
         let mut settings = self.settings.clone().environment(environment);
@@ -150,7 +153,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// Sets the name of this build, kept with every turn it plays, so that a report can say which build recorded what. By
+    /// Names this build. The name is kept with every turn it plays, so that a report can say which build recorded what. By
     /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();

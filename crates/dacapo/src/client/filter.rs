@@ -5,7 +5,15 @@ use dacapo_core::Timestamp;
 
 use crate::client::IntoName;
 
-/// A filter for runs: a run matches if everything that is set holds.
+/// A filter of runs: everything that is set must hold.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(app: App, midnight: Timestamp) -> dacapo::Result<()> {
+/// let failed = Filter::all().workflow("checkout").status(Status::Failed).started_from(midnight);
+/// println!("{} orders failed today", app.runs().count(&failed).await?);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter(pub(crate) dacapo_client::Filter);
 

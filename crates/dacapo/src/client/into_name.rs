@@ -5,7 +5,7 @@ use dacapo_worker::QueueSettings;
 
 /// A task queue: its name, or its settings.
 pub trait IntoQueue {
-    /// The queue.
+    /// Converts the value into a queue.
     fn into_queue(self) -> QueueSettings;
 }
 
@@ -23,7 +23,7 @@ impl IntoQueue for QueueSettings {
 
 /// A name: any string, borrowed or owned.
 pub trait IntoName {
-    /// The name.
+    /// Converts the text into a name.
     fn into_name(self) -> Name;
 }
 

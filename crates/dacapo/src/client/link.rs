@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use dacapo_client::{Client, Feature};
+use dacapo_core::{Failure, Name, Payload};
 use dacapo_engine::Reader;
+use serde::Serialize;
 
 use crate::client::Result;
 use crate::client::serving::Serving;
@@ -15,12 +17,15 @@ use crate::{Converter, Layers};
 pub(crate) struct Link(Arc<Shared>);
 
 struct Shared {
+    /// The client of the backend.
+    backend: Arc<dyn Client>,
+    /// The client inside the interceptors.
     client: Arc<dyn Client>,
-    converter: Converter,
+    layers: Layers,
     /// Reads histories for export; only backends with a store of ours have one.
     reader: Option<Reader>,
-    /// What serves in this process, if anything does.
-    _serving: Option<Arc<Serving>>,
+    /// The engine and its threads, if this process serves.
+    serving: Option<Arc<Serving>>,
 }
 
 impl Link {
@@ -29,9 +34,16 @@ impl Link {
         Self::new(client, layers, None, None)
     }
 
-    fn new(client: Arc<dyn Client>, layers: &Layers, reader: Option<Reader>, serving: Option<Arc<Serving>>) -> Self {
-        let client = InterceptedClient::around(client, &layers.interceptors);
-        Self(Arc::new(Shared { client, converter: layers.converter.clone(), reader, _serving: serving }))
+    fn new(backend: Arc<dyn Client>, layers: &Layers, reader: Option<Reader>, serving: Option<Arc<Serving>>) -> Self {
+        let client = InterceptedClient::around(backend.clone(), &layers.interceptors);
+        Self(Arc::new(Shared { backend, client, layers: layers.clone(), reader, serving }))
+    }
+
+    /// Returns a link to the same backend with another converter or other interceptors.
+    pub(crate) fn with_layers(&self, change: impl FnOnce(&mut Layers)) -> Self {
+        let mut layers = self.0.layers.clone();
+        change(&mut layers);
+        Self::new(self.0.backend.clone(), &layers, self.0.reader.clone(), self.0.serving.clone())
     }
 
     /// A link to a store, and to what serves it in this process.
@@ -45,7 +57,18 @@ impl Link {
     }
 
     pub(crate) fn converter(&self) -> &Converter {
-        &self.0.converter
+        &self.0.layers.converter
+    }
+
+    /// Encodes the value of a header. A failure names the header.
+    pub(crate) fn encode_header<T>(&self, name: &Name, value: &T) -> std::result::Result<Payload, Failure>
+    where
+        T: Serialize + ?Sized,
+    {
+        self.converter().encode(value).map_err(|mut failure| {
+            failure.message = format!("header {name:?}: {}", failure.message);
+            failure
+        })
     }
 
     pub(crate) fn client(&self) -> &Arc<dyn Client> {

@@ -5,11 +5,22 @@ use std::pin::Pin;
 
 use dacapo_client::{RunRef, SendSignal};
 use dacapo_core::{Failure, Name, Payload};
+use serde::Serialize;
 
 use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
 
-/// A signal that is about to be sent: set options, then await it. It is durable when it answers.
+/// A signal to a run: set options, then await it. It is durable when it answers.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+/// const CANCEL: Signal<String> = Signal::new("cancel");
+///
+/// let call = run.signal(CANCEL, "too bright".into()).request_id("cancel-42").header("sent-by", "ada");
+/// call.await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "a signal is not sent unless it is awaited"]
 pub struct SignalCall {
     link: Link,
@@ -34,8 +45,20 @@ impl SignalCall {
         self
     }
 
-    /// Adds a header, which travels beside the value.
-    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+    /// Adds a header: a named value that travels beside the value. One that cannot be encoded fails the signal.
+    pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
+        let name = name.into_name();
+        match self.link.encode_header(&name, value) {
+            Ok(value) => self.header_payload(name, value),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self
+            }
+        }
+    }
+
+    /// Adds a header that is encoded already.
+    pub fn header_payload(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.signal.headers.insert(name.into_name(), value.into());
         self
     }

@@ -14,12 +14,31 @@ use crate::client::{Error, Handle, IntoName, Result};
 use crate::json::BAD_OUTPUT;
 use crate::{Attr, IntoAttribute, attribute};
 
-/// A run that is about to be started: set options, then await it.
+/// A start of a run: set options, then await it for a [`Handle`].
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # async fn example(app: App) -> dacapo::Result<()> {
+/// const CITY: Attr<String> = Attr::new("city");
+///
+/// let run = app
+///     .start(checkout, "two lamps".into())
+///     .id("order-42")
+///     .request_id("order-42") // The same request again is the same run.
+///     .execution_timeout(days(30))
+///     .attr(CITY, "Lisboa".into())
+///     .memo("customer", "Ada Lovelace")
+///     .header("tenant", "ada")
+///     .await?;
+/// println!("{}", if run.is_new() { "ordered" } else { "ordered before" });
+/// # Ok(()) }
+/// ```
 #[must_use = "a start does nothing unless it is awaited"]
 pub struct StartCall<O> {
     link: Link,
     new: StartRun,
-    /// What could not be encoded.
+    /// The first value that could not be encoded.
     failure: Option<Failure>,
     output: PhantomData<fn() -> O>,
 }
@@ -41,19 +60,33 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// Sets the task queue.
+    /// Sets the task queue on which the run is served. By default the first queue of the program that starts it.
     pub fn queue(mut self, queue: impl IntoName) -> Self {
         self.new.queue = Some(queue.into_name());
         self
     }
 
-    /// Sets whether the workflow id may have been used before.
+    /// Sets whether the workflow id may have been used by a closed run. By default it may.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// // Never a second run of one order, and a second request gets the one that is open.
+    /// let run = app
+    ///     .start(checkout, "two lamps".into())
+    ///     .id("order-42")
+    ///     .id_reuse(IdReuse::RejectDuplicate)
+    ///     .id_conflict(IdConflict::UseExisting)
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
     pub fn id_reuse(mut self, reuse: IdReuse) -> Self {
         self.new.id_reuse = reuse;
         self
     }
 
-    /// Sets what to do when the workflow id is in use now.
+    /// Sets what happens if the workflow id is in use by an open run. By default the start is refused. See [`id_reuse`](Self::id_reuse).
     pub fn id_conflict(mut self, conflict: IdConflict) -> Self {
         self.new.id_conflict = conflict;
         self
@@ -65,31 +98,48 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// Sets the longest time from the start of the first run to the end of the last. None by default.
+    /// Limits the time from the start of the first run to the end of the last of its chain. No limit by default.
     pub fn execution_timeout(mut self, timeout: Duration) -> Self {
         self.new.execution_timeout = Some(timeout);
         self
     }
 
-    /// Sets the longest time from the start of one run to its end. None by default.
+    /// Limits the time from the start of one run to its end. No limit by default.
     pub fn run_timeout(mut self, timeout: Duration) -> Self {
         self.new.run_timeout = Some(timeout);
         self
     }
 
-    /// Sets how long the run waits before its first turn.
+    /// Sets how long the run waits before it begins.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// app.start(checkout, "two lamps".into()).id("order-43").delay(hours(8)).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn delay(mut self, delay: Duration) -> Self {
         self.new.delay = Some(delay);
         self
     }
 
-    /// Sets when the workflow is run again after a failure; never by default.
+    /// Sets when the workflow is run again after a failure, as a new run of the same chain. Never by default.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// let retry = Retry::exponential().attempts(3).first_pause(mins(10));
+    /// app.start(checkout, "two lamps".into()).retry(retry).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn retry(mut self, retry: Retry) -> Self {
         self.new.retry = Some(retry);
         self
     }
 
-    /// Sets an entry of the memo.
+    /// Sets an entry of the memo: a note for people, which descriptions of the run show.
     pub fn memo<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
         match self.link.converter().encode(value) {
             Ok(value) => drop(self.new.memo.insert(name.into_name(), value)),
@@ -110,13 +160,25 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// Adds a header, which travels beside the arguments.
-    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the start.
+    pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
+        let name = name.into_name();
+        match self.link.encode_header(&name, value) {
+            Ok(value) => self.header_payload(name, value),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self
+            }
+        }
+    }
+
+    /// Adds a header that is encoded already.
+    pub fn header_payload(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.new.headers.insert(name.into_name(), value.into());
         self
     }
 
-    /// Sets what the run keeps for life, such as its scheduler policy.
+    /// Sets facts that the run keeps for life, such as its scheduler policy. By default those of the registered workflow.
     pub fn pins(mut self, pins: Pins) -> Self {
         self.new.pins = Some(pins);
         self

@@ -6,12 +6,22 @@ use std::pin::Pin;
 
 use dacapo_client::{PollUpdate, RunRef, SendUpdate, UpdateState, UpdateWait};
 use dacapo_core::{Failure, Name, Payload};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result};
 
-/// An update that is about to be sent: await it for its answer.
+/// An update of a run: await it for its answer, or first wait until it is [accepted](Self::accepted).
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+/// const ADD: Update<u64, u64> = Update::new("add");
+///
+/// let total = run.update(ADD, 1_250).request_id("add-7").header("sent-by", "ada").await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "an update does nothing unless it is awaited"]
 pub struct UpdateCall<A> {
     link: Link,
@@ -47,8 +57,20 @@ impl<A> UpdateCall<A> {
         self
     }
 
-    /// Adds a header, which travels beside the input.
-    pub fn header(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
+    /// Adds a header: a named value that travels beside the input. One that cannot be encoded fails the update.
+    pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
+        let name = name.into_name();
+        match self.link.encode_header(&name, value) {
+            Ok(value) => self.header_payload(name, value),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                self
+            }
+        }
+    }
+
+    /// Adds a header that is encoded already.
+    pub fn header_payload(mut self, name: impl IntoName, value: impl Into<Payload>) -> Self {
         self.update.headers.insert(name.into_name(), value.into());
         self
     }
@@ -63,7 +85,18 @@ impl<A> UpdateCall<A> {
         Ok((state, handle))
     }
 
-    /// Sends it, and waits until the workflow accepts it.
+    /// Sends the update, and waits until the workflow accepts it.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+    /// const ADD: Update<u64, u64> = Update::new("add");
+    ///
+    /// let added = run.update(ADD, 1_250).accepted().await?;
+    /// println!("update {} is accepted", added.id());
+    /// println!("{} cents", added.answer().await?);
+    /// # Ok(()) }
+    /// ```
     pub async fn accepted(self) -> Result<UpdateHandle<A>> {
         Ok(self.send(UpdateWait::Accepted).await?.1)
     }
@@ -91,7 +124,7 @@ impl<A> UpdateHandle<A> {
         &self.id
     }
 
-    /// Waits for the answer.
+    /// Waits for the answer of the update.
     pub async fn answer(&self) -> Result<A>
     where
         A: DeserializeOwned,

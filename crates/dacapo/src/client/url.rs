@@ -38,7 +38,7 @@ impl Place {
 }
 
 impl Place {
-    /// What errors call the kind of store.
+    /// Returns the name of the kind of store, as errors give it.
     pub(crate) fn backend(&self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -50,7 +50,7 @@ impl Place {
         matches!(self, Self::Sqlite { read_only: true, .. })
     }
 
-    /// The same place, to look at.
+    /// Returns this place, for reading only.
     pub(crate) fn read_only(self, url: &str) -> Result<Self> {
         match self {
             Self::Sqlite { path, .. } => Ok(Self::Sqlite { path, read_only: true }),

@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dacapo_core::{Activity, CancelType, Failure, Name, Payload, Priority, Retry};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::{ResultReader, accepted, encoded};
+use super::recorded::{ResultReader, accepted, encoded_all};
 use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
@@ -43,18 +44,18 @@ impl<S> Ctx<S> {
         self.call_payloads(Name::from_static(F::Activity::NAME), input)
     }
 
-    /// Calls an activity by its name, with JSON.
+    /// Calls an activity by its name, with JSON. Several arguments are several values.
     ///
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo::json::json;
     /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
-    /// let receipt = ctx.call_raw("charge", json!({ "order": 42 })).start_to_close(secs(10)).await?;
+    /// let receipt = ctx.call_raw("charge", [json!({ "order": 42 }), json!("EUR")]).start_to_close(secs(10)).await?;
     /// # Ok(()) }
     /// ```
     #[track_caller]
-    pub fn call_raw(&self, activity: impl Into<Name>, input: Value) -> Call<Value> {
-        self.call_payloads(activity.into(), vec![encoded(self, &input, Location::caller())])
+    pub fn call_raw(&self, activity: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> Call<Value> {
+        self.call_payloads(activity.into(), encoded_all(self, input, Location::caller()))
     }
 
     #[track_caller]
@@ -124,9 +125,25 @@ impl<O> Call<O> {
         Self { pending: self.pending.priority(priority), ..self }
     }
 
-    /// Adds a header: a named payload beside the arguments.
+    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the activation.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let receipt = ctx.call(charge, order).header("tenant", "ada").await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
-    pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+    pub fn header<T: Serialize + ?Sized>(self, name: impl Into<Name>, value: &T) -> Self {
+        let name = name.into();
+        let value = self.recorded.header(&name, value, Location::caller());
+        self.header_payload(name, value)
+    }
+
+    /// Adds a header that is encoded already.
+    #[track_caller]
+    pub fn header_payload(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         Self { pending: self.pending.header(name, value), ..self }
     }
 

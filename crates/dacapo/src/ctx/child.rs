@@ -6,16 +6,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use dacapo_core::{
-    CancelType, Failure, IdReuse, Name, ParentClose, Payload, Retry, SignalExternalCall, StartChild, Target,
-};
+use dacapo_core::{CancelType, Failure, IdReuse, Name, ParentClose, Payload, Retry, StartChild, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::{ResultReader, accepted, encoded};
+use super::recorded::{ResultReader, accepted, encoded_all};
 use crate::interceptor::OutboundKind;
-use crate::{Ctx, Signal, WorkflowFn, WorkflowType};
+use crate::{Ctx, Signal, SignalExternalCall, WorkflowFn, WorkflowType};
 
 impl<S> Ctx<S> {
     /// Starts a child workflow: await it for its result. Options can be set until it is first awaited.
@@ -43,10 +41,10 @@ impl<S> Ctx<S> {
         self.child_payloads(Name::from_static(F::Workflow::NAME), input)
     }
 
-    /// Starts a child workflow by its name, with JSON. See [`Ctx::child`].
+    /// Starts a child workflow by its name, with JSON. Several arguments are several values. See [`Ctx::child`].
     #[track_caller]
-    pub fn child_raw(&self, workflow: impl Into<Name>, input: Value) -> Child<Value> {
-        self.child_payloads(workflow.into(), vec![encoded(self, &input, Location::caller())])
+    pub fn child_raw(&self, workflow: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> Child<Value> {
+        self.child_payloads(workflow.into(), encoded_all(self, input, Location::caller()))
     }
 
     #[track_caller]
@@ -130,9 +128,17 @@ impl<O> Child<O> {
         Self { pending: self.pending.cancel_type(cancel), ..self }
     }
 
-    /// Adds a header: a named payload beside the arguments.
+    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the activation.
     #[track_caller]
-    pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+    pub fn header<T: Serialize + ?Sized>(self, name: impl Into<Name>, value: &T) -> Self {
+        let name = name.into();
+        let value = self.recorded.header(&name, value, Location::caller());
+        self.header_payload(name, value)
+    }
+
+    /// Adds a header that is encoded already.
+    #[track_caller]
+    pub fn header_payload(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         Self { pending: self.pending.header(name, value), ..self }
     }
 

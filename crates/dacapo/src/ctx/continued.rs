@@ -5,7 +5,7 @@ use std::panic::Location;
 use dacapo_core::{ContinueAsNew, Failure, Name, Payload};
 use serde_json::Value;
 
-use super::recorded::{accepted, encoded};
+use super::recorded::{accepted, encoded_all};
 use crate::interceptor::OutboundKind;
 use crate::{Ctx, WorkflowFn, WorkflowType};
 
@@ -57,10 +57,10 @@ impl<S> Ctx<S> {
         self.continue_payloads(Name::from_static(F::Workflow::NAME), input, options)
     }
 
-    /// Continues as a new run of a workflow by its name, with JSON. See [`Ctx::continue_as_new`].
+    /// Continues as a new run of a workflow by its name, with JSON. Several arguments are several values. See [`Ctx::continue_as_new`].
     #[track_caller]
-    pub fn continue_as_new_raw(&self, workflow: impl Into<Name>, input: Value) -> Failure {
-        self.continue_payloads(workflow.into(), vec![encoded(self, &input, Location::caller())], |_| {})
+    pub fn continue_as_new_raw(&self, workflow: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> Failure {
+        self.continue_payloads(workflow.into(), encoded_all(self, input, Location::caller()), |_| {})
     }
 
     #[track_caller]

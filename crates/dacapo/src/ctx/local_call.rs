@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dacapo_core::{CancelType, Failure, LocalActivity, Name, Payload, Retry};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::recorded::{ResultReader, accepted, encoded};
+use super::recorded::{ResultReader, accepted, encoded_all};
 use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
@@ -40,10 +41,14 @@ impl<S> Ctx<S> {
         self.call_local_payloads(Name::from_static(F::Activity::NAME), input)
     }
 
-    /// Runs a local activity by its name, with JSON. See [`Ctx::call_local`].
+    /// Runs a local activity by its name, with JSON. Several arguments are several values. See [`Ctx::call_local`].
     #[track_caller]
-    pub fn call_local_raw(&self, activity: impl Into<Name>, input: Value) -> LocalCall<Value> {
-        self.call_local_payloads(activity.into(), vec![encoded(self, &input, Location::caller())])
+    pub fn call_local_raw(
+        &self,
+        activity: impl Into<Name>,
+        input: impl IntoIterator<Item = Value>,
+    ) -> LocalCall<Value> {
+        self.call_local_payloads(activity.into(), encoded_all(self, input, Location::caller()))
     }
 
     #[track_caller]
@@ -100,9 +105,17 @@ impl<O> LocalCall<O> {
         Self { pending: self.pending.cancel_type(cancel), ..self }
     }
 
-    /// Adds a header: a named payload beside the arguments.
+    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the activation.
     #[track_caller]
-    pub fn header(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
+    pub fn header<T: Serialize + ?Sized>(self, name: impl Into<Name>, value: &T) -> Self {
+        let name = name.into();
+        let value = self.recorded.header(&name, value, Location::caller());
+        self.header_payload(name, value)
+    }
+
+    /// Adds a header that is encoded already.
+    #[track_caller]
+    pub fn header_payload(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
         Self { pending: self.pending.header(name, value), ..self }
     }
 

@@ -26,6 +26,7 @@ mod waits;
 
 pub use call::Call;
 pub use child::{Child, ChildStart, StartedChild};
+pub use external::SignalExternalCall;
 pub use local_call::LocalCall;
 pub use n_of_m::NOfM;
 pub use nexus::NexusCall;
@@ -38,6 +39,8 @@ pub use store::Store;
 use std::fmt;
 
 use dacapo_core::{Failure, Headers, Name, Payload, StateCell, StateGuard};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::interceptor::{InboundKind, OutboundKind, check_message, outbound_headers};
 use crate::{Converter, Layers};
@@ -119,6 +122,34 @@ impl<S> Ctx<S> {
     /// Returns the same ctx without the state, for functions that need none.
     pub fn plain(&self) -> Ctx {
         Ctx::in_layers(self.raw.clone(), (), self.layers.clone())
+    }
+
+    /// Encodes a value with the app's converter, as a payload for a header, a memo or a failure's details.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow]
+    /// # async fn count(ctx: Ctx, n: u64) -> Result<(), Failure> {
+    /// let tenant = ctx.encode("ada")?;
+    /// Err(ctx.continue_as_new_with(count, n + 1, |next| drop(next.headers.insert("tenant".into(), tenant))))
+    /// # }
+    /// ```
+    pub fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Payload, Failure> {
+        self.converter().encode(value)
+    }
+
+    /// Decodes a payload with the app's converter: a header, a failure's details, the result of a Nexus operation. What does
+    /// not decode is a failure of type [`BAD_INPUT`](crate::json::BAD_INPUT).
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let start = ctx.info().start;
+    /// let tenant: Option<String> = start.headers.get("tenant").map(|tenant| ctx.decode(tenant)).transpose()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn decode<T: DeserializeOwned>(&self, payload: &Payload) -> Result<T, Failure> {
+        self.converter().decode(payload)
     }
 
     pub(crate) fn converter(&self) -> &Converter {

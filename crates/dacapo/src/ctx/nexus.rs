@@ -49,7 +49,15 @@ impl<O> NexusCall<O> {
         Self { pending: self.pending.with(change), ..self }
     }
 
-    /// Awaits the start of the operation. The result of what has started is a payload, for [`crate::decode`].
+    /// Awaits the start of the operation, for a handle on what has started. Its result is a payload, for [`Ctx::decode`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+    /// let quote = ctx.nexus::<_, u64>("payments", "Quotes", "quote", &order).started().await?;
+    /// let cents: u64 = ctx.decode(&quote.await?)?;
+    /// # Ok(()) }
+    /// ```
     pub fn started(self) -> NexusStart {
         self.pending.started()
     }

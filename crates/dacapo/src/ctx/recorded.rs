@@ -6,6 +6,7 @@ use std::panic::Location;
 use dacapo_core::{Failure, Name, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{Converter, Ctx};
 
@@ -17,6 +18,16 @@ pub(super) struct ResultReader<O> {
     name: Name,
     site: &'static Location<'static>,
     output: PhantomData<fn() -> O>,
+}
+
+impl<O> ResultReader<O> {
+    /// Encodes the value of a header of this operation. A value that cannot be encoded fails the activation.
+    pub(super) fn header<T>(&self, name: &Name, value: &T, site: &'static Location<'static>) -> Payload
+    where
+        T: Serialize + ?Sized,
+    {
+        encoded_header(&self.ctx, &self.converter, name, value, site)
+    }
 }
 
 impl<O: DeserializeOwned> ResultReader<O> {
@@ -40,6 +51,26 @@ impl<O: DeserializeOwned> ResultReader<O> {
 /// Encodes a value. One that cannot be encoded fails the activation.
 pub(super) fn encoded<S, T: Serialize + ?Sized>(ctx: &Ctx<S>, value: &T, site: &'static Location<'static>) -> Payload {
     accepted(ctx, ctx.converter().encode(value), site)
+}
+
+/// Encodes the arguments of a call by name. A value that cannot be encoded fails the activation.
+pub(super) fn encoded_all<S>(
+    ctx: &Ctx<S>,
+    input: impl IntoIterator<Item = Value>,
+    site: &'static Location<'static>,
+) -> Vec<Payload> {
+    input.into_iter().map(|value| encoded(ctx, &value, site)).collect()
+}
+
+/// Encodes the value of a header. A value that cannot be encoded fails the activation.
+pub(super) fn encoded_header<T: Serialize + ?Sized>(
+    ctx: &dacapo_core::Ctx,
+    converter: &Converter,
+    name: &Name,
+    value: &T,
+    site: &'static Location<'static>,
+) -> Payload {
+    converter.encode(value).unwrap_or_else(|failure| ctx.refuse(format!("header {name:?}: {failure}"), site))
 }
 
 /// Returns an encoded value. A value that could not be encoded fails the activation.

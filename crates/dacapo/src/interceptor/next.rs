@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Interceptor;
 
-/// What is inside an interceptor: the interceptors that were added after it, and then the call itself.
+/// The rest of a chain of interceptors: those that were added after this one, and then the call itself.
 pub struct Next<C, R>(Box<dyn FnOnce(C) -> R + Send>);
 
 impl<C: 'static, R: 'static> Next<C, R> {

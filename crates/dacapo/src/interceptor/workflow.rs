@@ -38,7 +38,7 @@ pub enum InboundKind {
     Query,
 }
 
-/// A command of a workflow that has headers.
+/// A command of a workflow that has headers, as interceptors see it.
 #[non_exhaustive]
 pub struct OutboundCommand<'c> {
     /// The kind of the command.

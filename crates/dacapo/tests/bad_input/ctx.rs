@@ -60,30 +60,34 @@ fn shrinking() -> Retry {
 fn calls() -> Vec<Row> {
     vec![
         row!("Ctx::call", "what is no JSON", "cannot be encoded", ctx => ctx.call(store_map, odd_map()).await?),
-        row!("Ctx::call_raw", "no name", "activity type is empty", ctx => ctx.call_raw("", json!(1)).await?),
+        row!("Ctx::call_raw", "no name", "activity type is empty", ctx => ctx.call_raw("", [json!(1)]).await?),
         row!("Call::retry", "pauses that shrink", "factor is 0.5", ctx =>
-            ctx.call_raw("x", json!(1)).retry(shrinking()).await?),
+            ctx.call_raw("x", [json!(1)]).retry(shrinking()).await?),
         row!("Call::schedule_to_close", "zero", "schedule-to-close timeout is zero", ctx =>
-            ctx.call_raw("x", json!(1)).schedule_to_close(secs(0)).await?),
+            ctx.call_raw("x", [json!(1)]).schedule_to_close(secs(0)).await?),
         row!("Call::schedule_to_start", "zero", "schedule-to-start timeout is zero", ctx =>
-            ctx.call_raw("x", json!(1)).schedule_to_start(secs(0)).await?),
+            ctx.call_raw("x", [json!(1)]).schedule_to_start(secs(0)).await?),
         row!("Call::start_to_close", "zero", "start-to-close timeout is zero", ctx =>
-            ctx.call_raw("x", json!(1)).start_to_close(secs(0)).await?),
+            ctx.call_raw("x", [json!(1)]).start_to_close(secs(0)).await?),
         row!("Call::heartbeat_timeout", "zero", "heartbeat timeout is zero", ctx =>
-            ctx.call_raw("x", json!(1)).heartbeat_timeout(secs(0)).await?),
-        row!("Call::queue", "no name", "queue name is empty", ctx => ctx.call_raw("x", json!(1)).queue("").await?),
+            ctx.call_raw("x", [json!(1)]).heartbeat_timeout(secs(0)).await?),
+        row!("Call::header", "a value that JSON cannot hold", "header \"tenant\": a value of type", ctx =>
+            ctx.call_raw("x", []).header("tenant", &odd_map()).await?),
+        row!("Call::queue", "no name", "queue name is empty", ctx => ctx.call_raw("x", [json!(1)]).queue("").await?),
         row!("Ctx::call_local", "what is no JSON", "cannot be encoded", ctx =>
             ctx.call_local(store_map, odd_map()).await?),
+        row!("LocalCall::header", "a value that JSON cannot hold", "header \"tenant\": a value of type", ctx =>
+            ctx.call_local_raw("x", []).header("tenant", &odd_map()).await?),
         row!("Ctx::call_local_raw", "no name", "activity type is empty", ctx =>
-            ctx.call_local_raw("", json!(1)).await?),
+            ctx.call_local_raw("", [json!(1)]).await?),
         row!("LocalCall::retry", "pauses that shrink", "factor is 0.5", ctx =>
-            ctx.call_local_raw("x", json!(1)).retry(shrinking()).await?),
+            ctx.call_local_raw("x", [json!(1)]).retry(shrinking()).await?),
         row!("LocalCall::schedule_to_close", "zero", "timeout is zero", ctx =>
-            ctx.call_local_raw("x", json!(1)).schedule_to_close(secs(0)).await?),
+            ctx.call_local_raw("x", [json!(1)]).schedule_to_close(secs(0)).await?),
         row!("LocalCall::schedule_to_start", "zero", "timeout is zero", ctx =>
-            ctx.call_local_raw("x", json!(1)).schedule_to_start(secs(0)).await?),
+            ctx.call_local_raw("x", [json!(1)]).schedule_to_start(secs(0)).await?),
         row!("LocalCall::start_to_close", "zero", "timeout is zero", ctx =>
-            ctx.call_local_raw("x", json!(1)).start_to_close(secs(0)).await?),
+            ctx.call_local_raw("x", [json!(1)]).start_to_close(secs(0)).await?),
         row!("Ctx::side_effect", "no name", "name of a side effect is empty", ctx => ctx.side_effect("", || async { Ok(1) }).await?),
         row!("SideEffect::retry", "pauses that shrink", "factor is 0.5", ctx =>
             ctx.side_effect("x", || async { Ok(1) }).retry(shrinking()).await?),
@@ -99,19 +103,25 @@ fn calls() -> Vec<Row> {
 fn children() -> Vec<Row> {
     vec![
         row!("Ctx::child", "what is no JSON", "cannot be encoded", ctx => ctx.child(map_flow, odd_map()).await?),
-        row!("Ctx::child_raw", "no name", "workflow type is empty", ctx => ctx.child_raw("", json!(1)).await?),
-        row!("Child::id", "no id", "workflow id is empty", ctx => ctx.child_raw("x", json!(1)).id("").await?),
-        row!("Child::queue", "no name", "queue name is empty", ctx => ctx.child_raw("x", json!(1)).queue("").await?),
+        row!("Ctx::child_raw", "no name", "workflow type is empty", ctx => ctx.child_raw("", [json!(1)]).await?),
+        row!("Child::header", "a value that JSON cannot hold", "header \"tenant\": a value of type", ctx =>
+            ctx.child_raw("x", []).header("tenant", &odd_map()).await?),
+        row!("SignalExternalCall::header", "a value that JSON cannot hold", "header \"tenant\": a value of type", ctx =>
+            ctx.signal_external("x", NUDGE, 1).header("tenant", &odd_map()).await?),
+        row!("Ctx::encode", "a value that JSON cannot hold", "cannot be encoded", ctx => ctx.encode(&odd_map())?),
+        row!("Ctx::decode", "another type", "cannot be read as `u8`", ctx => ctx.decode::<u8>(&Payload::json("true"))?),
+        row!("Child::id", "no id", "workflow id is empty", ctx => ctx.child_raw("x", [json!(1)]).id("").await?),
+        row!("Child::queue", "no name", "queue name is empty", ctx => ctx.child_raw("x", [json!(1)]).queue("").await?),
         row!("Child::retry", "pauses that shrink", "factor is 0.5", ctx =>
-            ctx.child_raw("x", json!(1)).retry(shrinking()).await?),
+            ctx.child_raw("x", [json!(1)]).retry(shrinking()).await?),
         row!("Child::execution_timeout", "zero", "timeout is zero", ctx =>
-            ctx.child_raw("x", json!(1)).execution_timeout(secs(0)).await?),
+            ctx.child_raw("x", [json!(1)]).execution_timeout(secs(0)).await?),
         row!("Child::run_timeout", "zero", "timeout is zero", ctx =>
-            ctx.child_raw("x", json!(1)).run_timeout(secs(0)).await?),
+            ctx.child_raw("x", [json!(1)]).run_timeout(secs(0)).await?),
         row!("Child::with", "a cron line", "does not support cron lines", ctx =>
-            ctx.child_raw("x", json!(1)).with(|child| child.cron = Some("@daily".into())).await?),
+            ctx.child_raw("x", [json!(1)]).with(|child| child.cron = Some("@daily".into())).await?),
         row!("Child::started", "an id in use", "in use by run", ctx =>
-            ctx.child_raw("bad", json!(1)).id("bad").started().await?),
+            ctx.child_raw("bad", [json!(1)]).id("bad").started().await?),
         row!("Ctx::continue_as_new", "what is no JSON", "cannot be encoded", ctx =>
             Err(ctx.continue_as_new(map_flow, odd_map()))?),
         row!("Ctx::continue_as_new_with", "a queue without a name", "queue name is empty", ctx =>
@@ -224,12 +234,12 @@ fn values() -> Vec<Row> {
 const NOTHING_BAD: &[(&str, &str)] = &[
     ("Call::cancel_type", "every type has a meaning"),
     ("Call::priority", "every number has a place"),
-    ("Call::header", "headers are opaque"),
+    ("Call::header_payload", "headers are opaque"),
     ("Call::summary", "a line for people"),
     ("Call::detach", "takes nothing"),
     ("LocalCall::local_retry_threshold", "any pause can be the longest"),
     ("LocalCall::cancel_type", "every type has a meaning"),
-    ("LocalCall::header", "headers are opaque"),
+    ("LocalCall::header_payload", "headers are opaque"),
     ("LocalCall::summary", "a line for people"),
     ("LocalCall::detach", "takes nothing"),
     ("SideEffect::summary", "a line for people"),
@@ -239,7 +249,9 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Child::parent_close", "every policy has a meaning"),
     ("Child::id_reuse", "every policy has a meaning"),
     ("Child::cancel_type", "every type has a meaning"),
-    ("Child::header", "headers are opaque"),
+    ("Child::header_payload", "headers are opaque"),
+    ("SignalExternalCall::header_payload", "headers are opaque"),
+    ("SignalExternalCall::detach", "takes nothing"),
     ("Child::priority", "every number has a place"),
     ("Child::summary", "a line for people"),
     ("Child::workflow_id", "takes nothing"),

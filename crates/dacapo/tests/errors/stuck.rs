@@ -85,7 +85,7 @@ pub(crate) fn code(page: &mut Page) {
 /// Calls of a workflow that cannot be made.
 pub(crate) fn calls(page: &mut Page) {
     page!(page, "call an activity that is not served", |ctx| ctx.call(charge, 1).await.map(drop));
-    page!(page, "call an activity without a name", |ctx| ctx.call_raw("", serde_json::json!(1)).await.map(drop));
+    page!(page, "call an activity without a name", |ctx| ctx.call_raw("", [serde_json::json!(1)]).await.map(drop));
     page!(page, "call an activity with a timeout of zero", |ctx| {
         ctx.call(charge, 1).start_to_close(secs(0)).await.map(drop)
     });
@@ -93,14 +93,17 @@ pub(crate) fn calls(page: &mut Page) {
         ctx.call(charge, 1).queue("slow").await.map(drop)
     });
     page!(page, "pass an input that is too large", |ctx| {
-        ctx.call_raw("charge", serde_json::json!("x".repeat(3 << 20))).await.map(drop)
+        ctx.call_raw("charge", [serde_json::json!("x".repeat(3 << 20))]).await.map(drop)
     });
     page!(page, "pass an input that is no JSON", |ctx| {
         ctx.publish(&HashMap::from([(vec![1_u8], 1)]));
         Ok(())
     });
     page!(page, "start a child with a cron line", |ctx| {
-        ctx.child_raw("order", serde_json::json!(null)).with(|child| child.cron = Some("@daily".into())).await.map(drop)
+        ctx.child_raw("order", [serde_json::json!(null)])
+            .with(|child| child.cron = Some("@daily".into()))
+            .await
+            .map(drop)
     });
     page!(page, "signal a run that is not open", |ctx| ctx.signal_external("absent", GO, 1).await);
     page!(page, "register two handlers of one signal", |ctx| {

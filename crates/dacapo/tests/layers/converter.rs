@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use dacapo::backend::{Answer, ClientCall, ClientReply};
 use dacapo::json::{BAD_INPUT, BAD_OUTPUT, Value};
 use dacapo::prelude::*;
-use dacapo::{Converter, ConverterError, Payload, PayloadConverter, Query, TypedValue, ValueReader};
+use dacapo::{Converter, ConverterError, Interceptor, Next, Payload, PayloadConverter, Query, TypedValue, ValueReader};
 use dacapo_engine::Cache;
 use dacapo_store::{MemoryStore, Store};
 use dacapo_testkit::{Kit, Sweep};
@@ -168,4 +169,79 @@ fn converter_that_fails_gives_a_failure_that_names_the_type_and_the_cause() {
         "JSON is read, too"
     );
     assert_eq!(packed.decode::<()>(&Payload::default()), Ok(()), "no value at all");
+}
+
+/// Returns its header `tenant`.
+#[activity]
+async fn tenant_of_call(ctx: ActivityCtx) -> Result<Option<String>, Failure> {
+    ctx.info().headers.get("tenant").map(|tenant| ctx.decode(tenant)).transpose()
+}
+
+/// Returns the header `tenant` of its start.
+#[workflow]
+async fn tenant_of_start(ctx: Ctx) -> Result<Option<String>, Failure> {
+    ctx.info().start.headers.get("tenant").map(|tenant| ctx.decode(tenant)).transpose()
+}
+
+#[workflow]
+async fn tenants(ctx: Ctx) -> Result<Vec<Option<String>>, Failure> {
+    let raw = ctx.encode("raw")?;
+    Ok(vec![
+        ctx.call(tenant_of_call, ()).header("tenant", "call").await?,
+        ctx.call_local(tenant_of_call, ()).header("tenant", "local call").await?,
+        ctx.child(tenant_of_start, ()).header("tenant", "child").await?,
+        ctx.call(tenant_of_call, ()).header_payload("tenant", raw).await?,
+        ctx.info().start.headers.get("tenant").map(|tenant| ctx.decode(tenant)).transpose()?,
+    ])
+}
+
+/// Text was taken as JSON once, so that `ada` made a payload that nobody could read.
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_are_encoded_by_the_converter_of_the_app() {
+    for converter in [Converter::json(), Converter::new(MessagePack)] {
+        let served = Dacapo::open("memory:").await.unwrap().converter(converter);
+        let app = served.serve((tenants, tenant_of_start, tenant_of_call)).await.unwrap();
+        let run = app.start(tenants, ()).header("tenant", "start").await.unwrap();
+        let expected = ["call", "local call", "child", "raw", "start"].map(|tenant| Some(tenant.to_owned()));
+        assert_eq!(run.result().await, Ok(expected.to_vec()));
+        app.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_to_a_file_reads_it_with_the_converter_and_interceptors_that_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("x.db").display());
+    let app = Dacapo::open(&url).await.unwrap().converter(MessagePack).serve(tenant_of_start).await.unwrap();
+    app.start(tenant_of_start, ())
+        .id("a")
+        .header("tenant", "ada")
+        .memo("note", "tall")
+        .await
+        .unwrap()
+        .result()
+        .await
+        .unwrap();
+    let connection = Dacapo::connect(&url).await.unwrap();
+    let unread = connection.handle(tenant_of_start, "a").result().await.unwrap_err();
+    assert!(matches!(unread, dacapo::Error::Value(_)), "{unread}");
+    let connection = connection.with_converter(MessagePack);
+    let run = connection.handle(tenant_of_start, "a");
+    assert_eq!(run.result().await, Ok(Some("ada".to_owned())));
+    let note = run.describe().await.unwrap().memo["note"].clone();
+    assert_eq!(connection.decode::<String>(&note), Ok("tall".to_owned()));
+    assert_eq!(connection.encode("tall"), Ok(note));
+    let refusing = connection.with_interceptor(Refusing);
+    assert_eq!(refusing.handle(tenant_of_start, "a").result().await.unwrap_err().to_string(), "not for you");
+    assert!(run.result().await.is_ok(), "a handle that was made before does not pass it");
+    app.shutdown().await;
+}
+
+/// Refuses every call of a client.
+struct Refusing;
+
+impl Interceptor for Refusing {
+    fn client(&self, _: ClientCall, _: Next<ClientCall, Answer<ClientReply>>) -> Answer<ClientReply> {
+        Box::pin(async { Err(dacapo::ClientError::Refused("not for you".into())) })
+    }
 }

@@ -82,3 +82,32 @@ async fn crash_settings_decide_what_a_reader_of_a_file_calls_quarantined() {
     let variables = [("DACAPO_CRASH_QUARANTINE_AFTER", "1")];
     assert_eq!(state(open().await.environment(variables)).await, ActivityState::Quarantined);
 }
+
+/// The file that this test's own process, started again with settings in its environment, describes.
+const FILE: &str = "CONNECT_TO_FILE";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crash_settings_of_the_environment_decide_what_a_connection_calls_quarantined() {
+    if let Ok(path) = std::env::var(FILE) {
+        let connection = Dacapo::connect(&format!("sqlite:{path}")).await.unwrap();
+        let state = connection.handle(hangs, "a").describe().await.unwrap().pending[0].state;
+        assert_eq!(state, ActivityState::Quarantined);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("crashed.db").display().to_string();
+    crashed_store(&path).await;
+    let long = Duration::from_secs(600);
+    let delays = |app: AppSettings| app.crash_delay_after(1).crash_delay_limit(long).crash_delay(long);
+    served(Dacapo::open(&format!("sqlite:{path}")).await.unwrap().settings(delays)).await;
+    let name = "crash_settings::crash_settings_of_the_environment_decide_what_a_connection_calls_quarantined";
+    let again = |quarantine_after: &str| {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", name]).env(FILE, &path).env("DACAPO_CRASH_QUARANTINE_AFTER", quarantine_after);
+        String::from_utf8(again.output().unwrap().stdout).unwrap()
+    };
+    let quarantined = again("1");
+    assert!(quarantined.contains("1 passed"), "{quarantined}");
+    let pending = again("20");
+    assert!(pending.contains("1 failed") && pending.contains("Pending"), "{pending}");
+}

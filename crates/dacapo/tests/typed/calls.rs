@@ -103,7 +103,7 @@ async fn every_option(ctx: Ctx) -> Result<(u64, u64), Failure> {
         .queue("slow")
         .cancel_type(CancelType::WaitCompleted)
         .priority(Priority { key: 3, ..Priority::default() })
-        .header("trace", "1")
+        .header("trace", &1)
         .summary("a tick");
     let local = ctx
         .call_local(tick, ())
@@ -113,7 +113,7 @@ async fn every_option(ctx: Ctx) -> Result<(u64, u64), Failure> {
         .start_to_close(mins(1))
         .local_retry_threshold(secs(1))
         .cancel_type(CancelType::Abandon)
-        .header("trace", "1")
+        .header("trace", &1)
         .summary("a local tick");
     ctx.call(tick, ()).detach();
     Ok((tuned.await?, local.await?))
@@ -168,7 +168,7 @@ async fn family(ctx: Ctx) -> Result<(u64, String), Failure> {
         .execution_timeout(hours(2))
         .run_timeout(hours(1))
         .cancel_type(CancelType::WaitCompleted)
-        .header("trace", "1")
+        .header("trace", &1)
         .priority(Priority { key: 1, ..Priority::default() })
         .summary("adds")
         .with(|child| child.cron = None);
@@ -208,9 +208,9 @@ fn child_is_started_signalled_and_awaited_by_its_parent() {
 
 #[workflow]
 async fn by_name(ctx: Ctx, text: String) -> Result<serde_json::Value, Failure> {
-    let called = ctx.call_raw(text.clone(), json!({ "n": 1 })).await?;
-    let local = ctx.call_local_raw("local", json!([2])).await?;
-    let child = ctx.child_raw("child", json!(3)).id("c").await?;
+    let called = ctx.call_raw(text.clone(), [json!({ "n": 1 })]).await?;
+    let local = ctx.call_local_raw("local", [json!([2])]).await?;
+    let child = ctx.child_raw("child", [json!(3)]).id("c").await?;
     let signal = ctx.next_signal_raw("hello").await?;
     let none = ctx.try_signal_raw("hello")?;
     ctx.signal_external_raw("other", "hello", json!("x")).await?;
@@ -258,7 +258,7 @@ async fn outside(ctx: Ctx) -> Result<(bool, u64, u64), Failure> {
         .start_to_close(secs(5))
         .summary("a die")
         .await?;
-    ctx.signal_external("other", NUDGE, first).header("trace", "1").await?;
+    ctx.signal_external("other", NUDGE, first).header("trace", &1).await?;
     ctx.cancel_external("third", "enough").await?;
     let second = ctx.next_signal(NUDGE).await?;
     let third = ctx.try_signal(NUDGE)?.unwrap_or(0);
@@ -292,7 +292,7 @@ async fn another(ctx: Ctx, n: u64) -> Result<u64, Failure> {
         0 => Err(ctx.continue_as_new(another, 1)),
         1 => Err(ctx.continue_as_new(sum, (1, 2))),
         2 => Err(ctx.continue_as_new_with(another, 3, |next| next.queue = Some("q".into()))),
-        _ => Err(ctx.continue_as_new_raw("dynamic", json!(n))),
+        _ => Err(ctx.continue_as_new_raw("dynamic", [json!(n)])),
     }
 }
 

@@ -54,7 +54,7 @@ pub struct NewStart {
     pub queue: Option<Name>,
     /// Whether its workflow id may have been used before.
     pub reuse: IdReuse,
-    /// What to do when its workflow id is in use now.
+    /// The rule for a workflow id that is in use now.
     pub conflict: IdConflict,
     /// The caller's key for this request: the same key again is the same start.
     pub request: Option<Name>,

@@ -42,7 +42,7 @@ pub(crate) fn each_record<S>(
     each_record_from(store, run, 0, show)
 }
 
-/// Does the same with the records of this turn and later ones.
+/// Shows the records of this turn and later ones, as [`each_record`] does.
 pub(crate) fn each_record_from<S>(
     store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,

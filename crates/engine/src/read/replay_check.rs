@@ -28,7 +28,7 @@ pub struct Unplayable {
     pub run_id: Name,
     /// Its type.
     pub workflow: Name,
-    /// What would happen, where, and what to do.
+    /// The report: what would happen, where, and what to do.
     pub reason: String,
 }
 

@@ -8,9 +8,9 @@ use dacapo_worker::Deadlock;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StuckReason {
     pub(crate) cause: StuckCause,
-    /// What tells the problem from others of its cause, without what differs from run to run.
+    /// The problem's mark among others of its cause, without what differs from run to run.
     pub(crate) subject: String,
-    /// What happened, where, and what to do.
+    /// The report: what happened, where, and what to do.
     pub(crate) text: String,
 }
 

@@ -6,9 +6,9 @@ use super::setting::{SIZES, Setting, SettingUnit, TIMES};
 /// How a value is parsed, by its setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// In the form of its unit.
+    /// A number in the form of the setting's unit.
     Plain,
-    /// As a plain number of milliseconds, because the name ends in `_ms`.
+    /// A plain number of milliseconds, because the name ends in `_ms`.
     Millis,
 }
 

@@ -1,0 +1,103 @@
+//! Looking at a run by its handle.
+
+use dacapo_client::{Cursor, Description, HistoryPage, RawHistory, RunHistory};
+use dacapo_core::{Failure, Inspection, Transcript};
+use serde::de::DeserializeOwned;
+
+use crate::client::{Error, Handle, Result};
+
+/// How many events of a history are asked for at a time.
+const EVENTS: usize = 10_000;
+/// The format of a history of our own.
+const TRANSCRIPT: &str = "dacapo-transcript";
+
+impl<O> Handle<O> {
+    /// Describes the run: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+    /// let order = run.describe().await?;
+    /// println!("{} is {} since {}", order.workflow_id, order.status, order.started);
+    /// if let Some(stuck) = order.stuck {
+    ///     eprintln!("{}", stuck.reason);
+    /// }
+    /// for activity in order.pending {
+    ///     println!("{} {}, attempt {}", activity.activity, activity.state, activity.attempt);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn describe(&self) -> Result<Description> {
+        Ok(self.client().describe(self.run.clone()).await?)
+    }
+
+    /// Returns what every unit of the run waits for, and where in its code. The run may have to be played again for that.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+    /// println!("{}", run.inspect().await?); // One line for each unit.
+    /// # Ok(()) }
+    /// ```
+    pub async fn inspect(&self) -> Result<Inspection> {
+        Ok(self.client().inspect(self.run.clone()).await?)
+    }
+
+    /// Returns the history of the run: what has happened, in order, in terms that all backends share.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+    /// let history = run.history().await?;
+    /// println!("{}", history.to_text()); // `to_redacted_text` leaves payloads out.
+    /// let last = history.last().map(|event| &event.kind);
+    /// # Ok(()) }
+    /// ```
+    pub async fn history(&self) -> Result<RunHistory> {
+        let mut events = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.client().history(self.run.clone(), after, EVENTS).await?;
+            events.extend(page.events);
+            after = page.next;
+            if after.is_none() {
+                return Ok(RunHistory(events));
+            }
+        }
+    }
+
+    /// Returns a page of the history: about `limit` events after the page that ended at this cursor.
+    pub async fn history_page(&self, after: Option<Cursor>, limit: usize) -> Result<HistoryPage> {
+        Ok(self.client().history(self.run.clone(), after, limit).await?)
+    }
+
+    /// Returns all turns of the run, as a replay needs them. Backends that keep other histories have none.
+    pub async fn transcript(&self) -> Result<Transcript> {
+        transcript(self.client().raw_history(self.run.clone()).await?)
+    }
+
+    /// Returns the snapshot that the run [published](crate::Ctx::publish) last, without playing it.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
+    /// let progress: Option<String> = run.published().await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn published<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let published = self.describe().await?.published;
+        published.map(|snapshot| self.link.converter().decode(&snapshot).map_err(Error::value)).transpose()
+    }
+}
+
+/// Reads the transcript of a run.
+pub(crate) fn transcript(raw: RawHistory) -> Result<Transcript> {
+    if raw.format != TRANSCRIPT {
+        return Err(Error::Value(Box::new(Failure::application(format!(
+            "a transcript was asked for, and the backend has a history of format {:?}",
+            raw.format
+        )))));
+    }
+    let unreadable = |error| Failure::application(format!("the transcript cannot be read: {error}"));
+    Transcript::from_text(&raw.text).map_err(|error| Error::value(unreadable(error)))
+}
