@@ -141,7 +141,7 @@ pub struct PendingActivity {
     pub id: Name,
     /// The activity's type.
     pub activity: Name,
-    /// What the activity is for, in one line, if the workflow said so.
+    /// The purpose of the activity in one line, if the workflow gave one.
     #[serde(default)]
     pub summary: Option<String>,
     /// The task queue.

@@ -230,7 +230,7 @@ pub enum Error {
 pub struct UnknownError {
     /// The name of the error.
     pub error: String,
-    /// What it says.
+    /// The data that came with it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub with: Value,
 }
@@ -270,8 +270,8 @@ mod tests {
         );
         assert_eq!(
             text(Status::ContinuedAsNew),
-            "the run of workflow id \"a\" is continued as new and accepts nothing more: name the workflow id without a run id, \
-             which means the run that goes on"
+            "the run of workflow id \"a\" is continued as new and accepts nothing more: call the run that goes on: by \
+             `handle.latest()`, or by the workflow id without a run id"
         );
     }
 

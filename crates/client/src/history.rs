@@ -156,7 +156,7 @@ fn one() -> u32 {
     1
 }
 
-/// What the workflow asked for when it began an operation.
+/// The data with which a workflow began an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OperationStart {
@@ -170,7 +170,7 @@ pub struct OperationStart {
     /// The arguments.
     #[serde(default)]
     pub input: Vec<Payload>,
-    /// What the operation is for, in one line, if the workflow said so.
+    /// The purpose of the operation in one line, if the workflow gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// How long a timer runs.

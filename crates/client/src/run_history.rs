@@ -142,7 +142,7 @@ fn started(start: &OperationStart, shown: &Shown) -> String {
     line
 }
 
-/// What later lines call an operation.
+/// Returns the name of an operation in later lines.
 fn label(start: &OperationStart) -> String {
     let OperationStart { seq, operation, name, duration, .. } = start;
     match duration {

@@ -56,7 +56,9 @@ impl Status {
     pub const fn what_to_do(self) -> &'static str {
         match self {
             Self::Completed | Self::Failed | Self::Cancelled | Self::Terminated | Self::TimedOut => "start another run",
-            Self::ContinuedAsNew => "name the workflow id without a run id, which means the run that goes on",
+            Self::ContinuedAsNew => {
+                "call the run that goes on: by `handle.latest()`, or by the workflow id without a run id"
+            }
             Self::Open | Self::Unknown => "describe it to see how it goes on",
         }
     }

@@ -106,7 +106,8 @@ pub struct Priority {
     #[n(0)]
     #[serde(default)]
     pub key: i32,
-    /// The fairness key: tasks of one key share the part of the queue that the key gets.
+    /// The fairness key: tasks of one key share the part of the queue that the key gets. Backends without fair queues, such as
+    /// the embedded engine, keep it and ignore it.
     #[n(1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness_key: Option<Name>,

@@ -70,8 +70,8 @@ impl ActivityCtx {
     /// Reports that the attempt is alive, and its progress. The next attempt gets the last report as its
     /// [details](Self::details).
     ///
-    /// Fails with `Cancelled` when the attempt is cancelled, so that a loop of `ctx.heartbeat(&done)?` ends then. The
-    /// report counts all the same.
+    /// Fails when the attempt is cancelled, so that a loop of `ctx.heartbeat(&done)?` ends then; the report counts all the
+    /// same. A report of more than `payload_limit` bytes fails and does not count.
     ///
     /// A report always resets the heartbeat timeout and costs no write by itself: the worker stores the first one at once
     /// and then at most one in each interval, the latest. The interval is 80 % of the call's `heartbeat_timeout`, at most
@@ -81,7 +81,7 @@ impl ActivityCtx {
     /// After a failure or a timeout the next attempt gets the very last report. After a crash of the process it gets
     /// the last one that was stored, which is older by up to one interval: work that was reported since is done again.
     pub fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure> {
-        Ok(self.heartbeat_payload(self.converter.encode(details)?)?)
+        self.heartbeat_payload(self.converter.encode(details)?)
     }
 
     /// Returns the last report of an earlier attempt, if there is one. See [`heartbeat`](Self::heartbeat) for what a crash
@@ -110,7 +110,7 @@ impl ActivityCtx {
     }
 
     /// Reports progress as [`heartbeat`](Self::heartbeat) does, with a payload that is encoded already.
-    pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
+    pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Failure> {
         let mut details = details.into();
         if let Some(report) = &self.report {
             report(self.info(), &mut details);

@@ -123,11 +123,16 @@ impl Converter {
         Self { redacts: on, ..self.clone() }
     }
 
+    /// Returns whether reports leave values out.
+    pub(crate) fn redacts(&self) -> bool {
+        self.redacts
+    }
+
     /// Leaves the payload out of a failure, if this converter does.
     fn about<T>(&self, payload: &Payload, mut failure: Failure) -> Failure {
         let is_external = failure.type_name.as_deref() == Some(json::EXTERNAL_PAYLOAD);
         if self.redacts && !is_external {
-            let (wanted, size) = (type_name::<T>(), payload.to_string().len());
+            let (wanted, size) = (type_name::<T>(), payload.inline_size());
             failure.message = format!("the payload is no `{wanted}`: it has {size} bytes and is not shown");
         }
         failure

@@ -119,7 +119,7 @@ impl Kit {
     #[must_use]
     #[track_caller]
     pub fn converter(mut self, converter: impl Into<Converter>) -> Self {
-        self.assert_nothing_is_served("the converter");
+        assert_nothing_is_served(&self, "the converter");
         self.catalog.layers.converter = converter.into();
         self.processes.layers = self.catalog.layers.clone();
         self
@@ -130,17 +130,10 @@ impl Kit {
     #[must_use]
     #[track_caller]
     pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
-        self.assert_nothing_is_served("interceptors");
+        assert_nothing_is_served(&self, "interceptors");
         self.catalog.layers.intercept(interceptor);
         self.processes.layers = self.catalog.layers.clone();
         self
-    }
-
-    #[track_caller]
-    fn assert_nothing_is_served(&self, what: &str) {
-        let served = &self.catalog.registry;
-        let is_empty = served.workflows().next().is_none() && served.activities().next().is_none();
-        assert!(is_empty && self.processes.fakes.is_empty(), "set {what} before anything is served or faked");
     }
 
     /// Sets how long the kit waits, in real time, for an attempt of a real activity: 30 seconds by default. An attempt
@@ -275,9 +268,9 @@ impl Kit {
         F: WorkflowFn<P>,
     {
         let _ = workflow;
-        self.serve_workflow::<F::Workflow>();
+        serve_workflow::<F::Workflow>(self);
         let name = F::Workflow::NAME;
-        let workflow_id = self.next_workflow_id();
+        let workflow_id = next_workflow_id(self);
         let input =
             F::Workflow::encode(input, &self.catalog.layers.converter).unwrap_or_else(|failure| panic!("{failure}"));
         let id = workflow_id.clone();
@@ -326,8 +319,8 @@ impl Kit {
         <F::Workflow as WorkflowType>::Input: Clone,
         <F::Workflow as WorkflowType>::Output: 'static,
     {
-        self.serve_workflow::<F::Workflow>();
-        let id = self.next_workflow_id();
+        serve_workflow::<F::Workflow>(self);
+        let id = next_workflow_id(self);
         let started = self.processes.insist(|app| {
             let start = app.start(workflow.clone(), input.clone()).id(id.clone()).request_id(id.clone());
             set(start).into_future()
@@ -335,25 +328,6 @@ impl Kit {
         let workflow_id = started.unwrap_or_else(|error| panic!("{error}")).workflow_id().to_owned();
         self.settle();
         KitRun { workflow_id, output: PhantomData }
-    }
-
-    /// Serves a workflow that a test starts, unless it is served already.
-    #[track_caller]
-    fn serve_workflow<W: WorkflowType>(&mut self) {
-        let name = W::NAME;
-        if self.catalog.registry.find_workflow(name).is_none() {
-            assert!(
-                !self.processes.have_begun(),
-                "workflow {name:?} is not served: write `kit.serve({name})` before the first run"
-            );
-            self.catalog.workflow(W::definition()).expect("its name is free");
-            self.processes.register(&self.catalog);
-        }
-    }
-
-    fn next_workflow_id(&mut self) -> String {
-        self.next_id += 1;
-        format!("test-{}", self.next_id)
     }
 
     /// Lets time pass until the run is closed, and returns its result. A run that does not end fails the test, with a
@@ -448,10 +422,6 @@ impl Kit {
         &self.processes.deaths
     }
 
-    pub(crate) fn moments(&mut self) -> u64 {
-        self.processes.sim().moments()
-    }
-
     /// Panics unless every result is recorded once, the histories still contain all turns that dead processes left, and
     /// only attempts that were lost in a crash were made again.
     #[track_caller]
@@ -477,4 +447,35 @@ impl Kit {
     pub(crate) fn settle(&mut self) {
         self.processes.settle();
     }
+}
+
+/// Returns the number of moments at which the process that runs could have died so far.
+pub(crate) fn moments(kit: &mut Kit) -> u64 {
+    kit.processes.sim().moments()
+}
+
+#[track_caller]
+fn assert_nothing_is_served(kit: &Kit, what: &str) {
+    let served = &kit.catalog.registry;
+    let is_empty = served.workflows().next().is_none() && served.activities().next().is_none();
+    assert!(is_empty && kit.processes.fakes.is_empty(), "set {what} before anything is served or faked");
+}
+
+/// Serves a workflow that a test starts, unless it is served already.
+#[track_caller]
+fn serve_workflow<W: WorkflowType>(kit: &mut Kit) {
+    let name = W::NAME;
+    if kit.catalog.registry.find_workflow(name).is_none() {
+        assert!(
+            !kit.processes.have_begun(),
+            "workflow {name:?} is not served: write `kit.serve({name})` before the first run"
+        );
+        kit.catalog.workflow(W::definition()).expect("its name is free");
+        kit.processes.register(&kit.catalog);
+    }
+}
+
+fn next_workflow_id(kit: &mut Kit) -> String {
+    kit.next_id += 1;
+    format!("test-{}", kit.next_id)
 }

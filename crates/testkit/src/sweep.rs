@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::kit::Kit;
+use crate::kit::{Kit, moments};
 
 /// The counts of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,5 +86,5 @@ fn play(make: &impl Fn() -> Kit, crashes: &[u64], story: &mut impl FnMut(&mut Ki
     swept.plays += 1;
     swept.crashes += kit.deaths().len() as u64;
     swept.lost += kit.attempts().lost;
-    kit.moments()
+    moments(&mut kit)
 }

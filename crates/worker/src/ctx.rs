@@ -50,6 +50,8 @@ pub struct ActivityCtx(Arc<Inner>);
 struct Inner {
     info: ActivityInfo,
     heartbeats: Heartbeats,
+    /// The most bytes of a report.
+    details_limit: usize,
     cancelled: watch::Sender<Option<Cancelled>>,
     parts: Arc<AttemptParts>,
     /// Whether the code asked for an external completion.
@@ -60,12 +62,13 @@ struct Inner {
 const LATER: &str = "CompleteLater";
 
 impl ActivityCtx {
-    /// Creates the ctx of an attempt that begins now.
+    /// Creates the ctx of an attempt that begins now and may report so many bytes at a time.
     #[doc(hidden)]
-    pub fn new(info: ActivityInfo, heartbeats: Heartbeats) -> Self {
+    pub fn new(info: ActivityInfo, heartbeats: Heartbeats, details_limit: usize) -> Self {
         Self(Arc::new(Inner {
             info,
             heartbeats,
+            details_limit,
             cancelled: watch::Sender::new(None),
             parts: Arc::default(),
             later: AtomicBool::new(false),
@@ -75,7 +78,7 @@ impl ActivityCtx {
     /// Creates a ctx that belongs to no attempt, for calling an activity in a unit test: a first attempt of a nameless
     /// activity, whose progress is dropped.
     pub fn detached() -> Self {
-        Self::new(ActivityInfo { attempt: 1, ..ActivityInfo::default() }, Arc::new(|_| {}))
+        Self::new(ActivityInfo { attempt: 1, ..ActivityInfo::default() }, Arc::new(|_| {}), usize::MAX)
     }
 
     /// Returns facts about the attempt.
@@ -116,11 +119,22 @@ impl ActivityCtx {
 
     /// Reports that the attempt is alive, and its progress. The next attempt gets the last report; after a crash of the
     /// process, the last one that was stored (`default_heartbeat_throttle_interval` and
-    /// `max_heartbeat_throttle_interval` set how often reports are stored). An error means that the attempt is
-    /// cancelled; the report counts all the same.
-    pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Cancelled> {
-        (self.0.heartbeats)(details.into());
-        self.cancellation().map_or(Ok(()), Err)
+    /// `max_heartbeat_throttle_interval` set how often reports are stored).
+    ///
+    /// # Errors
+    /// The cancellation of the attempt, as a failure; the report counts all the same. A failure of type `PayloadTooLarge` for a
+    /// report that is larger than `payload_limit`, which does not count.
+    pub fn heartbeat_payload(&self, details: impl Into<Payload>) -> Result<(), Failure> {
+        let (details, limit) = (details.into(), self.0.details_limit);
+        let size = details.inline_size();
+        if size > limit {
+            let message = format!(
+                "the report of progress is {size} bytes long, at most {limit} are allowed: store it elsewhere and report a reference"
+            );
+            return Err(Failure::application(message).typed("PayloadTooLarge").non_retryable());
+        }
+        (self.0.heartbeats)(details);
+        self.cancellation().map_or(Ok(()), |cancelled| Err(cancelled.into()))
     }
 
     /// Returns why the attempt is cancelled. None: it is not.

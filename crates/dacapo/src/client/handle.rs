@@ -357,7 +357,7 @@ impl<O> Handle<O> {
     /// # async fn example(app: App) -> dacapo::Result<()> {
     /// let run = app.handle_raw("order-42");
     /// if run.describe().await?.pending.iter().any(|activity| activity.state == dacapo::ActivityState::Quarantined) {
-    ///     run.release().await?; // The deploy that mends it is out.
+    ///     run.release().await?; // The corrected program is deployed.
     /// }
     /// # Ok(()) }
     /// ```

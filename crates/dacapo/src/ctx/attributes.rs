@@ -11,7 +11,7 @@ use super::recorded::{ResultReader, encoded};
 use crate::{Attr, Ctx, FromAttribute, IntoAttribute, attribute};
 
 impl<S> Ctx<S> {
-    /// Sets a search attribute, by which callers find this run. A value that stores cannot hold, such as a number that is not finite or a
+    /// Sets a search attribute: a typed value that descriptions of the run show. A value that stores cannot hold, such as a number that is not finite or a
     /// keyword of more than 255 bytes, fails the activation: the run is stuck, and says why.
     ///
     /// ```
@@ -44,8 +44,9 @@ impl<S> Ctx<S> {
         let value = info.search_attributes.get(attribute.name())?;
         Some(T::from_attribute(value).unwrap_or_else(|| {
             let (name, wanted) = (attribute.name(), type_name::<T>());
+            let value = if self.converter().redacts() { "its value".to_owned() } else { format!("{value:?}") };
             let text = format!(
-                "search attribute {name:?}: {value:?} is no `{wanted}`\nThe run stays open; it goes on once the code reads the \
+                "search attribute {name:?}: {value} is no `{wanted}`\nThe run stays open; it goes on once the code reads the \
                  attribute as what was set."
             );
             self.raw.refuse(text, Location::caller())

@@ -162,7 +162,12 @@ impl<S> Ctx<S> {
         kind: InboundKind,
     ) -> impl Fn(&Name, &Headers, &[Payload]) -> Result<(), Failure> + Send + Sync + 'static {
         let layers = self.layers.clone();
-        move |name, headers, input| check_message(&layers, kind, name, headers, input)
+        let is_shown = !layers.interceptors.is_empty();
+        let run = is_shown.then(|| self.raw.info()).flatten().map(|info| info.start);
+        move |name, headers, input| match &run {
+            Some(run) => check_message(&layers, run, kind, name, headers, input),
+            None => Ok(()),
+        }
     }
 
     /// Returns the headers that the interceptors of the app add to a command.

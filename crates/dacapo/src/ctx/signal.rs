@@ -9,7 +9,8 @@ use dacapo_core::{Failure, Name};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Converter, Ctx, Signal};
+use crate::interceptor::{InboundKind, check_message};
+use crate::{Ctx, Layers, Signal};
 
 impl<S> Ctx<S> {
     /// Waits for the next signal of this name, and returns its value.
@@ -27,13 +28,23 @@ impl<S> Ctx<S> {
     /// ```
     #[track_caller]
     pub fn next_signal<T: DeserializeOwned>(&self, signal: Signal<T>) -> SignalWait<T> {
-        SignalWait { pending: self.raw.next_signal(signal), converter: self.converter().clone(), value: PhantomData }
+        SignalWait {
+            pending: self.raw.next_signal(signal),
+            raw: self.raw.clone(),
+            layers: self.layers.clone(),
+            value: PhantomData,
+        }
     }
 
     /// Waits for the next signal of this name, as JSON. See [`Ctx::next_signal`].
     #[track_caller]
     pub fn next_signal_raw(&self, signal: impl Into<Name>) -> SignalWait<Value> {
-        SignalWait { pending: self.raw.next_signal(signal), converter: self.converter().clone(), value: PhantomData }
+        SignalWait {
+            pending: self.raw.next_signal(signal),
+            raw: self.raw.clone(),
+            layers: self.layers.clone(),
+            value: PhantomData,
+        }
     }
 
     /// Takes the next signal of this name if one has come, and does not wait.
@@ -54,8 +65,8 @@ impl<S> Ctx<S> {
 
     #[track_caller]
     fn taken<T: DeserializeOwned>(&self, name: Name) -> Result<Option<T>, Failure> {
-        let signal = self.raw.try_signal(name);
-        signal.map(|signal| self.converter().decode_message("signal", &signal.name, &signal.input)).transpose()
+        let Some(signal) = self.raw.try_signal(name) else { return Ok(None) };
+        received(&self.layers, &self.raw, &signal).map(Some)
     }
 
     /// Takes the next signal of this name if one has come, as JSON. See [`Ctx::try_signal`].
@@ -69,7 +80,8 @@ impl<S> Ctx<S> {
 #[must_use = "a wait does nothing unless it is awaited"]
 pub struct SignalWait<T> {
     pending: dacapo_core::SignalWait,
-    converter: Converter,
+    raw: dacapo_core::Ctx,
+    layers: Layers,
     value: PhantomData<fn() -> T>,
 }
 
@@ -78,6 +90,19 @@ impl<T: DeserializeOwned> Future for SignalWait<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let signal = ready!(Pin::new(&mut self.pending).poll(cx))?;
-        Poll::Ready(self.converter.decode_message("signal", &signal.name, &signal.input))
+        Poll::Ready(received(&self.layers, &self.raw, &signal))
     }
+}
+
+/// Shows a signal that is taken to the interceptors of the app, and decodes its value.
+fn received<T: DeserializeOwned>(
+    layers: &Layers,
+    ctx: &dacapo_core::Ctx,
+    signal: &dacapo_core::Signal,
+) -> Result<T, Failure> {
+    if !layers.interceptors.is_empty() {
+        let run = ctx.info().unwrap_or_default().start;
+        check_message(layers, &run, InboundKind::Signal, &signal.name, &signal.headers, &signal.input)?;
+    }
+    layers.converter.decode_message("signal", &signal.name, &signal.input)
 }

@@ -29,6 +29,8 @@ pub type CodeFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Se
 /// The methods `workflow`, `message` and `command` are part of workflow code: they are played again on replay and must be
 /// deterministic, so they look at what they are given and at nothing else. Headers are not compared on replay: the recorded ones hold.
 ///
+/// Exports, imports and [`check_open_runs`](crate::App::check_open_runs) read and write the store itself and pass no interceptor.
+///
 /// ```
 /// use dacapo::prelude::*;
 /// use dacapo::{ActivityCall, CodeFuture, Interceptor, Next, OutboundCommand};
@@ -77,7 +79,8 @@ pub trait Interceptor: Send + Sync + 'static {
     }
 
     /// Looks at a message before the handler of the workflow does. A failure rejects an update, answers a query, and keeps a
-    /// signal from its handler, whose failure it is. Deterministic. Signals that a workflow awaits with `next_signal` do not pass here.
+    /// signal from its handler, whose failure it is. A signal that the workflow awaits with `next_signal` or takes with `try_signal`
+    /// is looked at as it is taken, and a failure is the result of the wait. Deterministic.
     fn message(&self, message: &InboundMessage<'_>) -> Result<(), Failure> {
         let _ = message;
         Ok(())

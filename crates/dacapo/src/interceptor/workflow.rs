@@ -1,9 +1,9 @@
 //! Workflow code inside interceptors: its function, what comes to it and what it asks for.
 
-use dacapo_core::{Ctx, Failure, Headers, Name, Payload, Start, Workflow};
+use dacapo_core::{Failure, Headers, Name, Payload, Start, Workflow};
 
-use crate::Layers;
 use crate::interceptor::Next;
+use crate::{Ctx, Layers};
 
 /// A run of a workflow, as its first turn begins.
 pub struct WorkflowCall {
@@ -13,9 +13,11 @@ pub struct WorkflowCall {
     pub input: Vec<Payload>,
 }
 
-/// A message that comes to a handler of a workflow.
+/// A message that comes to a handler of a workflow, or to a wait for a signal.
 #[non_exhaustive]
 pub struct InboundMessage<'m> {
+    /// The data with which the run started, its headers among them.
+    pub run: &'m Start,
     /// The kind of the message.
     pub kind: InboundKind,
     /// The name of the signal, update or query.
@@ -72,28 +74,30 @@ pub(crate) fn intercepted_workflow(workflow: Workflow, layers: &Layers) -> Workf
     if layers.interceptors.is_empty() {
         return workflow;
     }
-    let interceptors = layers.interceptors.clone();
+    let layers = layers.clone();
     workflow.wrapped(move |ctx, input, code| {
-        let inner = move |call: WorkflowCall| code(call.ctx, call.input);
-        let chain = Next::chain(&interceptors, |interceptor, call, next| interceptor.workflow(call, next), inner);
-        chain.run(WorkflowCall { ctx, input })
+        let inner = move |call: WorkflowCall| code(call.ctx.raw().clone(), call.input);
+        let chain =
+            Next::chain(&layers.interceptors, |interceptor, call, next| interceptor.workflow(call, next), inner);
+        chain.run(WorkflowCall { ctx: Ctx::in_layers(ctx, (), layers.clone()), input })
     })
 }
 
 /// Shows a message to the interceptors. The first failure counts.
 pub(crate) fn check_message(
     layers: &Layers,
+    run: &Start,
     kind: InboundKind,
     name: &Name,
     headers: &Headers,
     input: &[Payload],
 ) -> Result<(), Failure> {
-    let message = InboundMessage { kind, name, headers, input };
+    let message = InboundMessage { run, kind, name, headers, input };
     layers.interceptors.iter().try_for_each(|interceptor| interceptor.message(&message))
 }
 
 /// Returns the headers that interceptors add to a command.
-pub(crate) fn outbound_headers(layers: &Layers, ctx: &Ctx, kind: OutboundKind, name: &Name) -> Headers {
+pub(crate) fn outbound_headers(layers: &Layers, ctx: &dacapo_core::Ctx, kind: OutboundKind, name: &Name) -> Headers {
     if layers.interceptors.is_empty() {
         return Headers::new();
     }

@@ -195,7 +195,7 @@ async fn tenants(ctx: Ctx) -> Result<Vec<Option<String>>, Failure> {
     ])
 }
 
-/// Text was taken as JSON once, so that `ada` made a payload that nobody could read.
+/// Text was taken as JSON once, so `ada` made a payload that did not decode.
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_are_encoded_by_the_converter_of_the_app() {
     for converter in [Converter::json(), Converter::new(MessagePack)] {

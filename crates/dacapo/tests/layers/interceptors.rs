@@ -226,6 +226,64 @@ fn message_that_an_interceptor_refuses_is_rejected_answered_or_kept_from_its_han
     assert_eq!(kit.result(&run), Ok(40));
 }
 
+const APPROVE: Signal<String> = Signal::new("approve");
+
+#[workflow]
+async fn asks_twice(ctx: Ctx) -> Result<String, Failure> {
+    let refused = ctx.next_signal(APPROVE).await.unwrap_err();
+    ctx.sleep(secs(1)).await?;
+    let taken = ctx.try_signal(APPROVE);
+    let is_refused = taken.as_ref().is_err_and(|failure| failure.message == refused.message);
+    Ok(format!("{}, again: {is_refused}, then {}", refused.message, ctx.next_signal(APPROVE).await?))
+}
+
+#[test]
+fn signal_that_a_workflow_awaits_or_takes_is_shown_to_interceptors() {
+    let mut kit = Kit::new().intercept(Guard);
+    let run = kit.start(asks_twice, ());
+    let handle = kit.handle(&run);
+    for (name, role) in [("eve", None), ("mallory", None), ("ada", Some("director"))] {
+        let signal = handle.signal(APPROVE, name.to_owned());
+        kit.wait(if let Some(role) = role { signal.header("role", role) } else { signal }).unwrap();
+    }
+    assert_eq!(kit.result(&run), Ok("approve without a role, again: true, then ada".into()));
+}
+
+/// Lets only the tenant of a run send to it, and adds a layer with the typed ctx.
+struct SameTenant;
+
+impl Interceptor for SameTenant {
+    fn message(&self, message: &InboundMessage<'_>) -> Result<(), Failure> {
+        match message.run.headers.get("tenant") == message.headers.get("tenant") {
+            true => Ok(()),
+            false => Err(Failure::application("another tenant")),
+        }
+    }
+
+    fn workflow(&self, call: WorkflowCall, next: Next<WorkflowCall, CodeFuture>) -> CodeFuture {
+        let ctx = call.ctx.clone();
+        let code = next.run(call);
+        Box::pin(async move {
+            let tenant: String = ctx.decode(&ctx.info().start.headers["tenant"])?;
+            ctx.set_memo("tenant", &tenant);
+            code.await
+        })
+    }
+}
+
+#[test]
+fn interceptor_sees_the_run_of_a_message_and_the_ctx_of_the_app() {
+    let mut kit = Kit::new().intercept(SameTenant);
+    let run = kit.start_with(Account::run, (), |start| start.header("tenant", "ada"));
+    let handle = kit.handle(&run);
+    let refused = kit.wait(handle.update(WITHDRAW, 10).header("tenant", "eve")).unwrap_err();
+    assert!(refused.to_string().contains("another tenant"), "{refused}");
+    kit.wait(handle.signal(DEPOSIT, 50).header("tenant", "ada")).unwrap();
+    assert_eq!(kit.wait(handle.update(WITHDRAW, 10).header("tenant", "ada")), Ok(40));
+    let memo = kit.wait(handle.describe()).unwrap().memo;
+    assert_eq!(kit.app().decode::<String>(&memo["tenant"]), Ok("ada".to_owned()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn interceptors_of_a_served_app_wrap_async_and_blocking_activities() {
     let app = Dacapo::open("memory:").await.unwrap().intercept(Tenant).serve((family, child, remote, blocks)).await;

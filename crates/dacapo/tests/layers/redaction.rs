@@ -78,6 +78,36 @@ async fn report_of_a_value_that_does_not_decode_shows_its_size_alone() {
 }
 
 #[workflow]
+async fn reads_text_as_a_number(ctx: Ctx, card: String) -> Result<(), Failure> {
+    ctx.on_query(STATE, |()| Ok(String::new()));
+    ctx.set_attr(Attr::<String>::new("card"), card);
+    ctx.attr(Attr::<u64>::new("card"));
+    Ok(())
+}
+
+#[workflow]
+async fn sets_a_long_keyword(ctx: Ctx, card: String) -> Result<(), Failure> {
+    ctx.on_query(STATE, |()| Ok(String::new()));
+    ctx.set_attr(Attr::<String>::new("card"), card.repeat(100));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn report_of_a_search_attribute_shows_its_value_only_where_nothing_is_redacted() {
+    for redact in [false, true] {
+        let store = Dacapo::open("memory:").await.unwrap().redact(redact);
+        let app = store.serve((reads_text_as_a_number, sets_a_long_keyword)).await.unwrap();
+        let starts = [app.start(reads_text_as_a_number, SECRET.into()), app.start(sets_a_long_keyword, SECRET.into())];
+        for (start, shows) in starts.into_iter().zip([!redact, false]) {
+            let report = start.await.unwrap().query(STATE, ()).await.unwrap_err().to_string();
+            assert!(report.contains("search attribute \"card\""), "{report}");
+            assert_eq!(report.contains(SECRET), shows, "{report}");
+        }
+        app.shutdown().await;
+    }
+}
+
+#[workflow]
 async fn returns_much(ctx: Ctx) -> Result<String, Failure> {
     ctx.on_query(STATE, |()| Ok(String::new()));
     Ok(SECRET.repeat(20))

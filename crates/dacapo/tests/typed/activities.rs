@@ -148,7 +148,7 @@ fn resumed(details: &'static str) -> (ActivityCtx, Arc<Mutex<Vec<Payload>>>) {
     let info = ActivityInfo { details: Some(details.into()), ..ActivityInfo::default() };
     let reports = Arc::<Mutex<Vec<Payload>>>::default();
     let heartbeats = reports.clone();
-    let raw = RawCtx::new(info, Arc::new(move |report| heartbeats.lock().unwrap().push(report)));
+    let raw = RawCtx::new(info, Arc::new(move |report| heartbeats.lock().unwrap().push(report)), usize::MAX);
     (raw.into(), reports)
 }
 

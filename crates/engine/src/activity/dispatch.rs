@@ -72,7 +72,7 @@ fn start_with_input(shared: &Arc<Shared>, run: RunNo, task: &Task, activity: &Ac
             }
         }
     };
-    let ctx = ActivityCtx::new(task.attempt_info(now), Arc::new(heartbeats));
+    let ctx = ActivityCtx::new(task.attempt_info(now), Arc::new(heartbeats), shared.options.payload_limit);
     let seen = ctx.clone();
     let attempt = Attempt::new(activity, ctx, input, move |result| {
         let Some(shared) = this.upgrade() else { return };

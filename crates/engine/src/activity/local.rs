@@ -211,7 +211,7 @@ fn start(shared: &Arc<Shared>, run: RunNo, playable: &mut Playable, seq: Seq, at
         Some(Open::SideEffect { command, scheduled }) => (Work::closure(command, *scheduled, attempt), None),
         _ => return,
     };
-    let ctx = ActivityCtx::new(attempt_info(&info, &work, now), Arc::new(|_| {}));
+    let ctx = ActivityCtx::new(attempt_info(&info, &work, now), Arc::new(|_| {}), usize::MAX);
     let this = Arc::downgrade(shared);
     let work = Arc::new(work.timed((now, steady), shared.local.over(run, seq)));
     let (ended, ended_info, seen) = (work.clone(), info, ctx.clone());

@@ -69,6 +69,14 @@ pub(crate) struct Planner<'a> {
     pub(crate) pins: &'a dyn Fn(&str) -> Pins,
 }
 
+/// The priority of an activity's task: its own, or that of its run.
+pub(crate) fn task_priority(activity: &ScheduleActivity, start: &Start) -> i32 {
+    match activity.priority.key {
+        0 => start.terms.as_ref().map_or(0, |terms| terms.priority.key),
+        own => own,
+    }
+}
+
 /// The reason why the engine cannot do what a turn asks for: the turn is not committed, and the run is stuck with it.
 pub(crate) type Unsupported = String;
 
@@ -99,6 +107,15 @@ impl Planner<'_> {
             self.close(&mut plan, record, last, done)?;
         }
         Ok(plan)
+    }
+
+    /// The start of the run, which may be among the jobs of this turn.
+    fn start(&self) -> &Start {
+        let of_job = |job| match job {
+            &Job::Start(ref start) => Some(&**start),
+            _ => None,
+        };
+        self.record.jobs.iter().find_map(of_job).unwrap_or(&self.open.start)
     }
 
     /// The open operations as they are after the turn.
@@ -165,7 +182,7 @@ impl Planner<'_> {
                     seq: activity.seq,
                     queue: activity.queue.clone().unwrap_or_else(|| self.info.name.queue.clone()),
                     ready: now,
-                    priority: activity.priority.key,
+                    priority: task_priority(activity, self.start()),
                     position: position as u32,
                 });
                 plan.write.timers.extend(activity_timers(activity, now));
@@ -309,7 +326,7 @@ impl Planner<'_> {
             workflow_id: self.info.name.workflow_id.clone(),
             run_id: self.info.name.run_id.clone(),
         };
-        let root = self.open.start.lineage.as_ref().and_then(|lineage| lineage.root.clone());
+        let root = self.start().lineage.as_ref().and_then(|lineage| lineage.root.clone());
         let lineage = Lineage { parent: Some(own.clone()), root: Some(root.unwrap_or(own)), ..Lineage::default() };
         let terms = Terms {
             execution_timeout: child.execution_timeout,

@@ -28,7 +28,7 @@ use crate::run::started::StartedAs;
 use crate::shared::Shared;
 use crate::timer::set_timers;
 use crate::turn::effects::apply_in_other_runs;
-use crate::turn::plan::activity_timers;
+use crate::turn::plan::{activity_timers, task_priority};
 use crate::turn::rest::rest;
 use crate::turn::update_outcome::update_key;
 use crate::writes::submit;
@@ -167,7 +167,7 @@ fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<
             Open::Timer { due } => new.timers.push((*due, TimerKind::Sleep(*seq))),
             Open::Activity { command, turn, position, scheduled } => {
                 let queue = command.queue.clone().unwrap_or_else(|| row.queue.clone());
-                let (priority, position) = (command.priority.key, *position);
+                let (priority, position) = (task_priority(command, &open.start), *position);
                 tasks.push((*turn, NewTask { seq: *seq, queue, ready: now, priority, position }));
                 new.timers.extend(activity_timers(command, *scheduled));
             }

@@ -1,7 +1,7 @@
 //! Children: runs that a run starts, awaits, and leaves behind.
 
 use dacapo_client::Error;
-use dacapo_core::{CancelType, Ctx, Failure, FailureKind, IdReuse, ParentClose, Payload, Target};
+use dacapo_core::{CancelType, Ctx, Failure, FailureKind, IdReuse, ParentClose, Payload, Priority, Target};
 use dacapo_engine::{Options, RunId};
 use dacapo_store::{Filter, Status};
 use dacapo_testkit::expect;
@@ -45,6 +45,52 @@ fn a_child_is_a_run_of_its_own_whose_result_its_parent_gets() {
         "#]];
         expected.assert_eq(&turns(&sim, "a"));
         assert_eq!((rows(&sim, "a"), rows(&sim, "child")), (NO_ROWS, NO_ROWS));
+        (sim, vec!["a", "child"])
+    });
+}
+
+/// The start of a run was unknown while its first turn was planned, so a grandchild had its parent as its root.
+#[test]
+fn grandchild_that_is_started_in_the_first_turn_of_its_parent_knows_the_root_of_its_family() {
+    async fn starts(ctx: Ctx, input: Payload) -> Result<Payload, Failure> {
+        let lineage = ctx.info().unwrap_or_default().start.lineage.clone().unwrap_or_default();
+        let of = |run: Option<dacapo_core::RelatedRun>| run.map(|run| run.workflow_id.to_string()).unwrap_or_default();
+        match text(&input).parse::<u32>() {
+            Ok(0) | Err(_) => Ok(payload(format!("parent {}, root {}", of(lineage.parent), of(lineage.root)))),
+            Ok(more) => ctx.child("starts", (more - 1).to_string()).workflow_id(format!("child-{more}")).await,
+        }
+    }
+    over_every_cache_and_restart(
+        || options().workflow("starts", starts),
+        |sim| {
+            sim.start("starts", "a", "3").unwrap();
+            assert_eq!(sim.result("a"), completed("parent child-2, root a"));
+            (sim, vec!["a", "child-1", "child-2", "child-3"])
+        },
+    );
+}
+
+#[test]
+fn priority_of_a_child_is_that_of_its_tasks_unless_a_call_has_its_own() {
+    async fn works(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let own = ctx.activity("work", "").priority(Priority { key: 7, ..Priority::default() });
+        ctx.join([ctx.activity("work", ""), own]).await;
+        Ok(payload(""))
+    }
+    async fn starts(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let child = ctx.child("works", "").workflow_id("child");
+        child.with(|child| child.priority = Priority { key: 3, ..Priority::default() }).await
+    }
+    let family = || {
+        let again = |_, _| Err(Failure::application("later"));
+        options().workflow("works", works).workflow("starts", starts).activity("work", again)
+    };
+    over_every_cache_and_restart(family, |sim| {
+        sim.start("starts", "a", "").unwrap();
+        sim.settle();
+        let sim = sim.restart();
+        let priorities: Vec<i32> = describe(&sim, "child").pending.iter().map(|task| task.priority).collect();
+        assert_eq!(priorities, [7, 3]);
         (sim, vec!["a", "child"])
     });
 }

@@ -172,7 +172,7 @@ fn a_report_is_answered_by_the_cancellation() {
         sim.start("calls", "a", "").unwrap();
         sim.advance(secs(1));
         sim.wait(sim.engine().cancel(&RunId::of("a"), "enough")).unwrap();
-        assert_eq!(sim.result("a"), completed("cancelled: the workflow no longer wants it"));
+        assert_eq!(sim.result("a"), completed("the workflow no longer wants it"));
         vec!["a"]
     });
 }

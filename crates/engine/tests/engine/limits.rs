@@ -135,6 +135,33 @@ fn published_values_and_failures_beyond_the_limit_stop_the_run_or_the_sender() {
     assert!(matches!(refused, Error::PayloadTooLarge { size: 1_001, limit: 1_000, .. }), "{refused}");
 }
 
+/// A report of an attempt is stored for the next one.
+#[test]
+fn report_of_progress_beyond_the_limit_is_refused_and_the_one_before_it_stays() {
+    let limited = || {
+        let reports = |ctx: Ctx, _| async move { ctx.activity("work", "").retry(every_second(3)).await };
+        let mut options = options().workflow("reports", reports).activity("work", |ctx, _| match &ctx.info().details {
+            None => {
+                ctx.heartbeat_payload(payload("half"))?;
+                let refused = ctx.heartbeat_payload(payload("x".repeat(1_001))).unwrap_err();
+                Err(Failure::application(refused.to_string()))
+            }
+            Some(details) => Ok(details.clone()),
+        });
+        options.payload_limit = 1_000;
+        options
+    };
+    let sim = Simulation::new(limited());
+    sim.start("reports", "a", "").unwrap();
+    sim.settle();
+    let failure = describe(&sim, "a").pending[0].last_failure.clone().unwrap();
+    assert!(
+        failure.message.contains("the report of progress is 1001 bytes long, at most 1000 are allowed"),
+        "{failure}"
+    );
+    assert_eq!(sim.result("a"), completed("half"));
+}
+
 /// Headers and metadata are stored like payloads, all of a call together.
 #[test]
 fn headers_and_metadata_beyond_the_limit_stop_the_run_or_the_sender() {

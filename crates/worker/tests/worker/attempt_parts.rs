@@ -26,7 +26,7 @@ fn guard() -> (Guard, oneshot::Receiver<()>) {
 }
 
 fn ctx() -> ActivityCtx {
-    ActivityCtx::new(ActivityInfo { attempt: 1, ..ActivityInfo::default() }, Arc::new(|_| {}))
+    ActivityCtx::new(ActivityInfo { attempt: 1, ..ActivityInfo::default() }, Arc::new(|_| {}), usize::MAX)
 }
 
 fn nothing() -> Result<Payload, Failure> {

@@ -72,7 +72,7 @@ impl Owner {
 fn start(activity: &Activity) -> (AttemptHandle, oneshot::Receiver<Result<Payload, Failure>>) {
     let info = ActivityInfo { activity: activity.name().clone(), attempt: 1, ..ActivityInfo::default() };
     let (done, told) = oneshot::channel();
-    let ctx = ActivityCtx::new(info, Arc::new(|_| {}));
+    let ctx = ActivityCtx::new(info, Arc::new(|_| {}), usize::MAX);
     let attempt = Attempt::new(activity, ctx, Vec::new(), move |result| drop(done.send(result)));
     let handle = attempt.handle();
     Attempts::new(Handle::current()).start(attempt);
