@@ -4,6 +4,7 @@
 mod activities;
 mod handles;
 mod messages;
+mod operations;
 mod programs;
 
 use std::path::Path;
@@ -71,6 +72,11 @@ backends! {
             history_tells_what_happened result_of_a_failed_run_is_its_failure;
         messages: signals_are_taken_in_order signal_with_one_request_id_counts_once update_is_answered_or_rejected
             query_sees_what_was_acknowledged promise_is_resolved_by_name child_and_parent_talk;
+        operations: reset_begins_again_with_what_came_before_and_since next_attempt_gets_the_progress_of_the_one_before
+            attempt_ends_at_its_timeout attributes_memo_and_snapshot_are_described
+            answer_to_an_update_is_asked_for_later_by_its_request_id activity_is_completed_by_its_id
+            run_signals_another_run closed_run_is_deleted_where_the_backend_can
+            next_process_goes_on_where_the_store_outlives_one;
         programs: fan_out_counts_every_part saga_gives_everything_back entity_lives_on_as_new_runs counter_continues_as_new
             handle_of_a_start_finds_the_run_that_it_continued_as
             approval_is_decided;
