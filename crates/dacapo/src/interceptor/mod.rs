@@ -2,6 +2,7 @@
 
 mod activity;
 mod client;
+mod messages;
 mod next;
 mod workflow;
 
@@ -14,9 +15,11 @@ use dacapo_core::{Failure, Payload};
 pub use activity::ActivityCall;
 pub(crate) use activity::intercepted_activity;
 pub(crate) use client::InterceptedClient;
+pub use messages::{InboundKind, InboundMessage, OutboundCommand, OutboundKind};
+pub(crate) use messages::{check_message, outbound_headers};
 pub use next::Next;
-pub use workflow::{InboundKind, InboundMessage, OutboundCommand, OutboundKind, WorkflowCall};
-pub(crate) use workflow::{check_message, intercepted_workflow, outbound_headers};
+pub use workflow::WorkflowCall;
+pub(crate) use workflow::intercepted_workflow;
 
 /// The code of a workflow or of an attempt of an activity, wrapped or not.
 pub type CodeFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Send>>;
