@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_client::{Client, Feature};
-use dacapo_core::{Failure, Name, Payload};
+use dacapo_core::{Failure, Headers, Name};
 use dacapo_engine::Reader;
 use serde::Serialize;
 
@@ -60,15 +60,18 @@ impl Link {
         &self.0.layers.converter
     }
 
-    /// Encodes the value of a header. A failure names the header.
-    pub(crate) fn encode_header<T>(&self, name: &Name, value: &T) -> std::result::Result<Payload, Failure>
+    /// Adds a header with a value. A failure to encode it, which names the header, is kept unless there is one already.
+    pub(crate) fn add_header<T>(&self, headers: &mut Headers, failed: &mut Option<Failure>, name: Name, value: &T)
     where
         T: Serialize + ?Sized,
     {
-        self.converter().encode(value).map_err(|mut failure| {
-            failure.message = format!("header {name:?}: {}", failure.message);
-            failure
-        })
+        match self.converter().encode(value) {
+            Ok(value) => drop(headers.insert(name, value)),
+            Err(mut failure) => {
+                failure.message = format!("header {name:?}: {}", failure.message);
+                failed.get_or_insert(failure);
+            }
+        }
     }
 
     pub(crate) fn client(&self) -> &Arc<dyn Client> {

@@ -47,14 +47,8 @@ impl SignalCall {
 
     /// Adds a header: a named value that travels beside the value. One that cannot be encoded fails the signal.
     pub fn header<T: Serialize + ?Sized>(mut self, name: impl IntoName, value: &T) -> Self {
-        let name = name.into_name();
-        match self.link.encode_header(&name, value) {
-            Ok(value) => self.header_payload(name, value),
-            Err(failure) => {
-                self.failure.get_or_insert(failure);
-                self
-            }
-        }
+        self.link.add_header(&mut self.signal.headers, &mut self.failure, name.into_name(), value);
+        self
     }
 
     /// Adds a header that is encoded already.
