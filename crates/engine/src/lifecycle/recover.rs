@@ -1,5 +1,5 @@
 //! Opening a store: an engine takes over all that earlier processes left. No run is loaded for that: all that can wake a run
-//! is a row of messages, timers or tasks, or a run that is stuck.
+//! is a row of messages, timers or tasks, or a run that is stuck. Runs with unseen messages are woken.
 
 use std::sync::Arc;
 
