@@ -51,7 +51,15 @@ const JOBS: &[Job] = &[
     Job {
         group: "crash",
         what: "processes killed 1,000 times at random moments",
-        program: Test(&["-p", "dacapo-examples", "--test", "kill", "work_that_is_killed", "--", "--nocapture"]),
+        program: Test(&[
+            "-p",
+            "dacapo-examples",
+            "--test",
+            "kill",
+            "work_of_a_process_killed_at_random_moments",
+            "--",
+            "--nocapture",
+        ]),
         env: &[("DACAPO_KILLS", "1000")],
         limit: 30,
     },
@@ -206,6 +214,12 @@ mod tests {
             for pair in words.windows(2).filter(|pair| pair[0] == "--test") {
                 let ends = [format!("tests/{}.rs", pair[1]), format!("tests/{}/main.rs", pair[1])];
                 assert!(tree.files().any(|source| ends.iter().any(|end| source.path.ends_with(end))), "{}", pair[1]);
+            }
+            // A word before `--` that is no option and follows none chooses tests by their names.
+            let before = words.iter().take_while(|word| **word != "--").copied().collect::<Vec<_>>();
+            for pair in before.windows(2).filter(|pair| !pair[0].starts_with('-') && !pair[1].starts_with('-')) {
+                let name = format!("fn {}", pair[1]);
+                assert!(tree.files().any(|source| source.text.contains(&name)), "no test begins with {}", pair[1]);
             }
         }
     }

@@ -69,6 +69,9 @@ impl Feature {
     pub(crate) fn instead(self) -> &'static str {
         match self {
             Self::Writing => "make this call in the program that serves the runs",
+            Self::Queries | Self::Inspection => {
+                "make this call in the program that serves the runs, or use a backend that has it"
+            }
             Self::Backup => "export the histories, or use a backend that has it",
             Self::Policies => "pin the run to the deterministic one",
             Self::Nexus => "call an activity, or use a backend that has it",

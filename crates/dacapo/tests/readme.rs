@@ -49,10 +49,15 @@ async fn report_in_the_readme_is_what_a_forgotten_patch_gives() {
         tokio::task::yield_now().await;
     }
     app.shutdown().await;
-    let app = Dacapo::over_store(store).build("1.5.0").serve((second::checkout, charge)).await.unwrap();
+    let app = Dacapo::over_store(store.clone()).build("1.5.0").serve((second::checkout, charge)).await.unwrap();
     let run = app.handle(second::checkout, "order-42");
     run.signal(CANCEL, "too bright".into()).await.unwrap();
     let Err(Error::Client(ClientError::Stuck(report))) = run.result_or_stuck().await else { panic!("it is stuck") };
+    app.shutdown().await;
+
+    // The corrected deploy: what the process before it found does not hold any more.
+    let app = Dacapo::over_store(store).build("1.6.0").serve((first::checkout, charge)).await.unwrap();
+    assert_eq!(app.handle(first::checkout, "order-42").result_or_stuck().await, Ok("receipt for two lamps".to_owned()));
     app.shutdown().await;
 
     let readme = include_str!("../../../README.md");

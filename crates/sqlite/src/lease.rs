@@ -26,6 +26,9 @@ impl Lease {
                 folder.display()
             )));
         }
+        if of.is_dir() {
+            return Err(StoreError::Unavailable(format!("{database} is a folder: name a file in it")));
+        }
         if of.is_symlink() && !of.exists() {
             return Err(StoreError::Unavailable(format!("{database} is a link to a file that is not there")));
         }

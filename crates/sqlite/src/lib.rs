@@ -117,6 +117,9 @@ impl SqliteStore {
                 "there is no file {path}: the program that serves it creates it"
             )));
         }
+        if Path::new(path).is_dir() {
+            return Err(StoreError::Unavailable(format!("{path} is a folder: name a file in it")));
+        }
         let lock = FileLock::open(Path::new(path)).ok();
         let reader = schema::connect_to_read(path).map_err(|error| naming(path, error))?;
         Ok(Self {

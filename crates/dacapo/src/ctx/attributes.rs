@@ -25,8 +25,10 @@ impl<S> Ctx<S> {
     /// ```
     #[track_caller]
     pub fn set_attr<T: IntoAttribute>(&self, attribute: Attr<T>, value: T) {
-        let (name, value) = attribute::checked(attribute.into(), value)
-            .unwrap_or_else(|bad| self.raw.refuse(bad.to_string(), Location::caller()));
+        // A closure would not know the caller.
+        let caller = Location::caller();
+        let (name, value) =
+            attribute::checked(attribute.into(), value).unwrap_or_else(|bad| self.raw.refuse(bad.to_string(), caller));
         self.raw.set_attrs([(name, Some(value))]);
     }
 
@@ -40,6 +42,7 @@ impl<S> Ctx<S> {
     /// One that has another type than the code expects fails the activation. See [`Ctx::set_attr`] for an example.
     #[track_caller]
     pub fn attr<T: FromAttribute>(&self, attribute: Attr<T>) -> Option<T> {
+        let caller = Location::caller();
         let info = self.raw.info()?;
         let value = info.search_attributes.get(attribute.name())?;
         Some(T::from_attribute(value).unwrap_or_else(|| {
@@ -49,7 +52,7 @@ impl<S> Ctx<S> {
                 "search attribute {name:?}: {value} is no `{wanted}`\nThe run stays open; it goes on once the code reads the \
                  attribute as what was set."
             );
-            self.raw.refuse(text, Location::caller())
+            self.raw.refuse(text, caller)
         }))
     }
 

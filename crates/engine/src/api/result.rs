@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::read::RunId;
 use crate::read::outcome::{circle, next_run, outcome_of};
+use crate::run::cached_run::PlayState;
 use crate::run::waiters::RunEnd;
 use crate::shared::Shared;
 
@@ -127,13 +128,21 @@ fn walk(shared: &Arc<Shared>, mut of: RunId, mut seen: BTreeSet<RunNo>, or_stuck
     Ok(Walk { seen, at: At::Further(of) })
 }
 
+/// Whether a thread plays this run or soon will: what an earlier process, or an earlier play, found need not hold any more.
+fn is_about_to_be_played(shared: &Shared, run: RunNo) -> bool {
+    let cached = shared.runs.get(run);
+    cached.is_some_and(|cached| matches!(cached.lock().play_state, PlayState::Queued | PlayState::Busy))
+}
+
 /// Begins to wait for the end of a run that was open when it was looked at.
 fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, Error> {
     let waiting = shared.waiters.for_result(run.no, or_stuck);
     // The run may have closed, or got stuck, before the waiter was registered.
     let found = match shared.store().run(run.no) {
         Ok(Some(row)) if !row.status.is_open() => Ok(At::End(row.status, outcome_of(row.result.as_deref()))),
-        Ok(Some(RunRow { stuck: Some(stuck), .. })) if or_stuck => Ok(At::Stuck(stuck.reason)),
+        Ok(Some(RunRow { stuck: Some(stuck), .. })) if or_stuck && !is_about_to_be_played(shared, run.no) => {
+            Ok(At::Stuck(stuck.reason))
+        }
         Ok(Some(_)) => return Ok(At::Open(run.workflow_id.clone(), waiting)),
         // It was closed and deleted between the two reads.
         Ok(None) => {

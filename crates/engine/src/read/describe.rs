@@ -206,7 +206,8 @@ fn pending(record: &TurnRecord, task: &TaskRow, limits: &CrashLimits) -> Option<
     let (state, next_attempt) = match task.external {
         Some(_) => (ActivityState::External, None),
         None if limits.quarantines(task.crash_count) => (ActivityState::Quarantined, None),
-        None => (ActivityState::Pending, Some(task.ready)),
+        // The delay counts from the moment at which the process that serves it has opened the store.
+        None => (ActivityState::Pending, limits.delay(task.crash_count).is_none().then_some(task.ready)),
     };
     let mut pending = PendingActivity::new(task.seq, command.id.to_string().into(), command.activity.clone());
     pending.summary.clone_from(&command.summary);

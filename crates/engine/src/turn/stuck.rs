@@ -43,10 +43,10 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
     let attempts = state.failed_plays;
     drop(state);
     let retry = pause(attempts);
-    let requests = set_aside(shared, cached, now.after(retry));
+    let aside = set_aside(shared, cached, now.after(retry));
     shared.arm_in(retry, Due::Retry(cached.no));
     let stuck = reason.into_stuck(now, attempts, now.after(retry));
-    write_stuck(shared, cached, stuck, requests, "it cannot go on and is stuck: ");
+    write_stuck(shared, cached, stuck, aside, "it cannot go on and is stuck: ");
     shutdown::check(shared);
 }
 
@@ -54,22 +54,31 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
 /// itself.
 pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow, until: Timestamp) {
     let now = shared.now();
-    let requests = set_aside(shared, cached, until);
+    let aside = set_aside(shared, cached, until);
     // The run counts as stuck, so that the mark is cleared when it is played again.
     let mut state = cached.lock();
     state.failed_plays = state.failed_plays.max(1);
     drop(state);
     shared.arm_in(until.since(now), Due::Retry(cached.no));
     let stuck = delayed_reason(row, until).into_stuck(now, 1, until);
-    write_stuck(shared, cached, stuck, requests, "");
+    write_stuck(shared, cached, stuck, aside, "");
     shutdown::check(shared);
 }
 
-/// Stops playing a run until then, and returns the requests of its callers. Its messages are kept.
-fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) -> Vec<Request> {
+/// A run that is not played until an alarm or an operator has it played again.
+struct SetAside {
+    /// The requests of its callers.
+    requests: Vec<Request>,
+    /// Whether this process finds the run stuck for the first time since the run went on.
+    is_first_here: bool,
+}
+
+/// Stops playing a run until then. Its messages are kept.
+fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) -> SetAside {
     let meters = cached.worker().unwrap_or_else(|| shared.workers.first()).meters().clone();
     let mut state = cached.lock();
     state.play_state = PlayState::Stuck;
+    let is_first_here = state.stuck.is_none();
     state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
     let playable = state.playable.take();
     state.stuck_until = until;
@@ -83,7 +92,7 @@ fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) ->
     cached.lock().drop_local_results();
     store_waiting_results(shared, cached);
     ended(shared, Ended::Play(cached));
-    requests
+    SetAside { requests, is_first_here }
 }
 
 /// Stores the results in the inbox of a run that is not played soon: a result must not wait in memory.
@@ -104,7 +113,7 @@ pub(crate) fn wait_for_probation(shared: &Arc<Shared>, cached: &CachedRun) {
 /// Stops playing a quarantined run until it is released, and answers its callers with the reason.
 pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow) {
     let reason = quarantine_reason(row).text;
-    let requests = set_aside(shared, cached, Timestamp(u64::MAX));
+    let SetAside { requests, .. } = set_aside(shared, cached, Timestamp(u64::MAX));
     shared.waiters.run_stuck(cached.no, &row.first_run_id, &reason);
     requests.into_iter().for_each(|request| request.refuse(Error::Stuck(reason.clone())));
     // The run may have been released since its row was read.
@@ -143,7 +152,8 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
 }
 
 /// Stores why a run is stuck, and then answers its callers: they find it stuck when they look.
-fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, requests: Vec<Request>, what: &str) {
+fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, aside: SetAside, what: &str) {
+    let SetAside { requests, is_first_here } = aside;
     let run = cached.no;
     let told = Error::Stuck(stuck.reason.clone());
     let refuse = move || requests.into_iter().for_each(|request| request.refuse(told.clone()));
@@ -159,8 +169,8 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
         stuck.since = before.since;
     }
     let reason = StuckReason::new(stuck.cause, stuck.subject.clone(), stuck.reason.clone());
-    // Logged once: a run that is played again every minute is not logged every minute.
-    if row.stuck.as_ref().is_none_or(|before| !reason.is_that_of(before))
+    // Each process logs it once: a run that is played again every minute is not logged every minute.
+    if (is_first_here || row.stuck.as_ref().is_none_or(|before| !reason.is_that_of(before)))
         && let Ok(info) = RunInfo::of(&row)
     {
         shared.stuck_log.report(&info.name, what, &reason, shared.now());
