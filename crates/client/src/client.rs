@@ -26,7 +26,7 @@ pub type Progress = Box<dyn FnMut(u64) + Send>;
 /// may have started a run.
 ///
 /// A call that a backend cannot serve answers
-/// [`Error::Unsupported`] with the name of the feature: methods with a default body are such features.
+/// [`Error::Unsupported`](crate::Error::Unsupported) with the name of the feature: methods with a default body are such features.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -81,7 +81,7 @@ pub trait Client: Send + Sync {
     /// Waits until the run, and every run it continues as, is closed, and returns its result.
     fn result(&self, run: RunRef) -> Answer<RunResult>;
 
-    /// Like [`Client::result`], but also answers when the run is stuck, with [`Error::Stuck`].
+    /// Like [`Client::result`], but also answers when the run is stuck, with [`Error::Stuck`](crate::Error::Stuck).
     fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
         let _ = run;
         self.unsupported(Feature::StuckRuns)

@@ -165,7 +165,9 @@ pub enum Error {
         /// The id asked for.
         update_id: Name,
     },
-    /// The workflow rejected the update. It left no trace.
+    /// The workflow rejected the update. The run's history has nothing of it, but the rejection is stored as the answer to
+    /// its request id: the same id gets it again, even with another value and after the run closed. Send a corrected update
+    /// under a new id.
     #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
     /// The update is stored, and the run cannot be played now. Ask again with the same update id.

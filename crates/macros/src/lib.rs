@@ -34,14 +34,22 @@ use syn::{ImplItemFn, Item, ItemFn, ItemImpl, parse_macro_input};
 /// Options: `name = "…"` (the function's own by default), `order = "handlers_first"` (by default) or `"root_first"`,
 /// `unfinished_handlers = "warn_and_abandon"` or `"wait"`.
 ///
-/// On an impl block, `#[run]` marks the workflow function, which takes `ctx: Ctx<Self>`; `#[init]` a function from the
-/// input to the first state (`Default` otherwise); `#[signal]`, `#[update]` and `#[query]` the handlers; and
-/// `#[validate(update)]` a function that decides beforehand whether an update is accepted.
+/// On an impl block, the attributes of the methods are:
+///
+/// - `#[run]`: the workflow function, `async fn run(ctx: Ctx<Self>, …)`.
+/// - `#[init]`: makes the first state from the input, `fn new(input: &I) -> Self`, or `fn new() -> Self`. Of several arguments
+///   it gets a reference to their tuple. Without it, the state is `Default`.
+/// - `#[signal]`: `fn(&mut self, T)`, or `async fn(ctx: Ctx<Self>, T) -> Result<(), Failure>` for a handler that waits.
+/// - `#[update]`: `fn(&mut self, I) -> Result<O, Failure>`, or `async fn(ctx: Ctx<Self>, I) -> Result<O, Failure>`.
+/// - `#[query]`: `fn(&self) -> O` or `fn(&self, I) -> O`.
+/// - `#[validate(update)]`: `fn(&self, input: &I) -> Result<(), Failure>`; an error rejects the update.
+///
+/// Each handler also makes a constant by which callers send the message: `fn approve` makes `APPROVE`. It is as visible as the
+/// method: `pub fn approve` makes `pub const APPROVE`. A message brings one value; put several into a struct or a tuple.
 ///
 /// ```
 /// use dacapo::prelude::*;
 ///
-/// #[derive(Default)]
 /// struct Counter {
 ///     count: u64,
 ///     closed: bool,
@@ -49,8 +57,13 @@ use syn::{ImplItemFn, Item, ItemFn, ItemImpl, parse_macro_input};
 ///
 /// #[workflow]
 /// impl Counter {
+///     #[init]
+///     fn new(first: &u64) -> Self {
+///         Self { count: *first, closed: false }
+///     }
+///
 ///     #[run]
-///     async fn run(ctx: Ctx<Self>) -> Result<u64, Failure> {
+///     async fn run(ctx: Ctx<Self>, _first: u64) -> Result<u64, Failure> {
 ///         ctx.wait_state(|counter| counter.closed).await?;
 ///         Ok(ctx.state().count)
 ///     }

@@ -29,7 +29,8 @@ pub struct ActivityInfo {
     pub run_id: Name,
     /// The queue that the task came through.
     pub queue: Name,
-    /// The attempt's number, from 1.
+    /// The attempt's number, from 1. An attempt that a crash of the process cut off is made again under the same number and
+    /// uses up none of the attempts of the retry policy.
     pub attempt: u32,
     /// When the activity was scheduled.
     pub scheduled: Timestamp,

@@ -52,6 +52,9 @@ impl<A> UpdateCall<A> {
 
     /// Sets the program's key for this request, which is the id of the update: a second update with the same key is the same
     /// update, however often it is sent.
+    ///
+    /// A rejection is an answer too: the same key gets the same rejection again, even with a value that is valid and after the
+    /// run closed. To try again with another value, use a new key.
     pub fn request_id(mut self, request_id: impl IntoName) -> Self {
         self.update.id = request_id.into_name();
         self

@@ -11,8 +11,10 @@ use super::recorded::{ResultReader, encoded};
 use crate::{Attr, Ctx, FromAttribute, IntoAttribute, attribute};
 
 impl<S> Ctx<S> {
-    /// Sets a search attribute: a typed value that descriptions of the run show. A value that stores cannot hold, such as a number that is not finite or a
-    /// keyword of more than 255 bytes, fails the activation: the run is stuck, and says why.
+    /// Sets a search attribute: a typed value that descriptions of the run show. No filter can search by attributes yet.
+    ///
+    /// A value that stores cannot hold, such as a number that is not finite or a keyword of more than 255 bytes, fails the
+    /// activation: the run is stuck, and says why.
     ///
     /// ```
     /// # use dacapo::prelude::*;

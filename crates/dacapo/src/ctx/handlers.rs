@@ -71,8 +71,9 @@ impl<S> Ctx<S> {
 
     /// Handles every update of this name for the rest of the run: a message that its sender gets an answer to.
     ///
-    /// The validator decides, before anything is recorded, whether the update is accepted; it only reads. The handler of an
-    /// accepted update is a unit of its own, and its result is the answer.
+    /// The validator decides whether the update is accepted; it only reads. The run's history has nothing of a rejected update,
+    /// but the rejection is stored as the answer to its request id. The handler of an accepted update is a unit of its own, and
+    /// its result is the answer.
     ///
     /// ```
     /// # use dacapo::prelude::*;

@@ -90,6 +90,23 @@ impl<S: Send + 'static> Ctx<S> {
     ///
     /// The guard is not `Send`, so holding it over an await does not compile: drop it first.
     ///
+    /// While a guard lives, a second call of `state` makes the run stuck: `a state cell was entered while it was entered already`.
+    /// In `if let` and `match` a guard lives to the end of the whole block, so bind the value with `let` first:
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # struct Cart { rejected: Option<String>, items: u64 }
+    /// # async fn example(ctx: Ctx<Cart>) -> Result<(), Failure> {
+    /// let rejected = ctx.state().rejected.clone(); // The guard is dropped at the end of this line.
+    /// if let Some(reason) = rejected {
+    ///     ctx.state().items = 0; // With `ctx.state()` in the `if let` itself, the run would be stuck here.
+    ///     return Err(reason.into());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// In a block of its own:
+    ///
     /// ```
     /// # use dacapo::prelude::*;
     /// # struct Cart { items: u64 }
