@@ -101,6 +101,21 @@ fn work_that_never_stops_ends_the_process_with_code_one() {
     assert_eq!(status(&file), Status::Open, "nothing of it is lost");
 }
 
+/// The runtime's only thread, which drives its timers and signals, is blocked: the process did not hear that it is to end.
+#[test]
+fn work_that_blocks_the_runtime_does_not_keep_the_process_from_ending() {
+    let (_folder, file) = folder();
+    let one_thread = [("TOKIO_WORKER_THREADS", "1")];
+    let shift = Shift::begin_with(&file, "hog", ["50", "50", "500"], &one_thread);
+    shift.signal("-TERM");
+    assert_eq!(shift.end().1, Some(1));
+    let shift = Shift::begin_with(&file, "hog", ["60000", "60000", "120000"], &one_thread);
+    shift.signal("-TERM");
+    shift.signal("-INT");
+    assert_eq!(shift.end().1, Some(1), "the second signal ends it at once");
+    assert_eq!(status(&file), Status::Open, "nothing of it is lost");
+}
+
 /// After the first signal the process says what it waits for; the second one ends it.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {

@@ -1,7 +1,8 @@
 //! A worker that serves until a signal asks it to end, lets work end, and prints what it left behind.
 //!
 //! `shift <file> <work> <grace ms> <force ms> <force exit ms>`, where the work is `brief` (ends when a file `<file>-go` is
-//! there), `polite` (ends when it is asked to), `deaf` (never ends) or `zombie` (the same, given up on after 50 ms).
+//! there), `polite` (ends when it is asked to), `deaf` (never ends), `hog` (never ends, and blocks a thread of the
+//! program's runtime) or `zombie` (the same, given up on after 50 ms).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,11 +48,22 @@ fn deaf(_file: String) -> Result<String, Failure> {
     }
 }
 
+/// Blocks a thread of the async runtime for ever, as code does that calls blocking functions in an async activity.
+#[activity]
+async fn hog(_file: String) -> Result<String, Failure> {
+    listening().await;
+    println!("working");
+    loop {
+        std::thread::park();
+    }
+}
+
 #[workflow]
 async fn shift(ctx: Ctx, work: String, file: String) -> Result<String, Failure> {
     match work.as_str() {
         "brief" => ctx.call(brief, file).await,
         "polite" => ctx.call(polite, file).await,
+        "hog" => ctx.call(hog, file).await,
         // On a busy machine an attempt may be over before it has begun, and then it is no zombie.
         "zombie" => ctx.call(deaf, file).start_to_close(millis(50)).retry(Retry::exponential().attempts(0)).await,
         _ => ctx.call(deaf, file).await,
@@ -71,7 +83,7 @@ async fn main() -> Result<()> {
             let queue_times = |queue: QueueSettings| queue.shutdown_grace_period(grace).shutdown_force_timeout(force);
             app.force_exit_timeout(force_exit).every_queue(queue_times)
         })
-        .serve((shift, brief, polite, deaf))
+        .serve((shift, brief, polite, deaf, hog))
         .await?;
     app.start(shift, (work.clone(), file.clone())).id("shift").id_conflict(IdConflict::UseExisting).await?;
     // Polled once, it listens.

@@ -201,8 +201,10 @@ impl App {
     /// once what it waits for. Attempts that were cut off are no error: they are in the report, and the next process tries them
     /// again; but tokio's runtime does not end before a blocking thread does, so a `main` that returns may wait for one
     /// until the force-exit timeout. To end at once, call `std::process::exit`. It also shuts down, and gives an
-    /// error, when too much code that was asked to stop runs on (`max_zombie_count`); and it gives one when the store is not as
-    /// it was left.
+    /// error, when too much code that was asked to stop runs on (`max_zombie_count`), and when the engine has stopped because of
+    /// its store: then start the program again.
+    ///
+    /// A thread of its own listens, so that a program whose runtime is blocked by the code that is to stop ends as well.
     ///
     /// A web server beside it gets a clone of the app, and ends with it:
     ///
@@ -221,7 +223,9 @@ impl App {
     /// ```
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
-        let mut requests = StopSignals::new().map_err(system)?;
+        let settings = self.serving.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
+        let force_exit = move || force_exit_after(settings.force_exit_timeout, "it was asked to end");
+        let mut requests = StopSignals::new(force_exit).map_err(system)?;
         let mut ending = pin!(self.engine().shuts_down_by_itself());
         let ending = poll_fn(|cx| match ending.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),
@@ -231,12 +235,10 @@ impl App {
         requests.end_at_the_next();
         match ending {
             Some(why) => {
-                self.shutdown().await;
-                Err(Error::Zombies(why.to_string()))
+                let report = self.shutdown().await;
+                Err(report.store.map_or_else(|| Error::Zombies(why.to_string()), Error::from))
             }
             None => {
-                let settings = self.serving.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
-                force_exit_after(settings.force_exit_timeout, "it was asked to end");
                 self.engine().log_what_ends();
                 let report = self.shutdown().await;
                 report.store.clone().map_or(Ok(report), |error| Err(error.into()))

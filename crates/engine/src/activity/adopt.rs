@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{CommandKind, TimeoutKind, Timestamp, from_stored};
-use dacapo_store::{RunNo, Store, StoreError, TaskRow};
+use dacapo_store::{RunNo, Store, StoreError, Stuck, StuckCause, TaskRow};
 
 use crate::activity::blocked;
 use crate::activity::task::{Attempting, Task, TaskState, over};
@@ -24,7 +24,7 @@ pub(crate) fn adopt(shared: &Arc<Shared>, row: &TaskRow, origins: &mut Origins) 
             let is_delayed = shared.options.crash_limits.delay(task.crash_count).is_some();
             shared.tasks.add(run, task.clone());
             if is_delayed {
-                blocked::report_crashes(shared, run, &task, Some(until), is_stuck(shared, run)?);
+                blocked::report_crashes(shared, run, &task, Some(until), true);
             }
         }
         TaskState::External(ref attempting) => {
@@ -34,17 +34,16 @@ pub(crate) fn adopt(shared: &Arc<Shared>, row: &TaskRow, origins: &mut Origins) 
         }
         TaskState::Quarantined => {
             shared.tasks.add(run, task.clone());
-            if !is_stuck(shared, run)? {
-                blocked::report_crashes(shared, run, &task, None, false);
+            if let Some(row) = shared.store().run(run)? {
+                // A run that is stuck for another reason keeps that one.
+                let of_crashes = |stuck: &Stuck| matches!(stuck.cause, StuckCause::Delayed | StuckCause::Quarantined);
+                let marks = row.stuck.as_ref().is_none_or(of_crashes);
+                blocked::report_crashes(shared, run, &task, None, marks);
             }
         }
         TaskState::Ready | TaskState::Running(_) | TaskState::Unserved => shared.tasks.add(run, task),
     }
     Ok(())
-}
-
-fn is_stuck(shared: &Shared, run: RunNo) -> Result<bool, StoreError> {
-    Ok(shared.store().run(run)?.is_none_or(|row| row.stuck.is_some()))
 }
 
 /// Arms the timeouts of an external attempt. The attempt began in an earlier process. Its heartbeat timeout counts from

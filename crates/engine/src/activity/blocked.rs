@@ -54,17 +54,17 @@ pub(crate) fn report_no_input(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     mark_stuck(shared, run, task.info.epoch, reason, None);
 }
 
-/// Marks a run as stuck because an activity is quarantined or delayed for its crash count. Logs that unless `is_known`,
-/// which means that the run is marked as stuck already.
-pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, until: Option<Timestamp>, is_known: bool) {
+/// Logs that an activity is quarantined or delayed for its crash count, once in each process, and marks its run as stuck if
+/// `marks`.
+pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, until: Option<Timestamp>, marks: bool) {
     let reason = match until {
         Some(until) => delayed(task, until),
         None => quarantined(task),
     };
-    if !is_known {
-        log::warn_of_run(&task.info.name, &reason.text);
+    log::warn_of_run(&task.info.name, &reason.text);
+    if marks {
+        mark_stuck(shared, run, task.info.epoch, reason, until);
     }
-    mark_stuck(shared, run, task.info.epoch, reason, until);
 }
 
 /// Marks a run as stuck if one of its activities waits for an operator or is delayed. Called after a write that cleared

@@ -7,9 +7,7 @@ use std::sync::{Arc, mpsc};
 use dacapo_core::Timestamp;
 use dacapo_store::{CrashCount, Doing, RunRow, StoreError, StuckCause, Write};
 
-use crate::report::log;
 use crate::report::stuck_reason::StuckReason;
-use crate::run::info::RunInfo;
 use crate::run::new_run::start_no;
 use crate::shared::Shared;
 use crate::writes::submit;
@@ -41,7 +39,7 @@ pub(crate) fn delayed_reason(row: &RunRow, until: Timestamp) -> StuckReason {
 /// them to the next. False if the store does not answer any more.
 pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
     let left: BTreeSet<Doing> = shared.store().left().into_iter().collect();
-    let (mut counts, mut quarantined, mut starts) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut counts, mut starts) = (Vec::new(), BTreeSet::new());
     let (mut runs, mut answering) = (BTreeSet::new(), BTreeSet::new());
     for code in left {
         match code {
@@ -59,17 +57,11 @@ pub(crate) fn count_crash(shared: &Arc<Shared>) -> Result<bool, StoreError> {
         let Some(mut row) = shared.store().run(run)? else { continue };
         row.crash_count += 1;
         counts.push(count_run(shared, &row));
-        quarantined.extend(Some(row).filter(|row| shared.options.crash_limits.quarantines(row.crash_count)));
     }
     if !counts.is_empty() && !write_now(shared, Write::CrashCounts(counts))? {
         return Ok(false);
     }
     shared.store().forget_left();
-    for row in quarantined.iter().filter(|row| row.status.is_open()) {
-        if let Ok(info) = RunInfo::of(row) {
-            log::warn_of_run(&info.name, &quarantine_reason(row).text);
-        }
-    }
     expect_probation(shared, starts, answering)?;
     Ok(true)
 }

@@ -14,8 +14,9 @@ pub(crate) fn halt(shared: &Shared, error: Error) {
         log::engine_error(&format_args!(
             "the engine stops; what was committed is not lost. Start the process again: {error}"
         ));
+        shared.zombie_alarms.shut_down(&error.to_string());
     }
-    shared.shutdown.break_off(shared.host.steady_now());
+    shared.shutdown.break_off(shared.host.steady_now(), trouble(error.clone()));
     shared.waiters.stop();
     // Collect the handles first: giving up drops user code, which must run while no lock is held.
     let mut handles = shared.tasks.handles();
@@ -24,6 +25,11 @@ pub(crate) fn halt(shared: &Shared, error: Error) {
         handle.give_up("the engine has stopped");
     }
     refuse_callers(shared, &error);
+}
+
+/// The reason for which an engine has stopped, unless a caller asked for it.
+pub(crate) fn trouble(reason: Error) -> Option<Error> {
+    (reason != Error::ShutDown).then_some(reason)
 }
 
 /// Answers callers that wait for a run's answer, or for a reset, with the error, and drops the runs' code.
@@ -45,8 +51,9 @@ fn refuse_callers(shared: &Shared, error: &Error) {
 
 /// Stops the engine because a caller asked for it, and closes the store. Returns the store's error, if there is one.
 pub(crate) fn halt_and_close(shared: &Shared) -> Option<Error> {
+    let before = shared.halted.reason().and_then(trouble);
     halt(shared, Error::ShutDown);
-    let error = shared.store().close().err()?;
+    let Some(error) = shared.store().close().err() else { return before };
     log::engine_error(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));
     Some(error.into())
 }

@@ -119,10 +119,10 @@ impl ShutdownState {
     }
 
     /// Answers callers that wait for the end of a shutdown, because the engine has stopped for another reason.
-    pub(crate) fn break_off(&self, now: Steady) {
+    pub(crate) fn break_off(&self, now: Steady, store: Option<Error>) {
         let goes_on = self.state.lock().as_ref().is_some_and(|shutdown| !shutdown.is_over);
         if goes_on {
-            self.report(now, Vec::new(), None);
+            self.report(now, Vec::new(), store);
         }
     }
 

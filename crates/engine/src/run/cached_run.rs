@@ -88,6 +88,8 @@ pub(crate) struct RunState {
     pub(crate) failed_plays: u32,
     /// Counts the run among the stuck runs, until it goes on.
     pub(crate) stuck: Option<Level>,
+    /// Why it is stuck. The row has it a moment later.
+    pub(crate) stuck_reason: Option<Box<str>>,
     /// Whether it must stay in memory although it is idle.
     pub(crate) is_pinned: bool,
     /// The names of the run, if a turn that left it open was committed here. This process learns of the run's end, after
@@ -109,6 +111,7 @@ impl RunState {
     pub(crate) fn unstick(&mut self) {
         self.failed_plays = 0;
         self.stuck = None;
+        self.stuck_reason = None;
     }
 
     /// Whether there is a reason to play it.

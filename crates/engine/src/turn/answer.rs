@@ -95,7 +95,10 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     let mut state = cached.lock();
     state.play_state = PlayState::Stuck;
     let (requests, until) = (state.take_requests(), state.stuck_until);
+    // The row may not have the reason yet.
+    let known = state.stuck_reason.as_deref().filter(|_| reason.is_empty()).map(str::to_owned);
     drop(state);
+    let reason = known.unwrap_or(reason);
     store_waiting_results(shared, cached);
     for request in requests {
         request.refuse(Error::Stuck(reason.clone()));

@@ -43,7 +43,7 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
     let attempts = state.failed_plays;
     drop(state);
     let retry = pause(attempts);
-    let aside = set_aside(shared, cached, now.after(retry));
+    let aside = set_aside(shared, cached, now.after(retry), &reason.text);
     shared.arm_in(retry, Due::Retry(cached.no));
     let stuck = reason.into_stuck(now, attempts, now.after(retry));
     write_stuck(shared, cached, stuck, aside, "it cannot go on and is stuck: ");
@@ -54,13 +54,14 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
 /// itself.
 pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow, until: Timestamp) {
     let now = shared.now();
-    let aside = set_aside(shared, cached, until);
+    let reason = delayed_reason(row, until);
+    let aside = set_aside(shared, cached, until, &reason.text);
     // The run counts as stuck, so that the mark is cleared when it is played again.
     let mut state = cached.lock();
     state.failed_plays = state.failed_plays.max(1);
     drop(state);
     shared.arm_in(until.since(now), Due::Retry(cached.no));
-    let stuck = delayed_reason(row, until).into_stuck(now, 1, until);
+    let stuck = reason.into_stuck(now, 1, until);
     write_stuck(shared, cached, stuck, aside, "");
     shutdown::check(shared);
 }
@@ -74,10 +75,11 @@ struct SetAside {
 }
 
 /// Stops playing a run until then. Its messages are kept.
-fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp) -> SetAside {
+fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp, reason: &str) -> SetAside {
     let meters = cached.worker().unwrap_or_else(|| shared.workers.first()).meters().clone();
     let mut state = cached.lock();
     state.play_state = PlayState::Stuck;
+    state.stuck_reason = Some(reason.into());
     let is_first_here = state.stuck.is_none();
     state.stuck.get_or_insert_with(|| meters.stuck_runs.one_more());
     let playable = state.playable.take();
@@ -113,7 +115,10 @@ pub(crate) fn wait_for_probation(shared: &Arc<Shared>, cached: &CachedRun) {
 /// Stops playing a quarantined run until it is released, and answers its callers with the reason.
 pub(crate) fn set_quarantined(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow) {
     let reason = quarantine_reason(row).text;
-    let SetAside { requests, .. } = set_aside(shared, cached, Timestamp(u64::MAX));
+    let SetAside { requests, is_first_here } = set_aside(shared, cached, Timestamp(u64::MAX), &reason);
+    if let Some(info) = RunInfo::of(row).ok().filter(|_| is_first_here) {
+        log::warn_of_run(&info.name, &reason);
+    }
     shared.waiters.run_stuck(cached.no, &row.first_run_id, &reason);
     requests.into_iter().for_each(|request| request.refuse(Error::Stuck(reason.clone())));
     // The run may have been released since its row was read.
@@ -236,6 +241,7 @@ pub(crate) fn retry_later(shared: &Arc<Shared>, cached: &Arc<CachedRun>, message
     let mut state = cached.lock();
     state.put_back(messages);
     state.play_state = PlayState::Stuck;
+    state.stuck_reason = Some(format!("the store cannot be written now: {error}").into());
     state.failed_plays += 1;
     let retry = pause(state.failed_plays);
     drop(state);

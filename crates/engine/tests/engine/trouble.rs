@@ -187,6 +187,20 @@ fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
     assert_eq!(recorder.show(&["dacapo_stopped"]), "");
 }
 
+/// A shutdown after the engine had stopped reported that all was well.
+#[test]
+fn shutdown_of_an_engine_that_stopped_because_of_its_store_reports_the_store_s_error() {
+    let store = Fragile::new(Trouble::UnknownBefore(1));
+    let sim = Simulation::over(store.clone(), serving(&World::default()));
+    sim.wait(sim.engine().start(new())).unwrap();
+    sim.advance(secs(30));
+    assert!(sim.engine().is_shutting_down());
+    let why = sim.wait(sim.engine().shuts_down_by_itself());
+    let report = sim.wait(sim.engine().shut_down());
+    let error = report.store.expect("why it stopped").to_string();
+    assert_eq!(*why, *error);
+}
+
 /// What is missing at the end of a history must not look like a run that is at an earlier point.
 #[test]
 fn truncated_history_makes_its_run_stuck_and_answers_nothing() {
