@@ -184,8 +184,8 @@ mod tests {
                 "search attribute \"city\": inf is not a finite number, so no order finds it: leave it out",
                 "search attribute \"city\": 2554-07-21T23:34:33.709551615Z is too late, the last moment is \
                  2262-04-11T23:47:16.854775807Z",
-                &too_long,
-                &too_long,
+                too_long,
+                too_long,
                 "search attribute \"city\": the list has no keyword: remove the attribute instead",
                 "search attribute \"city\": the list has 101 keywords, at most 100 are allowed",
             ]

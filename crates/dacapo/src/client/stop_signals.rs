@@ -73,8 +73,9 @@ impl Listener {
 
     async fn next(&mut self) {
         std::future::poll_fn(|cx| {
-            let asked = self.0.iter_mut().fold(false, |asked, signal| signal.poll_recv(cx).is_ready() || asked);
-            if asked { Poll::Ready(()) } else { Poll::Pending }
+            // Both are polled: signals of both kinds that came together ask once.
+            let came = self.0.each_mut().map(|signal| signal.poll_recv(cx).is_ready());
+            if came.contains(&true) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }

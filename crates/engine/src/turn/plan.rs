@@ -111,11 +111,12 @@ impl Planner<'_> {
 
     /// The start of the run, which may be among the jobs of this turn.
     fn start(&self) -> &Start {
-        let of_job = |job| match job {
-            &Job::Start(ref start) => Some(&**start),
-            _ => None,
-        };
-        self.record.jobs.iter().find_map(of_job).unwrap_or(&self.open.start)
+        for job in &self.record.jobs {
+            if let Job::Start(start) = job {
+                return start;
+            }
+        }
+        &self.open.start
     }
 
     /// The open operations as they are after the turn.

@@ -215,7 +215,7 @@ fn the_last_report_of_an_attempt_that_is_asked_to_stop_is_stored() {
                     looks += 1;
                     match ctx.heartbeat_payload(if looks == 1 { "first" } else { "last" }) {
                         Ok(()) => std::task::Poll::Pending,
-                        Err(asked) => std::task::Poll::Ready(Err(asked.into())),
+                        Err(asked) => std::task::Poll::Ready(Err(asked)),
                     }
                 })
             },
