@@ -111,7 +111,7 @@ settings! { Application, APPLICATION, AppValues, AppSettings;
     payload_limit: usize, Bytes, 2 * MIB, 1, 1 << 30, None;
     /// How many messages may wait for one run; a further sender is refused.
     message_limit: usize, Count, 200_000, 1, 100 * MANY, None;
-    /// How many results of operations one turn takes at most.
+    /// How many messages and results of operations one turn takes at most.
     completions_per_turn: usize, Count, 256, 1, MANY, None;
     /// How long closed runs are kept before they are deleted.
     retention: Duration, Time, 0, S, 100 * YEAR, Some("for ever");
