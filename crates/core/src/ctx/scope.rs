@@ -46,8 +46,9 @@ impl Scope {
     /// Launches a unit that the scope waits for. Its failure cancels the scope.
     #[track_caller]
     pub fn launch(&self, future: impl Future<Output = Result<(), Failure>> + Send + 'static) {
-        let Some(mut state) = self.ctx.shared.enter(Location::caller()) else { return };
+        // The crew before the state, as in `ScopePlay`, which a foreign thread may drop at the same time.
         let mut crew = self.crew.lock();
+        let Some(mut state) = self.ctx.shared.enter(Location::caller()) else { return };
         if !state.slots.contains_key(&crew.slot) {
             drop(crew);
             let text = "the scope has ended; launch into it before its body returns".to_owned();
