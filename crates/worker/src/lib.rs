@@ -22,6 +22,7 @@ mod interrupt;
 mod meters;
 mod pool;
 mod registry;
+mod retry;
 mod run_name;
 mod settings;
 mod silence;
@@ -41,6 +42,7 @@ pub use interrupt::{Interrupt, StuckTurn};
 pub use meters::{AttemptMeters, Level, METERS_NUMBER, Meter, MeterKind, Meters, all_meters, describe_meters, meter};
 pub use pool::{TurnPool, TurnThread};
 pub use registry::{Registry, RegistryError};
+pub use retry::pause_after;
 pub use run_name::RunName;
 pub use settings::{
     AppSettings, AppValues, Effective, EffectiveRow, QueueSettings, QueueValues, SETTINGS_NUMBER, Setting,

@@ -9,11 +9,10 @@ use dacapo_core::{
     ScheduleLocalActivity, ScheduleSideEffect, Seq, TimeoutKind, Timeouts, Timestamp,
 };
 use dacapo_store::{Doing, RunNo};
-use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt};
+use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, pause_after};
 
 use crate::activity::cancel::{UNWANTED, cancel_task};
 use crate::activity::local_work::CancelledLocal;
-use crate::activity::retry::pause_after;
 use crate::crash_guard::hooks::{Ended, ended, note_attempt};
 use crate::host::Steady;
 use crate::lifecycle::shutdown;

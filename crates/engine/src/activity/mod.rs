@@ -10,7 +10,6 @@ pub(crate) mod input_cache;
 pub(crate) mod local;
 pub(crate) mod local_work;
 pub(crate) mod pending;
-pub(crate) mod retry;
 pub(crate) mod task;
 pub(crate) mod task_queue;
 pub(crate) mod task_table;

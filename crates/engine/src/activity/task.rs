@@ -8,9 +8,8 @@ use dacapo_core::{
     Timestamp,
 };
 use dacapo_store::{AttemptWrite, TaskNo};
-use dacapo_worker::{ActivityInfo, AttemptHandle};
+use dacapo_worker::{ActivityInfo, AttemptHandle, pause_after};
 
-use crate::activity::retry::pause_after;
 use crate::encode::encode;
 use crate::host::Steady;
 use crate::run::info::RunInfo;

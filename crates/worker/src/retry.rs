@@ -5,7 +5,7 @@ use std::time::Duration;
 use dacapo_core::{Failure, Retry};
 
 /// Returns the pause after a failed attempt; none if no other attempt follows.
-pub(crate) fn pause_after(retry: &Retry, attempt: u32, failure: &Failure) -> Option<Duration> {
+pub fn pause_after(retry: &Retry, attempt: u32, failure: &Failure) -> Option<Duration> {
     let last = retry.attempts > 0 && attempt >= retry.attempts;
     let pointless = failure.non_retryable
         || failure.is_cancelled()
