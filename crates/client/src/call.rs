@@ -44,6 +44,8 @@ pub enum ClientCall {
     ResultOrStuck(RunRef),
     /// [`Client::describe`].
     Describe(RunRef),
+    /// [`Client::published`].
+    Published(RunRef),
     /// [`Client::list`], with the cursor and the limit.
     List(Filter, Option<Cursor>, usize),
     /// [`Client::count`].
@@ -89,6 +91,7 @@ impl ClientCall {
             Self::RunResult(_) => "result",
             Self::ResultOrStuck(_) => "result_or_stuck",
             Self::Describe(_) => "describe",
+            Self::Published(_) => "published",
             Self::List(..) => "list",
             Self::Count(_) => "count",
             Self::History(..) => "history",
@@ -119,6 +122,7 @@ impl ClientCall {
             | Self::RunResult(run)
             | Self::ResultOrStuck(run)
             | Self::Describe(run)
+            | Self::Published(run)
             | Self::History(run, ..)
             | Self::RawHistory(run)
             | Self::CompleteActivity(run, _)
@@ -163,6 +167,7 @@ impl ClientCall {
             Self::RunResult(run) => reply(client.result(run), Reply::RunResult),
             Self::ResultOrStuck(run) => reply(client.result_or_stuck(run), Reply::RunResult),
             Self::Describe(run) => reply(client.describe(run), |run| Reply::Description(Box::new(run))),
+            Self::Published(run) => reply(client.published(run), Reply::Published),
             Self::List(filter, after, limit) => reply(client.list(filter, after, limit), Reply::Page),
             Self::Count(filter) => reply(client.count(filter), Reply::Count),
             Self::History(run, after, limit) => reply(client.history(run, after, limit), Reply::History),
@@ -202,6 +207,8 @@ pub enum ClientReply {
     RunResult(RunResult),
     /// A run.
     Description(Box<Description>),
+    /// The snapshot that a run published last.
+    Published(Option<Payload>),
     /// A page of a list.
     Page(Page),
     /// A number of runs.

@@ -90,6 +90,12 @@ pub trait Client: Send + Sync {
     /// Describes a run: status, pending activities, why it is stuck.
     fn describe(&self, run: RunRef) -> Answer<Description>;
 
+    /// Returns the snapshot that a run published last. A backend that keeps no snapshots asks the code of the run for it.
+    fn published(&self, run: RunRef) -> Answer<Option<Payload>> {
+        let described = self.describe(run);
+        Box::pin(async move { Ok(described.await?.published) })
+    }
+
     /// Lists runs, newest first, at most `limit` of them, after the page that returned this cursor.
     fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page>;
 

@@ -20,6 +20,7 @@ mod requests;
 mod run_history;
 mod status;
 mod stuck;
+mod unplayable;
 #[cfg(test)]
 mod wire_tests;
 
@@ -40,3 +41,4 @@ pub use requests::{
 pub use run_history::RunHistory;
 pub use status::Status;
 pub use stuck::{Stuck, StuckCause, StuckRuns};
+pub use unplayable::Unplayable;

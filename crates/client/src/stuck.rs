@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dacapo_core::Timestamp;
+use dacapo_core::{ActivationError, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Description;
@@ -106,6 +106,23 @@ impl StuckCause {
     /// Returns the cause with this number.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.code() == code)
+    }
+}
+
+/// The kind of problem for which the core could not play an activation.
+impl From<&ActivationError> for StuckCause {
+    fn from(error: &ActivationError) -> Self {
+        use ActivationError as E;
+        match error {
+            E::Nondeterminism(_) => Self::Nondeterminism,
+            E::Violation(_) => Self::Violation,
+            E::Panic { .. } => Self::Panic,
+            E::Refused { .. } => Self::Undecodable,
+            E::Policy(_) => Self::Policy,
+            E::DoublePlay { .. } => Self::DoublePlay,
+            E::UnknownSemantics { .. } => Self::OtherBuild,
+            _ => Self::Internal,
+        }
     }
 }
 

@@ -41,7 +41,6 @@ pub use options::{Cache, DEFAULT_QUEUE, Options, features};
 pub use read::archive::check_import;
 pub use read::describe::{RunDescription, StuckGroup};
 pub use read::outcome::next_of;
-pub use read::replay_check::Unplayable;
 pub use read::{Reader, RunId};
 pub use run::started::StartedAs;
 pub use run::waiters::{UpdateStage, WaitFor};

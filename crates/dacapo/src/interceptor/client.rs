@@ -112,6 +112,10 @@ impl Client for InterceptedClient {
         })
     }
 
+    fn published(&self, run: RunRef) -> Answer<Option<Payload>> {
+        self.call(Call::Published(run), value_of!(Published))
+    }
+
     fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page> {
         self.call(Call::List(filter, after, limit), value_of!(Page))
     }

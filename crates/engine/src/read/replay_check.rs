@@ -1,12 +1,11 @@
 //! The replay check: open runs are played again with the code at hand, before anything wakes them. Nothing is changed
 //! or logged; the caller gets the runs that the code cannot play.
 
-use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use dacapo_client::Error;
-use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_client::{Error, Unplayable};
+use dacapo_core::{Timestamp, Watch};
 use dacapo_store::{Doing, Filter, RunNo, RunRow, Status, StoreError};
 use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, RunToPlay, StuckPlay, TurnHost, WatchedTurn, Worker};
 
@@ -18,25 +17,6 @@ use crate::read::Reader;
 use crate::run::open_operations::OpenOperations;
 use crate::turn::replay::{Replayed, new_instance, replay};
 use crate::workers::Workers;
-
-/// A run that the code at hand cannot play.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unplayable {
-    /// Its workflow id, which the caller chose.
-    pub workflow_id: Name,
-    /// Its run id.
-    pub run_id: Name,
-    /// Its type.
-    pub workflow: Name,
-    /// The report: what would happen, where, and what to do.
-    pub reason: String,
-}
-
-impl fmt::Display for Unplayable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "run {:?} ({}) of {}: {}", self.workflow_id, self.run_id, self.workflow, self.reason)
-    }
-}
 
 /// The number of runs that are played between two reports of progress.
 const PAGE: usize = 100;

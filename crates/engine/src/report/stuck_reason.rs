@@ -40,31 +40,26 @@ impl StuckReason {
 impl From<&ActivationError> for StuckReason {
     fn from(error: &ActivationError) -> Self {
         use ActivationError as E;
-        let text = error.to_string();
         let at = |site: &Option<CallSite>| site.as_ref().map_or_else(|| "no call".to_owned(), CallSite::to_string);
-        match error {
+        let (cause, text) = (StuckCause::from(error), error.to_string());
+        let subject = match error {
             E::Nondeterminism(report) => {
                 let place = |command: Option<&Command>| {
                     command.map_or_else(|| "nothing".to_owned(), |command| command.site.to_string())
                 };
-                let subject = format!("recorded {}, new {}", place(report.recorded()), place(report.decided()));
-                Self::new(StuckCause::Nondeterminism, subject, text)
+                format!("recorded {}, new {}", place(report.recorded()), place(report.decided()))
             }
             E::Violation(violation) => {
-                let kind = without_numbers(&violation.kind.to_string());
-                Self::new(StuckCause::Violation, format!("{}: {kind}", at(&violation.site)), text)
+                format!("{}: {}", at(&violation.site), without_numbers(&violation.kind.to_string()))
             }
             E::Panic { message, site, .. } => {
-                let message = without_numbers(headline(message));
-                Self::new(StuckCause::Panic, format!("after {}: {message}", at(site)), text)
+                format!("after {}: {}", at(site), without_numbers(headline(message)))
             }
-            E::Refused { site, .. } => Self::new(StuckCause::Undecodable, site.to_string(), text),
-            E::Policy(_) => Self::of_text(StuckCause::Policy, text),
-            E::DoublePlay { .. } => Self::of_text(StuckCause::DoublePlay, text),
-            E::UnknownSemantics { .. } => Self::of_text(StuckCause::OtherBuild, text),
-            E::Interrupted { site, .. } => Self::new(StuckCause::Internal, at(site), text),
-            _ => Self::of_text(StuckCause::Internal, text),
-        }
+            E::Refused { site, .. } => site.to_string(),
+            E::Interrupted { site, .. } => at(site),
+            _ => return Self::of_text(cause, text),
+        };
+        Self::new(cause, subject, text)
     }
 }
 

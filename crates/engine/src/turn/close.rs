@@ -6,8 +6,8 @@ use dacapo_core::{
     Outcome, Payload, Resolution, RetryState, Seq, Start, Timestamp, TurnDone, TurnRecord,
 };
 use dacapo_store::{Closing, NewMessage, NewRun, Parent, Status, TimerKind};
+use dacapo_worker::pause_after;
 
-use crate::activity::retry::pause_after;
 use crate::encode::encode;
 use crate::run::new_run::{new_run, run_timers, seed_of};
 use crate::run::open_operations::{Open, OpenOperations};

@@ -76,7 +76,8 @@ impl<O> Handle<O> {
         transcript(self.client().raw_history(self.run.clone()).await?)
     }
 
-    /// Returns the snapshot that the run [published](crate::Ctx::publish) last, without playing it.
+    /// Returns the snapshot that the run [published](crate::Ctx::publish) last. The embedded engine keeps it, so that nothing is
+    /// played; a Temporal cluster asks a worker for it.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -85,7 +86,7 @@ impl<O> Handle<O> {
     /// # Ok(()) }
     /// ```
     pub async fn published<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        let published = self.describe().await?.published;
+        let published = self.client().published(self.run.clone()).await?;
         published.map(|snapshot| self.link.converter().decode(&snapshot).map_err(Error::value)).transpose()
     }
 }
