@@ -56,6 +56,8 @@ mod or_fail;
 mod register;
 mod returned;
 mod state_handlers;
+#[cfg(feature = "temporal")]
+pub mod temporal;
 mod workflow;
 
 pub use activities::{Activities, ActivityList};
@@ -74,7 +76,7 @@ pub use ctx::{
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
     HistoryPage, IdConflict, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef, Status,
-    Stuck, StuckCause, StuckRuns, UnknownError,
+    Stuck, StuckCause, StuckRuns, UnknownError, Unplayable,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};
@@ -83,7 +85,7 @@ pub use dacapo_core::{
     IdReuse, Info, Name, OneOf3, OneOf4, OneOf5, OneOf6, OneOf7, OneOf8, Order, ParentClose, Payload, PhaseEnd, Pins,
     Priority, Retry, Scope, StateCell, StateGuard, Target, TimeoutKind, Timestamp, UnfinishedHandlers,
 };
-pub use dacapo_engine::{ShutdownReport, Unplayable};
+pub use dacapo_engine::ShutdownReport;
 pub use dacapo_macros::{activities, activity, workflow};
 pub use dacapo_worker::{
     ActivityInfo, AppSettings, AppValues, CompletionToken, Effective, EffectiveRow, Entity, EntityKind, Health,

@@ -44,6 +44,16 @@ ranks! {
     DEFERRED_TURNS = new 130 "engine: deferred turns";
     /// The answer to a start: its first turn gives it, or the deadlock watch.
     START_ANSWER = new 140 "engine: start answer";
+    /// The runs that a worker of a Temporal cluster has in memory.
+    TEMPORAL_RUNS = new 150 "temporal: runs";
+    /// The closures of side effects that are to be run.
+    TEMPORAL_CLOSURES = new 152 "temporal: closures";
+    /// The attempts that a worker of a Temporal cluster runs.
+    TEMPORAL_ATTEMPTS = new 154 "temporal: attempts";
+    /// The reply to an activation: the thread that plays it gives it, or the deadlock watch.
+    TEMPORAL_REPLY = new 156 "temporal: reply";
+    /// How far the shutdown of a worker is.
+    TEMPORAL_SHUTDOWN = new 158 "temporal: shutdown";
     /// Code that a worker has asked to stop.
     ZOMBIES = new 200 "worker: zombies";
     /// One play of a run: its thread and the deadlock watch decide which of them ends it.

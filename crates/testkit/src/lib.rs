@@ -69,6 +69,7 @@ mod render;
 mod script;
 mod simulation;
 mod sweep;
+mod temporal_server;
 mod virtual_host;
 mod virtual_time;
 
@@ -86,4 +87,5 @@ pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
 pub use simulation::{CACHES, Simulation};
 pub use sweep::{Sweep, Swept};
+pub use temporal_server::{SHARED_SERVER, TEMPORAL_TOOL, TemporalServer};
 pub use virtual_time::Sleep;

@@ -53,6 +53,8 @@ struct Inner {
     heartbeats: Heartbeats,
     /// The most bytes of a report.
     details_limit: usize,
+    /// The token of the attempt, where the backend has tokens of its own.
+    token: Option<String>,
     cancelled: watch::Sender<Option<Cancelled>>,
     parts: Arc<AttemptParts>,
     /// Whether the code asked for an external completion.
@@ -66,10 +68,17 @@ impl ActivityCtx {
     /// Creates the ctx of an attempt that begins now and may report so many bytes at a time.
     #[doc(hidden)]
     pub fn new(info: ActivityInfo, heartbeats: Heartbeats, details_limit: usize) -> Self {
+        Self::with_token(info, heartbeats, details_limit, None)
+    }
+
+    /// Creates a ctx like [`ActivityCtx::new`], of an attempt with a token that the backend made.
+    #[doc(hidden)]
+    pub fn with_token(info: ActivityInfo, heartbeats: Heartbeats, details_limit: usize, token: Option<String>) -> Self {
         Self(Arc::new(Inner {
             info,
             heartbeats,
             details_limit,
+            token,
             cancelled: watch::Sender::new(None),
             parts: Arc::default(),
             later: AtomicBool::new(false),
@@ -99,6 +108,9 @@ impl ActivityCtx {
     /// progress, with the calls of the client that take a token, even while the attempt's code runs. A later attempt
     /// has another token.
     pub fn completion_token(&self) -> String {
+        if let Some(token) = &self.0.token {
+            return token.clone();
+        }
         let ActivityInfo { workflow_id, run_id, activity_id, attempt, .. } = self.0.info.clone();
         CompletionToken { workflow_id, run_id, activity_id, attempt }.to_string()
     }

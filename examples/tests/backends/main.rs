@@ -10,7 +10,7 @@ mod programs;
 use std::path::Path;
 use std::time::Duration;
 
-use dacapo::{App, Dacapo, Register};
+use dacapo::{App, Dacapo, Description, Handle, Register};
 use tempfile::TempDir;
 
 /// The longest that one case may take on a busy machine.
@@ -34,6 +34,13 @@ impl Backend {
     }
 }
 
+/// A namespace of the server that tests share.
+#[cfg(feature = "temporal")]
+fn on_temporal(_: &Path) -> String {
+    let server = dacapo_testkit::TemporalServer::shared();
+    server.url(&server.new_namespace())
+}
+
 /// Plays a case within the limit.
 async fn play(url: fn(&Path) -> String, case: impl AsyncFnOnce(&Backend)) {
     let backend = Backend::new(url);
@@ -42,12 +49,28 @@ async fn play(url: fn(&Path) -> String, case: impl AsyncFnOnce(&Backend)) {
     drop(backend.folder);
 }
 
+/// Asks again and again until there is an answer. The case as a whole is bounded.
+async fn wait<T>(ask: impl AsyncFn() -> Option<T>) -> T {
+    loop {
+        match ask().await {
+            Some(answer) => return answer,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+/// Describes a run once it is as described.
+async fn described<O>(run: &Handle<O>, is: impl Fn(&Description) -> bool) -> Description {
+    wait(async || Some(run.describe().await.expect("it is there")).filter(|run| is(run))).await
+}
+
 /// Makes one test of each case for each backend.
 macro_rules! backends {
-    ({ $($backend:ident: $url:expr,)* } $cases:tt) => {
-        $(backends! { @of $backend $url; $cases })*
+    ({ $($(#[$on:meta])* $backend:ident: $url:expr,)* } $cases:tt) => {
+        $(backends! { @of $(#[$on])* $backend $url; $cases })*
     };
-    (@of $backend:ident $url:expr; { $($module:ident: $($case:ident)*;)* }) => {
+    (@of $(#[$on:meta])* $backend:ident $url:expr; { $($module:ident: $($case:ident)*;)* }) => {
+        $(#[$on])*
         mod $backend {
             $(mod $module {
                 $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,6 +86,8 @@ backends! {
     {
         memory: |_| "memory:".to_owned(),
         sqlite: |folder| format!("sqlite:{}", folder.join("store.db").display()),
+        #[cfg(feature = "temporal")]
+        temporal: crate::on_temporal,
     }
     {
         activities: activity_is_retried_until_it_succeeds activity_fails_after_its_last_attempt

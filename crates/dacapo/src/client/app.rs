@@ -3,17 +3,17 @@
 use std::future::poll_fn;
 use std::io::{BufRead, Seek};
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use dacapo_client::{Client, Feature, Unplayable};
 use dacapo_core::Name;
-use dacapo_engine::{Engine, ShutdownReport, Threads, Unplayable, blocking, force_exit_after};
+use dacapo_engine::{Engine, Reader, ShutdownReport, Threads, blocking, force_exit_after};
 use dacapo_worker::{Effective, Health};
 
 use crate::Layers;
 use crate::client::link::Link;
-use crate::client::serving::Serving;
+use crate::client::serving::{EngineServing, Serving};
 use crate::client::stop_signals::StopSignals;
 use crate::client::{Connection, Error, Imported, archive};
 
@@ -46,7 +46,7 @@ use crate::client::{Connection, Error, Imported, archive};
 #[derive(Clone)]
 pub struct App {
     connection: Connection,
-    serving: Arc<Serving>,
+    serving: Arc<dyn Serving>,
 }
 
 impl Deref for App {
@@ -59,29 +59,29 @@ impl Deref for App {
 
 impl App {
     pub(crate) fn new(engine: Engine, host: Arc<Threads>, settings: Effective, layers: &Layers) -> Self {
-        Self::of(Serving { engine, host: Some(host), settings: Some(settings) }, layers)
+        Self::of(EngineServing { engine, host: Some(host), settings: Some(settings) }, layers)
     }
 
     /// Creates an app over an engine that the caller drives, as the test kit does.
     #[doc(hidden)]
     pub fn over_engine(engine: Engine, layers: &Layers) -> Self {
-        Self::of(Serving { engine, host: None, settings: None }, layers)
+        Self::of(EngineServing { engine, host: None, settings: None }, layers)
     }
 
-    fn of(serving: Serving, layers: &Layers) -> Self {
-        let serving = Arc::new(serving);
-        let engine = &serving.engine;
-        let connection = Connection(Link::over_store(
-            Arc::new(engine.clone()),
-            layers,
-            engine.reader().clone(),
-            Some(serving.clone()),
-        ));
+    fn of(serving: EngineServing, layers: &Layers) -> Self {
+        let (client, reader) = (Arc::new(serving.engine.clone()), serving.engine.reader().clone());
+        Self::over(client, Some(reader), Arc::new(serving), layers)
+    }
+
+    /// An app whose backend is reached by this client.
+    pub(crate) fn over(
+        client: Arc<dyn Client>,
+        reader: Option<Reader>,
+        serving: Arc<dyn Serving>,
+        layers: &Layers,
+    ) -> Self {
+        let connection = Connection(Link::new(client, layers, reader, Some(serving.clone())));
         Self { connection, serving }
-    }
-
-    fn engine(&self) -> &Engine {
-        &self.serving.engine
     }
 
     /// Imports the closed runs of a file that [`Runs::export`](crate::Runs::export) wrote. They can be listed, described and asked
@@ -101,6 +101,7 @@ impl App {
     /// # Ok(()) }
     /// ```
     pub async fn import(&self, from: impl BufRead + Seek + Send + 'static) -> crate::Result<Imported> {
+        let engine = self.serving.engine().ok_or_else(|| self.capabilities().lacks(Feature::Archive))?;
         let mut imported = Imported::default();
         let mut runs = blocking(move || archive::ArchiveReader::checked(from)).await??;
         loop {
@@ -108,7 +109,7 @@ impl App {
             (runs, run) = blocking(move || runs.next_run().map(|run| (runs, run))).await??;
             let Some(run) = run else { return Ok(imported) };
             let run_id = run.run.run_id.to_string();
-            archive::judge(&mut imported, run_id, self.engine().import(run).await)?;
+            archive::judge(&mut imported, run_id, engine.import(run).await)?;
         }
     }
 
@@ -126,17 +127,13 @@ impl App {
     /// }
     /// # Ok(()) }
     /// ```
-    pub async fn check_open_runs(
-        &self,
-        mut progress: impl FnMut(u64) + Send + 'static,
-    ) -> crate::Result<Vec<Unplayable>> {
-        let engine = self.engine().clone();
-        Ok(blocking(move || engine.check_open_runs(&mut progress)).await??)
+    pub async fn check_open_runs(&self, progress: impl FnMut(u64) + Send + 'static) -> crate::Result<Vec<Unplayable>> {
+        self.serving.check_open_runs(Box::new(progress)).await
     }
 
     /// Returns the effective settings, and where each comes from; none if the caller set the engine up, as the test kit does.
     pub fn settings(&self) -> Option<&Effective> {
-        self.serving.settings.as_ref()
+        self.serving.settings()
     }
 
     /// Returns the health of each queue: code that was asked to stop and has not ended.
@@ -150,22 +147,22 @@ impl App {
     /// # Ok(()) }
     /// ```
     pub fn health(&self) -> Vec<(Name, Health)> {
-        self.engine().health()
+        self.serving.health()
     }
 
     /// Returns how many threads play turns, and how many of them were abandoned because a turn did not return.
     pub fn turn_threads(&self) -> (usize, usize) {
-        self.serving.host.as_ref().map_or((0, 0), |host| host.turn_threads())
+        self.serving.turn_threads()
     }
 
     /// Returns how many runs are in memory.
     pub fn runs_in_memory(&self) -> usize {
-        self.engine().runs_in_memory()
+        self.serving.runs_in_memory()
     }
 
     /// Takes runs at rest out of memory. Each is loaded again when something comes for it.
     pub fn evict_idle(&self) {
-        self.engine().evict_idle();
+        self.serving.evict_idle();
     }
 
     /// Shuts down gracefully: begins nothing new, lets attempts end for as long as the grace period, asks the rest to stop and
@@ -182,7 +179,7 @@ impl App {
     /// # Ok(()) }
     /// ```
     pub async fn shutdown(self) -> ShutdownReport {
-        let report = self.engine().shut_down().await;
+        let report = self.serving.shut_down().await;
         self.stop().await;
         report
     }
@@ -191,8 +188,7 @@ impl App {
     pub async fn stop(self) {
         let Self { connection, serving } = self;
         drop(connection);
-        // The last commit may be on its way to the disk.
-        let _ = blocking(move || serving.stop()).await;
+        serving.stop().await;
     }
 
     /// Serves until the process is asked to end (SIGTERM, or SIGINT as by Ctrl-C), then [shuts down](App::shutdown).
@@ -223,23 +219,24 @@ impl App {
     /// ```
     pub async fn serve_until_signalled(self) -> crate::Result<ShutdownReport> {
         let system = |error| Error::System(format!("signals cannot be heard: {error}"));
-        let settings = self.serving.settings.as_ref().map(|settings| settings.app.clone()).unwrap_or_default();
+        let settings = self.serving.settings().map(|settings| settings.app.clone()).unwrap_or_default();
         let force_exit = move || force_exit_after(settings.force_exit_timeout, "it was asked to end");
         let mut requests = StopSignals::new(force_exit).map_err(system)?;
-        let mut ending = pin!(self.engine().shuts_down_by_itself());
-        let ending = poll_fn(|cx| match ending.as_mut().poll(cx) {
+        let mut ending = self.serving.ends_by_itself();
+        let waiting = poll_fn(|cx| match ending.as_mut().poll(cx) {
             Poll::Ready(why) => Poll::Ready(Some(why)),
             Poll::Pending => requests.poll(cx).map(|()| None),
         });
-        let ending = ending.await;
+        let ended = waiting.await;
+        drop(ending);
         requests.end_at_the_next();
-        match ending {
+        match ended {
             Some(why) => {
                 let report = self.shutdown().await;
-                Err(report.store.map_or_else(|| Error::Zombies(why.to_string()), Error::from))
+                Err(report.store.map_or_else(|| Error::Zombies(why), Error::from))
             }
             None => {
-                self.engine().log_what_ends();
+                self.serving.log_what_ends();
                 let report = self.shutdown().await;
                 report.store.clone().map_or(Ok(report), |error| Err(error.into()))
             }

@@ -3,17 +3,15 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use dacapo_client::Capabilities;
+use dacapo_client::Unplayable;
 use dacapo_core::OwnPolicy;
-use dacapo_engine::{
-    Cache, CrashLimits, Engine, Options, Reader, StoreClient, Threads, Unplayable, blocking, features,
-};
-use dacapo_store::{MemoryStore, Store};
+use dacapo_engine::{Cache, CrashLimits, Engine, Options, Reader, Threads, blocking};
+use dacapo_store::Store;
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
 use crate::client::build_name::build_name;
-use crate::client::link::Link;
+use crate::client::opened::Opened;
 use crate::client::url::Place;
 use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Converter, Interceptor, Layers, Register};
@@ -21,17 +19,14 @@ use crate::{Catalog, Converter, Interceptor, Layers, Register};
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
 #[must_use = "an opened store does nothing; serve workflows and activities on it, or look at its runs"]
 pub struct Dacapo {
-    store: Arc<dyn Store>,
-    read_only: bool,
+    opened: Opened,
     options: Options,
     settings: AppSettings,
     /// Instead of that of the process.
     environment: Option<Vec<(OsString, OsString)>>,
-    /// The name of the kind of store, as errors give it.
-    backend: &'static str,
     /// The converter and the interceptors.
     layers: Layers,
-    /// Reads the store as far as the settings are known.
+    /// Reaches the backend as far as the settings are known.
     connection: Connection,
 }
 
@@ -39,10 +34,7 @@ impl Dacapo {
     /// Opens a store: `memory:`, `sqlite:orders.db`, or `sqlite:orders.db?mode=ro` to look at a file that another process
     /// serves.
     pub async fn open(url: &str) -> Result<Self> {
-        let place = Place::parse(url)?;
-        let (backend, read_only) = (place.backend(), place.is_read_only());
-        let store = blocking(move || open(place)).await??;
-        Ok(Self::over(store, backend, read_only))
+        Ok(Self::over(Opened::open(Place::parse(url)?).await?))
     }
 
     /// Connects to a backend and serves nothing: looks at the runs of a store that another process serves. A file is opened
@@ -58,24 +50,21 @@ impl Dacapo {
     /// # }
     /// ```
     pub async fn connect(url: &str) -> Result<Connection> {
-        let place = Place::parse(url)?.read_only(url)?;
-        let backend = place.backend();
-        let store = blocking(move || open(place)).await??;
-        Ok(Self::over(store, backend, true).connection)
+        Ok(Self::over(Opened::open(Place::parse(url)?.connected(url)?).await?).connection)
     }
 
     /// Opens a store of your own. Stores are no public interface yet.
     #[doc(hidden)]
     pub fn over_store(store: Arc<dyn Store>) -> Self {
-        Self::over(store, "embedded", false)
+        Self::over(Opened::Store { store, backend: "embedded", read_only: false })
     }
 
-    fn over(store: Arc<dyn Store>, backend: &'static str, read_only: bool) -> Self {
+    fn over(opened: Opened) -> Self {
         let layers = Layers::default();
-        let connection = reading(store.clone(), backend, CrashLimits::default(), &layers);
+        let connection = opened.connection(CrashLimits::default(), &layers);
         let options = Options { build: build_name(), ..Options::default() };
         let settings = AppSettings::new();
-        Self { store, read_only, options, settings, environment: None, backend, layers, connection }.read_by_settings()
+        Self { opened, options, settings, environment: None, layers, connection }.read_by_settings()
     }
 
     /// Returns access to the runs in the store: to list, describe, verify and export them.
@@ -120,7 +109,7 @@ impl Dacapo {
         let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
         let mut settings = self.settings.clone().environment(environment);
         if settings.has_no_queue() {
-            settings = settings.queue(QueueSettings::new(dacapo_engine::DEFAULT_QUEUE));
+            settings = settings.queue(QueueSettings::new(self.opened.default_queue()));
         }
         Ok(settings.effective()?)
     }
@@ -133,7 +122,7 @@ impl Dacapo {
     /// Has runs described by the settings as far as they were given. Wrong settings are an error of whatever needs them.
     fn read_by_settings(mut self) -> Self {
         if let Ok(effective) = self.effective() {
-            self.connection = reading(self.store.clone(), self.backend, crash_limits(&effective.app), &self.layers);
+            self.connection = self.opened.connection(crash_limits(&effective.app), &self.layers);
         }
         self
     }
@@ -182,16 +171,21 @@ impl Dacapo {
     /// Serves workflows and activities, and goes on with every run that earlier processes left. Serving happens in the
     /// background until the [`App`] is shut down, or the last clone, connection and handle of it is dropped.
     pub async fn serve<P>(mut self, items: impl Register<P>) -> Result<App> {
-        if self.read_only {
+        if let Opened::Store { read_only: true, .. } = self.opened {
             return Err(dacapo_client::Error::ReadOnly(READ_ONLY.to_owned()).into());
         }
         let effective = self.set_up(items)?;
-        let AppValues { force_exit_timeout, turn_threads, .. } = effective.app;
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        let threads = if turn_threads == 0 { processors + 1 } else { turn_threads };
+        let store = match self.opened {
+            Opened::Store { store, .. } => store,
+            #[cfg(feature = "temporal")]
+            Opened::Cluster(cluster) => {
+                return crate::client::cluster::serve(cluster, self.options, effective, &self.layers).await;
+            }
+        };
+        let (threads, force_exit_timeout) = (turn_threads(&effective.app), effective.app.force_exit_timeout);
         let system = |error: std::io::Error| Error::System(format!("a thread cannot be started: {error}"));
         let host = Threads::new(&self.options, threads, force_exit_timeout, Handle::current()).map_err(system)?;
-        let (store, options, layers, for_engine) = (self.store, self.options, self.layers, host.clone());
+        let (options, layers, for_engine) = (self.options, self.layers, host.clone());
         let engine = blocking(move || Engine::open(store, for_engine, options)).await??;
         host.watch(&engine).map_err(system)?;
         Ok(App::new(engine, host, effective, &layers))
@@ -206,7 +200,17 @@ impl Dacapo {
         mut progress: impl FnMut(u64) + Send + 'static,
     ) -> Result<Vec<Unplayable>> {
         self.set_up(items)?;
-        let (reader, options) = (Reader::new(self.store), self.options);
+        let (store, options) = match self.opened {
+            Opened::Store { store, .. } => (store, self.options),
+            #[cfg(feature = "temporal")]
+            Opened::Cluster(cluster) => {
+                let queues = self.options.queues.into_keys().collect();
+                let (registry, redact) = (self.options.registry, self.options.redact);
+                let check = dacapo_temporal::OpenRuns { cluster, registry, queues, redact };
+                return Ok(check.unplayable(Box::new(progress)).await?);
+            }
+        };
+        let reader = Reader::new(store);
         Ok(blocking(move || reader.check_open_runs(&options, &mut progress)).await??)
     }
 
@@ -214,7 +218,7 @@ impl Dacapo {
     fn set_up<P>(&mut self, items: impl Register<P>) -> Result<Effective> {
         let effective = self.effective()?;
         let catalog = Catalog::in_layers(items, self.layers.clone())?;
-        let capabilities = Capabilities::new(self.backend, features());
+        let capabilities = self.opened.capabilities();
         catalog.check(&capabilities)?;
         let AppValues { cache_size, payload_limit, message_limit, completions_per_turn, retention, .. } = effective.app;
         self.options = Options {
@@ -237,34 +241,17 @@ impl Dacapo {
 /// Why a store that was opened to look at it cannot be served.
 const READ_ONLY: &str = "the store is open for reading only: open it without `mode=ro` in the process that serves it";
 
+/// How many threads play turns: one more than there are processors, if no setting says otherwise.
+pub(crate) fn turn_threads(values: &AppValues) -> usize {
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    if values.turn_threads == 0 { processors + 1 } else { values.turn_threads }
+}
+
 fn crash_limits(values: &AppValues) -> CrashLimits {
     CrashLimits {
         delay_after: values.crash_delay_after,
         first_delay: values.crash_delay,
         longest_delay: values.crash_delay_limit,
         quarantine_after: values.crash_quarantine_after,
-    }
-}
-
-/// A connection that reads a store.
-fn reading(store: Arc<dyn Store>, backend: &str, crash_limits: CrashLimits, layers: &Layers) -> Connection {
-    let reader = Reader::new(store).with_crash_limits(crash_limits);
-    let client = Arc::new(StoreClient::new(reader.clone(), backend));
-    Connection(Link::over_store(client, layers, reader, None))
-}
-
-fn open(place: Place) -> Result<Arc<dyn Store>> {
-    match place {
-        Place::Memory => Ok(Arc::new(MemoryStore::new())),
-        #[cfg(feature = "sqlite")]
-        Place::Sqlite { path, read_only } => {
-            use dacapo_sqlite::SqliteStore;
-            let store = if read_only { SqliteStore::open_read_only(&path) } else { SqliteStore::open(&path) };
-            Ok(Arc::new(store.map_err(dacapo_client::Error::from)?))
-        }
-        #[cfg(not(feature = "sqlite"))]
-        Place::Sqlite { .. } => {
-            Err(Error::Url("SQLite is not part of this build: enable the feature `sqlite`".to_owned()))
-        }
     }
 }

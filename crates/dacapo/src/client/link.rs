@@ -24,8 +24,8 @@ struct Shared {
     layers: Layers,
     /// Reads histories for export; only backends with a store of ours have one.
     reader: Option<Reader>,
-    /// The engine and its threads, if this process serves.
-    serving: Option<Arc<Serving>>,
+    /// What serves in this process, if it does.
+    serving: Option<Arc<dyn Serving>>,
 }
 
 impl Link {
@@ -34,7 +34,13 @@ impl Link {
         Self::new(client, layers, None, None)
     }
 
-    fn new(backend: Arc<dyn Client>, layers: &Layers, reader: Option<Reader>, serving: Option<Arc<Serving>>) -> Self {
+    /// A link to a backend, and to what serves it in this process.
+    pub(crate) fn new(
+        backend: Arc<dyn Client>,
+        layers: &Layers,
+        reader: Option<Reader>,
+        serving: Option<Arc<dyn Serving>>,
+    ) -> Self {
         let client = InterceptedClient::around(backend.clone(), &layers.interceptors);
         Self(Arc::new(Shared { backend, client, layers: layers.clone(), reader, serving }))
     }
@@ -44,16 +50,6 @@ impl Link {
         let mut layers = self.0.layers.clone();
         change(&mut layers);
         Self::new(self.0.backend.clone(), &layers, self.0.reader.clone(), self.0.serving.clone())
-    }
-
-    /// A link to a store, and to what serves it in this process.
-    pub(crate) fn over_store(
-        client: Arc<dyn Client>,
-        layers: &Layers,
-        reader: Reader,
-        serving: Option<Arc<Serving>>,
-    ) -> Self {
-        Self::new(client, layers, Some(reader), serving)
     }
 
     pub(crate) fn converter(&self) -> &Converter {

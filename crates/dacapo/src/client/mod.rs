@@ -3,6 +3,8 @@
 mod app;
 mod archive;
 mod build_name;
+#[cfg(feature = "temporal")]
+mod cluster;
 mod connection;
 mod dacapo;
 mod error;
@@ -10,6 +12,7 @@ mod filter;
 mod handle;
 mod into_name;
 mod link;
+mod opened;
 mod runs;
 mod serving;
 mod signal;

@@ -6,11 +6,21 @@ use crate::client::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Memory,
-    Sqlite { path: String, read_only: bool },
+    Sqlite {
+        path: String,
+        read_only: bool,
+    },
+    #[cfg(feature = "temporal")]
+    Temporal(dacapo_temporal::Address),
 }
 
 impl Place {
     pub(crate) fn parse(url: &str) -> Result<Self> {
+        #[cfg(feature = "temporal")]
+        if url.starts_with("temporal:") {
+            let address = dacapo_temporal::Address::parse(url);
+            return address.map(Self::Temporal).map_err(|bad| Error::Url(bad.to_string()));
+        }
         let bad = |problem: String| Err(Error::Url(format!("{url:?} cannot be opened: {problem}. {KNOWN}")));
         let Some((scheme, rest)) = url.split_once(':') else { return bad("it names no kind of store".to_owned()) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -31,7 +41,10 @@ impl Place {
                 ":memory:" | ":memory" => bad("a store in memory is opened with `memory:`".to_owned()),
                 path => Ok(Self::Sqlite { path: path.to_owned(), read_only }),
             },
-            "postgres" | "postgresql" | "temporal" => bad(format!("{scheme} is not part of this build")),
+            "temporal" => {
+                bad("temporal is not part of this build: enable the feature `temporal` of the crate".to_owned())
+            }
+            "postgres" | "postgresql" => bad(format!("{scheme} is not part of this build")),
             other => bad(format!("{other:?} is no kind of store")),
         }
     }
@@ -43,6 +56,8 @@ impl Place {
         match self {
             Self::Memory => "memory",
             Self::Sqlite { .. } => "sqlite",
+            #[cfg(feature = "temporal")]
+            Self::Temporal(_) => "temporal",
         }
     }
 
@@ -50,10 +65,12 @@ impl Place {
         matches!(self, Self::Sqlite { read_only: true, .. })
     }
 
-    /// Returns this place, for reading only.
-    pub(crate) fn read_only(self, url: &str) -> Result<Self> {
+    /// Returns this place, to be connected to: a file is opened for reading only.
+    pub(crate) fn connected(self, url: &str) -> Result<Self> {
         match self {
             Self::Sqlite { path, .. } => Ok(Self::Sqlite { path, read_only: true }),
+            #[cfg(feature = "temporal")]
+            Self::Temporal(address) => Ok(Self::Temporal(address)),
             Self::Memory => Err(Error::Url(format!(
                 "{url:?} cannot be connected to: a store in memory belongs to the process that opened it. Connect to a file, as \
                  in `sqlite:orders.db`, or open this one with `Dacapo::open`"
@@ -62,8 +79,8 @@ impl Place {
     }
 }
 
-const KNOWN: &str = "Open `memory:`, `sqlite:orders.db`, or `sqlite:orders.db?mode=ro` to look at a file that another \
-                     process serves";
+const KNOWN: &str = "Open `memory:`, `sqlite:orders.db`, `sqlite:orders.db?mode=ro` to look at a file that another process serves, or \
+                     `temporal://localhost:7233/default` with the feature `temporal`";
 
 #[cfg(test)]
 mod tests {
@@ -103,10 +120,11 @@ mod tests {
             "sqlite:x?mode=rw",
             "mysql:x",
             "postgres://localhost/x",
-            "temporal://localhost/x",
+            "temporal:localhost",
         ] {
             let error = Place::parse(url).expect_err(url).to_string();
-            assert!(error.contains("sqlite:orders.db") && error.contains(&format!("{url:?}")), "{error}");
+            let has_example = error.contains("sqlite:orders.db") || error.contains("temporal://localhost:7233");
+            assert!(has_example && error.contains(&format!("{url:?}")), "{error}");
         }
     }
 }

@@ -1,0 +1,81 @@
+//! Serving on a Temporal cluster.
+
+use std::sync::Arc;
+
+use dacapo_client::Unplayable;
+use dacapo_core::Name;
+use dacapo_engine::{Engine, Options, ShutdownReport};
+use dacapo_temporal::{Cluster, ClusterClient, Report, ServeOptions};
+use dacapo_worker::{Effective, Health};
+
+use crate::Layers;
+use crate::client::dacapo::turn_threads;
+use crate::client::serving::{Played, Serving, Waiting};
+use crate::client::{App, Result};
+
+/// Serves on this cluster.
+pub(crate) async fn serve(cluster: Cluster, options: Options, settings: Effective, layers: &Layers) -> Result<App> {
+    let Options { registry, pins, queues, build, double_play, redact, .. } = options;
+    let (turn_threads, app) = (turn_threads(&settings.app), settings.app.clone());
+    let pins = pins.into_iter().collect();
+    let queues = queues.into_iter().collect();
+    let options = ServeOptions { registry, pins, queues, app, build, double_play, redact, turn_threads };
+    let serving = dacapo_temporal::Serving::start(&cluster, options).await?;
+    let client = Arc::new(ClusterClient::new(&cluster));
+    Ok(App::over(client, None, Arc::new(ClusterServing { serving: Arc::new(serving), settings }), layers))
+}
+
+struct ClusterServing {
+    serving: Arc<dacapo_temporal::Serving>,
+    settings: Effective,
+}
+
+impl Serving for ClusterServing {
+    fn settings(&self) -> Option<&Effective> {
+        Some(&self.settings)
+    }
+
+    fn health(&self) -> Vec<(Name, Health)> {
+        self.serving.health()
+    }
+
+    fn turn_threads(&self) -> (usize, usize) {
+        self.serving.turn_threads()
+    }
+
+    fn runs_in_memory(&self) -> usize {
+        self.serving.runs_in_memory()
+    }
+
+    fn evict_idle(&self) {
+        self.serving.evict_idle();
+    }
+
+    fn check_open_runs(&self, progress: Played) -> Waiting<'_, Result<Vec<Unplayable>>> {
+        Box::pin(async move { Ok(self.serving.check_open_runs(progress).await?) })
+    }
+
+    fn shut_down(&self) -> Waiting<'_, ShutdownReport> {
+        Box::pin(async {
+            let Report { took, asked_to_stop, cut_off, left } = self.serving.shut_down().await;
+            ShutdownReport { took, asked_to_stop, cut_off, left, store: None }
+        })
+    }
+
+    fn stop(&self) -> Waiting<'static, ()> {
+        let serving = self.serving.clone();
+        Box::pin(async move { serving.stop().await })
+    }
+
+    fn ends_by_itself(&self) -> Waiting<'_, String> {
+        Box::pin(self.serving.ends_by_itself())
+    }
+
+    fn log_what_ends(&self) {
+        self.serving.log_what_ends();
+    }
+
+    fn engine(&self) -> Option<&Engine> {
+        None
+    }
+}

@@ -1,0 +1,194 @@
+//! Attempts of activities: tasks that the server or its core hands out, run by the worker's code for attempts.
+
+mod side_effect;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dacapo_client::PendingActivity;
+use dacapo_core::{Failure, Name, Payload, Seq};
+use dacapo_sync::{Mutex, ranks};
+use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts, Entity, Registry, Worker};
+use temporalio_common::protos::coresdk::{ActivityHeartbeat, ActivityTaskCompletion};
+
+use crate::convert::{
+    duration_from_proto, failure_to_proto, headers_from_proto, payload_from_proto, payload_to_proto, time_from_proto,
+};
+use crate::core_worker::CoreWorker;
+use crate::host::ClusterHost;
+use crate::player::Player;
+use crate::proto::activity::ActivityExecutionResult;
+use crate::proto::task::{ActivityCancelReason, ActivityTask, Cancel, Start, activity_task::Variant};
+use crate::reserved::SIDE_EFFECT;
+use crate::token::token_to_text;
+
+/// The attempts of one queue.
+pub(crate) struct Activities {
+    pub(crate) registry: Registry,
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) host: Arc<ClusterHost>,
+    pub(crate) core: Arc<CoreWorker>,
+    pub(crate) player: Arc<Player>,
+    pub(crate) attempts: Attempts,
+    pub(crate) payload_limit: usize,
+    pub(crate) running: Mutex<BTreeMap<Vec<u8>, AttemptHandle>>,
+}
+
+impl Activities {
+    pub(crate) fn running() -> Mutex<BTreeMap<Vec<u8>, AttemptHandle>> {
+        Mutex::new(ranks::TEMPORAL_ATTEMPTS, BTreeMap::new())
+    }
+
+    /// Begins or cancels an attempt.
+    pub(crate) fn take(self: &Arc<Self>, task: ActivityTask) {
+        match task.variant {
+            Some(Variant::Start(start)) => self.begin(task.task_token, start),
+            Some(Variant::Cancel(cancel)) => self.cancel(&task.task_token, &cancel),
+            None => {}
+        }
+    }
+
+    fn begin(self: &Arc<Self>, token: Vec<u8>, mut start: Start) {
+        let input = std::mem::take(&mut start.input).into_iter().map(payload_from_proto).collect();
+        if let Some(name) = start.activity_type.strip_prefix(SIDE_EFFECT).map(str::to_owned) {
+            return self.begin_side_effect(token, start, &name);
+        }
+        let Some(activity) = self.registry.find_activity(&start.activity_type) else {
+            let known: Vec<&str> = self.registry.activities().map(Name::as_str).collect();
+            let failure = Failure::application(format!(
+                "no activity {:?} is registered here; registered are: {}. Serve it in this program, or call it on the queue of a \
+                 worker that has it",
+                start.activity_type,
+                known.join(", ")
+            ));
+            return self
+                .complete(token, ActivityExecutionResult::fail(failure_to_proto(&failure.typed("NotRegistered"))));
+        };
+        let is_local = start.is_local;
+        let ctx = self.ctx(&token, info(start, self.worker.queue()), is_local);
+        let (this, ended, of_token) = (self.clone(), ctx.clone(), token.clone());
+        let done = move |result| this.ended(of_token, &ended, is_local, result);
+        self.run(token, Attempt::new(activity, ctx, input, done));
+    }
+
+    fn ctx(&self, token: &[u8], info: ActivityInfo, is_local: bool) -> ActivityCtx {
+        if is_local {
+            return ActivityCtx::with_token(info, Arc::new(|_| {}), self.payload_limit, None);
+        }
+        let (core, of_token) = (self.core.clone(), token.to_vec());
+        let report = move |details: Payload| {
+            core.record_heartbeat(ActivityHeartbeat {
+                task_token: of_token.clone(),
+                details: vec![payload_to_proto(&details)],
+            });
+        };
+        ActivityCtx::with_token(info, Arc::new(report), self.payload_limit, Some(token_to_text(token)))
+    }
+
+    /// Runs an attempt. It is in the list of running ones before it can end.
+    fn run(&self, token: Vec<u8>, attempt: Attempt) {
+        let name = &attempt.handle().ctx().info().activity.clone();
+        let attempt = attempt.counted_by(self.worker.meters().of_activity(name));
+        self.running.lock().insert(token, attempt.handle());
+        self.attempts.start(attempt);
+    }
+
+    fn ended(&self, token: Vec<u8>, ctx: &ActivityCtx, is_local: bool, result: Result<Payload, Failure>) {
+        let result = match result {
+            result if ctx.is_left_to_others(&result) && !is_local => ActivityExecutionResult::will_complete_async(),
+            result if ctx.is_left_to_others(&result) => {
+                let words = "a local activity cannot be completed by its token: call it with `ctx.call`";
+                let failure = Failure::application(words).typed("NotOutside").non_retryable();
+                ActivityExecutionResult::fail(failure_to_proto(&failure))
+            }
+            Ok(value) => ActivityExecutionResult::ok(payload_to_proto(&value)),
+            Err(failure) if failure.is_cancelled() && ctx.cancellation().is_some() => {
+                let cancelled = failure.chain().find(|link| link.kind == dacapo_core::FailureKind::Cancelled);
+                ActivityExecutionResult::cancel(failure_to_proto(cancelled.unwrap_or(&failure)))
+            }
+            Err(failure) => ActivityExecutionResult::fail(failure_to_proto(&failure)),
+        };
+        self.complete(token, result);
+    }
+
+    fn complete(&self, token: Vec<u8>, result: ActivityExecutionResult) {
+        let handle = self.running.lock().remove(&token);
+        drop(handle);
+        self.core.complete_activity(ActivityTaskCompletion { task_token: token, result: Some(result) });
+    }
+
+    fn cancel(&self, token: &[u8], cancel: &Cancel) {
+        let Some(handle) = self.running.lock().get(token).cloned() else { return };
+        match cancel.reason() {
+            ActivityCancelReason::Cancelled => handle.cancel("the workflow no longer wants it"),
+            ActivityCancelReason::WorkerShutdown => handle.cancel("the worker shuts down"),
+            ActivityCancelReason::Paused => handle.cancel("it was paused"),
+            ActivityCancelReason::Reset => handle.cancel("it was reset"),
+            ActivityCancelReason::TimedOut => self.give_up(token.to_vec(), &handle, "it took too long"),
+            ActivityCancelReason::NotFound => {
+                self.give_up(token.to_vec(), &handle, "its result is not wanted any more")
+            }
+        }
+    }
+
+    /// Gives up on an attempt: its result is void, it is asked to stop until it does, and its place is free.
+    fn give_up(&self, token: Vec<u8>, handle: &AttemptHandle, reason: &str) {
+        if !handle.let_go() {
+            return;
+        }
+        self.host.terminate(&self.worker, Entity::activity(handle.ctx().info()), handle, reason);
+        let failure = Failure::new(dacapo_core::FailureKind::Cancelled, reason.to_owned());
+        self.complete(token, ActivityExecutionResult::cancel(failure_to_proto(&failure)));
+    }
+
+    /// Leaves behind all attempts that still run. The server tries them again.
+    pub(crate) fn cut_off(&self) -> Vec<PendingActivity> {
+        let all: Vec<(Vec<u8>, AttemptHandle)> = std::mem::take(&mut *self.running.lock()).into_iter().collect();
+        let mut left = Vec::new();
+        for (token, handle) in all {
+            let info = handle.ctx().info();
+            let mut activity = PendingActivity::new(Seq::default(), info.activity_id.clone(), info.activity.clone());
+            (activity.attempt, activity.scheduled, activity.queue) = (info.attempt, info.scheduled, info.queue.clone());
+            left.push(activity);
+            handle.give_up("the worker has shut down");
+            let failure = Failure::application("the worker has shut down").typed("WorkerShutdown");
+            self.core.complete_activity(ActivityTaskCompletion {
+                task_token: token,
+                result: Some(ActivityExecutionResult::fail(failure_to_proto(&failure))),
+            });
+        }
+        left
+    }
+
+    /// Returns how many attempts run.
+    pub(crate) fn count(&self) -> usize {
+        self.running.lock().len()
+    }
+
+    /// Asks all attempts that run to stop. Returns how many there are.
+    pub(crate) fn ask_to_stop(&self) -> usize {
+        let all: Vec<AttemptHandle> = self.running.lock().values().cloned().collect();
+        all.iter().for_each(|handle| handle.cancel("the worker shuts down"));
+        all.len()
+    }
+}
+
+/// The facts of an attempt.
+fn info(start: Start, queue: &Name) -> ActivityInfo {
+    let run = start.workflow_execution.unwrap_or_default();
+    let started = start.started_time.map(time_from_proto).unwrap_or_default();
+    ActivityInfo {
+        activity: start.activity_type.into(),
+        activity_id: start.activity_id.into(),
+        workflow: start.workflow_type.into(),
+        workflow_id: run.workflow_id.into(),
+        run_id: run.run_id.into(),
+        queue: queue.clone(),
+        attempt: start.attempt.max(1),
+        scheduled: start.scheduled_time.map(time_from_proto).unwrap_or_default(),
+        started,
+        deadline: start.start_to_close_timeout.map(|timeout| started.after(duration_from_proto(timeout))),
+        details: start.heartbeat_details.into_iter().next().map(payload_from_proto),
+        headers: headers_from_proto(start.header_fields),
+    }
+}

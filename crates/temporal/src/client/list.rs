@@ -1,0 +1,140 @@
+//! Lists and counts of runs, by a query in the server's own language. What the server lists is a moment older than what it knows.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use dacapo_client::{Cursor, Error, Filter, Page, Result, Status};
+use dacapo_core::Timestamp;
+
+use super::describe::description_of;
+use super::refusals::refused;
+use super::rpc::{Rpc, send};
+use crate::proto::service::{CountWorkflowExecutionsRequest, ListWorkflowExecutionsRequest};
+
+/// The most runs that the server returns at once.
+const MAX_PAGE: usize = 1_000;
+
+pub(super) async fn list(
+    rpc: &Rpc,
+    filter: &Filter,
+    after: Option<Cursor>,
+    limit: usize,
+    lacks: Error,
+) -> Result<Page> {
+    page(rpc, query(filter, lacks)?, after, limit).await
+}
+
+/// Returns some open runs of a queue.
+pub(super) async fn open_runs(rpc: &Rpc, queue: &str, after: Option<Cursor>, limit: usize) -> Result<Page> {
+    let query = format!("ExecutionStatus = 'Running' AND TaskQueue = {}", quoted(queue));
+    page(rpc, query, after, limit).await
+}
+
+async fn page(rpc: &Rpc, query: String, after: Option<Cursor>, limit: usize) -> Result<Page> {
+    let request = ListWorkflowExecutionsRequest {
+        namespace: rpc.namespace(),
+        page_size: i32::try_from(limit.clamp(1, MAX_PAGE)).unwrap_or(i32::MAX),
+        next_page_token: after.map_or(Ok(Vec::new()), token_of)?,
+        query,
+    };
+    let page = send!(rpc, list_workflow_executions, request).await.map_err(|status| refused(&status, rpc.cluster()))?;
+    let next = (!page.next_page_token.is_empty()).then(|| cursor_of(&page.next_page_token));
+    Ok(Page::new(page.executions.into_iter().map(description_of).collect(), next))
+}
+
+pub(super) async fn count(rpc: &Rpc, filter: &Filter, lacks: Error) -> Result<u64> {
+    let request = CountWorkflowExecutionsRequest {
+        namespace: rpc.namespace(),
+        query: query(filter, lacks)?,
+        ..CountWorkflowExecutionsRequest::default()
+    };
+    let answer =
+        send!(rpc, count_workflow_executions, request).await.map_err(|status| refused(&status, rpc.cluster()))?;
+    Ok(u64::try_from(answer.count).unwrap_or_default())
+}
+
+fn cursor_of(token: &[u8]) -> Cursor {
+    Cursor(URL_SAFE_NO_PAD.encode(token))
+}
+
+fn token_of(Cursor(text): Cursor) -> Result<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(&text).map_err(|_| {
+        Error::InvalidArgument(format!("invalid cursor {text:?}: pass on the one that the page before returned"))
+    })
+}
+
+/// The filter in the server's language.
+fn query(filter: &Filter, lacks: Error) -> Result<String> {
+    let mut terms = Vec::new();
+    if filter.stuck {
+        return Err(lacks);
+    }
+    if let Some(status) = filter.status {
+        terms.push(format!("ExecutionStatus = '{}'", status_word(status)));
+    }
+    if let Some(workflow) = &filter.workflow {
+        terms.push(format!("WorkflowType = {}", quoted(workflow)));
+    }
+    if let Some(workflow_id) = &filter.workflow_id {
+        terms.push(format!("WorkflowId = {}", quoted(workflow_id)));
+    }
+    let time = |at: Timestamp| quoted(&at.to_string());
+    terms.extend(filter.started_from.map(|from| format!("StartTime >= {}", time(from))));
+    terms.extend(filter.started_before.map(|before| format!("StartTime < {}", time(before))));
+    Ok(terms.join(" AND "))
+}
+
+const fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Completed => "Completed",
+        Status::Failed => "Failed",
+        Status::Cancelled => "Canceled",
+        Status::Terminated => "Terminated",
+        Status::TimedOut => "TimedOut",
+        Status::ContinuedAsNew => "ContinuedAsNew",
+        _ => "Running",
+    }
+}
+
+/// A text as a value of the language, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lacks() -> Error {
+        super::super::capabilities().lacks(dacapo_client::Feature::StuckRuns)
+    }
+
+    #[test]
+    fn filter_is_a_query_of_the_server_with_quoted_values() {
+        let filter = Filter {
+            status: Some(Status::Cancelled),
+            workflow: Some("o'clock\\".into()),
+            workflow_id: Some("order-1".into()),
+            started_from: Some(Timestamp::from_millis(1_000)),
+            started_before: Some(Timestamp::from_millis(2_500)),
+            ..Filter::all()
+        };
+        assert_eq!(
+            query(&filter, lacks()).unwrap(),
+            "ExecutionStatus = 'Canceled' AND WorkflowType = 'o\\'clock\\\\' AND WorkflowId = 'order-1' AND \
+             StartTime >= '1970-01-01T00:00:01Z' AND StartTime < '1970-01-01T00:00:02.5Z'"
+        );
+        assert_eq!(query(&Filter::all(), lacks()).unwrap(), "");
+    }
+
+    #[test]
+    fn list_of_stuck_runs_is_refused_by_name() {
+        let refused = query(&Filter::stuck(), lacks()).unwrap_err().to_string();
+        assert!(refused.contains("(temporal) does not support stuck runs"), "{refused}");
+    }
+
+    #[test]
+    fn cursor_comes_back_from_its_text_and_other_text_is_refused() {
+        assert_eq!(token_of(cursor_of(&[0, 255])).unwrap(), [0, 255]);
+        assert!(matches!(token_of(Cursor("*".into())), Err(Error::InvalidArgument(_))));
+    }
+}

@@ -1,0 +1,124 @@
+//! The process that a worker of a cluster lives in: threads for turns, the deadlock watch, and a clock for code that was asked to stop.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_worker::{
+    AttemptHandle, DeadlockWatch, Entity, GiveUp, TurnHost, TurnPool, WatchedTurn, Worker, ZombieLimit,
+};
+use tokio::sync::{Notify, watch};
+
+/// Threads and clocks of one program.
+pub(crate) struct ClusterHost {
+    pub(crate) pool: TurnPool,
+    deadlocks: DeadlockWatch,
+    began: Instant,
+    began_at: Timestamp,
+    /// Told when the list of code that was asked to stop has changed.
+    changed: Notify,
+    /// Why the program has to end, once it has to.
+    ends: watch::Sender<Option<String>>,
+    this: Weak<Self>,
+}
+
+impl ClusterHost {
+    pub(crate) fn new(threads: usize, queues: impl IntoIterator<Item = (Name, usize)>) -> std::io::Result<Arc<Self>> {
+        let (pool, deadlocks) = (TurnPool::new(threads, queues)?, DeadlockWatch::new()?);
+        Ok(Arc::new_cyclic(|this| Self {
+            pool,
+            deadlocks,
+            began: Instant::now(),
+            began_at: wall_clock(),
+            changed: Notify::new(),
+            ends: watch::Sender::new(None),
+            this: this.clone(),
+        }))
+    }
+
+    /// The time of day.
+    pub(crate) fn now(&self) -> Timestamp {
+        wall_clock()
+    }
+
+    /// Asks an attempt to stop that was given up on, and keeps asking until it has ended.
+    pub(crate) fn terminate(&self, worker: &Arc<Worker>, entity: Entity, handle: &AttemptHandle, reason: &str) {
+        let id = worker.terminate(entity, Arc::new(handle.clone()), reason, self.steady_now());
+        let (this, of) = (self.this.clone(), worker.clone());
+        handle.on_end(move || {
+            if let Some(host) = this.upgrade() {
+                of.finished(id, host.steady_now());
+                host.changed.notify_one();
+            }
+        });
+        self.changed.notify_one();
+    }
+
+    /// Looks at code that was asked to stop whenever its time has come, until there are too many zombies.
+    pub(crate) async fn watch_zombies(&self, workers: &[Arc<Worker>]) {
+        loop {
+            let next = workers.iter().filter_map(|worker| worker.next()).min();
+            let pause = next.map(|at| at.since(self.steady_now()));
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = sleep(pause) => {}
+            }
+            let now = self.steady_now();
+            for worker in workers {
+                if worker.tick(now) == ZombieLimit::Reached {
+                    let why = format!(
+                        "queue {:?} has {} zombies, as many as it bears (max_zombie_count): the process shuts down and has to \
+                         be started again",
+                        worker.queue(),
+                        worker.health().zombies
+                    );
+                    self.ends.send_replace(Some(why));
+                }
+            }
+        }
+    }
+
+    /// Waits until there is a reason why the program has to end.
+    pub(crate) async fn ends(&self) -> String {
+        let mut ends = self.ends.subscribe();
+        let reason = ends.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        reason.unwrap_or_default()
+    }
+
+    /// Waits until all code that was asked to stop has ended, or the settings say to wait no longer.
+    pub(crate) async fn wait_for_zombies(&self, workers: &[Arc<Worker>], since: Timestamp) {
+        use dacapo_worker::ShutdownWait::Until;
+        while workers.iter().any(|worker| matches!(worker.wait(since, self.steady_now()), Until(_))) {
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            }
+        }
+    }
+}
+
+async fn sleep(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl TurnHost for ClusterHost {
+    fn watch(&self, turn: Watch, limit: Duration, give_up: GiveUp) -> Option<WatchedTurn> {
+        Some(self.deadlocks.begin(turn, limit, give_up))
+    }
+
+    fn steady_now(&self) -> Timestamp {
+        self.began_at.after(self.began.elapsed())
+    }
+
+    fn terminations_changed(&self, _: &Arc<Worker>) {
+        self.changed.notify_one();
+    }
+}

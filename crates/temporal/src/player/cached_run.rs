@@ -1,0 +1,309 @@
+//! A run in memory, and what the bridge keeps beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dacapo_core::{
+    Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome, Payload, Resolution,
+    Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
+};
+use dacapo_worker::RunName;
+
+use super::commands::{Translation, side_effect_attempt, start_timer};
+use super::promises::{Promises, Resolve};
+use super::side_effects::{self, Next, NextAttempt, SideEffects};
+use crate::convert::{map_from_proto, payload_from_proto};
+use crate::proto::activation::InitializeWorkflow;
+use crate::proto::commands::workflow_command::Variant;
+use crate::proto::commands::{self, WorkflowCommand};
+use crate::reserved::{LEFT_SIGNALS, PINS};
+
+/// The encoding of data in the form of our records.
+const STORED: Name = Name::from_static("binary/dacapo-stored");
+
+/// A run between two activations.
+pub(crate) struct CachedRun {
+    pub(crate) name: Arc<RunName>,
+    pub(crate) run: Run,
+    /// The flags of the run's settings, which the first completion names.
+    pub(crate) flags: Vec<u32>,
+    pub(crate) state: BridgeState,
+}
+
+/// What the bridge knows of a run: it follows from the run's activations and completions alone.
+#[derive(Default)]
+pub(crate) struct BridgeState {
+    /// The ids by which the server knows updates that are not answered.
+    pub(crate) updates: BTreeMap<Name, String>,
+    pub(crate) promises: Promises,
+    pub(crate) side_effects: SideEffects,
+    /// The snapshot that the run published last.
+    pub(crate) published: Option<Payload>,
+    /// The memo as the workflow has changed it, from what it was at the start.
+    memo: BTreeMap<Name, Payload>,
+    has_new_memo: bool,
+    /// The header with the settings that the start pins: the run that goes on keeps them.
+    pins: Option<Payload>,
+    /// Activities that have no result and were not cancelled.
+    open_activities: BTreeMap<Seq, Name>,
+    now: Timestamp,
+}
+
+/// What an activation leads to.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    /// Commands for the server, in order.
+    pub(crate) commands: Vec<WorkflowCommand>,
+    /// Attempts of side effects, whose closures the run may have.
+    pub(crate) attempts: Vec<NextAttempt>,
+    /// Operations whose closures are not needed any more.
+    pub(crate) resolved: BTreeSet<Seq>,
+    /// Whether the run has to leave memory, because closures of it are spent.
+    pub(crate) leaves: bool,
+}
+
+impl BridgeState {
+    /// The state at the start of a run.
+    pub(crate) fn of(init: &InitializeWorkflow) -> Self {
+        let memo = init.memo.clone().map(|memo| map_from_proto(memo.fields)).unwrap_or_default();
+        let pins = init.headers.get(PINS).cloned().map(payload_from_proto);
+        Self { memo, pins, ..Self::default() }
+    }
+
+    /// Takes what an activation says of side effects out of its jobs. Returns the jobs of the run.
+    pub(crate) fn take_side_effects(
+        &mut self,
+        now: Timestamp,
+        jobs: Vec<Job>,
+        fired: &[u32],
+        outbox: &mut Outbox,
+    ) -> Vec<Job> {
+        self.now = now;
+        for number in fired {
+            if let Some(next) = self.side_effects.timer_fired(*number) {
+                self.follow(next, outbox);
+            }
+        }
+        jobs.into_iter().filter_map(|job| self.without_side_effect(job, outbox)).collect()
+    }
+
+    /// Returns the job, unless it is the end of an attempt after which another one follows.
+    fn without_side_effect(&mut self, job: Job, outbox: &mut Outbox) -> Option<Job> {
+        match job {
+            Job::Resolve { seq, resolution: Resolution::SideEffect(outcome), .. } => {
+                let number = u32::try_from(seq.0).ok()?;
+                match self.side_effects.attempt_ended(number, outcome)? {
+                    Next::Resolve(seq, outcome) => {
+                        outbox.resolved.insert(seq);
+                        Some(Job::resolve(seq, Resolution::SideEffect(outcome)))
+                    }
+                    next => {
+                        self.follow(next, outbox);
+                        None
+                    }
+                }
+            }
+            Job::Resolve { seq, ref resolution, .. } => {
+                if matches!(resolution, Resolution::Activity(_) | Resolution::Backoff { .. }) {
+                    self.open_activities.remove(&seq);
+                }
+                Some(job)
+            }
+            other => Some(other),
+        }
+    }
+
+    fn follow(&mut self, next: Next, outbox: &mut Outbox) {
+        match next {
+            Next::Pause(number, pause) => {
+                outbox.commands.push(start_timer(number, pause).into());
+                outbox.leaves = true;
+            }
+            Next::Attempt(attempt) => self.attempt(attempt, outbox),
+            Next::Resolve(..) => {}
+        }
+    }
+
+    fn attempt(&mut self, attempt: NextAttempt, outbox: &mut Outbox) {
+        let NextAttempt { command, activity_id, number, .. } = &attempt;
+        outbox.commands.push(side_effect_attempt(&command.name, activity_id.clone(), *number).into());
+        outbox.attempts.push(attempt);
+    }
+
+    /// Translates a turn that was played.
+    ///
+    /// # Errors
+    /// Why the turn cannot be carried out on a Temporal cluster.
+    pub(crate) fn turn(
+        &mut self,
+        now: Timestamp,
+        done: &TurnDone,
+        to: &Target<'_>,
+        outbox: &mut Outbox,
+    ) -> Result<(), String> {
+        self.now = now;
+        if let Some(published) = &done.published {
+            self.published = Some(published.clone());
+        }
+        for command in &done.commands {
+            self.note(&command.kind);
+            if let CommandKind::SideEffect(scheduled) = &command.kind {
+                outbox.attempts.push(self.side_effects.begin(scheduled, now));
+            }
+            if let CommandKind::Cancel(cancel) = &command.kind
+                && cancel.operation == Operation::SideEffect
+            {
+                outbox.resolved.insert(cancel.seq);
+                outbox.commands.extend(self.cancelled_side_effect(cancel.seq));
+                continue;
+            }
+            if command.kind.is_terminal() {
+                self.check_detached(done, command.site.to_string())?;
+                self.refuse_left(done, to, outbox);
+            }
+            let translated = match &command.kind {
+                CommandKind::ContinueAsNew(next) => {
+                    let kind = CommandKind::ContinueAsNew(Box::new(self.handed_on(next, &done.leftover)));
+                    self.translation(to).command(&Command { kind, ..command.clone() })?
+                }
+                _ => self.translation(to).command(command)?,
+            };
+            outbox.commands.extend(translated);
+            self.answered(&command.kind);
+        }
+        for rejected in &done.rejected {
+            outbox.commands.push(self.translation(to).refused_update(&rejected.update, &rejected.failure));
+            self.updates.remove(&rejected.update);
+        }
+        Ok(())
+    }
+
+    fn translation<'a>(&'a self, to: &'a Target<'_>) -> Translation<'a> {
+        Translation {
+            namespace: to.namespace,
+            queue: to.queue,
+            start_to_close: to.start_to_close,
+            updates: &self.updates,
+        }
+    }
+
+    /// Notes what a command opens.
+    fn note(&mut self, command: &CommandKind) {
+        match command {
+            CommandKind::Activity(c) => drop(self.open_activities.insert(c.seq, c.activity.clone())),
+            CommandKind::LocalActivity(c) => drop(self.open_activities.insert(c.seq, c.activity.clone())),
+            CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
+            CommandKind::Promise(c) => self.promises.open(c),
+            CommandKind::Memo(changes) => self.change_memo(changes),
+            _ => {}
+        }
+    }
+
+    fn change_memo(&mut self, changes: &BTreeMap<Name, Option<Payload>>) {
+        self.has_new_memo = true;
+        for (name, value) in changes {
+            match value {
+                Some(value) => drop(self.memo.insert(name.clone(), value.clone())),
+                None => drop(self.memo.remove(name)),
+            }
+        }
+    }
+
+    /// What the next run is given. The server keeps the memo of the start and no header, so they are passed on here, and with them
+    /// the signals that no wait and no handler took.
+    fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> ContinueAsNew {
+        let mut next = next.clone();
+        if self.has_new_memo && next.memo.is_none() {
+            next.memo = Some(self.memo.clone());
+        }
+        if let Some(pins) = &self.pins {
+            next.headers.insert(PINS.into(), pins.clone());
+        }
+        if !leftover.is_empty() {
+            let signals = Payload::new(STORED, to_stored(leftover).into());
+            next.headers.insert(LEFT_SIGNALS.into(), signals);
+        }
+        next
+    }
+
+    fn answered(&mut self, command: &CommandKind) {
+        if let CommandKind::CompleteUpdate(answer) = command {
+            self.updates.remove(&answer.update);
+        }
+    }
+
+    fn cancelled_side_effect(&mut self, seq: Seq) -> Option<WorkflowCommand> {
+        let (number, is_timer) = self.side_effects.cancel(seq)?;
+        Some(match is_timer {
+            true => Variant::CancelTimer(commands::CancelTimer { seq: number }).into(),
+            false => Variant::RequestCancelLocalActivity(commands::RequestCancelLocalActivity { seq: number }).into(),
+        })
+    }
+
+    /// The server ends the activities of a run with the run, so one that was detached would be lost.
+    fn check_detached(&self, done: &TurnDone, site: String) -> Result<(), String> {
+        let left = self.open_activities.iter().find(|(seq, _)| !done.dropped.contains(seq));
+        match left {
+            None => Ok(()),
+            Some((_, activity)) => Err(format!(
+                "activity {activity:?} was detached and has not ended when the workflow ends (at {site}); a Temporal cluster ends \
+                 the activities of a run with the run: await it, or do its work in a child with `ParentClose::Abandon`"
+            )),
+        }
+    }
+
+    /// Refuses updates that no handler has begun to handle when the run continues as new: the server keeps none for the next run.
+    fn refuse_left(&mut self, done: &TurnDone, to: &Target<'_>, outbox: &mut Outbox) {
+        for update in &done.left_updates {
+            let failure = Failure::application(
+                "the workflow continued as new before this update was handled; send it again, to the run that goes on",
+            )
+            .typed("ContinuedAsNew");
+            outbox.commands.push(self.translation(to).refused_update(&update.id, &failure));
+            self.updates.remove(&update.id);
+        }
+    }
+
+    /// Resolves a promise for the update that asks for it. Returns the job for the run, if there is such a promise, and adds the
+    /// answer to the update.
+    pub(crate) fn resolve_promise(&mut self, update: &Update, to: &Target<'_>, outbox: &mut Outbox) -> Option<Job> {
+        let (resolved, update) = (Resolve::of(update).and_then(|resolve| self.promises.resolve(resolve)), &update.id);
+        match resolved {
+            Ok((seq, outcome)) => {
+                let accepted = CommandKind::AcceptUpdate { update: update.clone() };
+                let answer = Outcome::Completed(Payload::empty());
+                let done =
+                    CommandKind::CompleteUpdate(Box::new(CompleteUpdate { update: update.clone(), outcome: answer }));
+                for kind in [accepted, done] {
+                    let command =
+                        Command { kind, unit: dacapo_core::UnitId::root(), site: dacapo_core::CallSite::default() };
+                    outbox.commands.extend(self.translation(to).command(&command).ok().flatten());
+                }
+                self.updates.remove(update);
+                Some(Job::resolve(seq, Resolution::Promise(outcome)))
+            }
+            Err(failure) => {
+                outbox.commands.push(self.translation(to).refused_update(update, &failure));
+                self.updates.remove(update);
+                None
+            }
+        }
+    }
+
+    /// Whether this number is of a side effect, in any of its attempts.
+    pub(crate) fn is_side_effect(&self, number: u32) -> bool {
+        self.side_effects.has(number)
+    }
+}
+
+/// Where a run's commands go.
+pub(crate) struct Target<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) queue: &'a str,
+    pub(crate) start_to_close: std::time::Duration,
+}
+
+/// Whether a number is that of a timer which this backend started.
+pub(crate) fn is_own_timer(number: u32) -> bool {
+    side_effects::is_own(number)
+}
