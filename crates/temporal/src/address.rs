@@ -36,7 +36,7 @@ pub struct Address {
 pub struct BadAddress {
     /// The URL.
     pub url: String,
-    /// What is wrong with it.
+    /// Why it cannot be used.
     pub problem: String,
 }
 
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn url_names_host_namespace_and_parameters() {
         let address =
-            Address::parse("temporal://localhost:7233/shop?queue=orders&profile=prod&tls=true&start_to_close=90s");
+            Address::parse("temporal://cluster:7233/shop?queue=orders&profile=prod&tls=true&start_to_close=90s");
         let expected = Address {
-            host: Some("localhost:7233".into()),
+            host: Some("cluster:7233".into()),
             namespace: Some("shop".into()),
             queue: Some("orders".into()),
             profile: Some("prod".into()),
@@ -141,14 +141,14 @@ mod tests {
         assert_eq!(address, Ok(expected));
         let open = Address::parse("temporal:").unwrap();
         assert_eq!((open.host, open.namespace, open.start_to_close), (None, None, DEFAULT_START_TO_CLOSE));
-        assert_eq!(Address::parse("temporal://[::1]:7233").unwrap().host.as_deref(), Some("[::1]:7233"));
+        assert_eq!(Address::parse("temporal://[fe80::1]:7233").unwrap().host.as_deref(), Some("[fe80::1]:7233"));
     }
 
     #[test]
     fn url_that_names_no_cluster_is_refused_with_what_is_wrong() {
         let problem = |url: &str| Address::parse(url).unwrap_err().problem;
         assert_eq!(problem("temporal:localhost"), "the host follows `//`");
-        assert_eq!(problem("temporal://localhost:72333/x"), "invalid port \"72333\": expected 1 to 65535");
+        assert_eq!(problem("temporal://cluster:72333/x"), "invalid port \"72333\": expected 1 to 65535");
         assert_eq!(problem("temporal://localhost:0"), "invalid port \"0\": expected 1 to 65535");
         assert_eq!(problem("temporal://a/b/c"), "namespace \"b/c\" has a slash in it");
         assert_eq!(problem("temporal://a?queue"), "parameter \"queue\" has no value");
@@ -162,6 +162,6 @@ mod tests {
             assert!(problem(&format!("temporal://a?start_to_close={text}")).contains("a time such as"), "{text}");
         }
         let whole = Address::parse("temporal://a?queue").unwrap_err().to_string();
-        assert!(whole.contains("temporal://localhost:7233/default?queue=orders"), "{whole}");
+        assert!(whole.contains("default?queue=orders"), "{whole}");
     }
 }

@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn host_without_a_port_gets_that_of_temporal() {
-        assert_eq!(with_port("localhost"), "localhost:7233");
-        assert_eq!(with_port("localhost:1"), "localhost:1");
-        assert_eq!(with_port("[::1]"), "[::1]:7233");
-        assert_eq!(with_port("[::1]:5"), "[::1]:5");
+        assert_eq!(with_port("cluster"), "cluster:7233");
+        assert_eq!(with_port("cluster:1"), "cluster:1");
+        assert_eq!(with_port("[fe80::1]"), "[fe80::1]:7233");
+        assert_eq!(with_port("[fe80::1]:5"), "[fe80::1]:5");
     }
 }

@@ -2,7 +2,7 @@
 //! the history in its own way: their order, and the names and ids of activities and children.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use dacapo_client::{Error, Progress, Result, RunRef, Unplayable};
@@ -138,9 +138,9 @@ impl Replayer {
         let feed = futures::stream::iter([HistoryForReplay::new(history, workflow_id)]);
         let core = init_replay_worker(ReplayWorkerInput::new(config()?, feed))
             .map_err(|error| Error::Refused(format!("a replay cannot be started: {error}")))?;
-        let verdict = self.play(&core).await?;
+        let outcome = self.play(&core).await?;
         core.finalize_shutdown().await;
-        Ok(verdict.map(|reason| {
+        Ok(outcome.map(|reason| {
             report.reason = reason;
             report
         }))
@@ -148,16 +148,16 @@ impl Replayer {
 
     /// Plays all activations of a history. Returns why they cannot be played.
     async fn play(&self, core: &Core) -> Result<Option<String>> {
-        let (mut refused, mut verdict) = (None, None);
+        let (mut refused, mut outcome) = (None, None);
         loop {
             let activation = match core.poll_workflow_activation().await {
                 Ok(activation) => activation,
-                Err(PollError::ShutDown) => return Ok(verdict.flatten()),
+                Err(PollError::ShutDown) => return Ok(outcome.flatten()),
                 Err(error) => return Err(Error::Refused(format!("the replay was broken off: {error}"))),
             };
             if let Some(evicted) = eviction(&activation) {
-                // The first eviction is the verdict on the history.
-                verdict.get_or_insert(judged(evicted, refused.take()));
+                // The first eviction says how the history was played.
+                outcome.get_or_insert(judged(evicted, refused.take()));
             }
             let completion = self.complete(activation).await?;
             if let Some(Status::Failed(failed)) = &completion.status {
@@ -172,12 +172,8 @@ impl Replayer {
     /// Plays an activation on a turn thread.
     async fn complete(&self, activation: WorkflowActivation) -> Result<WorkflowActivationCompletion> {
         let (tell, told) = oneshot::channel();
-        let tell = Mutex::new(Some(tell));
         let reply = Reply::new(&activation.run_id, move |completion| {
-            let tell = tell.lock().map_or(None, |mut tell| tell.take());
-            if let Some(tell) = tell {
-                let _ = tell.send(completion);
-            }
+            let _ = tell.send(completion);
         });
         let player = self.player.clone();
         self.host.pool.submit(Some(&QUEUE), move || player.play(activation, &reply, &|_| {}));

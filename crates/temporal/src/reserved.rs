@@ -3,7 +3,7 @@
 use dacapo_client::{Error, Result};
 use dacapo_core::Headers;
 
-/// What every reserved name begins with.
+/// The begin of every reserved name.
 pub(crate) const PREFIX: &str = "dacapo:";
 
 /// The query that answers with the snapshot that the run published last.
@@ -20,7 +20,7 @@ pub(crate) const LEFT_SIGNALS: &str = "dacapo:left-signals";
 pub(crate) const PINS: &str = "dacapo:pins";
 /// The header that tells the start of a run from others with the same request id.
 pub(crate) const START: &str = "dacapo:start";
-/// What the activity type of a side effect begins with; its name follows.
+/// The begin of the activity type of a side effect; its name follows.
 pub(crate) const SIDE_EFFECT: &str = "dacapo:side-effect/";
 
 /// # Errors

@@ -31,7 +31,7 @@ use crate::replay::OpenRuns;
 /// How long a shutdown waits for the server after the last attempt has ended or was left behind.
 const LAST_CALLS: Duration = Duration::from_secs(15);
 
-/// What a program serves, and how.
+/// The workflows and activities that a program serves, and its settings.
 pub struct ServeOptions {
     /// The workflows and activities.
     pub registry: Registry,

@@ -54,6 +54,7 @@ async fn wait<T>(ask: impl AsyncFn() -> Option<T>) -> T {
     loop {
         match ask().await {
             Some(answer) => return answer,
+            // sleep: some backends tell nothing of what a caller waits for, so they are asked again.
             None => tokio::time::sleep(Duration::from_millis(5)).await,
         }
     }

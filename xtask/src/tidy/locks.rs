@@ -15,7 +15,7 @@ const CORE_LOCK: &str = "crates/core/src/lock.rs";
 const HANDLE_POISONING: &[&str] = &[CORE_LOCK, "crates/sync/src/mutex.rs"];
 
 /// Crates whose locks have ranks.
-const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "worker"];
+const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "temporal", "worker"];
 
 const UNRANKED: &[&str] = &["::sync::Mutex", "::sync::RwLock", "::sync::Condvar"];
 

@@ -9,14 +9,19 @@ use dacapo_temporal::{Cluster, ClusterClient, Report, ServeOptions};
 use dacapo_worker::{Effective, Health};
 
 use crate::Layers;
-use crate::client::dacapo::turn_threads;
 use crate::client::serving::{Played, Serving, Waiting};
 use crate::client::{App, Result};
 
 /// Serves on this cluster.
-pub(crate) async fn serve(cluster: Cluster, options: Options, settings: Effective, layers: &Layers) -> Result<App> {
+pub(crate) async fn serve(
+    cluster: Cluster,
+    options: Options,
+    settings: Effective,
+    turn_threads: usize,
+    layers: &Layers,
+) -> Result<App> {
     let Options { registry, pins, queues, build, double_play, redact, .. } = options;
-    let (turn_threads, app) = (turn_threads(&settings.app), settings.app.clone());
+    let app = settings.app.clone();
     let pins = pins.into_iter().collect();
     let queues = queues.into_iter().collect();
     let options = ServeOptions { registry, pins, queues, app, build, double_play, redact, turn_threads };

@@ -179,7 +179,8 @@ impl Dacapo {
             Opened::Store { store, .. } => store,
             #[cfg(feature = "temporal")]
             Opened::Cluster(cluster) => {
-                return crate::client::cluster::serve(cluster, self.options, effective, &self.layers).await;
+                let threads = turn_threads(&effective.app);
+                return crate::client::cluster::serve(cluster, self.options, effective, threads, &self.layers).await;
             }
         };
         let (threads, force_exit_timeout) = (turn_threads(&effective.app), effective.app.force_exit_timeout);
@@ -242,7 +243,7 @@ impl Dacapo {
 const READ_ONLY: &str = "the store is open for reading only: open it without `mode=ro` in the process that serves it";
 
 /// How many threads play turns: one more than there are processors, if no setting says otherwise.
-pub(crate) fn turn_threads(values: &AppValues) -> usize {
+fn turn_threads(values: &AppValues) -> usize {
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     if values.turn_threads == 0 { processors + 1 } else { values.turn_threads }
 }

@@ -24,7 +24,7 @@ struct Shared {
     layers: Layers,
     /// Reads histories for export; only backends with a store of ours have one.
     reader: Option<Reader>,
-    /// What serves in this process, if it does.
+    /// The backend as far as it runs in this process, if it does.
     serving: Option<Arc<dyn Serving>>,
 }
 

@@ -61,7 +61,7 @@ impl Opened {
         }
     }
 
-    /// What the backend can do for a program that serves.
+    /// The features of the backend for a program that serves.
     pub(crate) fn capabilities(&self) -> Capabilities {
         match self {
             Self::Store { backend, .. } => Capabilities::new(*backend, features()),

@@ -123,7 +123,7 @@ mod tests {
             "temporal:localhost",
         ] {
             let error = Place::parse(url).expect_err(url).to_string();
-            let has_example = error.contains("sqlite:orders.db") || error.contains("temporal://localhost:7233");
+            let has_example = error.contains("sqlite:orders.db") || error.contains("queue=orders");
             assert!(has_example && error.contains(&format!("{url:?}")), "{error}");
         }
     }

@@ -23,20 +23,7 @@ impl Activities {
             return self.complete(token, ActivityExecutionResult::fail(failure_to_proto(&again)));
         };
         let now = self.host.now();
-        let info = ActivityInfo {
-            activity: Name::from(name.to_owned()),
-            activity_id: next.command.id.to_string().into(),
-            workflow: start.workflow_type.into(),
-            workflow_id: run.workflow_id.into(),
-            run_id: run.run_id.into(),
-            queue: self.worker.queue().clone(),
-            attempt: next.attempt,
-            scheduled: next.first_scheduled,
-            started: now,
-            deadline: next.command.timeouts.start_to_close.map(|timeout| now.after(timeout)),
-            details: None,
-            headers: Headers::new(),
-        };
+        let info = info(&next, start, name, self.worker.queue().clone(), now);
         let ctx = self.ctx(&token, info, true);
         let limit = limit(&next, now);
         let (this, of_token) = (self.clone(), token.clone());
@@ -55,6 +42,25 @@ impl Activities {
             }
         };
         self.complete(token, result);
+    }
+}
+
+/// The facts of an attempt.
+fn info(next: &NextAttempt, start: Start, name: &str, queue: Name, now: Timestamp) -> ActivityInfo {
+    let run = start.workflow_execution.unwrap_or_default();
+    ActivityInfo {
+        activity: Name::from(name.to_owned()),
+        activity_id: next.command.id.to_string().into(),
+        workflow: start.workflow_type.into(),
+        workflow_id: run.workflow_id.into(),
+        run_id: run.run_id.into(),
+        queue,
+        attempt: next.attempt,
+        scheduled: next.first_scheduled,
+        started: now,
+        deadline: next.command.timeouts.start_to_close.map(|timeout| now.after(timeout)),
+        details: None,
+        headers: Headers::new(),
     }
 }
 

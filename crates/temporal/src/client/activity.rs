@@ -1,13 +1,13 @@
 //! Completing activities from outside, by the token of an attempt or the id of the activity.
 
 use dacapo_client::{CompleteActivity, Error, Result, RunRef};
-use dacapo_core::{Failure, FailureKind, Payload};
+use dacapo_core::{Failure, FailureKind, Name, Payload};
 use tonic::{Code, Status};
 
 use super::refusals::{not_found, refused, refused_for};
-use super::rpc::{Rpc, send};
+use super::rpc::{Rpc, execution, send};
 use crate::convert::{failure_to_proto, payloads_to_proto};
-use crate::proto::common::Payloads;
+use crate::proto::common::{self, Payloads};
 use crate::proto::service::{
     RecordActivityTaskHeartbeatRequest, RespondActivityTaskCanceledRequest, RespondActivityTaskCompletedByIdRequest,
     RespondActivityTaskCompletedRequest, RespondActivityTaskFailedByIdRequest, RespondActivityTaskFailedRequest,
@@ -19,43 +19,46 @@ fn payloads(payload: &Payload) -> Option<Payloads> {
 }
 
 pub(super) async fn complete(rpc: &Rpc, token: &str, result: Result<Payload, Failure>) -> Result<()> {
-    let (task_token, identity, namespace) = (token_from_text(token)?, rpc.identity(), rpc.namespace());
+    let token = token_from_text(token)?;
     let answer = match result {
-        Ok(value) => {
-            let result = payloads(&value);
-            let request = RespondActivityTaskCompletedRequest {
-                task_token,
-                result,
-                identity,
-                namespace,
-                ..RespondActivityTaskCompletedRequest::default()
-            };
-            send!(rpc, respond_activity_task_completed, request).await.map(drop)
-        }
-        Err(failure) if failure.kind == FailureKind::Cancelled => {
-            let details = payloads_to_proto(&failure.details);
-            let request = RespondActivityTaskCanceledRequest {
-                task_token,
-                details,
-                identity,
-                namespace,
-                ..RespondActivityTaskCanceledRequest::default()
-            };
-            send!(rpc, respond_activity_task_canceled, request).await.map(drop)
-        }
-        Err(failure) => {
-            let failure = Some(failure_to_proto(&failure));
-            let request = RespondActivityTaskFailedRequest {
-                task_token,
-                failure,
-                identity,
-                namespace,
-                ..RespondActivityTaskFailedRequest::default()
-            };
-            send!(rpc, respond_activity_task_failed, request).await.map(drop)
-        }
+        Ok(value) => complete_token(rpc, token, &value).await,
+        Err(failure) if failure.kind == FailureKind::Cancelled => cancel_token(rpc, token, &failure).await,
+        Err(failure) => fail_token(rpc, token, &failure).await,
     };
     answer.map_err(|status| of_token(&status, rpc))
+}
+
+async fn complete_token(rpc: &Rpc, task_token: Vec<u8>, value: &Payload) -> Result<(), Status> {
+    let request = RespondActivityTaskCompletedRequest {
+        task_token,
+        result: payloads(value),
+        identity: rpc.identity(),
+        namespace: rpc.namespace(),
+        ..RespondActivityTaskCompletedRequest::default()
+    };
+    send!(rpc, respond_activity_task_completed, request).await.map(drop)
+}
+
+async fn cancel_token(rpc: &Rpc, task_token: Vec<u8>, failure: &Failure) -> Result<(), Status> {
+    let request = RespondActivityTaskCanceledRequest {
+        task_token,
+        details: payloads_to_proto(&failure.details),
+        identity: rpc.identity(),
+        namespace: rpc.namespace(),
+        ..RespondActivityTaskCanceledRequest::default()
+    };
+    send!(rpc, respond_activity_task_canceled, request).await.map(drop)
+}
+
+async fn fail_token(rpc: &Rpc, task_token: Vec<u8>, failure: &Failure) -> Result<(), Status> {
+    let request = RespondActivityTaskFailedRequest {
+        task_token,
+        failure: Some(failure_to_proto(failure)),
+        identity: rpc.identity(),
+        namespace: rpc.namespace(),
+        ..RespondActivityTaskFailedRequest::default()
+    };
+    send!(rpc, respond_activity_task_failed, request).await.map(drop)
 }
 
 pub(super) async fn heartbeat(rpc: &Rpc, token: &str, details: &Payload) -> Result<Option<String>> {
@@ -90,34 +93,10 @@ fn of_token(status: &Status, rpc: &Rpc) -> Error {
 
 pub(super) async fn complete_by_id(rpc: &Rpc, run: &RunRef, completion: CompleteActivity) -> Result<()> {
     let CompleteActivity { activity_id, result } = completion;
-    let (namespace, identity, workflow_id) = (rpc.namespace(), rpc.identity(), run.workflow_id.to_string());
-    let run_id = run.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let answer = match result {
-        Ok(value) => {
-            let request = RespondActivityTaskCompletedByIdRequest {
-                namespace,
-                workflow_id,
-                run_id,
-                activity_id: activity_id.to_string(),
-                result: payloads(&value),
-                identity,
-                ..RespondActivityTaskCompletedByIdRequest::default()
-            };
-            send!(rpc, respond_activity_task_completed_by_id, request).await.map(drop)
-        }
-        Err(failure) => {
-            // It fails for good: it is the activity that was named, and not one attempt of it.
-            let request = RespondActivityTaskFailedByIdRequest {
-                namespace,
-                workflow_id,
-                run_id,
-                activity_id: activity_id.to_string(),
-                failure: Some(failure_to_proto(&failure.non_retryable())),
-                identity,
-                ..RespondActivityTaskFailedByIdRequest::default()
-            };
-            send!(rpc, respond_activity_task_failed_by_id, request).await.map(drop)
-        }
+        Ok(value) => complete_id(rpc, run, &activity_id, &value).await,
+        // It fails for good: it is the activity that was named, and not one attempt of it.
+        Err(failure) => fail_id(rpc, run, &activity_id, &failure.non_retryable()).await,
     };
     let Err(status) = answer else { return Ok(()) };
     let is_missing = matches!(status.code(), Code::NotFound | Code::InvalidArgument);
@@ -127,4 +106,32 @@ pub(super) async fn complete_by_id(rpc: &Rpc, run: &RunRef, completion: Complete
         _ if is_missing => Error::ActivityNotFound { workflow_id: run.workflow_id.clone(), activity_id },
         other => other,
     })
+}
+
+async fn complete_id(rpc: &Rpc, run: &RunRef, activity_id: &Name, value: &Payload) -> Result<(), Status> {
+    let common::WorkflowExecution { workflow_id, run_id } = execution(run);
+    let request = RespondActivityTaskCompletedByIdRequest {
+        namespace: rpc.namespace(),
+        workflow_id,
+        run_id,
+        activity_id: activity_id.to_string(),
+        result: payloads(value),
+        identity: rpc.identity(),
+        ..RespondActivityTaskCompletedByIdRequest::default()
+    };
+    send!(rpc, respond_activity_task_completed_by_id, request).await.map(drop)
+}
+
+async fn fail_id(rpc: &Rpc, run: &RunRef, activity_id: &Name, failure: &Failure) -> Result<(), Status> {
+    let common::WorkflowExecution { workflow_id, run_id } = execution(run);
+    let request = RespondActivityTaskFailedByIdRequest {
+        namespace: rpc.namespace(),
+        workflow_id,
+        run_id,
+        activity_id: activity_id.to_string(),
+        failure: Some(failure_to_proto(failure)),
+        identity: rpc.identity(),
+        ..RespondActivityTaskFailedByIdRequest::default()
+    };
+    send!(rpc, respond_activity_task_failed_by_id, request).await.map(drop)
 }

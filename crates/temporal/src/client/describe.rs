@@ -1,16 +1,18 @@
 //! Descriptions of runs.
 
-use dacapo_client::{ActivityState, Description, PendingActivity, Result, RunRef, Status};
-use dacapo_core::{Name, Seq, Timestamp};
+use dacapo_client::{ActivityState, Description, PendingActivity, Result, RunRef};
+use dacapo_core::{Seq, Timestamp};
 
+use super::end::close_of;
 use super::history::count_turns;
-use super::refusals::{not_found, refused_for};
-use super::result::close_of;
-use super::rpc::{Rpc, execution, send};
+use super::info::ask;
+use super::refusals::not_found;
+use super::rpc::Rpc;
 use super::stuck;
-use crate::convert::{attributes_from_proto, failure_from_proto, map_from_proto, payloads_from_proto, time_from_proto};
-use crate::proto::enums::{PendingActivityState, WorkflowExecutionStatus};
-use crate::proto::service::{DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse};
+use crate::convert::{
+    attributes_from_proto, failure_from_proto, map_from_proto, payloads_from_proto, status_from_proto, time_from_proto,
+};
+use crate::proto::enums::PendingActivityState;
 use crate::proto::workflow::{PendingActivityInfo, WorkflowExecutionInfo};
 
 /// The longest history that a description reads to count the turns of a run: one page.
@@ -44,35 +46,9 @@ pub(super) async fn describe(rpc: &Rpc, run: &RunRef) -> Result<Description> {
     Ok(description)
 }
 
-/// Returns the server's description of a run.
-pub(super) async fn ask(rpc: &Rpc, run: &RunRef) -> Result<DescribeWorkflowExecutionResponse> {
-    let request = DescribeWorkflowExecutionRequest { namespace: rpc.namespace(), execution: Some(execution(run)) };
-    match send!(rpc, describe_workflow_execution, request).await {
-        Ok(answer) => Ok(answer),
-        Err(status) => Err(refused_for(status, rpc, run).await),
-    }
-}
-
-pub(super) async fn info_of(rpc: &Rpc, run: &RunRef) -> Result<WorkflowExecutionInfo> {
-    ask(rpc, run).await?.workflow_execution_info.ok_or_else(|| not_found(run))
-}
-
-pub(super) fn status_of(status: WorkflowExecutionStatus) -> Status {
-    match status {
-        WorkflowExecutionStatus::Running | WorkflowExecutionStatus::Paused => Status::Open,
-        WorkflowExecutionStatus::Completed => Status::Completed,
-        WorkflowExecutionStatus::Failed => Status::Failed,
-        WorkflowExecutionStatus::Canceled => Status::Cancelled,
-        WorkflowExecutionStatus::Terminated => Status::Terminated,
-        WorkflowExecutionStatus::ContinuedAsNew => Status::ContinuedAsNew,
-        WorkflowExecutionStatus::TimedOut => Status::TimedOut,
-        WorkflowExecutionStatus::Unspecified => Status::Unknown,
-    }
-}
-
-/// What lists and descriptions of the server have in common.
+/// The part of a description that lists of the server have as well.
 pub(super) fn description_of(info: WorkflowExecutionInfo) -> Description {
-    let status = status_of(info.status());
+    let status = status_from_proto(info.status());
     let run = info.execution.unwrap_or_default();
     let mut description = Description::new(run.workflow_id.into(), run.run_id.into());
     description.first_run_id = info.first_run_id.into();
@@ -98,7 +74,7 @@ fn pending(info: PendingActivityInfo) -> PendingActivity {
     let mut activity = PendingActivity::new(seq_of(&info.activity_id), info.activity_id.into(), name.into());
     activity.state = state;
     activity.attempt = u32::try_from(info.attempt).unwrap_or(1).max(1);
-    activity.priority = info.priority.map(|priority| i64::from(priority.priority_key)).unwrap_or_default() as _;
+    activity.priority = info.priority.map(|priority| priority.priority_key).unwrap_or_default();
     activity.scheduled = info.scheduled_time.map(time_from_proto).unwrap_or_default();
     activity.started = info.last_started_time.map(time_from_proto).filter(|_| state == ActivityState::Running);
     activity.next_attempt = info.next_attempt_schedule_time.map(time_from_proto);
@@ -111,9 +87,4 @@ fn pending(info: PendingActivityInfo) -> PendingActivity {
 /// Ids of other SDKs are numbers; ours name the operation by a text that no number can be read from.
 fn seq_of(id: &str) -> Seq {
     Seq(id.parse().unwrap_or_default())
-}
-
-/// A name that may be empty.
-pub(super) fn named(text: String) -> Option<Name> {
-    (!text.is_empty()).then(|| Name::from(text))
 }

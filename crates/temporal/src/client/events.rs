@@ -6,8 +6,7 @@
 use dacapo_client::{EventKind, HistoryEvent, OperationKind, OperationStart, RunRef, Status};
 use dacapo_core::{Failure, FailureKind, Name, Payload, Seq, Timestamp};
 
-use super::describe::named;
-use super::result::end_of;
+use super::end::end_of;
 use crate::convert::{
     duration_from_proto, failure_from_proto, first_from_proto, payload_from_proto, payloads_from_proto, time_from_proto,
 };
@@ -291,7 +290,7 @@ fn refused(what: &str, cause: &str) -> Failure {
     Failure::application(format!("{what}: {cause}"))
 }
 
-/// What others sent the run, and what it answered.
+/// Messages that others sent the run, and its answers.
 fn message(event: &Attributes) -> Option<EventKind> {
     use Attributes as A;
     Some(match event {
@@ -314,7 +313,7 @@ fn message(event: &Attributes) -> Option<EventKind> {
         },
         A::ChildWorkflowExecutionStartedEventAttributes(a) => EventKind::OperationAccepted {
             seq: seq(a.initiated_event_id),
-            run_id: a.workflow_execution.clone().and_then(|run| named(run.run_id)),
+            run_id: a.workflow_execution.clone().map(|run| Name::from(run.run_id)),
         },
         A::NexusOperationStartedEventAttributes(a) => {
             EventKind::OperationAccepted { seq: seq(a.scheduled_event_id), run_id: None }

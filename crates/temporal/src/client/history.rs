@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use dacapo_client::{Cursor, Error, HistoryPage, RawHistory, Result, RunRef};
 
-use super::describe::info_of;
 use super::events::Reader;
+use super::info::info_of;
 use super::refusals::refused_for;
 use super::rpc::{Rpc, execution, send};
 use crate::history_json::history_to_json;

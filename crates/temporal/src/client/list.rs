@@ -2,12 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use dacapo_client::{Cursor, Error, Filter, Page, Result, Status};
+use dacapo_client::{Cursor, Error, Filter, Page, Result};
 use dacapo_core::Timestamp;
 
 use super::describe::description_of;
 use super::refusals::refused;
 use super::rpc::{Rpc, send};
+use crate::convert::status_to_word;
 use crate::proto::service::{CountWorkflowExecutionsRequest, ListWorkflowExecutionsRequest};
 
 /// The most runs that the server returns at once.
@@ -42,11 +43,7 @@ async fn page(rpc: &Rpc, query: String, after: Option<Cursor>, limit: usize) -> 
 }
 
 pub(super) async fn count(rpc: &Rpc, filter: &Filter, lacks: Error) -> Result<u64> {
-    let request = CountWorkflowExecutionsRequest {
-        namespace: rpc.namespace(),
-        query: query(filter, lacks)?,
-        ..CountWorkflowExecutionsRequest::default()
-    };
+    let request = CountWorkflowExecutionsRequest { namespace: rpc.namespace(), query: query(filter, lacks)? };
     let answer =
         send!(rpc, count_workflow_executions, request).await.map_err(|status| refused(&status, rpc.cluster()))?;
     Ok(u64::try_from(answer.count).unwrap_or_default())
@@ -69,7 +66,7 @@ fn query(filter: &Filter, lacks: Error) -> Result<String> {
         return Err(lacks);
     }
     if let Some(status) = filter.status {
-        terms.push(format!("ExecutionStatus = '{}'", status_word(status)));
+        terms.push(format!("ExecutionStatus = '{}'", status_to_word(status)));
     }
     if let Some(workflow) = &filter.workflow {
         terms.push(format!("WorkflowType = {}", quoted(workflow)));
@@ -83,18 +80,6 @@ fn query(filter: &Filter, lacks: Error) -> Result<String> {
     Ok(terms.join(" AND "))
 }
 
-const fn status_word(status: Status) -> &'static str {
-    match status {
-        Status::Completed => "Completed",
-        Status::Failed => "Failed",
-        Status::Cancelled => "Canceled",
-        Status::Terminated => "Terminated",
-        Status::TimedOut => "TimedOut",
-        Status::ContinuedAsNew => "ContinuedAsNew",
-        _ => "Running",
-    }
-}
-
 /// A text as a value of the language, whatever is in it.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
@@ -102,6 +87,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dacapo_client::Status;
+
     use super::*;
 
     fn lacks() -> Error {

@@ -7,8 +7,10 @@
 
 mod activity;
 mod describe;
+mod end;
 mod events;
 mod history;
+mod info;
 mod list;
 mod promise;
 mod query;

@@ -6,10 +6,9 @@ use prost::Message;
 use prost_wkt_types::Any;
 use tonic::{Code, Status};
 
-use super::describe::status_of;
 use super::rpc::{Rpc, execution, send};
 use crate::connect::Cluster;
-use crate::convert::failure_from_proto;
+use crate::convert::{failure_from_proto, status_from_proto};
 use crate::proto::errors::{
     NamespaceNotFoundFailure, QueryFailedFailure, WorkflowExecutionAlreadyStartedFailure, WorkflowNotReadyFailure,
 };
@@ -83,7 +82,7 @@ async fn missing(status: Status, rpc: &Rpc, run: &RunRef) -> Error {
     let describe = DescribeWorkflowExecutionRequest { namespace: rpc.namespace(), execution: Some(execution(run)) };
     match send!(rpc, describe_workflow_execution, describe).await {
         Ok(described) => {
-            let found = described.workflow_execution_info.map(|info| status_of(info.status()));
+            let found = described.workflow_execution_info.map(|info| status_from_proto(info.status()));
             match found {
                 Some(closed) if !closed.is_open() => {
                     Error::Closed { workflow_id: run.workflow_id.clone(), status: closed }

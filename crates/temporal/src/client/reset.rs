@@ -3,8 +3,8 @@
 use dacapo_client::{Error, Result, RunRef, Started};
 use uuid::Uuid;
 
-use super::describe::info_of;
 use super::history::whole;
+use super::info::info_of;
 use super::refusals::refused_for;
 use super::rpc::{Rpc, execution, send};
 use crate::proto::history::{History, history_event::Attributes};

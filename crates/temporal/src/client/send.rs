@@ -3,7 +3,7 @@
 use dacapo_client::{Error, Result, RunRef, SendSignal};
 use uuid::Uuid;
 
-use super::describe::info_of;
+use super::info::info_of;
 use super::refusals::refused_for;
 use super::rpc::{Rpc, execution, send};
 use super::start::header;

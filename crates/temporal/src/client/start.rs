@@ -25,7 +25,7 @@ pub(super) async fn start(rpc: &Rpc, start: StartRun) -> Result<Started> {
         true => Name::from(Uuid::now_v7().to_string()),
         false => start.workflow_id.clone(),
     };
-    // The server says of a start that it was made, whoever made it: of the same request id or by a call that was sent again.
+    // The server answers a start of a known request id as it answered the first one, so the run itself is asked who started it.
     let mark = start.request_id.is_some().then(|| Payload::json(format!("\"{}\"", Uuid::now_v7())));
     let request = request(rpc, &workflow_id, start, mark.clone());
     match send!(rpc, start_workflow_execution, request).await {

@@ -4,7 +4,7 @@
 use dacapo_client::{Result, RunRef, Stuck, StuckCause};
 use dacapo_core::Timestamp;
 
-use super::describe::ask;
+use super::info::ask;
 use super::refusals::refused_for;
 use super::rpc::{Rpc, execution, send};
 use crate::convert::{failure_from_proto, time_from_proto};

@@ -13,7 +13,7 @@ use proto::failure::FailureInfo;
 
 /// The program that reports failures, as Temporal's tools show it.
 const SOURCE: &str = "Dacapo";
-/// The source of failures that reject an update: the server tells nobody whether a validator or a handler failed.
+/// The source of failures that reject an update: the server does not say whether a validator or a handler failed.
 const REJECTION: &str = "Dacapo, rejection";
 /// The deepest cause that is read or written, as elsewhere in the records of a run.
 const MAX_CAUSES: usize = 64;

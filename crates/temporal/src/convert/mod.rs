@@ -5,6 +5,7 @@ mod attributes;
 mod failure;
 mod options;
 mod payload;
+mod status;
 mod time;
 
 pub(crate) use attributes::{attributes_from_proto, attributes_to_proto};
@@ -17,4 +18,5 @@ pub(crate) use payload::{
     first_from_proto, headers_from_proto, headers_to_proto, map_from_proto, map_to_proto, payload_from_proto,
     payload_to_proto, payloads_from_proto, payloads_list, payloads_to_proto,
 };
+pub(crate) use status::{status_from_proto, status_to_word};
 pub(crate) use time::{duration_from_proto, duration_to_proto, time_from_proto, time_to_proto};

@@ -30,7 +30,7 @@ pub(crate) struct CachedRun {
     pub(crate) state: BridgeState,
 }
 
-/// What the bridge knows of a run: it follows from the run's activations and completions alone.
+/// The bridge's knowledge of a run: it follows from the run's activations and completions alone.
 #[derive(Default)]
 pub(crate) struct BridgeState {
     /// The ids by which the server knows updates that are not answered.
@@ -49,7 +49,7 @@ pub(crate) struct BridgeState {
     now: Timestamp,
 }
 
-/// What an activation leads to.
+/// The consequences of an activation.
 #[derive(Default)]
 pub(crate) struct Outbox {
     /// Commands for the server, in order.
@@ -209,7 +209,7 @@ impl BridgeState {
         }
     }
 
-    /// What the next run is given. The server keeps the memo of the start and no header, so they are passed on here, and with them
+    /// Returns the command with all that the next run is given. The server keeps the memo of the start and no header, so they are passed on here, and with them
     /// the signals that no wait and no handler took.
     fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> ContinueAsNew {
         let mut next = next.clone();

@@ -27,7 +27,7 @@ const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// The most bytes of a summary that the server keeps.
 const LONGEST_SUMMARY: usize = 400;
 
-/// What commands are translated with.
+/// The facts with which commands are translated.
 pub(crate) struct Translation<'a> {
     /// The run's namespace and queue, for operations that name none.
     pub(crate) namespace: &'a str,

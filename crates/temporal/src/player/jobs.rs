@@ -16,7 +16,7 @@ use crate::proto::activation::{self, InitializeWorkflow, QueryWorkflow, RemoveFr
 use crate::proto::{activity, child, common, enums, nexus, sdk_common};
 use crate::reserved::{LEFT_SIGNALS, PINS, PREFIX};
 
-/// What an activation is for.
+/// The purpose of an activation.
 pub(crate) enum Work {
     /// A turn, whose jobs are still Temporal's.
     Turn(Vec<Variant>),

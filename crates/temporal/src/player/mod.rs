@@ -44,7 +44,7 @@ use refusal::Refusal;
 pub(crate) use refusal::cause_of;
 use reply::Reply;
 
-/// What a player needs to know.
+/// The facts that a player needs.
 pub(crate) struct PlayerOptions {
     pub(crate) namespace: String,
     pub(crate) registry: Registry,

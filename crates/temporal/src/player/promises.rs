@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const NOT_FOUND: &str = "PromiseNotFound";
 pub(crate) const RESOLVED: &str = "PromiseResolved";
 
-/// What the update of a resolution carries.
+/// The argument of the update that resolves a promise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Resolve {
     /// The promise's name or id.

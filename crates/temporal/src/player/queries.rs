@@ -38,7 +38,7 @@ pub(super) fn to_proto(answer: Answer) -> WorkflowCommand {
     Variant::RespondToQuery(result).into()
 }
 
-/// What each unit waits for and where, as `temporal workflow stack` prints it.
+/// Returns the waits of each unit and their places in the code, as `temporal workflow stack` prints it.
 fn stack_trace(run: &Inspection) -> String {
     let mut text = String::new();
     for unit in &run.units {

@@ -5,7 +5,7 @@ use dacapo_core::{ActivationError, Failure};
 
 use crate::proto::enums::WorkflowTaskFailedCause;
 
-/// What the type of the failure that a worker of Dacapo answers a task with begins with; the name of the cause follows.
+/// The begin of the type of the failure with which a worker of Dacapo answers a task; the name of the cause follows.
 pub(crate) const TASK_FAILED: &str = "dacapo:stuck/";
 
 /// The answer to an activation that cannot be played.

@@ -34,7 +34,7 @@ struct Pending {
     pauses: bool,
 }
 
-/// What is to be run: an attempt of a side effect.
+/// An attempt of a side effect that is to be run.
 #[derive(Clone, Debug)]
 pub(crate) struct NextAttempt {
     pub(crate) seq: Seq,
@@ -45,7 +45,7 @@ pub(crate) struct NextAttempt {
     pub(crate) first_scheduled: Timestamp,
 }
 
-/// What follows from an event of a side effect.
+/// The consequence of an event of a side effect.
 pub(crate) enum Next {
     /// It is resolved.
     Resolve(Seq, Outcome),

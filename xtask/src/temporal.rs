@@ -1,0 +1,78 @@
+//! `temporal`: the tests that need a Temporal server, with a real one.
+
+mod server;
+mod tools;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::server::Server;
+use self::tools::Tools;
+use crate::cargo;
+
+/// The tests, by package.
+const TESTS: &[&[&str]] = &[
+    &["-p", "dacapo-examples", "--features", "temporal", "--test", "backends"],
+    &["-p", "dacapo", "--features", "temporal", "--test", "cluster"],
+];
+
+/// Runs them all, or those whose name contains this text.
+pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<()> {
+    default_build_has_no_temporal(root)?;
+    let tools = Tools::get(root)?;
+    let server = Server::start(&tools)?;
+    println!("temporal: a server runs on port {}", server.port());
+    // Both are run, so that one look shows all that is wrong.
+    let failed: Vec<String> = TESTS
+        .iter()
+        .filter_map(|args| test(root, &tools, &server, args, only).err())
+        .map(|error| error.to_string())
+        .collect();
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(())
+}
+
+/// Runs all tests, for the gate.
+pub(crate) fn all(root: &Path) -> Result<()> {
+    run(root, None)
+}
+
+fn test(root: &Path, tools: &Tools, server: &Server, args: &[&str], only: Option<&str>) -> Result<()> {
+    let mut command = cargo::command(root);
+    command.arg("test").args(args);
+    // The suite has run on the other backends by now.
+    if args.contains(&"backends") && only.is_none() {
+        command.args(["--", "temporal::"]);
+    }
+    if let Some(only) = only {
+        command.args(["--", only]);
+    }
+    command
+        .env("TEST_TEMPORAL_PORT", server.port().to_string())
+        .env("TEST_TEMPORAL_TOOL", &tools.temporal)
+        .env("TEST_TEMPORAL_PYTHON", &tools.python);
+    let shown = format!("cargo test {}", args.join(" "));
+    println!("{shown}");
+    if !command.status().with_context(|| format!("cannot start `{shown}`"))?.success() {
+        bail!("`{shown}` failed; `cargo xtask temporal NAME` runs the tests of that name alone");
+    }
+    Ok(())
+}
+
+/// A program that does not ask for the feature compiles no crate of Temporal's.
+fn default_build_has_no_temporal(root: &Path) -> Result<()> {
+    let mut command: Command = cargo::command(root);
+    command.args(["tree", "-p", "dacapo", "--edges", "normal,build", "--prefix", "none"]);
+    let output = command.output().context("cannot start `cargo tree`")?;
+    ensure!(output.status.success(), "`cargo tree` failed: {}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    let found: Vec<&str> = tree.lines().filter(|line| line.contains("temporal")).collect();
+    ensure!(
+        found.is_empty(),
+        "the default build of dacapo depends on {}: keep it behind the feature `temporal`",
+        found.join(", ")
+    );
+    Ok(())
+}
