@@ -17,7 +17,7 @@ pub struct Work {
 pub async fn count_all(ctx: Ctx, work: Work) -> Result<u64, Failure> {
     let parts = (0..work.parts).map(|part| {
         let ctx = ctx.clone();
-        async move { ctx.call(count, part).retry(patient()).await }
+        async move { ctx.call(count, part).start_to_close(secs(2)).retry(patient()).await }
     });
     ctx.parallel(parts).at_most(work.at_once).await.into_iter().sum()
 }

@@ -24,7 +24,12 @@ pub mod polling;
 pub mod saga;
 pub mod versions;
 
-/// Returns the file in which a program keeps its runs: the one named on the command line, or this.
+/// Returns where a program keeps its runs: the file or the URL that the command line names, or this URL.
 pub fn url_or(default: &str) -> String {
-    std::env::args().nth(1).map_or(default.to_owned(), |path| format!("sqlite:{path}"))
+    let is_url = |place: &str| ["memory:", "sqlite:", "temporal:"].iter().any(|scheme| place.starts_with(scheme));
+    match std::env::args().nth(1) {
+        None => default.to_owned(),
+        Some(url) if is_url(&url) => url,
+        Some(path) => format!("sqlite:{path}"),
+    }
 }

@@ -15,7 +15,7 @@ use crate::cargo;
 /// The tests, by package.
 const TESTS: &[&[&str]] = &[
     &["-p", "dacapo-examples", "--features", "temporal", "--test", "backends"],
-    &["-p", "dacapo", "--features", "temporal", "--test", "cluster"],
+    &["-p", "dacapo-examples", "--features", "temporal", "--test", "cluster"],
 ];
 
 /// Runs them all, or those whose name contains this text.

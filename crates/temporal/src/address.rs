@@ -9,7 +9,7 @@ use thiserror::Error;
 pub const DEFAULT_START_TO_CLOSE: Duration = Duration::from_secs(600);
 
 const EXAMPLES: &str = "Write `temporal://localhost:7233/default?queue=orders`, or `temporal:` for the address in TEMPORAL_ADDRESS or \
-                        temporal.toml; known parameters are queue, profile, tls and start_to_close";
+                        temporal.toml; known parameters are queue, profile, config, tls and start_to_close";
 
 /// Where a cluster is, and how a program joins it. What the URL leaves open comes from the environment (`TEMPORAL_ADDRESS`,
 /// `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_*`) and from the profile in `temporal.toml`, as for Temporal's own tools.
@@ -23,6 +23,8 @@ pub struct Address {
     pub queue: Option<Name>,
     /// The profile of `temporal.toml`.
     pub profile: Option<String>,
+    /// The file that is read instead of `temporal.toml` in its usual place.
+    pub config: Option<String>,
     /// Whether the connection is encrypted; if neither this nor the environment says so, it is where there is an API key or a
     /// certificate.
     pub tls: Option<bool>,
@@ -54,6 +56,7 @@ impl Address {
             namespace: None,
             queue: None,
             profile: None,
+            config: None,
             tls: None,
             start_to_close: DEFAULT_START_TO_CLOSE,
         };
@@ -89,9 +92,10 @@ impl Address {
     fn parameter(&mut self, name: &str, value: &str) -> Result<(), String> {
         let needs_value = || format!("parameter {name:?} has no value");
         match (name, value) {
-            ("queue" | "profile" | "tls" | "start_to_close", "") => return Err(needs_value()),
+            ("queue" | "profile" | "config" | "tls" | "start_to_close", "") => return Err(needs_value()),
             ("queue", queue) => self.queue = Some(Name::from(queue.to_owned())),
             ("profile", profile) => self.profile = Some(profile.to_owned()),
+            ("config", path) => self.config = Some(path.to_owned()),
             ("tls", "true") => self.tls = Some(true),
             ("tls", "false") => self.tls = Some(false),
             ("tls", other) => return Err(format!("invalid tls {other:?}: expected true or false")),
@@ -129,12 +133,13 @@ mod tests {
     #[test]
     fn url_names_host_namespace_and_parameters() {
         let address =
-            Address::parse("temporal://cluster:7233/shop?queue=orders&profile=prod&tls=true&start_to_close=90s");
+            Address::parse("temporal://cluster:7233/shop?queue=orders&profile=prod&config=/etc/temporal.toml&tls=true&start_to_close=90s");
         let expected = Address {
             host: Some("cluster:7233".into()),
             namespace: Some("shop".into()),
             queue: Some("orders".into()),
             profile: Some("prod".into()),
+            config: Some("/etc/temporal.toml".into()),
             tls: Some(true),
             start_to_close: Duration::from_secs(90),
         };

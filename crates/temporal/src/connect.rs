@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dacapo_client::{Error, Result};
 use dacapo_core::Name;
-use temporalio_client::envconfig::LoadClientConfigProfileOptions;
+use temporalio_client::envconfig::{DataSource, LoadClientConfigProfileOptions};
 use temporalio_client::{ClientOptions, Connection, ConnectionOptions, TlsOptions, Url};
 use tokio::runtime::Handle;
 
@@ -32,8 +32,10 @@ impl Cluster {
     /// # Errors
     /// [`Error::InvalidArgument`] for settings that cannot be used, [`Error::Unavailable`] if the cluster does not answer.
     pub async fn connect(address: Address) -> Result<Self> {
-        let profile =
-            LoadClientConfigProfileOptions::builder().maybe_config_file_profile(address.profile.clone()).build();
+        let profile = LoadClientConfigProfileOptions::builder()
+            .maybe_config_source(address.config.clone().map(DataSource::Path))
+            .maybe_config_file_profile(address.profile.clone())
+            .build();
         let invalid =
             |problem: String| Error::InvalidArgument(format!("the connection to Temporal cannot be set up: {problem}"));
         let (mut connection, client) =

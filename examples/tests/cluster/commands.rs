@@ -1,0 +1,296 @@
+//! The map of docs/border.md on a real server: what each command becomes there, and what comes back.
+
+use dacapo::prelude::*;
+use dacapo::{CancelType, Error, FailureKind, ParentClose, Priority};
+use futures::FutureExt;
+use serde_json::Value;
+
+use crate::{Namespace, described, within};
+
+const GO: Signal<u64> = Signal::new("go");
+const CITY: Attr<String> = Attr::new("city");
+
+/// The attributes of the first event of this type.
+fn attributes(events: &[Value], kind: &str) -> Value {
+    let named = format!("EVENT_TYPE_{kind}");
+    let event = events.iter().find(|event| event["eventType"] == named.as_str());
+    let event = event.unwrap_or_else(|| panic!("there is no {kind}"));
+    let held = event.as_object().unwrap().iter().find(|(name, _)| name.ends_with("EventAttributes"));
+    held.map(|(_, attributes)| attributes.clone()).unwrap_or_default()
+}
+
+#[activity]
+async fn echo(ctx: ActivityCtx, word: String) -> Result<String, Failure> {
+    let tenant: String = dacapo::decode(&ctx.info().headers["tenant"]).expect("it is a text");
+    Ok(format!("{word} for {tenant}"))
+}
+
+#[workflow]
+async fn calls(ctx: Ctx) -> Result<String, Failure> {
+    ctx.call(echo, "lamp".into())
+        .schedule_to_close(secs(60))
+        .schedule_to_start(secs(50))
+        .start_to_close(secs(40))
+        .heartbeat_timeout(secs(30))
+        .retry(Retry::exponential().attempts(3).first_pause(millis(20)).non_retryable("NoFunds"))
+        .priority(Priority { key: 2, ..Priority::default() })
+        .header("tenant", "ada")
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn activity_keeps_its_options_and_headers() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((calls, echo)).await;
+    let run = app.start(calls, ()).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await.as_deref(), Ok("lamp for ada"));
+    let scheduled = attributes(&namespace.events("run"), "ACTIVITY_TASK_SCHEDULED");
+    let timeouts = ["scheduleToCloseTimeout", "scheduleToStartTimeout", "startToCloseTimeout", "heartbeatTimeout"];
+    assert_eq!(timeouts.map(|name| scheduled[name].as_str().unwrap_or_default()), ["60s", "50s", "40s", "30s"]);
+    assert_eq!(scheduled["retryPolicy"]["maximumAttempts"], 3);
+    assert_eq!(scheduled["retryPolicy"]["initialInterval"], "0.020s");
+    assert_eq!(scheduled["retryPolicy"]["nonRetryableErrorTypes"][0], "NoFunds");
+    assert_eq!(scheduled["priority"]["priorityKey"], 2);
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn races(ctx: Ctx) -> Result<u64, Failure> {
+    match ctx.race(ctx.next_signal(GO), ctx.sleep(hours(1))).await? {
+        First(n) => Ok(n),
+        Second(()) => Ok(0),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timer_that_loses_a_race_is_cancelled() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(races).await;
+    let run = app.start(races, ()).id("run").await.unwrap();
+    described("it waits", &run, |run| run.turns == 1).await;
+    run.signal(GO, 7).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(7));
+    let events = namespace.events("run");
+    assert_eq!(attributes(&events, "TIMER_STARTED")["startToFireTimeout"], "3600s");
+    assert_eq!(attributes(&events, "TIMER_CANCELED")["timerId"], attributes(&events, "TIMER_STARTED")["timerId"]);
+    app.shutdown().await;
+}
+
+#[activity]
+async fn works(ctx: ActivityCtx) -> Result<(), Failure> {
+    loop {
+        ctx.heartbeat(&"on it")?;
+        tokio::select! {
+            cancelled = ctx.cancelled() => return Err(cancelled.into()),
+            // sleep: the server answers a heartbeat with the wish to cancel.
+            () = tokio::time::sleep(millis(50)) => {}
+        }
+    }
+}
+
+#[workflow]
+async fn cancels(ctx: Ctx) -> Result<String, Failure> {
+    let call = ctx.call(works, ()).heartbeat_timeout(secs(1)).cancel_type(CancelType::WaitCompleted);
+    let (work, handle) = ctx.cancellable(call);
+    let waits = ctx.next_signal(GO);
+    let ended = ctx.parallel([work.boxed(), async move { waits.await.map(|_| handle.cancel("no longer wanted")) }.boxed()]);
+    let failure = ended.await.swap_remove(0).unwrap_err();
+    Ok(failure.is_cancelled().to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_activity_learns_it_by_its_heartbeat_and_is_waited_for() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((cancels, works)).await;
+    let run = app.start(cancels, ()).id("run").await.unwrap();
+    let is_begun = |run: &dacapo::Description| run.pending.first().is_some_and(|activity| activity.last_heartbeat.is_some());
+    described("it works", &run, is_begun).await;
+    run.signal(GO, 1).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await.as_deref(), Ok("true"));
+    let events = namespace.events("run");
+    attributes(&events, "ACTIVITY_TASK_CANCEL_REQUESTED");
+    attributes(&events, "ACTIVITY_TASK_CANCELED");
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn child(ctx: Ctx, n: u64) -> Result<u64, Failure> {
+    Ok(n + ctx.next_signal(GO).await?)
+}
+
+#[workflow]
+async fn parent(ctx: Ctx) -> Result<String, Failure> {
+    let call = ctx.child(child, 1).id("the-child").parent_close(ParentClose::RequestCancel).run_timeout(secs(100));
+    let started = call.header("tenant", "ada").started().await?;
+    let run_id = started.run_id().clone();
+    ctx.signal_external("the-child", GO, 41).await?;
+    let sum = started.await?;
+    assert!(!run_id.is_empty());
+    let second = ctx.child(child, 1).id("another-child").started().await?;
+    ctx.cancel_external("another-child", "not needed").await?;
+    let cancelled = second.await.unwrap_err();
+    let missing = ctx.signal_external("no-such-run", GO, 1).await.unwrap_err();
+    Ok(format!("{sum}, {}, {}", cancelled.is_cancelled(), missing.to_string().contains("no-such-run") || missing.type_name.is_some()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn children_are_started_signalled_and_cancelled() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((parent, child)).await;
+    let run = app.start(parent, ()).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await.as_deref(), Ok("42, true, true"));
+    let events = namespace.events("run");
+    let initiated = attributes(&events, "START_CHILD_WORKFLOW_EXECUTION_INITIATED");
+    assert_eq!((&initiated["workflowId"], &initiated["workflowRunTimeout"]), (&"the-child".into(), &"100s".into()));
+    assert_eq!(initiated["parentClosePolicy"], "PARENT_CLOSE_POLICY_REQUEST_CANCEL");
+    assert!(initiated["header"]["fields"]["tenant"].is_object());
+    for kind in [
+        "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED",
+        "SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED",
+        "REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED",
+        "CHILD_WORKFLOW_EXECUTION_CANCELED",
+    ] {
+        attributes(&events, kind);
+    }
+    let parent = app.handle(child, "the-child").describe().await.unwrap().parent.unwrap();
+    assert_eq!(parent.workflow_id, "run");
+    let failure = app.handle(child, "another-child").result().await.unwrap_err();
+    let Error::Run { status: Status::Cancelled, failure, .. } = failure else { panic!("{failure}") };
+    assert!(failure.to_string().contains("not needed"), "{failure}");
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn describes_itself(ctx: Ctx, round: u64) -> Result<u64, Failure> {
+    if round == 0 {
+        ctx.set_attr(CITY, "Lisboa".into());
+        ctx.set_memo("stage", "packing");
+        return Err(ctx.continue_as_new(describes_itself, 1));
+    }
+    ctx.next_signal(GO).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memo_attributes_and_waiting_signals_go_on_to_the_next_run() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(describes_itself).await;
+    let first = app.start(describes_itself, 0).id("run").memo("order", &42).delay(secs(1)).await.unwrap();
+    first.signal(GO, 7).await.unwrap();
+    assert_eq!(within("it ends", first.result()).await, Ok(7), "a signal that the first run had was not lost");
+    let last = first.latest().describe().await.unwrap();
+    assert_ne!(first.run_id(), Some(last.run_id.as_str()));
+    assert_eq!(last.attributes.get("city"), Some(&"Lisboa".into()));
+    assert_eq!(app.decode::<String>(&last.memo["stage"]).as_deref(), Ok("packing"));
+    assert_eq!(app.decode::<u64>(&last.memo["order"]), Ok(42));
+    let closed = first.describe().await.unwrap();
+    assert_eq!((closed.status, closed.next_run_id.as_ref()), (Status::ContinuedAsNew, Some(&last.run_id)));
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn fails_twice(ctx: Ctx) -> Result<u64, Failure> {
+    match ctx.info().start.attempt {
+        3 => Ok(3),
+        attempt => Err(format!("attempt {attempt} failed").into()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflow_with_a_retry_policy_is_run_again() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(fails_twice).await;
+    let run = app.start(fails_twice, ()).retry(Retry::exponential().first_pause(millis(10))).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn draws(ctx: Ctx) -> Result<(u64, u64), Failure> {
+    let drawn = ctx.raw().random_u64();
+    let number: u64 = ctx
+        .side_effect("draw", move || async move { Ok(drawn) })
+        .retry(Retry::exponential().first_pause(millis(1)))
+        .await?;
+    ctx.sleep(millis(1)).await?;
+    Ok((drawn, number))
+}
+
+/// Fails in its first two attempts.
+#[workflow]
+async fn stumbles(ctx: Ctx) -> Result<u64, Failure> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
+    let effect = || async {
+        match ATTEMPTS.fetch_add(1, Ordering::SeqCst) + 1 {
+            3 => Ok(3),
+            n => Err(Failure::application(format!("attempt {n} failed"))),
+        }
+    };
+    ctx.side_effect("stumble", effect).retry(Retry::exponential().first_pause(millis(20))).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn side_effect_is_recorded_as_a_local_activity_and_tried_again_by_replay() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((draws, stumbles)).await;
+    let (drawn, number) = within("it ends", app.start(draws, ()).await.unwrap().result()).await.unwrap();
+    assert_eq!(drawn, number);
+    let run = app.start(stumbles, ()).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
+    let types = namespace.event_types("run");
+    let count = |kind: &str| types.iter().filter(|event| *event == kind).count();
+    assert_eq!((count("MARKER_RECORDED"), count("TIMER_FIRED")), (3, 2), "{types:?}");
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn asks_another_service(ctx: Ctx) -> Result<String, Failure> {
+    let asked = ctx.nexus::<_, u64>("the-endpoint", "Quotes", "quote", &"lamp");
+    let failure = asked.with(|call| call.schedule_to_close = Some(secs(1))).await.unwrap_err();
+    let FailureKind::Nexus(failed) = &failure.kind else { return Ok(format!("{failure:?}")) };
+    Ok(format!("{} {}", failed.service, failure.root_cause()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nexus_operation_that_nobody_serves_times_out_with_its_name() {
+    let namespace = Namespace::new();
+    let endpoint = ["operator", "nexus", "endpoint", "create", "--name", "the-endpoint", "--target-task-queue", "quotes"];
+    namespace.server.tool(&[&endpoint[..], &["--target-namespace", &namespace.name]].concat());
+    let app = namespace.serve(asks_another_service).await;
+    let run = app.start(asks_another_service, ()).id("run").await.unwrap();
+    let told = within("it ends", run.result()).await.unwrap();
+    assert!(told.starts_with("Quotes ") && told.contains("timed out"), "{told}");
+    let scheduled = attributes(&namespace.events("run"), "NEXUS_OPERATION_SCHEDULED");
+    assert_eq!((&scheduled["endpoint"], &scheduled["operation"]), (&"the-endpoint".into(), &"quote".into()));
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn prefers_its_root(ctx: Ctx) -> Result<u64, Failure> {
+    let sum = ctx.cell(0_u64);
+    let added = sum.clone();
+    ctx.on_signal(Signal::<u64>::new("add"), move |n| {
+        let added = added.clone();
+        async move {
+            added.update(|sum| *sum += n);
+            Ok(())
+        }
+    });
+    ctx.next_signal(GO).await?;
+    Ok(sum.read(|sum| *sum))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn order_of_units_that_a_start_pins_is_kept_by_every_replay() {
+    let namespace = Namespace::new();
+    let app = namespace.open().await.settings(|app| app.cache_size(0)).serve(prefers_its_root).await.unwrap();
+    let pins = dacapo::Pins { order: dacapo::Order::RootFirst, ..dacapo::Pins::default() };
+    let run = app.start(prefers_its_root, ()).id("run").pins(pins).await.unwrap();
+    run.signal(Signal::new("add"), 5_u64).await.unwrap();
+    run.signal(GO, 1).await.unwrap();
+    within("it ends", run.result()).await.unwrap();
+    let completed = attributes(&namespace.events("run"), "WORKFLOW_TASK_COMPLETED");
+    let flags = completed["sdkMetadata"]["langUsedFlags"].to_string();
+    assert!(flags.contains("100"), "{flags}");
+    app.shutdown().await;
+}

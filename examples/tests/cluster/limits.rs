@@ -1,0 +1,136 @@
+//! Many operations at once, code that does not return, and work that is under way at a shutdown.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dacapo::prelude::*;
+use dacapo::{QueueSettings, StuckCause};
+use tokio::sync::Semaphore;
+
+use crate::{Namespace, described, within};
+
+#[activity]
+async fn second_time(ctx: ActivityCtx, n: u64) -> Result<u64, Failure> {
+    if ctx.info().attempt == 1 { Err("busy".into()) } else { Ok(n) }
+}
+
+/// Awaits a thousand local activities at once. Each fails once, and its pause is longer than the server's core waits itself.
+#[workflow]
+async fn a_thousand(ctx: Ctx) -> Result<u64, Failure> {
+    let all = (0..1_000).map(|n| {
+        let call = ctx.call_local(second_time, n).local_retry_threshold(millis(1));
+        call.retry(Retry::exponential().first_pause(millis(200)))
+    });
+    let done: Vec<Result<u64, Failure>> = futures::future::join_all(all).await;
+    done.into_iter().sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousand_local_activities_with_pauses_are_joined() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((a_thousand, second_time)).await;
+    let run = app.start(a_thousand, ()).id("all").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok((0..1_000).sum()));
+    let timers = namespace.event_types("all").iter().filter(|event| *event == "TIMER_STARTED").count();
+    assert_eq!(timers, 1_000, "the pauses are timers of the run");
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn blocks(_ctx: Ctx) -> Result<(), Failure> {
+    static GOES_ON: AtomicBool = AtomicBool::new(true);
+    if GOES_ON.swap(false, Ordering::SeqCst) {
+        loop {
+            std::thread::park();
+        }
+    }
+    Ok(())
+}
+
+#[workflow]
+async fn healthy(ctx: Ctx, n: u64) -> Result<u64, Failure> {
+    ctx.sleep(millis(1)).await?;
+    Ok(n)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_blocks_its_thread_is_stuck_and_others_go_on() {
+    let namespace = Namespace::new();
+    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(millis(300));
+    let opened = namespace.open().await.settings(|app| app.every_queue(timeout));
+    let app = opened.double_play(false).serve((blocks, healthy)).await.unwrap();
+    let blocked = app.start(blocks, ()).await.unwrap();
+    for n in 0..5 {
+        assert_eq!(within("it goes on", app.start(healthy, n).await.unwrap().result()).await, Ok(n));
+    }
+    let stuck = described("it is stuck", &blocked, |run| run.stuck.is_some()).await.stuck.unwrap();
+    assert_eq!(stuck.cause, StuckCause::Deadlock, "{}", stuck.reason);
+    assert_eq!(app.turn_threads().1, 1, "one thread is lost to it");
+    blocked.terminate("it never ends").await.unwrap();
+    app.stop().await;
+}
+
+/// Work that is allowed to end by the test.
+struct Desk {
+    begun: Semaphore,
+    may_end: Semaphore,
+}
+
+#[activities]
+impl Desk {
+    #[activity]
+    async fn work(self: Arc<Self>) -> Result<String, Failure> {
+        self.begun.add_permits(1);
+        let _ = self.may_end.acquire().await;
+        Ok("done".into())
+    }
+
+    #[activity]
+    async fn wait(self: Arc<Self>, ctx: ActivityCtx) -> Result<String, Failure> {
+        self.begun.add_permits(1);
+        Err(ctx.cancelled().await.into())
+    }
+}
+
+#[workflow]
+async fn employs(ctx: Ctx) -> Result<String, Failure> {
+    ctx.call(Desk::work, ()).await
+}
+
+#[workflow]
+async fn waits(ctx: Ctx) -> Result<String, Failure> {
+    ctx.call(Desk::wait, ()).retry(Retry::none()).await
+}
+
+fn desk() -> Arc<Desk> {
+    Arc::new(Desk { begun: Semaphore::new(0), may_end: Semaphore::new(0) })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_lets_an_attempt_end_within_the_grace_period() {
+    let (namespace, desk) = (Namespace::new(), desk());
+    let app = namespace.serve((employs, desk.clone())).await;
+    app.start(employs, ()).id("run").await.unwrap();
+    within("it begins", desk.begun.acquire()).await.unwrap().forget();
+    let shutting_down = tokio::spawn(app.shutdown());
+    desk.may_end.add_permits(1);
+    let report = within("it shuts down", shutting_down).await.unwrap();
+    assert_eq!((report.asked_to_stop, report.cut_off), (0, Vec::new()));
+    let completed = namespace.event_types("run").iter().any(|event| event == "ACTIVITY_TASK_COMPLETED");
+    assert!(completed, "its result reached the server");
+    let next = namespace.serve((employs, desk)).await;
+    assert_eq!(within("it ends", next.handle(employs, "run").result()).await.as_deref(), Ok("done"));
+    next.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_asks_an_attempt_to_stop_when_the_grace_period_is_over() {
+    let (namespace, desk) = (Namespace::new(), desk());
+    let times = |queue: QueueSettings| queue.shutdown_grace_period(millis(50)).shutdown_force_timeout(secs(30));
+    let opened = namespace.open().await.settings(|app| app.every_queue(times));
+    let app = opened.serve((waits, desk.clone())).await.unwrap();
+    app.start(waits, ()).id("run").await.unwrap();
+    let _begun = within("it begins", desk.begun.acquire()).await.unwrap();
+    let report = within("it shuts down", app.shutdown()).await;
+    assert_eq!((report.asked_to_stop, report.cut_off), (1, Vec::new()));
+}

@@ -1,0 +1,96 @@
+//! What a cluster cannot do is refused by name, and changes nothing.
+
+use dacapo::core::PolicySpec;
+use dacapo::prelude::*;
+use dacapo::{ClientError, Error, Feature, Pins, Promise, StuckCause};
+
+use crate::{Namespace, described, within};
+
+const WORD: Promise<String> = Promise::new("word");
+const GO: Signal<()> = Signal::new("go");
+
+#[workflow]
+async fn promised(ctx: Ctx) -> Result<String, Failure> {
+    let word = ctx.promise(WORD).await?;
+    ctx.next_signal(GO).await?;
+    Ok(word)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_that_was_resolved_refuses_another_resolution_and_keeps_the_first() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(promised).await;
+    let run = app.start(promised, ()).id("run").await.unwrap();
+    let Err(Error::Client(ClientError::PromiseNotFound { open, .. })) = run.resolve_raw("other", "x".into()).await else {
+        panic!("there is no such promise")
+    };
+    assert_eq!(open, "word");
+    run.resolve(WORD, "first".to_owned()).await.unwrap();
+    let refused = run.resolve(WORD, "second".to_owned()).await.unwrap_err();
+    assert_eq!(refused, Error::Client(ClientError::AlreadyResolved("word".into())));
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await.as_deref(), Ok("first"));
+    assert!(!namespace.events("run").iter().any(|event| event.to_string().contains("second")), "it left no trace");
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feature_that_a_cluster_lacks_is_refused_by_name() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(promised).await;
+    let run = app.start(promised, ()).id("run").await.unwrap();
+    let lacks = |feature| Error::Client(ClientError::Unsupported { feature, backend: "temporal".to_owned() });
+    assert_eq!(app.runs().back_up("/nowhere").await, Err(lacks(Feature::Backup)));
+    assert_eq!(app.runs().verify(|_| {}).await.map(drop), Err(lacks(Feature::Verification)));
+    assert_eq!(app.import(std::io::Cursor::new(Vec::new())).await.map(drop), Err(lacks(Feature::Archive)));
+    assert_eq!(run.release().await, Err(lacks(Feature::Quarantine)));
+    assert_eq!(app.runs().stuck_runs().await.map(drop), Err(lacks(Feature::StuckRuns)));
+    assert_eq!(app.runs().count(&dacapo::Filter::stuck()).await, Err(lacks(Feature::StuckRuns)));
+    let random = Pins { policy: PolicySpec::Random { seed: 7 }, ..Pins::default() };
+    let refused = app.start(promised, ()).id("other").pins(random).await.map(drop);
+    assert_eq!(refused, Err(lacks(Feature::Policies)));
+    assert!(matches!(run.delete().await, Err(Error::Client(ClientError::RunOpen))));
+    let refused = run.reset(9, "too far").await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("turn 9 cannot be reset to") && refused.contains("the nearest is turn 0"), "{refused}");
+    let refused = run.signal_raw("dacapo:left-signals", true.into()).await.unwrap_err().to_string();
+    assert!(refused.contains("are reserved"), "{refused}");
+    run.terminate("seen").await.unwrap();
+    app.shutdown().await;
+}
+
+#[activity]
+async fn slow(ctx: ActivityCtx) -> Result<(), Failure> {
+    Err(ctx.cancelled().await.into())
+}
+
+#[workflow]
+async fn detaches(ctx: Ctx) -> Result<(), Failure> {
+    ctx.call(slow, ()).start_to_close(secs(60)).detach();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_would_leave_a_detached_activity_is_stuck_and_says_what_to_do() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((detaches, slow)).await;
+    let run = app.start(detaches, ()).await.unwrap();
+    let stuck = described("it is stuck", &run, |run| run.stuck.is_some()).await.stuck.unwrap();
+    assert_eq!(stuck.cause, StuckCause::Unsupported);
+    for part in ["\"slow\" was detached", "examples/tests/cluster/refusals.rs", "ParentClose::Abandon"] {
+        assert!(stuck.reason.contains(part), "{}", stuck.reason);
+    }
+    run.terminate("seen").await.unwrap();
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_of_a_workflow_that_is_not_served_is_stuck_and_names_those_that_are() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(promised).await;
+    let run = app.start_raw("unheard-of", []).await.unwrap();
+    let stuck = described("it is stuck", &run, |run| run.stuck.is_some()).await.stuck.unwrap();
+    assert_eq!(stuck.cause, StuckCause::MissingWorkflow);
+    assert!(stuck.reason.contains("\"unheard-of\"") && stuck.reason.contains("promised"), "{}", stuck.reason);
+    run.terminate("seen").await.unwrap();
+    app.shutdown().await;
+}

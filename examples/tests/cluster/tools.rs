@@ -1,0 +1,100 @@
+//! Temporal's own command line tool on runs of ours.
+
+use dacapo::prelude::*;
+
+use crate::{Namespace, described, within};
+
+const ADD: Signal<u64> = Signal::new("add");
+const SET: Update<u64, u64> = Update::new("set");
+
+#[activity]
+async fn double(n: u64) -> Result<u64, Failure> {
+    Ok(n * 2)
+}
+
+#[workflow]
+async fn adds(ctx: Ctx) -> Result<u64, Failure> {
+    let sum = ctx.cell(0_u64);
+    let set = sum.clone();
+    ctx.on_update(
+        SET,
+        |n| if *n < 100 { Ok(()) } else { Err(format!("{n} is too large").into()) },
+        move |n| {
+            let set = set.clone();
+            async move { Ok(set.update(|sum| std::mem::replace(sum, n))) }
+        },
+    );
+    let first = ctx.call(double, ctx.next_signal(ADD).await?).summary("the first number").await?;
+    sum.update(|sum| *sum += first);
+    let second = ctx.next_signal(ADD).await?;
+    Ok(sum.read(|sum| *sum) + second)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stack_shows_what_each_unit_waits_for_and_where() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((adds, double)).await;
+    app.start(adds, ()).id("run").await.unwrap();
+    let stack = namespace.tool(&["workflow", "stack", "--workflow-id", "run"]);
+    assert!(stack.contains("unit []") && stack.contains("waits for signal add"), "{stack}");
+    assert!(stack.contains("examples/tests/cluster/tools.rs:"), "{stack}");
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn summary_and_call_site_of_an_activity_are_in_the_servers_history() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((adds, double)).await;
+    let run = app.start(adds, ()).id("run").await.unwrap();
+    run.signal(ADD, 1).await.unwrap();
+    run.signal(ADD, 1).await.unwrap();
+    within("it ends", run.result()).await.unwrap();
+    let events = namespace.events("run");
+    let scheduled = events.iter().find(|event| event["eventType"] == "EVENT_TYPE_ACTIVITY_TASK_SCHEDULED").unwrap();
+    let metadata = scheduled["userMetadata"].to_string();
+    assert!(metadata.contains("the first number") || metadata.contains("InRoZSBmaXJzdCBudW1iZXIi"), "{metadata}");
+    let story = run.history().await.unwrap().to_text();
+    assert!(story.contains("double(1), summary: the first number"), "{story}");
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_the_tool_resets_is_played_from_there() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((adds, double)).await;
+    let run = app.start(adds, ()).id("run").await.unwrap();
+    described("it waits", &run, |run| run.turns == 1).await;
+    run.signal(ADD, 4).await.unwrap();
+    described("it has doubled", &run, |run| run.turns == 3).await;
+    let of_first_task = namespace.events("run").iter().position(|event| event["eventType"] == "EVENT_TYPE_WORKFLOW_TASK_COMPLETED");
+    let event_id = (of_first_task.unwrap() + 1).to_string();
+    let reset = ["workflow", "reset", "--workflow-id", "run", "--event-id", &event_id, "--reason", "once more"];
+    namespace.tool(&reset);
+    let again = run.latest();
+    again.signal(ADD, 34).await.unwrap();
+    assert_eq!(within("it ends", again.result()).await, Ok(42));
+    let story = again.history().await.unwrap().to_text();
+    assert!(story.contains("the run was reset"), "{story}");
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tool_starts_signals_and_updates_a_run_and_shows_its_result() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((adds, double)).await;
+    namespace.tool(&["workflow", "start", "--type", "adds", "--task-queue", "default", "--workflow-id", "run"]);
+    let update = ["workflow", "update", "execute", "--workflow-id", "run", "--name", "set", "--input", "36"];
+    assert!(namespace.tool(&update).contains("Result      0"), "{}", namespace.tool(&update));
+    let updates = |history: &[String]| history.iter().filter(|event| event.contains("UPDATE")).count();
+    let before = updates(&namespace.event_types("run"));
+    let run = app.handle(adds, "run");
+    let rejected = run.update(SET, 100).await.unwrap_err().to_string();
+    assert!(rejected.contains("100 is too large"), "{rejected}");
+    assert_eq!(updates(&namespace.event_types("run")), before, "a rejected update leaves no trace");
+    for n in ["1", "4"] {
+        namespace.tool(&["workflow", "signal", "--workflow-id", "run", "--name", "add", "--input", n]);
+    }
+    assert_eq!(within("it ends", run.result()).await, Ok(42));
+    assert!(namespace.tool(&["workflow", "result", "--workflow-id", "run"]).contains("42"));
+    app.shutdown().await;
+}
