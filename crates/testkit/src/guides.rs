@@ -21,6 +21,9 @@ struct Deploy;
 #[doc = include_str!("../../../docs/operate.md")]
 struct Operate;
 
+#[doc = include_str!("../../../docs/move-to-temporal.md")]
+struct MoveToTemporal;
+
 #[doc = include_str!("../../../docs/recipes.md")]
 struct Recipes;
 
