@@ -23,7 +23,7 @@ pub enum Feature {
     SideEffects,
     /// Inspection of what each unit of a run waits for.
     Inspection,
-    /// Lists of stuck runs, and results that end when a run gets stuck.
+    /// Lists and counts of stuck runs.
     StuckRuns,
     /// Quarantine of code that kills its process, and its release.
     Quarantine,

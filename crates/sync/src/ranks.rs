@@ -52,6 +52,8 @@ ranks! {
     TEMPORAL_ATTEMPTS = new 154 "temporal: attempts";
     /// The reply to an activation: the thread that plays it gives it, or the deadlock watch.
     TEMPORAL_REPLY = new 156 "temporal: reply";
+    /// The transcript of a replay.
+    TEMPORAL_TRANSCRIPT = new 157 "temporal: transcript";
     /// How far the shutdown of a worker is.
     TEMPORAL_SHUTDOWN = new 158 "temporal: shutdown";
     /// Code that a worker has asked to stop.

@@ -132,8 +132,9 @@ mod tests {
 
     #[test]
     fn url_names_host_namespace_and_parameters() {
-        let address =
-            Address::parse("temporal://cluster:7233/shop?queue=orders&profile=prod&config=/etc/temporal.toml&tls=true&start_to_close=90s");
+        let address = Address::parse(
+            "temporal://cluster:7233/shop?queue=orders&profile=prod&config=/etc/temporal.toml&tls=true&start_to_close=90s",
+        );
         let expected = Address {
             host: Some("cluster:7233".into()),
             namespace: Some("shop".into()),

@@ -45,11 +45,15 @@ impl Cluster {
             (true, tls) => Some(tls.unwrap_or_else(TlsOptions::default)),
             (false, _) => None,
         };
+        let scheme = if is_encrypted { "https" } else { "http" };
         if let Some(host) = &address.host {
-            let scheme = if is_encrypted { "https" } else { "http" };
             let target = format!("{scheme}://{}", with_port(host));
             connection.target = target.parse::<Url>().map_err(|error| invalid(format!("host {host:?}: {error}")))?;
         }
+        // The scheme alone decides whether the connection is encrypted.
+        let address_of_environment = connection.target.to_string();
+        (connection.target.set_scheme(scheme))
+            .map_err(|()| invalid(format!("address {address_of_environment:?} is not one of http or https")))?;
         connection.identity = identity();
         connection.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
         Self::over(connection, client.namespace, address).await
@@ -69,6 +73,12 @@ impl Cluster {
         let queue = address.queue.unwrap_or(DEFAULT_QUEUE);
         let (start_to_close, runtime) = (address.start_to_close, Handle::current());
         Ok(Self { connection, namespace, queue, start_to_close, runtime, address: target })
+    }
+
+    /// Returns the same connection with another queue for starts that name none.
+    #[must_use]
+    pub fn with_queue(self, queue: Name) -> Self {
+        Self { queue, ..self }
     }
 
     /// Returns the task queue of the address.

@@ -24,5 +24,5 @@ mod token;
 pub use address::{Address, BadAddress, DEFAULT_START_TO_CLOSE};
 pub use client::{ClusterClient, capabilities};
 pub use connect::Cluster;
-pub use replay::{OpenRuns, replay_json};
+pub use replay::{OpenRuns, replay_json, transcript_of};
 pub use serving::{Report, ServeOptions, Serving};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use dacapo_client::{Error, Progress, Result, RunRef, Unplayable};
-use dacapo_core::Name;
+use dacapo_core::{Name, Transcript};
 use dacapo_worker::{QueueValues, Registry, Worker};
 use temporalio_common::worker::WorkerTaskTypes;
 use temporalio_sdk_core::replay::{HistoryForReplay, ReplayWorkerInput};
@@ -18,6 +18,7 @@ use crate::client::ClusterClient;
 use crate::connect::Cluster;
 use crate::history_json::history_from_json;
 use crate::host::ClusterHost;
+use crate::player::recorder::Recorder;
 use crate::player::reply::Reply;
 use crate::player::{Player, PlayerOptions};
 use crate::proto::activation::remove_from_cache::EvictionReason;
@@ -37,6 +38,14 @@ const PAGE: usize = 100;
 /// # Errors
 /// [`Error::InvalidArgument`] for a text that is no history, [`Error::Stuck`] with a report if the code cannot play it.
 pub fn replay_json(registry: &Registry, json: &str) -> Result<()> {
+    transcript_of(registry, json).map(drop)
+}
+
+/// Replays a history as [`replay_json`] does, and returns our own transcript of the run.
+///
+/// # Errors
+/// As for [`replay_json`].
+pub fn transcript_of(registry: &Registry, json: &str) -> Result<Transcript> {
     let history = history_from_json(json).map_err(|error| {
         Error::InvalidArgument(format!(
             "this is no history of a Temporal cluster: {error}. Pass what `temporal workflow show --output json` prints"
@@ -48,12 +57,20 @@ pub fn replay_json(registry: &Registry, json: &str) -> Result<()> {
             .spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let runtime = runtime.map_err(|error| Error::Refused(format!("no runtime can be started: {error}")))?;
-                runtime.block_on(async { Replayer::new(registry, true)?.replay(history).await })
+                let replayer = Replayer::new(registry, true)?;
+                let unplayable = runtime.block_on(replayer.replay(history))?;
+                match (unplayable, replayer.recorder.take()) {
+                    (Some(run), _) => Err(Error::Stuck(run.to_string())),
+                    (None, transcript) => transcript.ok_or_else(nothing_to_play),
+                }
             })
             .join()
     });
-    let unplayable = replayed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    unplayable.map_or(Ok(()), |run| Err(Error::Stuck(run.to_string())))
+    replayed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn nothing_to_play() -> Error {
+    Error::InvalidArgument("this history has no workflow task that could be replayed".to_owned())
 }
 
 /// The open runs of some queues of a cluster.
@@ -101,12 +118,14 @@ impl OpenRuns {
 struct Replayer {
     player: Arc<Player>,
     host: Arc<ClusterHost>,
+    recorder: Arc<Recorder>,
 }
 
 impl Replayer {
     fn new(registry: Registry, redact: bool) -> Result<Self> {
         let system = |error: std::io::Error| Error::Refused(format!("a thread cannot be started: {error}"));
         let host = ClusterHost::new(1, [(QUEUE, 1)]).map_err(system)?;
+        let recorder = Arc::new(Recorder::new());
         let options = PlayerOptions {
             namespace: String::new(),
             registry: registry.clone(),
@@ -114,11 +133,12 @@ impl Replayer {
             start_to_close: DEFAULT_START_TO_CLOSE,
             double_play: false,
             redact,
+            recorder: Some(recorder.clone()),
         };
         let values = QueueValues::default();
         let worker = Arc::new(Worker::new(QUEUE, values, registry.activities()));
         let player = Arc::new(Player::new(Arc::new(options), worker, host.clone()));
-        Ok(Self { player, host })
+        Ok(Self { player, host, recorder })
     }
 
     /// Replays a history. Returns a report if the code cannot play it.

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dacapo_client::{Error, PendingActivity, Progress, Result, Unplayable};
-use dacapo_core::{Name, Pins};
+use dacapo_core::{Name, Pins, Transcript};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{AppValues, Attempts, Health, QueueValues, Registry, StoppingCode, TurnHost, Worker};
+use futures::future::join_all;
 use temporalio_common::worker::WorkerTaskTypes;
 use temporalio_sdk_core::{
     CoreRuntime, PollError, RuntimeOptions, WorkerConfig, WorkerVersioningStrategy, init_worker,
 };
 use tokio::runtime::Handle;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::activities::Activities;
 use crate::connect::Cluster;
@@ -26,10 +27,10 @@ use crate::core_worker::CoreWorker;
 use crate::host::ClusterHost;
 use crate::player::reply::Reply;
 use crate::player::{Player, PlayerOptions};
-use crate::replay::OpenRuns;
+use crate::replay::{OpenRuns, transcript_of};
 
 /// How long a shutdown waits for the server after the last attempt has ended or was left behind.
-const LAST_CALLS: Duration = Duration::from_secs(15);
+const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// The workflows and activities that a program serves, and its settings.
 pub struct ServeOptions {
@@ -72,6 +73,7 @@ pub struct Serving {
     host: Arc<ClusterHost>,
     runtime: Handle,
     loops: Mutex<Option<JoinSet<()>>>,
+    zombie_watch: AbortHandle,
 }
 
 struct ServedQueue {
@@ -99,6 +101,7 @@ impl Serving {
             start_to_close: cluster.start_to_close,
             double_play: options.double_play,
             redact: options.redact,
+            recorder: None,
         });
         let mut queues = Vec::new();
         for (queue, values) in &options.queues {
@@ -124,14 +127,10 @@ impl Serving {
             loops.spawn(play_workflows(host.clone(), queue.core.clone(), queue.player.clone()));
             loops.spawn(run_activities(queue.core.clone(), queue.activities.clone()));
         }
-        let (watching, workers) = (Arc::downgrade(&host), workers(&queues));
-        runtime.spawn(async move {
-            if let Some(host) = watching.upgrade() {
-                host.watch_zombies(&workers).await;
-            }
-        });
+        let (watching, workers) = (host.clone(), workers(&queues));
+        let zombie_watch = runtime.spawn(async move { watching.watch_zombies(&workers).await }).abort_handle();
         let loops = Mutex::new(ranks::TEMPORAL_SHUTDOWN, Some(loops));
-        Ok(Self { cluster: cluster.clone(), options, queues, host, runtime, loops })
+        Ok(Self { cluster: cluster.clone(), options, queues, host, runtime, loops, zombie_watch })
     }
 
     /// Returns the health of each queue.
@@ -165,6 +164,14 @@ impl Serving {
         let queues = self.queues.iter().map(|queue| queue.worker.queue().clone()).collect();
         let runs = OpenRuns { cluster: self.cluster.clone(), registry: registry.clone(), queues, redact: *redact };
         runs.unplayable(progress).await
+    }
+
+    /// Replays a history in the JSON of Temporal's tools with the workflows that are served, and returns our own transcript of the run.
+    ///
+    /// # Errors
+    /// The text is no history, or the code cannot play it.
+    pub fn transcript(&self, json: &str) -> Result<Transcript> {
+        transcript_of(&self.options.registry, json)
     }
 
     /// Logs what a shutdown will wait for.
@@ -205,10 +212,10 @@ impl Serving {
                 let _ = tokio::time::timeout(LAST_CALLS, drain(&mut loops)).await;
             }
         }
-        for queue in &self.queues {
-            let _ = tokio::time::timeout(LAST_CALLS, queue.core.worker().shutdown()).await;
-        }
+        let ended = join_all(self.queues.iter().map(|queue| queue.core.worker().shutdown()));
+        let _ = tokio::time::timeout(LAST_CALLS, ended).await;
         self.host.wait_for_zombies(&workers(&self.queues), since).await;
+        self.zombie_watch.abort();
         self.host.pool.close();
         report.left = self.queues.iter().flat_map(|queue| queue.worker.health().entities).collect();
         report.took = began.elapsed();
@@ -231,6 +238,7 @@ impl Drop for Serving {
             let _ = tokio::time::timeout(LAST_CALLS, drain(&mut loops)).await;
             host.pool.close();
         });
+        self.zombie_watch.abort();
     }
 }
 

@@ -72,7 +72,7 @@ async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
                 app.evict_idle();
                 tokio::task::yield_now().await;
                 // sleep: a storm of evictions that leaves the processor to others.
-                tokio::time::sleep(millis(2)).await;
+                tokio::time::sleep(millis(25)).await;
             }
         }
     });

@@ -93,7 +93,8 @@ async fn cancels(ctx: Ctx) -> Result<String, Failure> {
     let call = ctx.call(works, ()).heartbeat_timeout(secs(1)).cancel_type(CancelType::WaitCompleted);
     let (work, handle) = ctx.cancellable(call);
     let waits = ctx.next_signal(GO);
-    let ended = ctx.parallel([work.boxed(), async move { waits.await.map(|_| handle.cancel("no longer wanted")) }.boxed()]);
+    let ended =
+        ctx.parallel([work.boxed(), async move { waits.await.map(|_| handle.cancel("no longer wanted")) }.boxed()]);
     let failure = ended.await.swap_remove(0).unwrap_err();
     Ok(failure.is_cancelled().to_string())
 }
@@ -103,7 +104,8 @@ async fn cancelled_activity_learns_it_by_its_heartbeat_and_is_waited_for() {
     let namespace = Namespace::new();
     let app = namespace.serve((cancels, works)).await;
     let run = app.start(cancels, ()).id("run").await.unwrap();
-    let is_begun = |run: &dacapo::Description| run.pending.first().is_some_and(|activity| activity.last_heartbeat.is_some());
+    let is_begun =
+        |run: &dacapo::Description| run.pending.first().is_some_and(|activity| activity.last_heartbeat.is_some());
     described("it works", &run, is_begun).await;
     run.signal(GO, 1).await.unwrap();
     assert_eq!(within("it ends", run.result()).await.as_deref(), Ok("true"));
@@ -130,7 +132,11 @@ async fn parent(ctx: Ctx) -> Result<String, Failure> {
     ctx.cancel_external("another-child", "not needed").await?;
     let cancelled = second.await.unwrap_err();
     let missing = ctx.signal_external("no-such-run", GO, 1).await.unwrap_err();
-    Ok(format!("{sum}, {}, {}", cancelled.is_cancelled(), missing.to_string().contains("no-such-run") || missing.type_name.is_some()))
+    Ok(format!(
+        "{sum}, {}, {}",
+        cancelled.is_cancelled(),
+        missing.to_string().contains("no-such-run") || missing.type_name.is_some()
+    ))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -254,7 +260,8 @@ async fn asks_another_service(ctx: Ctx) -> Result<String, Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nexus_operation_that_nobody_serves_times_out_with_its_name() {
     let namespace = Namespace::new();
-    let endpoint = ["operator", "nexus", "endpoint", "create", "--name", "the-endpoint", "--target-task-queue", "quotes"];
+    let endpoint =
+        ["operator", "nexus", "endpoint", "create", "--name", "the-endpoint", "--target-task-queue", "quotes"];
     namespace.server.tool(&[&endpoint[..], &["--target-namespace", &namespace.name]].concat());
     let app = namespace.serve(asks_another_service).await;
     let run = app.start(asks_another_service, ()).id("run").await.unwrap();

@@ -86,7 +86,8 @@ async fn check_of_open_runs_names_those_that_the_code_cannot_play() {
     let app = namespace.serve((before::order, charge, ship)).await;
     let run = app.start(before::order, ()).id("order").await.unwrap();
     described("it is charged", &run, |run| run.turns == 2).await;
-    crate::wait("it is listed", async || Some(()).filter(|()| namespace.tool(&["workflow", "list"]).contains("order"))).await;
+    crate::wait("it is listed", async || Some(()).filter(|()| namespace.tool(&["workflow", "list"]).contains("order")))
+        .await;
     app.shutdown().await;
     let check = async |opened: Dacapo, bad: bool| match bad {
         true => opened.check_open_runs((reordered::order, charge, ship), |_| {}).await.unwrap(),

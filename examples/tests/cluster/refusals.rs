@@ -21,7 +21,8 @@ async fn promise_that_was_resolved_refuses_another_resolution_and_keeps_the_firs
     let namespace = Namespace::new();
     let app = namespace.serve(promised).await;
     let run = app.start(promised, ()).id("run").await.unwrap();
-    let Err(Error::Client(ClientError::PromiseNotFound { open, .. })) = run.resolve_raw("other", "x".into()).await else {
+    let Err(Error::Client(ClientError::PromiseNotFound { open, .. })) = run.resolve_raw("other", "x".into()).await
+    else {
         panic!("there is no such promise")
     };
     assert_eq!(open, "word");

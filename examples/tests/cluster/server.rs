@@ -38,10 +38,7 @@ async fn run_goes_on_when_its_server_comes_back() {
     let port = server.port().to_string();
     assert!(no_server.contains(&port) && no_server.contains("temporal server start-dev"), "{no_server}");
     server.restart();
-    within("it is sent", async {
-        while run.signal(ADD, 20).request_id("twenty").await.is_err() {}
-    })
-    .await;
+    within("it is sent", async { while run.signal(ADD, 20).request_id("twenty").await.is_err() {} }).await;
     assert_eq!(within("it ends", waiting).await.unwrap(), Ok(42));
     app.shutdown().await;
 }
@@ -51,7 +48,10 @@ async fn namespace_that_does_not_exist_is_refused_with_what_to_do() {
     let server = TemporalServer::shared();
     let opened = Dacapo::open(&server.url("no-such-namespace")).await.unwrap();
     let refused = opened.serve(doubles).await.map(drop).unwrap_err().to_string();
-    assert!(refused.contains("no-such-namespace") && refused.contains("temporal operator namespace create"), "{refused}");
+    assert!(
+        refused.contains("no-such-namespace") && refused.contains("temporal operator namespace create"),
+        "{refused}"
+    );
     let connection = Dacapo::connect(&server.url("no-such-namespace")).await.unwrap();
     let refused = connection.start(doubles, ()).await.map(drop).unwrap_err().to_string();
     assert!(refused.contains("no-such-namespace"), "{refused}");

@@ -1,10 +1,11 @@
 //! Serving on a Temporal cluster.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dacapo_client::Unplayable;
-use dacapo_core::Name;
-use dacapo_engine::{Engine, Options, ShutdownReport};
+use dacapo_client::{RawHistory, Unplayable};
+use dacapo_core::{Name, Transcript};
+use dacapo_engine::{Engine, Options, ShutdownReport, blocking};
 use dacapo_temporal::{Cluster, ClusterClient, Report, ServeOptions};
 use dacapo_worker::{Effective, Health};
 
@@ -23,7 +24,15 @@ pub(crate) async fn serve(
     let Options { registry, pins, queues, build, double_play, redact, .. } = options;
     let app = settings.app.clone();
     let pins = pins.into_iter().collect();
-    let queues = queues.into_iter().collect();
+    let queues: BTreeMap<_, _> = queues.into_iter().collect();
+    let cluster = match queues.contains_key(cluster.queue()) {
+        true => cluster,
+        // Starts go to a queue that is served.
+        false => match queues.first_key_value() {
+            Some((first, _)) => cluster.with_queue(first.clone()),
+            None => cluster,
+        },
+    };
     let options = ServeOptions { registry, pins, queues, app, build, double_play, redact, turn_threads };
     let serving = dacapo_temporal::Serving::start(&cluster, options).await?;
     let client = Arc::new(ClusterClient::new(&cluster));
@@ -58,6 +67,11 @@ impl Serving for ClusterServing {
 
     fn check_open_runs(&self, progress: Played) -> Waiting<'_, Result<Vec<Unplayable>>> {
         Box::pin(async move { Ok(self.serving.check_open_runs(progress).await?) })
+    }
+
+    fn transcript(&self, history: RawHistory) -> Waiting<'_, Result<Transcript>> {
+        let serving = self.serving.clone();
+        Box::pin(async move { Ok(blocking(move || serving.transcript(&history.text)).await??) })
     }
 
     fn shut_down(&self) -> Waiting<'_, ShutdownReport> {

@@ -15,8 +15,6 @@ use crate::client::link::Link;
 use crate::client::{Error, IntoName, Result, SignalCall, UpdateCall, UpdateHandle};
 use crate::{Promise, Query, Signal, Update};
 
-pub(crate) use looking::transcript;
-
 /// A handle on a run whose result is an `O`: sends it messages, asks it, waits for its result.
 ///
 /// A handle from [`App::start`](crate::Connection::start) names the very run that was started. When that run continues as

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use dacapo_client::{Client, Feature};
-use dacapo_core::{Failure, Headers, Name};
+use dacapo_client::{Client, Feature, RawHistory};
+use dacapo_core::{Failure, Headers, Name, Transcript};
 use dacapo_engine::Reader;
 use serde::Serialize;
 
 use crate::client::Result;
 use crate::client::serving::Serving;
+use crate::client::transcript::{FORMAT, transcript};
 use crate::interceptor::InterceptedClient;
 use crate::{Converter, Layers};
 
@@ -72,6 +73,14 @@ impl Link {
 
     pub(crate) fn client(&self) -> &Arc<dyn Client> {
         &self.0.client
+    }
+
+    /// Reads a history as our own transcript: it is one, or what serves in this process makes it one.
+    pub(crate) async fn transcript(&self, history: RawHistory) -> Result<Transcript> {
+        match &self.0.serving {
+            Some(serving) if history.format != FORMAT => serving.transcript(history).await,
+            _ => transcript(history),
+        }
     }
 
     /// The reader of the store, for a feature that needs one.

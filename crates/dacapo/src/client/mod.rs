@@ -18,6 +18,7 @@ mod serving;
 mod signal;
 mod start;
 mod stop_signals;
+mod transcript;
 mod update;
 mod url;
 

@@ -7,8 +7,8 @@ use dacapo_client::{Cursor, Description, Feature, Page, Problem, RunRef, StuckRu
 use dacapo_core::Transcript;
 use dacapo_engine::blocking;
 
-use crate::client::handle::transcript;
 use crate::client::link::Link;
+use crate::client::transcript::transcript;
 use crate::client::{Filter, IntoName, Result, archive};
 
 /// The runs of a backend, to look at. Over a store it works beside the process that serves it.

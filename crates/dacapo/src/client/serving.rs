@@ -4,12 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use dacapo_client::Unplayable;
-use dacapo_core::Name;
+use dacapo_client::{RawHistory, Unplayable};
+use dacapo_core::{Name, Transcript};
 use dacapo_engine::{Engine, ShutdownReport, Threads, blocking};
 use dacapo_worker::{Effective, Health};
 
 use crate::client::Result;
+use crate::client::transcript::transcript;
 
 /// An answer that is awaited.
 pub(crate) type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -36,6 +37,9 @@ pub(crate) trait Serving: Send + Sync {
 
     /// Plays open runs again without changing anything, and returns those that cannot be played.
     fn check_open_runs(&self, progress: Played) -> Waiting<'_, Result<Vec<Unplayable>>>;
+
+    /// Makes our own transcript of a run from a history of another format, by replay.
+    fn transcript(&self, history: RawHistory) -> Waiting<'_, Result<Transcript>>;
 
     /// Shuts down gracefully.
     fn shut_down(&self) -> Waiting<'_, ShutdownReport>;
@@ -86,6 +90,10 @@ impl Serving for EngineServing {
     fn check_open_runs(&self, mut progress: Played) -> Waiting<'_, Result<Vec<Unplayable>>> {
         let engine = self.engine.clone();
         Box::pin(async move { Ok(blocking(move || engine.check_open_runs(&mut progress)).await??) })
+    }
+
+    fn transcript(&self, history: RawHistory) -> Waiting<'_, Result<Transcript>> {
+        Box::pin(async move { transcript(history) })
     }
 
     fn shut_down(&self) -> Waiting<'_, ShutdownReport> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dacapo_client::PendingActivity;
-use dacapo_core::{Failure, Name, Payload, Seq};
+use dacapo_core::{Failure, FailureKind, Name, Payload, Seq};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, AttemptHandle, Attempts, Entity, Registry, Worker};
 use temporalio_common::protos::coresdk::{ActivityHeartbeat, ActivityTaskCompletion};
@@ -31,11 +31,18 @@ pub(crate) struct Activities {
     pub(crate) player: Arc<Player>,
     pub(crate) attempts: Attempts,
     pub(crate) payload_limit: usize,
-    pub(crate) running: Mutex<BTreeMap<Vec<u8>, AttemptHandle>>,
+    pub(crate) running: Mutex<BTreeMap<Vec<u8>, Running>>,
+}
+
+/// An attempt that runs.
+pub(crate) struct Running {
+    handle: AttemptHandle,
+    /// Whether the server asked for its cancellation: it takes no other.
+    is_cancelled: bool,
 }
 
 impl Activities {
-    pub(crate) fn running() -> Mutex<BTreeMap<Vec<u8>, AttemptHandle>> {
+    pub(crate) fn running() -> Mutex<BTreeMap<Vec<u8>, Running>> {
         Mutex::new(ranks::TEMPORAL_ATTEMPTS, BTreeMap::new())
     }
 
@@ -68,7 +75,8 @@ impl Activities {
         let ctx = self.ctx(&token, info(start, self.worker.queue()), is_local);
         let (this, ended, of_token) = (self.clone(), ctx.clone(), token.clone());
         let done = move |result| this.ended(of_token, &ended, is_local, result);
-        self.run(token, Attempt::new(activity, ctx, input, done));
+        let name = ctx.info().activity.clone();
+        self.run(token, &name, Attempt::new(activity, ctx, input, done));
     }
 
     fn ctx(&self, token: &[u8], info: ActivityInfo, is_local: bool) -> ActivityCtx {
@@ -85,11 +93,11 @@ impl Activities {
         ActivityCtx::with_token(info, Arc::new(report), self.payload_limit, Some(token_to_text(token)))
     }
 
-    /// Runs an attempt. It is in the list of running ones before it can end.
-    fn run(&self, token: Vec<u8>, attempt: Attempt) {
-        let name = &attempt.handle().ctx().info().activity.clone();
+    /// Runs an attempt of what meters know by this name. It is in the list of running ones before it can end.
+    fn run(&self, token: Vec<u8>, name: &str, attempt: Attempt) {
         let attempt = attempt.counted_by(self.worker.meters().of_activity(name));
-        self.running.lock().insert(token, attempt.handle());
+        let running = Running { handle: attempt.handle(), is_cancelled: false };
+        self.running.lock().insert(token, running);
         self.attempts.start(attempt);
     }
 
@@ -102,23 +110,36 @@ impl Activities {
                 ActivityExecutionResult::fail(failure_to_proto(&failure))
             }
             Ok(value) => ActivityExecutionResult::ok(payload_to_proto(&value)),
-            Err(failure) if failure.is_cancelled() && ctx.cancellation().is_some() => {
-                let cancelled = failure.chain().find(|link| link.kind == dacapo_core::FailureKind::Cancelled);
-                ActivityExecutionResult::cancel(failure_to_proto(cancelled.unwrap_or(&failure)))
-            }
+            Err(failure) if failure.is_cancelled() && ctx.cancellation().is_some() => self.cancelled(&token, &failure),
             Err(failure) => ActivityExecutionResult::fail(failure_to_proto(&failure)),
         };
         self.complete(token, result);
     }
 
+    /// The result of an attempt that has ended as cancelled. One that was not cancelled by the server has failed, and is tried again.
+    fn cancelled(&self, token: &[u8], failure: &Failure) -> ActivityExecutionResult {
+        if self.running.lock().get(token).is_some_and(|running| running.is_cancelled) {
+            let cancelled = failure.chain().find(|link| link.kind == FailureKind::Cancelled);
+            return ActivityExecutionResult::cancel(failure_to_proto(cancelled.unwrap_or(failure)));
+        }
+        let stopped = Failure::application(format!("the attempt was stopped: {failure}")).typed("AttemptStopped");
+        ActivityExecutionResult::fail(failure_to_proto(&stopped))
+    }
+
     fn complete(&self, token: Vec<u8>, result: ActivityExecutionResult) {
-        let handle = self.running.lock().remove(&token);
-        drop(handle);
+        let ended = self.running.lock().remove(&token);
+        drop(ended);
         self.core.complete_activity(ActivityTaskCompletion { task_token: token, result: Some(result) });
     }
 
     fn cancel(&self, token: &[u8], cancel: &Cancel) {
-        let Some(handle) = self.running.lock().get(token).cloned() else { return };
+        let handle = match self.running.lock().get_mut(token) {
+            Some(running) => {
+                running.is_cancelled |= cancel.reason() == ActivityCancelReason::Cancelled;
+                running.handle.clone()
+            }
+            None => return,
+        };
         match cancel.reason() {
             ActivityCancelReason::Cancelled => handle.cancel("the workflow no longer wants it"),
             ActivityCancelReason::WorkerShutdown => handle.cancel("the worker shuts down"),
@@ -137,15 +158,15 @@ impl Activities {
             return;
         }
         self.host.terminate(&self.worker, Entity::activity(handle.ctx().info()), handle, reason);
-        let failure = Failure::new(dacapo_core::FailureKind::Cancelled, reason.to_owned());
+        let failure = Failure::new(FailureKind::Cancelled, reason.to_owned());
         self.complete(token, ActivityExecutionResult::cancel(failure_to_proto(&failure)));
     }
 
     /// Leaves behind all attempts that still run. The server tries them again.
     pub(crate) fn cut_off(&self) -> Vec<PendingActivity> {
-        let all: Vec<(Vec<u8>, AttemptHandle)> = std::mem::take(&mut *self.running.lock()).into_iter().collect();
+        let all = std::mem::take(&mut *self.running.lock());
         let mut left = Vec::new();
-        for (token, handle) in all {
+        for (token, Running { handle, .. }) in all {
             let info = handle.ctx().info();
             let mut activity = PendingActivity::new(Seq::default(), info.activity_id.clone(), info.activity.clone());
             (activity.attempt, activity.scheduled, activity.queue) = (info.attempt, info.scheduled, info.queue.clone());
@@ -167,7 +188,7 @@ impl Activities {
 
     /// Asks all attempts that run to stop. Returns how many there are.
     pub(crate) fn ask_to_stop(&self) -> usize {
-        let all: Vec<AttemptHandle> = self.running.lock().values().cloned().collect();
+        let all: Vec<AttemptHandle> = self.running.lock().values().map(|running| running.handle.clone()).collect();
         all.iter().for_each(|handle| handle.cancel("the worker shuts down"));
         all.len()
     }

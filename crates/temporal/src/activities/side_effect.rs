@@ -11,6 +11,7 @@ use crate::convert::{failure_to_proto, payload_to_proto};
 use crate::player::side_effects::{NextAttempt, another_attempt};
 use crate::proto::activity::ActivityExecutionResult;
 use crate::proto::task::Start;
+use crate::reserved::SIDE_EFFECT;
 
 impl Activities {
     pub(super) fn begin_side_effect(self: &Arc<Self>, token: Vec<u8>, start: Start, name: &str) {
@@ -28,7 +29,7 @@ impl Activities {
         let limit = limit(&next, now);
         let (this, of_token) = (self.clone(), token.clone());
         let done = move |result| this.side_effect_ended(of_token, &next, result);
-        self.run(token, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
+        self.run(token, SIDE_EFFECT, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
     }
 
     fn side_effect_ended(&self, token: Vec<u8>, next: &NextAttempt, result: Result<Payload, Failure>) {

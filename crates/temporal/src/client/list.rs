@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use dacapo_client::{Cursor, Error, Filter, Page, Result};
+use dacapo_client::{Cursor, Error, Filter, Page, Result, Status};
 use dacapo_core::Timestamp;
 
 use super::describe::description_of;
@@ -65,6 +65,11 @@ fn query(filter: &Filter, lacks: Error) -> Result<String> {
     if filter.stuck {
         return Err(lacks);
     }
+    if filter.status == Some(Status::Unknown) {
+        return Err(Error::InvalidArgument(
+            "runs cannot be listed by a status that this build does not know".to_owned(),
+        ));
+    }
     if let Some(status) = filter.status {
         terms.push(format!("ExecutionStatus = '{}'", status_to_word(status)));
     }
@@ -87,8 +92,6 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dacapo_client::Status;
-
     use super::*;
 
     fn lacks() -> Error {
@@ -115,6 +118,8 @@ mod tests {
 
     #[test]
     fn list_of_stuck_runs_is_refused_by_name() {
+        let unknown = Filter { status: Some(Status::Unknown), ..Filter::all() };
+        assert!(matches!(query(&unknown, lacks()), Err(Error::InvalidArgument(_))));
         let refused = query(&Filter::stuck(), lacks()).unwrap_err().to_string();
         assert!(refused.contains("(temporal) does not support stuck runs"), "{refused}");
     }

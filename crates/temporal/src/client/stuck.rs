@@ -15,8 +15,8 @@ use crate::proto::history::{HistoryEvent, WorkflowTaskFailedEventAttributes};
 use crate::proto::service::GetWorkflowExecutionHistoryReverseRequest;
 use crate::proto::workflow::PendingWorkflowTaskInfo;
 
-/// How many of the last events are looked at: the task that failed is among them.
-const LAST_EVENTS: i32 = 20;
+/// How many of the last events are looked at: the task that failed is among them, unless more messages than this came since.
+const LAST_EVENTS: i32 = 200;
 
 /// Returns why a run is stuck, if it is.
 pub(super) async fn stuck_of(rpc: &Rpc, run: &RunRef) -> Result<Option<Stuck>> {

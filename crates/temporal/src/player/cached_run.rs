@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dacapo_core::{
-    Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome, Payload, Resolution,
-    Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
+    CallSite, Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome, Payload,
+    Resolution, Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
 };
 use dacapo_worker::RunName;
 
@@ -45,7 +45,7 @@ pub(crate) struct BridgeState {
     /// The header with the settings that the start pins: the run that goes on keeps them.
     pins: Option<Payload>,
     /// Activities that have no result and were not cancelled.
-    open_activities: BTreeMap<Seq, Name>,
+    open_activities: BTreeMap<Seq, (Name, CallSite)>,
     now: Timestamp,
 }
 
@@ -146,7 +146,7 @@ impl BridgeState {
             self.published = Some(published.clone());
         }
         for command in &done.commands {
-            self.note(&command.kind);
+            self.note(command);
             if let CommandKind::SideEffect(scheduled) = &command.kind {
                 outbox.attempts.push(self.side_effects.begin(scheduled, now));
             }
@@ -158,7 +158,7 @@ impl BridgeState {
                 continue;
             }
             if command.kind.is_terminal() {
-                self.check_detached(done, command.site.to_string())?;
+                self.check_detached(done)?;
                 self.refuse_left(done, to, outbox);
             }
             let translated = match &command.kind {
@@ -188,10 +188,11 @@ impl BridgeState {
     }
 
     /// Notes what a command opens.
-    fn note(&mut self, command: &CommandKind) {
-        match command {
-            CommandKind::Activity(c) => drop(self.open_activities.insert(c.seq, c.activity.clone())),
-            CommandKind::LocalActivity(c) => drop(self.open_activities.insert(c.seq, c.activity.clone())),
+    fn note(&mut self, command: &Command) {
+        let mut open = |seq, name: &Name| drop(self.open_activities.insert(seq, (name.clone(), command.site.clone())));
+        match &command.kind {
+            CommandKind::Activity(c) => open(c.seq, &c.activity),
+            CommandKind::LocalActivity(c) => open(c.seq, &c.activity),
             CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
             CommandKind::Promise(c) => self.promises.open(c),
             CommandKind::Memo(changes) => self.change_memo(changes),
@@ -241,13 +242,12 @@ impl BridgeState {
     }
 
     /// The server ends the activities of a run with the run, so one that was detached would be lost.
-    fn check_detached(&self, done: &TurnDone, site: String) -> Result<(), String> {
-        let left = self.open_activities.iter().find(|(seq, _)| !done.dropped.contains(seq));
-        match left {
+    fn check_detached(&self, done: &TurnDone) -> Result<(), String> {
+        match self.open_activities.iter().find(|(seq, _)| !done.dropped.contains(seq)) {
             None => Ok(()),
-            Some((_, activity)) => Err(format!(
-                "activity {activity:?} was detached and has not ended when the workflow ends (at {site}); a Temporal cluster ends \
-                 the activities of a run with the run: await it, or do its work in a child with `ParentClose::Abandon`"
+            Some((_, (activity, site))) => Err(format!(
+                "activity {activity:?} was detached (at {site}) and has not ended when the workflow ends; a Temporal cluster ends the \
+                 activities of a run with the run: await it, or do its work in a child with `ParentClose::Abandon`"
             )),
         }
     }
@@ -275,8 +275,7 @@ impl BridgeState {
                 let done =
                     CommandKind::CompleteUpdate(Box::new(CompleteUpdate { update: update.clone(), outcome: answer }));
                 for kind in [accepted, done] {
-                    let command =
-                        Command { kind, unit: dacapo_core::UnitId::root(), site: dacapo_core::CallSite::default() };
+                    let command = Command { kind, unit: dacapo_core::UnitId::root(), site: CallSite::default() };
                     outbox.commands.extend(self.translation(to).command(&command).ok().flatten());
                 }
                 self.updates.remove(update);

@@ -18,7 +18,7 @@ use crate::numbers::to_temporal;
 use crate::proto::commands::workflow_command::Variant;
 use crate::proto::commands::{self, WorkflowCommand};
 use crate::proto::{common, sdk, sdk_common};
-use crate::reserved::SIDE_EFFECT;
+use crate::reserved::{PREFIX, SIDE_EFFECT};
 
 /// The server starts no timer of no duration, so such a timer takes as long as the shortest.
 const SHORTEST_TIMER: Duration = Duration::from_millis(1);
@@ -44,6 +44,12 @@ impl Translation<'_> {
     /// # Errors
     /// The command's kind, if there is nothing like it on a Temporal cluster.
     pub(crate) fn command(&self, command: &Command) -> Result<Option<WorkflowCommand>, String> {
+        if let Some(name) = reserved_header(&command.kind) {
+            return Err(format!(
+                "header {name:?} cannot be sent (at {}): names that begin with {PREFIX:?} are reserved",
+                command.site
+            ));
+        }
         let (variant, summary) = match &command.kind {
             CommandKind::Activity(c) => (self.activity(c), c.summary.as_deref()),
             CommandKind::LocalActivity(c) => (self.local_activity(c), c.summary.as_deref()),
@@ -241,6 +247,18 @@ impl Translation<'_> {
         let protocol_instance_id = self.updates.get(update).cloned().unwrap_or_else(|| update.to_string());
         Variant::UpdateResponse(commands::UpdateResponse { protocol_instance_id, response: Some(response) })
     }
+}
+
+/// The header of a program that has a reserved name.
+fn reserved_header(command: &CommandKind) -> Option<&Name> {
+    let headers = match command {
+        CommandKind::Activity(c) => &c.headers,
+        CommandKind::LocalActivity(c) => &c.headers,
+        CommandKind::Child(c) => &c.headers,
+        CommandKind::SignalExternal(c) => &c.headers,
+        _ => return None,
+    };
+    headers.keys().find(|name| name.starts_with(PREFIX))
 }
 
 /// An attempt of a side effect: a local activity that the server never tries again by itself. Timeouts and further attempts are

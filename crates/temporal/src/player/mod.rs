@@ -14,6 +14,7 @@ mod commands;
 mod jobs;
 pub(crate) mod promises;
 mod queries;
+pub(crate) mod recorder;
 mod refusal;
 pub(crate) mod reply;
 pub(crate) mod side_effects;
@@ -40,6 +41,7 @@ use crate::reserved::RESOLVE_PROMISE;
 use cached_run::{BridgeState, CachedRun, Outbox, Target, is_own_timer};
 use closures::Closures;
 use jobs::Work;
+use recorder::Recorder;
 use refusal::Refusal;
 pub(crate) use refusal::cause_of;
 use reply::Reply;
@@ -54,6 +56,8 @@ pub(crate) struct PlayerOptions {
     pub(crate) start_to_close: Duration,
     pub(crate) double_play: bool,
     pub(crate) redact: bool,
+    /// Where turns are recorded; only replays have one.
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 /// Plays the runs of one queue.
@@ -254,6 +258,9 @@ impl Player {
         jobs.push(Job::Start(Box::new(start)));
         jobs.extend(left.into_iter().map(|signal| Job::Signal(Box::new(signal))));
         let flags = flags::flags_of(&pins);
+        if let Some(recorder) = &self.options.recorder {
+            recorder.begin(workflow.name(), &pins);
+        }
         let options = RunOptions {
             pins,
             double_play: self.options.double_play,
@@ -288,10 +295,15 @@ impl Player {
         let name = cached.name.clone();
         let hand_over = self.hand_over(run_id, reply);
         let to_play = RunToPlay { name: &name, run: &mut cached.run, note: (), hand_over };
+        let recorder = self.options.recorder.as_deref();
+        let recorded = recorder.map(|recorder| (recorder, turn.clone()));
         let completion = self.worker.play(&self.host, to_play).activate(Activation::Turn(turn));
         match completion {
             None => Ok(None),
             Some(Completion::Turn(done)) => {
+                if let Some((recorder, turn)) = recorded {
+                    recorder.record(&turn, &done);
+                }
                 if !activation.is_replaying {
                     log_warnings(&name, &done);
                 }

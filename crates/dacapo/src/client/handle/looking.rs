@@ -1,15 +1,13 @@
 //! Looking at a run by its handle.
 
-use dacapo_client::{Cursor, Description, HistoryPage, RawHistory, RunHistory};
-use dacapo_core::{Failure, Inspection, Transcript};
+use dacapo_client::{Cursor, Description, HistoryPage, RunHistory};
+use dacapo_core::{Inspection, Transcript};
 use serde::de::DeserializeOwned;
 
 use crate::client::{Error, Handle, Result};
 
 /// How many events of a history are asked for at a time.
 const EVENTS: usize = 10_000;
-/// The format of a history of our own.
-const TRANSCRIPT: &str = "dacapo-transcript";
 
 impl<O> Handle<O> {
     /// Describes the run: its status, its pending activities with attempt and last failure, and why it is stuck, if it is.
@@ -71,9 +69,10 @@ impl<O> Handle<O> {
         Ok(self.client().history(self.run.clone(), after, limit).await?)
     }
 
-    /// Returns all turns of the run, as a replay needs them. Backends that keep other histories have none.
+    /// Returns all turns of the run, as a replay needs them. On a Temporal cluster they are made by a replay, so an app has them that
+    /// serves the workflow, and a connection has not.
     pub async fn transcript(&self) -> Result<Transcript> {
-        transcript(self.client().raw_history(self.run.clone()).await?)
+        self.link.transcript(self.client().raw_history(self.run.clone()).await?).await
     }
 
     /// Returns the snapshot that the run [published](crate::Ctx::publish) last. The embedded engine keeps it, so that nothing is
@@ -89,16 +88,4 @@ impl<O> Handle<O> {
         let published = self.client().published(self.run.clone()).await?;
         published.map(|snapshot| self.link.converter().decode(&snapshot).map_err(Error::value)).transpose()
     }
-}
-
-/// Reads the transcript of a run.
-pub(crate) fn transcript(raw: RawHistory) -> Result<Transcript> {
-    if raw.format != TRANSCRIPT {
-        return Err(Error::Value(Box::new(Failure::application(format!(
-            "a transcript was asked for, and the backend has a history of format {:?}",
-            raw.format
-        )))));
-    }
-    let unreadable = |error| Failure::application(format!("the transcript cannot be read: {error}"));
-    Transcript::from_text(&raw.text).map_err(|error| Error::value(unreadable(error)))
 }
