@@ -56,6 +56,21 @@ async fn failure_of_a_python_activity_arrives_with_type_and_details_and_is_not_r
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failure_of_a_python_activity_arrives_with_its_text_where_that_is_encoded() {
+    play(async |namespace| {
+        let mut worker = namespace.start_python("worker.py", &["encode-failures"]);
+        worker.prints("ready").await;
+        let app = namespace.serve(refused).await;
+        let Err(Error::Run { failure, .. }) = app.start(refused, lamp()).await.unwrap().result().await else {
+            panic!("the run is expected to fail");
+        };
+        assert_eq!(failure.cause().map(|cause| cause.message.as_str()), Some("the shelf is empty"));
+        app.shutdown().await;
+    })
+    .await;
+}
+
 #[activity]
 async fn charge(order: Order, each: f64) -> Result<Receipt, Failure> {
     let total = each * f64::from(i32::try_from(order.amount).or_fail()?);
