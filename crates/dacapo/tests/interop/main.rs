@@ -1,10 +1,12 @@
 //! Programs of Dacapo and of Temporal's Python SDK on one server: workflows, activities and clients of one side serve the other.
 
+mod dacapo_workflows;
 mod python;
 mod python_workers;
 
 use std::time::Duration;
 
+use dacapo::json::Value;
 use dacapo::prelude::*;
 use dacapo::{Connection, Register};
 use dacapo_testkit::TemporalServer;
@@ -66,6 +68,11 @@ impl Namespace {
         let mut worker = self.start_python("worker.py", &[]);
         worker.prints("ready").await;
         worker
+    }
+
+    /// Returns what a function of `client.py` sees.
+    async fn ask_python(&self, function: &str) -> Value {
+        self.start_python("client.py", &[function]).answer().await
     }
 
     fn start_python(&self, script: &str, arguments: &[&str]) -> Python {
