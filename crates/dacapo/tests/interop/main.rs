@@ -1,5 +1,6 @@
 //! Programs of Dacapo and of Temporal's Python SDK on one server: workflows, activities and clients of one side serve the other.
 
+mod children;
 mod dacapo_workflows;
 mod python;
 mod python_workers;
