@@ -2,6 +2,7 @@
 
 mod children;
 mod dacapo_workflows;
+mod labels;
 mod python;
 mod python_workers;
 
