@@ -16,6 +16,7 @@ use crate::cargo;
 const TESTS: &[&[&str]] = &[
     &["-p", "dacapo-examples", "--features", "temporal", "--test", "backends"],
     &["-p", "dacapo-examples", "--features", "temporal", "--test", "cluster"],
+    &["-p", "dacapo", "--features", "temporal", "--test", "interop"],
 ];
 
 /// Runs them all, or those whose name contains this text.

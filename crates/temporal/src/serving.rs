@@ -316,9 +316,11 @@ fn worker_config(
     values: &QueueValues,
     options: &ServeOptions,
 ) -> std::result::Result<WorkerConfig, String> {
+    let enable_workflows = options.registry.workflows().next().is_some();
     let task_types = WorkerTaskTypes {
-        enable_workflows: options.registry.workflows().next().is_some(),
-        enable_local_activities: true,
+        enable_workflows,
+        // Core refuses local activities where no workflow can call them.
+        enable_local_activities: enable_workflows,
         enable_remote_activities: options.registry.activities().next().is_some(),
         enable_nexus: false,
     };

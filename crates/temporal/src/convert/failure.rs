@@ -5,7 +5,9 @@ use dacapo_core::{
     ActivityFailed, ChildFailed, Failure, FailureKind, Name, NexusFailed, Origin, RetryState, TimeoutKind,
 };
 
-use super::payload::{payloads_from_proto, payloads_to_proto};
+use serde::Deserialize;
+
+use super::payload::{payload_from_proto, payloads_from_proto, payloads_to_proto};
 use crate::proto::common;
 use crate::proto::enums::{RetryState as ProtoRetryState, TimeoutType};
 use crate::proto::failure as proto;
@@ -122,7 +124,10 @@ fn info_to_proto(failure: &Failure) -> FailureInfo {
 }
 
 fn link_from_proto(failure: proto::Failure) -> Failure {
-    let proto::Failure { message, source, stack_trace, failure_info, .. } = failure;
+    let proto::Failure { mut message, source, mut stack_trace, failure_info, encoded_attributes, .. } = failure;
+    if let Some(text) = encoded_attributes.and_then(text_from_proto) {
+        (message, stack_trace) = (text.message, text.stack_trace);
+    }
     let mut read = Failure::application(message);
     if let Some(info) = failure_info {
         info_from_proto(&mut read, info);
@@ -131,6 +136,19 @@ fn link_from_proto(failure: proto::Failure) -> Failure {
         read.origin = Some(Box::new(Origin { source: source.into(), stack: stack_trace }));
     }
     read
+}
+
+/// The text of a failure that its program has encoded as a value, so that codecs see it.
+#[derive(Deserialize)]
+struct EncodedText {
+    message: String,
+    #[serde(default)]
+    stack_trace: String,
+}
+
+/// None if a codec that only the other program has was applied: then a stand-in is the text.
+fn text_from_proto(payload: common::Payload) -> Option<EncodedText> {
+    serde_json::from_slice(payload_from_proto(payload).bytes().ok()?).ok()
 }
 
 fn info_from_proto(failure: &mut Failure, info: FailureInfo) {
@@ -241,6 +259,7 @@ fn retry_state_from_proto(state: ProtoRetryState) -> RetryState {
 mod tests {
     use dacapo_core::Payload;
 
+    use super::super::payload::payload_to_proto;
     use super::*;
 
     fn kinds() -> Vec<FailureKind> {
@@ -303,6 +322,23 @@ mod tests {
         detailed.details = vec![Payload::json("7")];
         detailed.origin = Some(Box::new(Origin { source: "PythonSDK".into(), stack: "at line 3".into() }));
         assert_eq!(failure_from_proto(failure_to_proto(&detailed)), detailed);
+    }
+
+    #[test]
+    fn text_that_was_encoded_is_read_where_no_codec_hides_it() {
+        let text_of = |attributes: Payload| {
+            let failure = failure_from_proto(proto::Failure {
+                message: "Encoded failure".into(),
+                source: "PythonSDK".into(),
+                encoded_attributes: Some(payload_to_proto(&attributes)),
+                ..proto::Failure::default()
+            });
+            (failure.message, failure.origin.unwrap_or_default().stack)
+        };
+        let plain = Payload::json(r#"{"message":"no funds","stack_trace":"at line 3"}"#);
+        assert_eq!(text_of(plain), ("no funds".into(), "at line 3".into()));
+        let encrypted = Payload::new("binary/encrypted".into(), vec![1, 2].into());
+        assert_eq!(text_of(encrypted), ("Encoded failure".into(), String::new()));
     }
 
     #[test]
