@@ -191,16 +191,24 @@ impl Serving {
         let values = |value: fn(&QueueValues) -> Duration| {
             self.queues.iter().map(|queue| value(queue.worker.values())).max().unwrap_or_default()
         };
-        self.end(values(|values| values.shutdown_grace_period), values(|values| values.shutdown_force_timeout)).await
+        let since = self.host.steady_now();
+        let (grace, force) =
+            (values(|values| values.shutdown_grace_period), values(|values| values.shutdown_force_timeout));
+        let (began, mut report) = (Instant::now(), self.end(grace, force).await);
+        self.host.wait_for_zombies(&workers(&self.queues), since).await;
+        self.zombie_watch.abort();
+        report.left = self.queues.iter().flat_map(|queue| queue.worker.health().entities).collect();
+        report.took = began.elapsed();
+        report
     }
 
     /// Stops at once: attempts that run are left behind, and the server tries them again.
     pub async fn stop(&self) {
         self.end(Duration::ZERO, Duration::ZERO).await;
+        self.zombie_watch.abort();
     }
 
     async fn end(&self, grace: Duration, force: Duration) -> Report {
-        let (began, since) = (Instant::now(), self.host.steady_now());
         let mut report = Report::default();
         let loops = self.loops.lock().take();
         let Some(mut loops) = loops else { return report };
@@ -214,11 +222,7 @@ impl Serving {
         }
         let ended = join_all(self.queues.iter().map(|queue| queue.core.worker().shutdown()));
         let _ = tokio::time::timeout(LAST_CALLS, ended).await;
-        self.host.wait_for_zombies(&workers(&self.queues), since).await;
-        self.zombie_watch.abort();
         self.host.pool.close();
-        report.left = self.queues.iter().flat_map(|queue| queue.worker.health().entities).collect();
-        report.took = began.elapsed();
         report
     }
 }

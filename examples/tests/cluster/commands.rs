@@ -250,25 +250,26 @@ async fn side_effect_is_recorded_as_a_local_activity_and_tried_again_by_replay()
 }
 
 #[workflow]
-async fn asks_another_service(ctx: Ctx) -> Result<String, Failure> {
-    let asked = ctx.nexus::<_, u64>("the-endpoint", "Quotes", "quote", &"lamp");
+async fn asks_another_service(ctx: Ctx, endpoint: String) -> Result<String, Failure> {
+    let asked = ctx.nexus::<_, u64>(endpoint, "Quotes", "quote", &"lamp");
     let failure = asked.with(|call| call.schedule_to_close = Some(secs(1))).await.unwrap_err();
     let FailureKind::Nexus(failed) = &failure.kind else { return Ok(format!("{failure:?}")) };
     Ok(format!("{} {}", failed.service, failure.root_cause()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nexus_operation_that_nobody_serves_times_out_with_its_name() {
+async fn nexus_operation_without_a_worker_times_out_with_its_name() {
     let namespace = Namespace::new();
-    let endpoint =
-        ["operator", "nexus", "endpoint", "create", "--name", "the-endpoint", "--target-task-queue", "quotes"];
-    namespace.server.tool(&[&endpoint[..], &["--target-namespace", &namespace.name]].concat());
+    // The endpoints of a server are those of all its namespaces.
+    let name = format!("quotes-{}", namespace.name);
+    let target = ["--target-task-queue", "quotes", "--target-namespace", &namespace.name];
+    namespace.server.tool(&[&["operator", "nexus", "endpoint", "create", "--name", &name], &target[..]].concat());
     let app = namespace.serve(asks_another_service).await;
-    let run = app.start(asks_another_service, ()).id("run").await.unwrap();
+    let run = app.start(asks_another_service, name.clone()).id("run").await.unwrap();
     let told = within("it ends", run.result()).await.unwrap();
     assert!(told.starts_with("Quotes ") && told.contains("timed out"), "{told}");
     let scheduled = attributes(&namespace.events("run"), "NEXUS_OPERATION_SCHEDULED");
-    assert_eq!((&scheduled["endpoint"], &scheduled["operation"]), (&"the-endpoint".into(), &"quote".into()));
+    assert_eq!((&scheduled["endpoint"], &scheduled["operation"]), (&name.into(), &"quote".into()));
     app.shutdown().await;
 }
 

@@ -129,6 +129,13 @@ async fn history_that_temporals_tool_prints_is_replayed_by_one_line() {
     let printed = namespace.tool(&["workflow", "show", "--workflow-id", "order", "--output", "json"]);
     let exported = app.client().raw_history(dacapo::RunRef::latest("order")).await.unwrap();
     assert_eq!(exported.format, "temporal-history");
+    let turns = run.transcript().await.unwrap().to_text();
+    for part in [r#""activity":"charge""#, r#""activity":"ship""#, "charged and shipped"] {
+        assert!(turns.contains(part), "{turns}");
+    }
+    let connection = Dacapo::connect(&namespace.url).await.unwrap();
+    let refused = connection.handle(before::order, "order").transcript().await.unwrap_err().to_string();
+    assert!(refused.contains("ask an app that serves the workflow"), "{refused}");
     app.shutdown().await;
     for history in [&printed, &exported.text] {
         dacapo::temporal::replay(before::order, history).unwrap();

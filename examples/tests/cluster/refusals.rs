@@ -40,6 +40,7 @@ async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     let namespace = Namespace::new();
     let app = namespace.serve(promised).await;
     let run = app.start(promised, ()).id("run").await.unwrap();
+    described("it waits", &run, |run| run.turns == 1).await;
     let lacks = |feature| Error::Client(ClientError::Unsupported { feature, backend: "temporal".to_owned() });
     assert_eq!(app.runs().back_up("/nowhere").await, Err(lacks(Feature::Backup)));
     assert_eq!(app.runs().verify(|_| {}).await.map(drop), Err(lacks(Feature::Verification)));
