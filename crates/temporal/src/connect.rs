@@ -5,8 +5,10 @@ use std::time::Duration;
 use dacapo_client::{Error, Result};
 use dacapo_core::Name;
 use temporalio_client::envconfig::{DataSource, LoadClientConfigProfileOptions};
+use temporalio_client::errors::ClientConnectError;
 use temporalio_client::{ClientOptions, Connection, ConnectionOptions, TlsOptions, Url};
 use tokio::runtime::Handle;
+use tonic::Code;
 
 use crate::address::Address;
 
@@ -62,13 +64,21 @@ impl Cluster {
     async fn over(connection: ConnectionOptions, namespace: String, address: Address) -> Result<Self> {
         let target = connection.target.to_string();
         let namespace = address.namespace.unwrap_or(namespace);
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, Connection::connect(connection)).await;
-        let connected = connected.map_err(|_| format!("no answer within {CONNECT_TIMEOUT:?}"));
-        let connection = connected.and_then(|result| result.map_err(|error| explained(&error))).map_err(|problem| {
+        let unreachable = |problem: String| {
             Error::Unavailable(format!(
                 "the Temporal cluster at {target} cannot be reached: {problem}. Check the address, and that the server runs \
                  (`temporal server start-dev` starts one)"
             ))
+        };
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, Connection::connect(connection)).await;
+        let connected = connected.map_err(|_| unreachable(format!("no answer within {CONNECT_TIMEOUT:?}")))?;
+        let connection = connected.map_err(|error| match &error {
+            ClientConnectError::SystemInfoCallError(status) if is_refusal(status.code()) => Error::Refused(format!(
+                "the Temporal cluster at {target} does not accept this program: {}. Check the API key (TEMPORAL_API_KEY, or `api_key` of \
+                 the profile) and the certificate (TEMPORAL_TLS_*)",
+                status.message()
+            )),
+            error => unreachable(explained(error)),
         })?;
         let queue = address.queue.unwrap_or(DEFAULT_QUEUE);
         let (start_to_close, runtime) = (address.start_to_close, Handle::current());
@@ -102,6 +112,10 @@ impl std::fmt::Debug for Cluster {
         let Self { address, namespace, queue, .. } = self;
         f.debug_struct("Cluster").field("address", address).field("namespace", namespace).field("queue", queue).finish()
     }
+}
+
+fn is_refusal(code: Code) -> bool {
+    matches!(code, Code::Unauthenticated | Code::PermissionDenied)
 }
 
 /// A host without a port has the port of Temporal.

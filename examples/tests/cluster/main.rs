@@ -7,6 +7,7 @@ mod crashes;
 mod deploys;
 mod limits;
 mod refusals;
+mod security;
 mod server;
 mod tools;
 
