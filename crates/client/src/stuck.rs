@@ -98,20 +98,9 @@ impl StuckCause {
         Self::Internal,
     ];
 
-    /// Returns the number that stores keep.
-    pub const fn code(self) -> i64 {
-        self as i64
-    }
-
-    /// Returns the cause with this number.
-    pub fn from_code(code: i64) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.code() == code)
-    }
-}
-
-/// The kind of problem for which the core could not play an activation.
-impl From<&ActivationError> for StuckCause {
-    fn from(error: &ActivationError) -> Self {
+    /// Returns the cause for which the core could not play an activation.
+    #[doc(hidden)]
+    pub fn of_activation(error: &ActivationError) -> Self {
         use ActivationError as E;
         match error {
             E::Nondeterminism(_) => Self::Nondeterminism,
@@ -123,6 +112,16 @@ impl From<&ActivationError> for StuckCause {
             E::UnknownSemantics { .. } => Self::OtherBuild,
             _ => Self::Internal,
         }
+    }
+
+    /// Returns the number that stores keep.
+    pub const fn code(self) -> i64 {
+        self as i64
+    }
+
+    /// Returns the cause with this number.
+    pub fn from_code(code: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.code() == code)
     }
 }
 

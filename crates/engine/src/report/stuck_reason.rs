@@ -41,7 +41,7 @@ impl From<&ActivationError> for StuckReason {
     fn from(error: &ActivationError) -> Self {
         use ActivationError as E;
         let at = |site: &Option<CallSite>| site.as_ref().map_or_else(|| "no call".to_owned(), CallSite::to_string);
-        let (cause, text) = (StuckCause::from(error), error.to_string());
+        let (cause, text) = (StuckCause::of_activation(error), error.to_string());
         let subject = match error {
             E::Nondeterminism(report) => {
                 let place = |command: Option<&Command>| {

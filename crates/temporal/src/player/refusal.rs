@@ -21,7 +21,7 @@ impl Refusal {
     }
 
     pub(crate) fn of(error: &ActivationError) -> Self {
-        Self::new(StuckCause::from(error), error.to_string())
+        Self::new(StuckCause::of_activation(error), error.to_string())
     }
 
     pub(crate) fn message(&self) -> &str {
