@@ -273,6 +273,46 @@ async fn nexus_operation_without_a_worker_times_out_with_its_name() {
     app.shutdown().await;
 }
 
+#[activity]
+async fn slow(ctx: ActivityCtx) -> Result<(), Failure> {
+    Err(ctx.cancelled().await.into())
+}
+
+/// Begins operations that do not end, and does not wait for them.
+#[workflow]
+async fn loses_patience(ctx: Ctx, endpoint: String) -> Result<u32, Failure> {
+    let mut lost = 0;
+    let patience = || ctx.sleep(millis(300));
+    lost += u32::from(matches!(ctx.race(ctx.call_local(slow, ()), patience()).await?, Second(())));
+    lost += u32::from(matches!(ctx.race(ctx.child(child, 1).id("the-child"), patience()).await?, Second(())));
+    let asked = ctx.nexus::<_, u64>(endpoint, "Quotes", "quote", &"lamp");
+    lost += u32::from(matches!(ctx.race(asked, patience()).await?, Second(())));
+    drop(ctx.signal_external("no-such-run", GO, 1));
+    ctx.sleep(millis(1)).await?;
+    Ok(lost)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_that_lose_a_race_are_cancelled() {
+    let namespace = Namespace::new();
+    let name = format!("patience-{}", namespace.name);
+    let target = ["--target-task-queue", "quotes", "--target-namespace", &namespace.name];
+    namespace.server.tool(&[&["operator", "nexus", "endpoint", "create", "--name", &name], &target[..]].concat());
+    let app = namespace.serve((loses_patience, child, slow)).await;
+    let run = app.start(loses_patience, name).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
+    let ended = within("it ends", app.handle(child, "the-child").result()).await;
+    assert!(matches!(ended, Err(Error::Run { status: Status::Cancelled, .. })), "{ended:?}");
+    let events = namespace.events("run");
+    attributes(&events, "NEXUS_OPERATION_CANCEL_REQUESTED");
+    attributes(&events, "REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED");
+    let local = attributes(&events, "MARKER_RECORDED");
+    assert!(local["failure"]["canceledFailureInfo"].is_object(), "{local}");
+    let signals = namespace.event_types("run").iter().filter(|event| event.starts_with("SIGNAL_EXTERNAL")).count();
+    assert_eq!(signals, 0, "a signal that is cancelled at once is not sent");
+    app.shutdown().await;
+}
+
 #[workflow]
 async fn prefers_its_root(ctx: Ctx) -> Result<u64, Failure> {
     let sum = ctx.cell(0_u64);

@@ -114,6 +114,8 @@ async fn patched_code_plays_old_runs_on_the_old_path_and_new_ones_on_the_new() {
     let old = app.handle(patched::order, "old");
     old.signal(GO, ()).await.unwrap();
     assert_eq!(within("it ends", old.result()).await.as_deref(), Ok("charged and shipped"));
+    let recorded = namespace.tool(&["workflow", "show", "--workflow-id", "new", "--output", "json"]);
+    dacapo::temporal::replay(patched::order, &recorded).unwrap();
     let markers = |id| namespace.event_types(id).iter().filter(|event| *event == "MARKER_RECORDED").count();
     assert_eq!((markers("old"), markers("new")), (0, 1));
     app.shutdown().await;
