@@ -71,13 +71,13 @@ async fn run_that_blocks_its_thread_is_stuck_and_others_go_on() {
 }
 
 /// Work that is allowed to end by the test.
-struct Desk {
+struct Gate {
     begun: Semaphore,
     may_end: Semaphore,
 }
 
 #[activities]
-impl Desk {
+impl Gate {
     #[activity]
     async fn work(self: Arc<Self>) -> Result<String, Failure> {
         self.begun.add_permits(1);
@@ -94,43 +94,43 @@ impl Desk {
 
 #[workflow]
 async fn employs(ctx: Ctx) -> Result<String, Failure> {
-    ctx.call(Desk::work, ()).await
+    ctx.call(Gate::work, ()).await
 }
 
 #[workflow]
 async fn waits(ctx: Ctx) -> Result<String, Failure> {
-    ctx.call(Desk::wait, ()).retry(Retry::none()).await
+    ctx.call(Gate::wait, ()).retry(Retry::none()).await
 }
 
-fn desk() -> Arc<Desk> {
-    Arc::new(Desk { begun: Semaphore::new(0), may_end: Semaphore::new(0) })
+fn gate() -> Arc<Gate> {
+    Arc::new(Gate { begun: Semaphore::new(0), may_end: Semaphore::new(0) })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_lets_an_attempt_end_within_the_grace_period() {
-    let (namespace, desk) = (Namespace::new(), desk());
-    let app = namespace.serve((employs, desk.clone())).await;
+    let (namespace, gate) = (Namespace::new(), gate());
+    let app = namespace.serve((employs, gate.clone())).await;
     app.start(employs, ()).id("run").await.unwrap();
-    within("it begins", desk.begun.acquire()).await.unwrap().forget();
+    within("it begins", gate.begun.acquire()).await.unwrap().forget();
     let shutting_down = tokio::spawn(app.shutdown());
-    desk.may_end.add_permits(1);
+    gate.may_end.add_permits(1);
     let report = within("it shuts down", shutting_down).await.unwrap();
     assert_eq!((report.asked_to_stop, report.cut_off), (0, Vec::new()));
     let completed = namespace.event_types("run").iter().any(|event| event == "ACTIVITY_TASK_COMPLETED");
     assert!(completed, "its result reached the server");
-    let next = namespace.serve((employs, desk)).await;
+    let next = namespace.serve((employs, gate)).await;
     assert_eq!(within("it ends", next.handle(employs, "run").result()).await.as_deref(), Ok("done"));
     next.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_asks_an_attempt_to_stop_when_the_grace_period_is_over() {
-    let (namespace, desk) = (Namespace::new(), desk());
+    let (namespace, gate) = (Namespace::new(), gate());
     let times = |queue: QueueSettings| queue.shutdown_grace_period(millis(50)).shutdown_force_timeout(secs(30));
     let opened = namespace.open().await.settings(|app| app.every_queue(times));
-    let app = opened.serve((waits, desk.clone())).await.unwrap();
+    let app = opened.serve((waits, gate.clone())).await.unwrap();
     app.start(waits, ()).id("run").await.unwrap();
-    let _begun = within("it begins", desk.begun.acquire()).await.unwrap();
+    let _begun = within("it begins", gate.begun.acquire()).await.unwrap();
     let report = within("it shuts down", app.shutdown()).await;
     assert_eq!((report.asked_to_stop, report.cut_off), (1, Vec::new()));
 }
