@@ -4,6 +4,7 @@
 
 mod against;
 mod ratio;
+mod temporal;
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -45,12 +46,17 @@ struct Options {
     only: Vec<String>,
     /// The revision to compare with.
     against: Option<String>,
+    /// Whether the worker on a Temporal server is compared with that of Temporal's own SDK.
+    temporal: bool,
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
     if let Some(rev) = &options.against {
         return against::run(root, rev, &options);
+    }
+    if options.temporal {
+        return temporal::run(root, &options);
     }
     let mut programs = vec![&OWN];
     if !options.own {
@@ -93,7 +99,7 @@ impl Options {
     }
 
     fn parse(mut words: &[&str]) -> Result<Self> {
-        let mut options = Self { own: false, quick: false, runs: 0, only: Vec::new(), against: None };
+        let mut options = Self { own: false, quick: false, runs: 0, only: Vec::new(), against: None, temporal: false };
         loop {
             words = match words {
                 [] => break,
@@ -117,13 +123,21 @@ impl Options {
                     options.against = Some((*rev).to_owned());
                     rest
                 }
-                [other, ..] => {
-                    bail!("`{other}` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV")
+                ["--temporal", rest @ ..] => {
+                    options.temporal = true;
+                    rest
                 }
+                [other, ..] => bail!(
+                    "`{other}` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV, --temporal"
+                ),
             }
         }
         if options.runs == 0 {
-            options.runs = if options.against.is_some() { ROUNDS } else { 1 };
+            options.runs = match options {
+                Self { against: Some(_), .. } => ROUNDS,
+                Self { temporal: true, .. } => temporal::ROUNDS,
+                _ => 1,
+            };
         }
         Ok(options)
     }
@@ -181,20 +195,23 @@ mod tests {
         let options = Options::parse(&["--quick", "--runs", "3"]).unwrap();
         assert_eq!((options.own, options.quick, options.runs), (false, true, 3));
         let error = Options::parse(&["--fast"]).err().unwrap().to_string();
-        assert_eq!(error, "`--fast` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV");
+        let expected =
+            "`--fast` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV, --temporal";
+        assert_eq!(error, expected);
         let options = Options::parse(&["--rounds", "3", "--against", "main", "--only", "w1,w4"]).unwrap();
         assert_eq!((options.against.as_deref(), options.runs), (Some("main"), 3));
         assert_eq!(
             (Options::parse(&["--against", "main"]).unwrap().runs, Options::parse(&[]).unwrap().runs),
             (ROUNDS, 1)
         );
+        assert_eq!(Options::parse(&["--temporal"]).unwrap().runs, temporal::ROUNDS);
         assert!(options.includes("w4") && !options.includes("w2"));
         assert!(Options::parse(&["--only", "w9"]).is_err());
     }
 
     #[test]
     fn every_program_has_a_manifest_and_a_lock_file() {
-        for program in RIVALS.iter().chain([&OWN]) {
+        for program in RIVALS.iter().chain([&OWN, &temporal::PROGRAM]) {
             let folder = crate::root().join(program.folder);
             assert!(folder.join("Cargo.lock").exists() && folder.join("Cargo.toml").exists(), "{}", program.name);
         }

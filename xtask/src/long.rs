@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::process::{self, Ended};
 use crate::{bench, cargo};
 
-const HELP: &str = "long takes any of soak, crash, million, package, bench (all of them by default), and --minutes N for the soak (20)";
+const HELP: &str = "long takes any of soak, crash, million, package, bench, temporal (all of them by default), and --minutes N for the soak (20)";
 
 /// One command of a group.
 struct Job {
@@ -107,6 +107,13 @@ const JOBS: &[Job] = &[
         limit: 30,
     },
     Job { group: "bench", what: "healthy runs beside bad ones", program: Bench(&["company"]), env: &[], limit: 30 },
+    Job {
+        group: "temporal",
+        what: "our worker beside that of Temporal's own SDK",
+        program: Xtask(&["bench", "--temporal"]),
+        env: &[],
+        limit: 90,
+    },
 ];
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {

@@ -8,8 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::server::Server;
-use self::tools::Tools;
+use self::server::MANY_NAMESPACES;
+pub(crate) use self::server::Server;
+pub(crate) use self::tools::Tools;
 use crate::cargo;
 
 /// The tests, by package.
@@ -23,7 +24,7 @@ const TESTS: &[&[&str]] = &[
 pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<()> {
     default_build_has_no_temporal(root)?;
     let tools = Tools::get(root)?;
-    let server = Server::start(&tools)?;
+    let server = Server::start(&tools, MANY_NAMESPACES)?;
     println!("temporal: a server runs on port {}", server.port());
     // Both are run, so that one look shows all that is wrong.
     let failed: Vec<String> = TESTS

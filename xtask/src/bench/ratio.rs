@@ -7,7 +7,7 @@ use std::fmt;
 pub(super) struct Ratio {
     pub(super) mean: f64,
     pub(super) low: f64,
-    high: f64,
+    pub(super) high: f64,
 }
 
 /// The 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.

@@ -1,4 +1,4 @@
-//! The server that all tests share, in memory.
+//! A server in memory.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
@@ -11,8 +11,8 @@ use super::tools::Tools;
 
 /// How long it may take until the server answers.
 const START: Duration = Duration::from_secs(60);
-/// Each test creates a namespace. By default a server lets few be created at a time.
-const NAMESPACES: [&str; 2] = [
+/// Settings with which tests may create a namespace each. By default a server lets few be created at a time.
+pub(super) const MANY_NAMESPACES: &[&str] = &[
     "frontend.rps.namespaceReplicationInducingAPIs=10000",
     "frontend.namespaceRPS.namespaceReplicationInducingAPIs=10000",
 ];
@@ -24,14 +24,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(tools: &Tools) -> Result<Self> {
+    /// Starts a server with these values of its dynamic configuration, and waits until it answers.
+    pub(crate) fn start(tools: &Tools, settings: &[&str]) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("the loopback has no free port")?;
         let port = listener.local_addr()?.port();
         drop(listener);
         let process = Command::new(&tools.temporal)
             .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "never"])
             .args(["--port", &port.to_string()])
-            .args(NAMESPACES.iter().flat_map(|value| ["--dynamic-config-value", value]))
+            .args(settings.iter().flat_map(|value| ["--dynamic-config-value", *value]))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -43,6 +44,11 @@ impl Server {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Returns the id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     fn wait(&mut self, tools: &Tools) -> Result<()> {
