@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_client::Capabilities;
 use dacapo_core::Name;
-use dacapo_engine::{CrashLimits, Reader, StoreClient, blocking, features};
+use dacapo_engine::{CrashLimits, Reader, StoreClient, features};
 use dacapo_store::{MemoryStore, Store};
 
 use crate::Layers;
@@ -32,7 +32,7 @@ impl Opened {
         let store: Arc<dyn Store> = match place {
             Place::Memory => Arc::new(MemoryStore::new()),
             #[cfg(feature = "sqlite")]
-            Place::Sqlite { path, read_only } => blocking(move || sqlite(&path, read_only)).await??,
+            Place::Sqlite { path, read_only } => dacapo_engine::blocking(move || sqlite(&path, read_only)).await??,
             #[cfg(not(feature = "sqlite"))]
             Place::Sqlite { .. } => {
                 return Err(crate::Error::Url(
