@@ -3,11 +3,20 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use dacapo_client::Error;
 use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_worker::{
     AttemptHandle, DeadlockWatch, Entity, GiveUp, TurnHost, TurnPool, WatchedTurn, Worker, ZombieLimit,
 };
 use tokio::sync::{Notify, watch};
+
+/// The reason why a program has to end.
+#[derive(Clone)]
+pub(crate) struct End {
+    pub(crate) why: String,
+    /// The error of the cluster, if it is the reason.
+    pub(crate) error: Option<Error>,
+}
 
 /// Threads and clocks of one program.
 pub(crate) struct ClusterHost {
@@ -18,7 +27,7 @@ pub(crate) struct ClusterHost {
     /// Told when the list of code that was asked to stop has changed.
     changed: Notify,
     /// Why the program has to end, once it has to.
-    ends: watch::Sender<Option<String>>,
+    ends: watch::Sender<Option<End>>,
     this: Weak<Self>,
 }
 
@@ -72,17 +81,31 @@ impl ClusterHost {
                         worker.queue(),
                         worker.health().zombies
                     );
-                    self.ends.send_replace(Some(why));
+                    self.end(why, None);
                 }
             }
         }
+    }
+
+    /// Says that the program has to end. The first reason counts.
+    pub(crate) fn end(&self, why: String, error: Option<Error>) {
+        self.ends.send_if_modified(|end| {
+            let is_first = end.is_none();
+            end.get_or_insert(End { why, error });
+            is_first
+        });
     }
 
     /// Waits until there is a reason why the program has to end.
     pub(crate) async fn ends(&self) -> String {
         let mut ends = self.ends.subscribe();
         let reason = ends.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        reason.unwrap_or_default()
+        reason.map(|end| end.why).unwrap_or_default()
+    }
+
+    /// The error of the cluster for which the program has to end, if there is one.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.ends.borrow().as_ref().and_then(|end| end.error.clone())
     }
 
     /// Waits until all code that was asked to stop has ended, or the settings say to wait no longer.

@@ -63,6 +63,8 @@ pub struct Report {
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
     pub left: Vec<StoppingCode>,
+    /// The error of the cluster for which the program had to end, if there is one.
+    pub error: Option<Error>,
 }
 
 /// A program that serves queues on a cluster.
@@ -199,6 +201,7 @@ impl Serving {
         self.zombie_watch.abort();
         report.left = self.queues.iter().flat_map(|queue| queue.worker.health().entities).collect();
         report.took = began.elapsed();
+        report.error = self.host.error();
         report
     }
 
@@ -260,10 +263,7 @@ async fn play_workflows(host: Arc<ClusterHost>, core: Arc<CoreWorker>, player: A
         let activation = match core.worker().poll_workflow_activation().await {
             Ok(activation) => activation,
             Err(PollError::ShutDown) => return,
-            Err(error) => {
-                tracing::error!(target: "dacapo", %error, "no workflow tasks come from the Temporal cluster any more");
-                return;
-            }
+            Err(error) => return broken_off(&host, "workflow tasks", &error),
         };
         let (outlet, evictor, player) = (core.clone(), core.clone(), player.clone());
         let reply = Reply::new(&activation.run_id, move |completion| outlet.complete_activation(completion));
@@ -272,16 +272,23 @@ async fn play_workflows(host: Arc<ClusterHost>, core: Arc<CoreWorker>, player: A
     }
 }
 
+/// The cluster refuses to hand out tasks for good: the namespace is gone, or the credentials are not accepted any more.
+fn broken_off(host: &ClusterHost, tasks: &str, error: &PollError) {
+    let why = format!(
+        "the Temporal cluster hands out no {tasks} any more: {error}. The process shuts down; check the namespace and the credentials, and \
+         start it again"
+    );
+    tracing::error!(target: "dacapo", "{why}");
+    host.end(why.clone(), Some(Error::Unavailable(why)));
+}
+
 /// Runs attempts until core has shut down.
 async fn run_activities(core: Arc<CoreWorker>, activities: Arc<Activities>) {
     loop {
         match core.worker().poll_activity_task().await {
             Ok(task) => activities.take(task),
             Err(PollError::ShutDown) => return,
-            Err(error) => {
-                tracing::error!(target: "dacapo", %error, "no activity tasks come from the Temporal cluster any more");
-                return;
-            }
+            Err(error) => return broken_off(&activities.host, "activity tasks", &error),
         }
     }
 }
