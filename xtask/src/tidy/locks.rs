@@ -1,7 +1,7 @@
 //! Locks of the product have a rank, and poisoning is handled in one place.
 //!
 //! Test builds check the order in which a thread takes ranked locks (`dacapo_sync`). The core's dependencies are fixed, so it has
-//! one newtype of its own. Tests may use any lock.
+//! one newtype of its own. Tests may use any lock. ARCHITECTURE.md lists every rank.
 
 use super::Finding;
 use super::standard_paths::standard_paths;
@@ -17,11 +17,33 @@ const HANDLE_POISONING: &[&str] = &[CORE_LOCK, "crates/sync/src/mutex.rs"];
 /// Crates whose locks have ranks.
 const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "temporal", "worker"];
 
+/// The table of ranks, and the page that lists them.
+const RANKS: &str = "crates/sync/src/ranks.rs";
+const PAGE: &str = "ARCHITECTURE.md";
+
 const UNRANKED: &[&str] = &["::sync::Mutex", "::sync::RwLock", "::sync::Condvar"];
 
 pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     let files = tree.rust().filter(|(source, _)| !HANDLE_POISONING.contains(&source.path.as_str()));
-    files.flat_map(|(source, code)| poison_handling(source, code).into_iter().chain(unranked(source, code))).collect()
+    let in_code = files.flat_map(|(source, code)| poison_handling(source, code).into_iter().chain(unranked(source, code)));
+    in_code.chain(unlisted(tree)).collect()
+}
+
+/// Ranks that the page does not list with their number and name.
+fn unlisted(tree: &Tree) -> Vec<Finding> {
+    let (Some(table), Some(page)) = (tree.get(RANKS), tree.get(PAGE)) else { return Vec::new() };
+    let is_listed = |entry: &String| page.text.contains(entry);
+    let entries = table.lines().filter_map(|(line, text)| Some((line, listed_as(text)?)));
+    let missing = entries.filter(|(_, entry)| !is_listed(entry));
+    missing.map(|(line, entry)| Finding::new(table, line, format!("{PAGE} has no `{entry}` in its table of locks"))).collect()
+}
+
+/// How the page lists the rank of a line such as `RUN = new 30 "engine: run";`.
+fn listed_as(line: &str) -> Option<String> {
+    let (_, rank) = line.split_once(" = new ").or_else(|| line.split_once(" = blocking "))?;
+    let (number, name) = rank.split_once(" \"")?;
+    let (_, name) = name.strip_suffix("\";")?.split_once(": ")?;
+    Some(format!("**{number}** {name}"))
 }
 
 fn poison_handling(source: &Source, code: &Code) -> Vec<Finding> {
@@ -62,6 +84,14 @@ mod tests {
         let mut found = shown(&find(&tree));
         found.sort();
         assert_eq!(found, expected.map(|file| format!("{file}:1: `PoisonError`")));
+    }
+
+    #[test]
+    fn rank_that_the_page_does_not_list_is_found() {
+        let ranks = "    /// One run.\n    RUN = new 30 \"engine: run\";\n    READER = blocking 320 \"store: reader\";\n";
+        let tree = Tree::of(&[(RANKS, ranks), (PAGE, "| engine | **30** run: `CachedRun` |")]);
+        let expected = "crates/sync/src/ranks.rs:3: ARCHITECTURE.md has no `**320** reader` in its table of locks";
+        assert_eq!(shown(&find(&tree)), [expected]);
     }
 
     #[test]
