@@ -23,12 +23,12 @@ use crate::embedded::Embedded;
 /// More bytes than the store lets its log grow to before it is written over.
 const LOG: usize = 20 << 20;
 
-type Answer = Result<Written, StoreError>;
+type WriteResult = Result<Written, StoreError>;
 
 pub(crate) struct BareCommit {
     store: Arc<SqliteStore>,
     writer: Sender<Write>,
-    answers: Receiver<Answer>,
+    answers: Receiver<WriteResult>,
     run: RunNo,
     turn: u64,
     task: TaskNo,
@@ -140,7 +140,7 @@ impl BareCommit {
         }))
     }
 
-    fn committed(&mut self, answer: Answer) -> Result<()> {
+    fn committed(&mut self, answer: WriteResult) -> Result<()> {
         let Written::Turn(written) = answer? else { bail!("a turn was answered as something else") };
         self.run = written.run;
         self.task = *written.tasks.first().context("a turn made no task")?;
@@ -149,14 +149,14 @@ impl BareCommit {
     }
 }
 
-fn submit(store: &SqliteStore, write: Write) -> Receiver<Answer> {
+fn submit(store: &SqliteStore, write: Write) -> Receiver<WriteResult> {
     let (tell, told) = channel();
     // The caller may have gone away.
     store.submit(write, Box::new(move |answer| drop(tell.send(answer))));
     told
 }
 
-fn writer_thread(store: Arc<SqliteStore>) -> (Sender<Write>, Receiver<Answer>) {
+fn writer_thread(store: Arc<SqliteStore>) -> (Sender<Write>, Receiver<WriteResult>) {
     let ((writer, queue), (tell, answers)) = (channel::<Write>(), channel());
     std::thread::spawn(move || {
         for write in queue {

@@ -7,14 +7,14 @@ use dacapo_core::{Failure, Headers, Inspection, Payload};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, Client, CompleteActivity, Cursor, Description, Filter, HistoryPage, Page, PollUpdate, Problem, Progress,
-    QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
-    StuckRuns, UpdateState,
+    Client, ClientFuture, CompleteActivity, Cursor, Description, Filter, HistoryPage, Page, PollUpdate, Problem,
+    Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
+    Started, StuckRuns, UpdateState,
 };
 
 /// The number of the JSON form of calls, replies and errors. It is raised when a program of the number before would misread
 /// or refuse what this one sends.
-pub const CALLS_NUMBER: u64 = 1;
+pub const CALLS_NUMBER: u64 = 2;
 
 /// A call of a [`Client`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ impl ClientCall {
     }
 
     /// Makes the call. `progress` is used by [`Client::verify`] alone.
-    pub fn send(self, client: &dyn Client, progress: Progress) -> Answer<ClientReply> {
+    pub fn send(self, client: &dyn Client, progress: Progress) -> ClientFuture<ClientReply> {
         use ClientReply as Reply;
         match self {
             Self::Start(start) => reply(client.start(start), Reply::Started),
@@ -186,7 +186,7 @@ impl ClientCall {
     }
 }
 
-fn reply<T: Send + 'static>(answer: Answer<T>, into: fn(T) -> ClientReply) -> Answer<ClientReply> {
+fn reply<T: Send + 'static>(answer: ClientFuture<T>, into: fn(T) -> ClientReply) -> ClientFuture<ClientReply> {
     Box::pin(async move { answer.await.map(into) })
 }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The answer of a backend. It owns everything it needs, so a caller may await it anywhere.
-pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+pub type ClientFuture<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 /// Receives how many runs a long call has processed so far.
 pub type Progress = Box<dyn FnMut(u64) + Send>;
@@ -53,108 +53,108 @@ pub trait Client: Send + Sync {
     fn capabilities(&self) -> &Capabilities;
 
     /// Starts a run.
-    fn start(&self, start: StartRun) -> Answer<Started>;
+    fn start(&self, start: StartRun) -> ClientFuture<Started>;
 
     /// Sends a signal to an open run.
-    fn signal(&self, run: RunRef, signal: SendSignal) -> Answer<()>;
+    fn signal(&self, run: RunRef, signal: SendSignal) -> ClientFuture<()>;
 
     /// Asks a run a question. The answer includes everything that was acknowledged before the call.
-    fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload>;
+    fn query(&self, run: RunRef, query: QueryRun) -> ClientFuture<Payload>;
 
     /// Sends an update to an open run and waits until it is accepted or completed. A backend that cannot wait until it is
     /// completed answers [`UpdateState::Accepted`] after a while: the caller goes on with [`Client::update_result`].
-    fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState>;
+    fn update(&self, run: RunRef, update: SendUpdate) -> ClientFuture<UpdateState>;
 
     /// Waits until an update that was sent before is accepted or completed, by its id alone. May answer
     /// [`UpdateState::Accepted`] early, as [`Client::update`] does.
-    fn update_result(&self, run: RunRef, update: PollUpdate) -> Answer<UpdateState>;
+    fn update_result(&self, run: RunRef, update: PollUpdate) -> ClientFuture<UpdateState>;
 
     /// Asks an open run to cancel itself.
-    fn cancel(&self, run: RunRef, reason: String) -> Answer<()>;
+    fn cancel(&self, run: RunRef, reason: String) -> ClientFuture<()>;
 
     /// Ends an open run at once, without asking its code.
-    fn terminate(&self, run: RunRef, reason: String) -> Answer<()>;
+    fn terminate(&self, run: RunRef, reason: String) -> ClientFuture<()>;
 
     /// Starts the run again from an earlier turn, as a new run.
-    fn reset(&self, run: RunRef, turn: u64, reason: String) -> Answer<Started>;
+    fn reset(&self, run: RunRef, turn: u64, reason: String) -> ClientFuture<Started>;
 
     /// Waits until the run, and every run it continues as, is closed, and returns its result.
-    fn result(&self, run: RunRef) -> Answer<RunResult>;
+    fn result(&self, run: RunRef) -> ClientFuture<RunResult>;
 
     /// Like [`Client::result`], but also answers when the run is stuck, with [`Error::Stuck`](crate::Error::Stuck).
-    fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
+    fn result_or_stuck(&self, run: RunRef) -> ClientFuture<RunResult> {
         let _ = run;
         self.unsupported(Feature::StuckRuns)
     }
 
     /// Describes a run: status, pending activities, why it is stuck.
-    fn describe(&self, run: RunRef) -> Answer<Description>;
+    fn describe(&self, run: RunRef) -> ClientFuture<Description>;
 
     /// Returns the snapshot that a run published last. A backend that keeps no snapshots asks the code of the run for it.
-    fn published(&self, run: RunRef) -> Answer<Option<Payload>> {
+    fn published(&self, run: RunRef) -> ClientFuture<Option<Payload>> {
         let described = self.describe(run);
         Box::pin(async move { Ok(described.await?.published) })
     }
 
     /// Lists runs, newest first, at most `limit` of them, after the page that returned this cursor.
-    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page>;
+    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> ClientFuture<Page>;
 
     /// Counts runs.
-    fn count(&self, filter: Filter) -> Answer<u64>;
+    fn count(&self, filter: Filter) -> ClientFuture<u64>;
 
     /// Returns what has happened in a run, in order, in terms that all backends share: about `limit` events after the page
     /// that returned this cursor. The events of one turn are never split.
-    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> Answer<HistoryPage>;
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage>;
 
     /// Returns the history of a run in the backend's own format.
-    fn raw_history(&self, run: RunRef) -> Answer<RawHistory>;
+    fn raw_history(&self, run: RunRef) -> ClientFuture<RawHistory>;
 
     /// Completes the activity attempt that this token names.
-    fn complete(&self, token: String, result: Result<Payload, Failure>) -> Answer<()>;
+    fn complete(&self, token: String, result: Result<Payload, Failure>) -> ClientFuture<()>;
 
     /// Reports progress of the activity attempt that this token names. Returns why the attempt is cancelled, if it is.
-    fn heartbeat(&self, token: String, details: Payload) -> Answer<Option<String>>;
+    fn heartbeat(&self, token: String, details: Payload) -> ClientFuture<Option<String>>;
 
     /// Completes a pending activity by its id.
-    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> Answer<()>;
+    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> ClientFuture<()>;
 
     /// Resolves or rejects a promise of a run.
-    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> Answer<()> {
+    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> ClientFuture<()> {
         let _ = (run, resolution);
         self.unsupported(Feature::Promises)
     }
 
     /// Returns what each unit of the run's code waits for, and where in the code.
-    fn inspect(&self, run: RunRef) -> Answer<Inspection> {
+    fn inspect(&self, run: RunRef) -> ClientFuture<Inspection> {
         let _ = run;
         self.unsupported(Feature::Inspection)
     }
 
     /// Releases a quarantined run and its quarantined activities.
-    fn release(&self, run: RunRef) -> Answer<()> {
+    fn release(&self, run: RunRef) -> ClientFuture<()> {
         let _ = run;
         self.unsupported(Feature::Quarantine)
     }
 
     /// Deletes a closed run and its history.
-    fn delete(&self, run: RunRef) -> Answer<()> {
+    fn delete(&self, run: RunRef) -> ClientFuture<()> {
         let _ = run;
         self.unsupported(Feature::Deletion)
     }
 
     /// Groups stuck runs by their cause, the largest group first.
-    fn stuck_runs(&self) -> Answer<Vec<StuckRuns>> {
+    fn stuck_runs(&self) -> ClientFuture<Vec<StuckRuns>> {
         self.unsupported(Feature::StuckRuns)
     }
 
     /// Checks all stored data and returns what is wrong with it.
-    fn verify(&self, progress: Progress) -> Answer<Vec<Problem>> {
+    fn verify(&self, progress: Progress) -> ClientFuture<Vec<Problem>> {
         let _ = progress;
         self.unsupported(Feature::Verification)
     }
 
     /// Copies all data, as of one moment, into a new file on the machine of the backend.
-    fn back_up(&self, to: PathBuf) -> Answer<()> {
+    fn back_up(&self, to: PathBuf) -> ClientFuture<()> {
         let _ = to;
         self.unsupported(Feature::Backup)
     }
@@ -169,11 +169,11 @@ impl dyn Client {
 
 /// Refuses a feature, for default methods.
 trait Refuse {
-    fn unsupported<T: Send + 'static>(&self, feature: Feature) -> Answer<T>;
+    fn unsupported<T: Send + 'static>(&self, feature: Feature) -> ClientFuture<T>;
 }
 
 impl<C: Client + ?Sized> Refuse for C {
-    fn unsupported<T: Send + 'static>(&self, feature: Feature) -> Answer<T> {
+    fn unsupported<T: Send + 'static>(&self, feature: Feature) -> ClientFuture<T> {
         Box::pin(std::future::ready(Err(self.capabilities().lacks(feature))))
     }
 }

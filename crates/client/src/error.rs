@@ -187,7 +187,7 @@ pub enum Error {
     /// A run with this run id exists.
     #[error("run {0} exists already: delete it first if it is to be replaced")]
     RunExists(Name),
-    /// The state of the run does not allow this.
+    /// The backend does not allow this: because of the state of the run, of what is stored, or of the caller's rights.
     #[error("{0}")]
     Refused(String),
     /// The backend lacks a feature.
@@ -204,7 +204,8 @@ pub enum Error {
     /// The backend was shut down. Whether a change was made is not known.
     #[error("this backend is shut down: make the call in the process that serves the runs now")]
     ShutDown,
-    /// Another process holds the data of the backend. Nothing was changed.
+    /// The backend takes no such call now: another process serves or has locked its data, or it limits the rate of calls. Nothing
+    /// was changed.
     #[error("{0}")]
     Busy(String),
     /// The backend has no room left. Nothing was changed.

@@ -26,7 +26,7 @@ mod wire_tests;
 
 pub use call::{CALLS_NUMBER, ClientCall, ClientReply};
 pub use capabilities::{Capabilities, Feature};
-pub use client::{Answer, Client, Progress};
+pub use client::{Client, ClientFuture, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem};
 #[doc(hidden)]
 pub use digits::grouped;

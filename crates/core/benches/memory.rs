@@ -1,4 +1,4 @@
-//! What a run at rest weighs: a hundred thousand stuck runs, each with one pending timer.
+//! What a run at rest weighs: a hundred thousand runs, each with one pending timer.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,7 +18,7 @@ async fn sleeper(ctx: Ctx, _: Vec<Payload>) -> Result<Payload, Failure> {
     Ok(Payload::empty())
 }
 
-fn stuck(workflow: &Workflow, number: usize) -> Run {
+fn at_rest(workflow: &Workflow, number: usize) -> Run {
     let options = RunOptions { double_play: false, ..RunOptions::default() };
     let mut run = Run::new(workflow.clone(), options).expect("a run");
     let start = Start {
@@ -55,11 +55,14 @@ fn main() {
     let runs = if std::env::args().any(|arg| arg == "--bench") { 100_000 } else { 10 };
     let workflow = Workflow::new("sleeper", sleeper);
     let before = resident();
-    let stuck: Vec<Run> = (0..runs).map(|number| stuck(&workflow, number)).collect();
+    let resting: Vec<Run> = (0..runs).map(|number| at_rest(&workflow, number)).collect();
     match (before, resident()) {
         (Some(before), Some(after)) => {
-            let each = (after - before) / stuck.len();
-            println!("{runs} stuck runs: {each} bytes each, of which {} are the workflow's own future", future_size());
+            let each = (after - before) / resting.len();
+            println!(
+                "{runs} runs at rest: {each} bytes each, of which {} are the workflow's own future",
+                future_size()
+            );
         }
         _ => println!("this platform does not tell how much memory a process uses"),
     }

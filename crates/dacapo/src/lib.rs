@@ -70,8 +70,8 @@ pub use client::{
 };
 pub use converter::{Converter, ConverterError, PayloadConverter, TypedValue, ValueReader};
 pub use ctx::{
-    Call, Child, ChildStart, Ctx, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, SideEffect,
-    SignalExternalCall, SignalWait, StartedChild, Store,
+    Call, Child, ChildStart, Ctx, DurableKeys, Handled, LocalCall, NOfM, NexusCall, OpenPromise, Phase, SideEffect,
+    SignalExternalCall, SignalWait, StartedChild,
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,

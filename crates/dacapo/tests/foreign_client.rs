@@ -5,8 +5,8 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use dacapo::backend::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage, Page,
-    PollUpdate, QueryRun, RawHistory, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, UpdateState,
+    Capabilities, Client, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage,
+    Page, PollUpdate, QueryRun, RawHistory, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, UpdateState,
 };
 use dacapo::prelude::*;
 use dacapo::{ClientError, Connection, Name, Payload};
@@ -23,12 +23,12 @@ impl Foreign {
         Arc::new(Self { capabilities, runs: Mutex::default() })
     }
 
-    fn with<T: Send + 'static>(&self, run: &RunRef, act: impl FnOnce(&mut Description) -> T) -> Answer<T> {
+    fn with<T: Send + 'static>(&self, run: &RunRef, act: impl FnOnce(&mut Description) -> T) -> ClientFuture<T> {
         let missing = || Error::NotFound { workflow_id: run.workflow_id.clone(), run_id: run.run_id.clone() };
         Box::pin(ready(self.runs.lock().unwrap().get_mut(&run.workflow_id).map(act).ok_or_else(missing)))
     }
 
-    fn lacks<T: Send + 'static>(&self, feature: Feature) -> Answer<T> {
+    fn lacks<T: Send + 'static>(&self, feature: Feature) -> ClientFuture<T> {
         Box::pin(ready(Err(Error::Unsupported { feature, backend: self.capabilities.backend.clone() })))
     }
 }
@@ -38,77 +38,77 @@ impl Client for Foreign {
         &self.capabilities
     }
 
-    fn start(&self, start: StartRun) -> Answer<Started> {
+    fn start(&self, start: StartRun) -> ClientFuture<Started> {
         let mut run = Description::new(start.workflow_id.clone(), "run-1".into());
         (run.workflow, run.memo) = (start.workflow, start.memo);
         self.runs.lock().unwrap().insert(start.workflow_id.clone(), run);
         Box::pin(ready(Ok(Started::new(RunRef::exact(start.workflow_id, "run-1"), true))))
     }
 
-    fn signal(&self, run: RunRef, signal: SendSignal) -> Answer<()> {
+    fn signal(&self, run: RunRef, signal: SendSignal) -> ClientFuture<()> {
         self.with(&run, |run| {
             run.status = Status::Completed;
             run.result = Some(Ok(signal.input.into_iter().next().unwrap_or_default()));
         })
     }
 
-    fn result(&self, run: RunRef) -> Answer<RunResult> {
+    fn result(&self, run: RunRef) -> ClientFuture<RunResult> {
         self.with(&run, |run| RunResult::new(run.status, run.result.clone().unwrap_or_else(|| Ok(Payload::empty()))))
     }
 
-    fn describe(&self, run: RunRef) -> Answer<Description> {
+    fn describe(&self, run: RunRef) -> ClientFuture<Description> {
         self.with(&run, |run| run.clone())
     }
 
-    fn terminate(&self, run: RunRef, _: String) -> Answer<()> {
+    fn terminate(&self, run: RunRef, _: String) -> ClientFuture<()> {
         self.with(&run, |run| run.status = Status::Terminated)
     }
 
-    fn list(&self, _: Filter, _: Option<Cursor>, _: usize) -> Answer<Page> {
+    fn list(&self, _: Filter, _: Option<Cursor>, _: usize) -> ClientFuture<Page> {
         Box::pin(ready(Ok(Page::new(self.runs.lock().unwrap().values().cloned().collect(), None))))
     }
 
-    fn count(&self, _: Filter) -> Answer<u64> {
+    fn count(&self, _: Filter) -> ClientFuture<u64> {
         Box::pin(ready(Ok(self.runs.lock().unwrap().len() as u64)))
     }
 
-    fn query(&self, _: RunRef, _: QueryRun) -> Answer<Payload> {
+    fn query(&self, _: RunRef, _: QueryRun) -> ClientFuture<Payload> {
         self.lacks(Feature::Queries)
     }
 
-    fn update(&self, _: RunRef, _: SendUpdate) -> Answer<UpdateState> {
+    fn update(&self, _: RunRef, _: SendUpdate) -> ClientFuture<UpdateState> {
         self.lacks(Feature::Queries)
     }
 
-    fn update_result(&self, _: RunRef, _: PollUpdate) -> Answer<UpdateState> {
+    fn update_result(&self, _: RunRef, _: PollUpdate) -> ClientFuture<UpdateState> {
         self.lacks(Feature::Queries)
     }
 
-    fn cancel(&self, _: RunRef, _: String) -> Answer<()> {
+    fn cancel(&self, _: RunRef, _: String) -> ClientFuture<()> {
         self.lacks(Feature::Writing)
     }
 
-    fn reset(&self, _: RunRef, _: u64, _: String) -> Answer<Started> {
+    fn reset(&self, _: RunRef, _: u64, _: String) -> ClientFuture<Started> {
         self.lacks(Feature::Writing)
     }
 
-    fn history(&self, _: RunRef, _: Option<Cursor>, _: usize) -> Answer<HistoryPage> {
+    fn history(&self, _: RunRef, _: Option<Cursor>, _: usize) -> ClientFuture<HistoryPage> {
         Box::pin(ready(Ok(HistoryPage::new(Vec::new(), None))))
     }
 
-    fn raw_history(&self, _: RunRef) -> Answer<RawHistory> {
+    fn raw_history(&self, _: RunRef) -> ClientFuture<RawHistory> {
         self.lacks(Feature::Archive)
     }
 
-    fn complete(&self, _: String, _: Result<Payload, Failure>) -> Answer<()> {
+    fn complete(&self, _: String, _: Result<Payload, Failure>) -> ClientFuture<()> {
         self.lacks(Feature::Writing)
     }
 
-    fn heartbeat(&self, _: String, _: Payload) -> Answer<Option<String>> {
+    fn heartbeat(&self, _: String, _: Payload) -> ClientFuture<Option<String>> {
         self.lacks(Feature::Writing)
     }
 
-    fn complete_activity(&self, _: RunRef, _: CompleteActivity) -> Answer<()> {
+    fn complete_activity(&self, _: RunRef, _: CompleteActivity) -> ClientFuture<()> {
         self.lacks(Feature::Writing)
     }
 }

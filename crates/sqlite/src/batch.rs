@@ -10,7 +10,7 @@ use crate::served_files::ServedFiles;
 use crate::tables::Tables;
 use crate::trouble::trouble;
 
-type Answer = Result<Written, StoreError>;
+type WriteResult = Result<Written, StoreError>;
 
 pub(crate) struct FileBatch {
     connection: Connection,
@@ -40,7 +40,7 @@ impl FileBatch {
     }
 
     /// Applies all writes in one transaction. An error fails the whole group.
-    fn transact(&mut self, writes: &[Write]) -> Result<Vec<Answer>, StoreError> {
+    fn transact(&mut self, writes: &[Write]) -> Result<Vec<WriteResult>, StoreError> {
         self.run("BEGIN IMMEDIATE")?;
         let mut tables = Tables::new(&self.connection, self.counters);
         let mut answers = Vec::with_capacity(writes.len());
@@ -126,7 +126,7 @@ impl Batch for FileBatch {
         checked
     }
 
-    fn commit(&mut self, writes: &[Write]) -> Vec<Answer> {
+    fn commit(&mut self, writes: &[Write]) -> Vec<WriteResult> {
         let all = |error: &StoreError| writes.iter().map(|_| Err(error.clone())).collect();
         if let Some(broken) = &self.broken {
             return all(broken);

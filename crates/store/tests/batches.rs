@@ -51,7 +51,7 @@ fn batch(run: RunNo, tasks: u64, record: &'static str) -> Write {
 }
 
 /// What the store holds of a run: its records, and the places of its tasks.
-fn held(store: &MemoryStore, run: RunNo) -> (Vec<String>, Vec<(u64, u32)>) {
+fn records_and_tasks(store: &MemoryStore, run: RunNo) -> (Vec<String>, Vec<(u64, u32)>) {
     let mut records = Vec::new();
     let mut show = |_: u64, record: &[u8]| {
         records.push(String::from_utf8(record.to_vec()).unwrap());
@@ -70,10 +70,10 @@ fn a_batch_that_is_sent_again_because_its_answer_was_lost_is_stored_once() {
     let Ok(Written::Turn(first)) = write(&store, batch(run, 2, "charge, ship")) else { panic!("a free turn is taken") };
     assert_eq!((first.run, first.tasks.len()), (run, 2));
     let stored = (vec!["charge, ship".to_owned()], vec![(0, 0), (0, 1)]);
-    assert_eq!(held(&store, run), stored);
+    assert_eq!(records_and_tasks(&store, run), stored);
     let again = write(&store, batch(run, 2, "charge, ship"));
     assert_eq!(again, Ok(Written::Turn(Box::new(TurnWritten { run, ..TurnWritten::default() }))));
-    assert_eq!(held(&store, run), stored);
+    assert_eq!(records_and_tasks(&store, run), stored);
 }
 
 /// S4-43
@@ -82,11 +82,11 @@ fn a_batch_in_the_place_of_another_is_compared_before_it_is_taken_for_the_same()
     let store = MemoryStore::new();
     let (run, other) = (start(&store, "a"), start(&store, "b"));
     write(&store, batch(run, 1, "charge")).unwrap();
-    let stored = held(&store, run);
+    let stored = records_and_tasks(&store, run);
     let refused = write(&store, batch(run, 1, "refund"));
     assert_eq!(refused, Err(Refused::Fenced { turns: 1, epoch: Epoch::default() }.into()));
-    assert_eq!(held(&store, run), stored, "nothing of the second is stored");
-    assert_eq!(held(&store, other), (Vec::new(), Vec::new()), "and nothing under another run");
+    assert_eq!(records_and_tasks(&store, run), stored, "nothing of the second is stored");
+    assert_eq!(records_and_tasks(&store, other), (Vec::new(), Vec::new()), "and nothing under another run");
 }
 
 /// S4-45
@@ -95,7 +95,7 @@ fn a_batch_for_a_run_that_does_not_exist_is_refused_and_stores_nothing() {
     let store = MemoryStore::new();
     let absent = RunNo(4_711);
     assert_eq!(write(&store, batch(absent, 3, "charge")), Err(Refused::NoSuchRun.into()));
-    assert_eq!(held(&store, absent), (Vec::new(), Vec::new()));
+    assert_eq!(records_and_tasks(&store, absent), (Vec::new(), Vec::new()));
     assert_eq!((store.run(absent).unwrap(), store.count(&Default::default()).unwrap()), (None, 0));
 }
 
@@ -104,14 +104,18 @@ fn a_batch_for_a_run_that_does_not_exist_is_refused_and_stores_nothing() {
 fn tasks_come_from_committed_turns_only() {
     let store = MemoryStore::new();
     let (run, other) = (start(&store, "a"), start(&store, "b"));
-    assert_eq!(held(&store, run), (Vec::new(), Vec::new()), "a start makes none");
+    assert_eq!(records_and_tasks(&store, run), (Vec::new(), Vec::new()), "a start makes none");
     let message = NewMessage { key: "signal:1".into(), sent: Timestamp::from_millis(1), job: b"work".to_vec() };
     write(&store, Write::Send { run, message, ended: None }).unwrap();
-    assert_eq!(held(&store, run).1, [], "nor does a message");
+    assert_eq!(records_and_tasks(&store, run).1, [], "nor does a message");
     write(&store, batch(run, 1, "ship")).unwrap();
-    assert_eq!(held(&store, run).1, [(0, 0)], "a committed turn does");
+    assert_eq!(records_and_tasks(&store, run).1, [(0, 0)], "a committed turn does");
     assert!(write(&store, batch(run, 2, "charge")).is_err());
-    assert_eq!((held(&store, run).1, held(&store, other).1), (vec![(0, 0)], vec![]), "and a refused one does not");
+    assert_eq!(
+        (records_and_tasks(&store, run).1, records_and_tasks(&store, other).1),
+        (vec![(0, 0)], vec![]),
+        "and a refused one does not"
+    );
 }
 
 /// Counts an answer.

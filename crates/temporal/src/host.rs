@@ -76,7 +76,7 @@ impl ClusterHost {
             for worker in workers {
                 if worker.tick(now) == ZombieLimit::Reached {
                     let why = format!(
-                        "queue {:?} has {} zombies, as many as it bears (max_zombie_count): the process shuts down and has to \
+                        "queue {:?} has {} zombies and has reached max_zombie_count: the process shuts down and has to \
                          be started again",
                         worker.queue(),
                         worker.health().zombies

@@ -18,9 +18,9 @@ use crate::client::ClusterClient;
 use crate::connect::Cluster;
 use crate::history_json::history_from_json;
 use crate::host::ClusterHost;
-use crate::player::recorder::Recorder;
+use crate::player::recorder::TranscriptRecorder;
 use crate::player::reply::Reply;
-use crate::player::{Player, PlayerOptions};
+use crate::player::{PlayerOptions, QueuePlayer};
 use crate::proto::activation::remove_from_cache::EvictionReason;
 use crate::proto::activation::{RemoveFromCache, WorkflowActivation, workflow_activation_job::Variant};
 use crate::proto::completion::{WorkflowActivationCompletion, workflow_activation_completion::Status};
@@ -116,16 +116,16 @@ impl OpenRuns {
 
 /// Plays histories, one after the other.
 struct Replayer {
-    player: Arc<Player>,
+    player: Arc<QueuePlayer>,
     host: Arc<ClusterHost>,
-    recorder: Arc<Recorder>,
+    recorder: Arc<TranscriptRecorder>,
 }
 
 impl Replayer {
     fn new(registry: Registry, redact: bool) -> Result<Self> {
         let system = |error: std::io::Error| Error::Refused(format!("a thread cannot be started: {error}"));
         let host = ClusterHost::new(1, [(QUEUE, 1)]).map_err(system)?;
-        let recorder = Arc::new(Recorder::new());
+        let recorder = Arc::new(TranscriptRecorder::new());
         let options = PlayerOptions {
             namespace: String::new(),
             registry: registry.clone(),
@@ -137,7 +137,7 @@ impl Replayer {
         };
         let values = QueueValues::default();
         let worker = Arc::new(Worker::new(QUEUE, values, registry.activities()));
-        let player = Arc::new(Player::new(Arc::new(options), worker, host.clone()));
+        let player = Arc::new(QueuePlayer::new(Arc::new(options), worker, host.clone()));
         Ok(Self { player, host, recorder })
     }
 

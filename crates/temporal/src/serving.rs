@@ -1,7 +1,7 @@
 //! Serving the queues of a program on a cluster.
 //!
 //! ```text
-//!   for each queue:  core ── activations ──▶ turn threads: Player::play ──▶ completions ──▶ core
+//!   for each queue:  core ── activations ──▶ turn threads: QueuePlayer::play ──▶ completions ──▶ core
 //!                     └──── activity tasks ──▶ Activities ──▶ results ─────────────────────▶ core
 //! ```
 
@@ -26,7 +26,7 @@ use crate::connect::Cluster;
 use crate::core_worker::CoreWorker;
 use crate::host::ClusterHost;
 use crate::player::reply::Reply;
-use crate::player::{Player, PlayerOptions};
+use crate::player::{PlayerOptions, QueuePlayer};
 use crate::replay::{OpenRuns, transcript_of};
 
 /// How long a shutdown waits for the server after the last attempt has ended or was left behind.
@@ -68,7 +68,7 @@ pub struct Report {
 }
 
 /// A program that serves queues on a cluster.
-pub struct Serving {
+pub struct ClusterWorkers {
     cluster: Cluster,
     options: ServeOptions,
     queues: Vec<ServedQueue>,
@@ -81,11 +81,11 @@ pub struct Serving {
 struct ServedQueue {
     worker: Arc<Worker>,
     core: Arc<CoreWorker>,
-    player: Arc<Player>,
+    player: Arc<QueuePlayer>,
     activities: Arc<Activities>,
 }
 
-impl Serving {
+impl ClusterWorkers {
     /// Begins to serve, on the current tokio runtime.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Serving {
             let worker = Arc::new(Worker::new(queue.clone(), values.clone(), activities));
             let core = Arc::new(core_worker(cluster, queue, values, &options, &runtime).await?);
             let turn_host: Arc<dyn TurnHost> = host.clone();
-            let player = Arc::new(Player::new(player_options.clone(), worker.clone(), turn_host));
+            let player = Arc::new(QueuePlayer::new(player_options.clone(), worker.clone(), turn_host));
             let activities = Arc::new(Activities {
                 registry: options.registry.clone(),
                 worker: worker.clone(),
@@ -230,7 +230,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ClusterWorkers {
     fn drop(&mut self) {
         let Some(loops) = self.loops.lock().take() else { return };
         // Nothing can be waited for here: the loops end by themselves once core has told the server.
@@ -258,7 +258,7 @@ async fn drain(loops: &mut JoinSet<()>) {
 }
 
 /// Plays activations on turn threads until core has shut down.
-async fn play_workflows(host: Arc<ClusterHost>, core: Arc<CoreWorker>, player: Arc<Player>) {
+async fn play_workflows(host: Arc<ClusterHost>, core: Arc<CoreWorker>, player: Arc<QueuePlayer>) {
     loop {
         let activation = match core.worker().poll_workflow_activation().await {
             Ok(activation) => activation,

@@ -56,14 +56,14 @@ impl<A> Fake<A> {
 
 impl<A: ActivityType> Fake<A> {
     /// Creates a fake with this answer, and the answer as the kit registers it.
-    pub(crate) fn new<F, P>(converter: &Converter, answer: F) -> (Self, Answer)
+    pub(crate) fn new<F, P>(converter: &Converter, answer: F) -> (Self, FakeCode)
     where
         F: Fn(FakeCtx, A::Input) -> P + Send + Sync + 'static,
         P: Future<Output = Result<A::Output, Failure>> + Send + 'static,
     {
         let fake = Self { calls: Arc::default(), converter: converter.clone(), activity: PhantomData };
         let calls = fake.clone();
-        let answer: Answer = Arc::new(move |ctx, input| {
+        let answer: FakeCode = Arc::new(move |ctx, input| {
             calls.lock().push(Called { info: ctx.info().clone(), input: input.clone() });
             let converter = calls.converter.clone();
             let output = A::decode(input, &converter).map(|input| answer(ctx, input));
@@ -133,13 +133,13 @@ impl Deref for FakeCtx {
 }
 
 /// The code of a fake.
-pub(crate) type Answer = Arc<dyn Fn(FakeCtx, Vec<Payload>) -> ActivityFuture + Send + Sync>;
+pub(crate) type FakeCode = Arc<dyn Fn(FakeCtx, Vec<Payload>) -> ActivityFuture + Send + Sync>;
 
 /// All fakes of a kit, by the name of the activity. The last fake of an activity answers.
 #[derive(Clone)]
 pub(crate) struct Fakes {
     time: Arc<VirtualTime>,
-    answers: Arc<Mutex<BTreeMap<&'static str, Answer>>>,
+    answers: Arc<Mutex<BTreeMap<&'static str, FakeCode>>>,
 }
 
 impl Fakes {
@@ -148,7 +148,7 @@ impl Fakes {
     }
 
     /// Sets the answer of an activity, from its next attempt on. Returns whether it is the activity's first fake.
-    pub(crate) fn set(&self, activity: &'static str, answer: Answer) -> bool {
+    pub(crate) fn set(&self, activity: &'static str, answer: FakeCode) -> bool {
         self.answers.lock().insert(activity, answer).is_none()
     }
 

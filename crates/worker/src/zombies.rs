@@ -244,7 +244,7 @@ pub struct Effects {
 enum Action {
     Cancel(Arc<dyn Interrupt>, Arc<str>),
     Interrupt(Arc<dyn Interrupt>),
-    Report { news: ZombieReport, entity: Entity, code: Arc<dyn Interrupt>, count: usize, running: Duration },
+    Report { report: ZombieReport, entity: Entity, code: Arc<dyn Interrupt>, count: usize, running: Duration },
 }
 
 #[derive(Clone, Copy)]
@@ -261,18 +261,18 @@ impl Effects {
             match action {
                 Action::Cancel(code, reason) => code.cancel(&reason),
                 Action::Interrupt(code) => code.interrupt(),
-                Action::Report { news, entity, code, count, running } => {
-                    news.say(&entity, &code.place(), count, running)
+                Action::Report { report, entity, code, count, running } => {
+                    report.log(&entity, &code.place(), count, running)
                 }
             }
         }
         self.limit
     }
 
-    fn report(&mut self, news: ZombieReport, target: &Target, count: usize, now: Timestamp) {
+    fn report(&mut self, report: ZombieReport, target: &Target, count: usize, now: Timestamp) {
         let (entity, code) = (target.entity.clone(), target.code.clone());
         let running = now.since(target.termination.since());
-        self.actions.push(Action::Report { news, entity, code, count, running });
+        self.actions.push(Action::Report { report, entity, code, count, running });
     }
 }
 
@@ -287,7 +287,7 @@ impl ZombieReport {
         }
     }
 
-    fn say(self, entity: &Entity, place: &str, zombies: usize, running: Duration) {
+    fn log(self, entity: &Entity, place: &str, zombies: usize, running: Duration) {
         let Entity { kind, id, type_name, queue } = entity;
         let (type_name, queue, seconds) = (type_name.as_str(), queue.as_str(), running.as_secs_f64());
         if !tracing::dispatcher::has_been_set() {

@@ -25,7 +25,8 @@ const UNRANKED: &[&str] = &["::sync::Mutex", "::sync::RwLock", "::sync::Condvar"
 
 pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     let files = tree.rust().filter(|(source, _)| !HANDLE_POISONING.contains(&source.path.as_str()));
-    let in_code = files.flat_map(|(source, code)| poison_handling(source, code).into_iter().chain(unranked(source, code)));
+    let in_code =
+        files.flat_map(|(source, code)| poison_handling(source, code).into_iter().chain(unranked(source, code)));
     in_code.chain(unlisted(tree)).collect()
 }
 
@@ -35,7 +36,9 @@ fn unlisted(tree: &Tree) -> Vec<Finding> {
     let is_listed = |entry: &String| page.text.contains(entry);
     let entries = table.lines().filter_map(|(line, text)| Some((line, listed_as(text)?)));
     let missing = entries.filter(|(_, entry)| !is_listed(entry));
-    missing.map(|(line, entry)| Finding::new(table, line, format!("{PAGE} has no `{entry}` in its table of locks"))).collect()
+    missing
+        .map(|(line, entry)| Finding::new(table, line, format!("{PAGE} has no `{entry}` in its table of locks")))
+        .collect()
 }
 
 /// How the page lists the rank of a line such as `RUN = new 30 "engine: run";`.
@@ -88,7 +91,8 @@ mod tests {
 
     #[test]
     fn rank_that_the_page_does_not_list_is_found() {
-        let ranks = "    /// One run.\n    RUN = new 30 \"engine: run\";\n    READER = blocking 320 \"store: reader\";\n";
+        let ranks =
+            "    /// One run.\n    RUN = new 30 \"engine: run\";\n    READER = blocking 320 \"store: reader\";\n";
         let tree = Tree::of(&[(RANKS, ranks), (PAGE, "| engine | **30** run: `CachedRun` |")]);
         let expected = "crates/sync/src/ranks.rs:3: ARCHITECTURE.md has no `**320** reader` in its table of locks";
         assert_eq!(shown(&find(&tree)), [expected]);

@@ -27,10 +27,10 @@ pub(super) fn find(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(covered.flat_map(|source| findings(source, &words)).collect())
 }
 
-/// All Rust code with its tests, and all documents but the list itself and the log of changes.
+/// All Rust code with its tests, tables, scripts and expected texts, and all documents but the list itself and the log of changes.
 fn is_covered(path: &str) -> bool {
     match path.rsplit_once('.') {
-        Some((_, "rs")) => path != THIS,
+        Some((_, "rs" | "toml" | "sql" | "py" | "stderr")) => path != THIS,
         Some((_, "md")) => path != GLOSSARY && path != "CHANGELOG.md",
         _ => false,
     }

@@ -549,7 +549,7 @@ fn code_that_catches_the_unwinding_of_a_violation_cannot_go_on() {
     );
 }
 
-/// A cell belongs to its run; a query of another run that reads it fails, and is held against the cell's run.
+/// A cell belongs to its run; a query of another run that reads it fails, and is a violation of the cell's run.
 #[test]
 fn a_query_cannot_read_the_cell_of_another_run() {
     let kept: Arc<Mutex<Option<StateCell<i32>>>> = Arc::default();

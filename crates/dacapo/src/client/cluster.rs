@@ -34,13 +34,13 @@ pub(crate) async fn serve(
         },
     };
     let options = ServeOptions { registry, pins, queues, app, build, double_play, redact, turn_threads };
-    let serving = dacapo_temporal::Serving::start(&cluster, options).await?;
+    let serving = dacapo_temporal::ClusterWorkers::start(&cluster, options).await?;
     let client = Arc::new(ClusterClient::new(&cluster));
     Ok(App::over(client, None, Arc::new(ClusterServing { serving: Arc::new(serving), settings }), layers))
 }
 
 struct ClusterServing {
-    serving: Arc<dacapo_temporal::Serving>,
+    serving: Arc<dacapo_temporal::ClusterWorkers>,
     settings: Effective,
 }
 

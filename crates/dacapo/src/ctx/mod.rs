@@ -8,6 +8,7 @@ mod branches;
 mod call;
 mod child;
 mod continued;
+mod durable_keys;
 mod external;
 mod handlers;
 mod local_call;
@@ -20,12 +21,12 @@ mod recorded;
 mod scopes;
 mod side_effect;
 mod signal;
-mod store;
 mod values;
 mod waits;
 
 pub use call::Call;
 pub use child::{Child, ChildStart, StartedChild};
+pub use durable_keys::DurableKeys;
 pub use external::SignalExternalCall;
 pub use local_call::LocalCall;
 pub use n_of_m::NOfM;
@@ -34,7 +35,6 @@ pub use phase::{Handled, Phase};
 pub use promise::OpenPromise;
 pub use side_effect::SideEffect;
 pub use signal::SignalWait;
-pub use store::Store;
 
 use std::fmt;
 

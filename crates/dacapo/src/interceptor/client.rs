@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, ClientCall as Call, ClientReply as Reply, CompleteActivity, Cursor, Description,
-    Error, Filter, HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result,
-    RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    Capabilities, Client, ClientCall as Call, ClientFuture, ClientReply as Reply, CompleteActivity, Cursor,
+    Description, Error, Filter, HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise,
+    Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload};
 
@@ -29,11 +29,16 @@ impl InterceptedClient {
     }
 
     /// Makes a call, and takes from its reply what the caller waits for.
-    fn call<T: Send + 'static>(&self, call: Call, take: fn(Reply) -> Option<T>) -> Answer<T> {
+    fn call<T: Send + 'static>(&self, call: Call, take: fn(Reply) -> Option<T>) -> ClientFuture<T> {
         self.call_with(call, Box::new(|_| {}), take)
     }
 
-    fn call_with<T: Send + 'static>(&self, call: Call, progress: Progress, take: fn(Reply) -> Option<T>) -> Answer<T> {
+    fn call_with<T: Send + 'static>(
+        &self,
+        call: Call,
+        progress: Progress,
+        take: fn(Reply) -> Option<T>,
+    ) -> ClientFuture<T> {
         let (client, verb) = (self.client.clone(), call.verb());
         let send = move |call: Call| call.send(&*client, progress);
         let wrap = |interceptor: &dyn Interceptor, call, next| interceptor.client(call, next);
@@ -65,113 +70,113 @@ impl Client for InterceptedClient {
         self.client.capabilities()
     }
 
-    fn start(&self, start: StartRun) -> Answer<Started> {
+    fn start(&self, start: StartRun) -> ClientFuture<Started> {
         self.call(Call::Start(start), value_of!(Started))
     }
 
-    fn signal(&self, run: RunRef, signal: SendSignal) -> Answer<()> {
+    fn signal(&self, run: RunRef, signal: SendSignal) -> ClientFuture<()> {
         self.call(Call::Signal(run, signal), done)
     }
 
-    fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload> {
+    fn query(&self, run: RunRef, query: QueryRun) -> ClientFuture<Payload> {
         self.call(Call::Query(run, query), value_of!(Payload))
     }
 
-    fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState> {
+    fn update(&self, run: RunRef, update: SendUpdate) -> ClientFuture<UpdateState> {
         self.call(Call::Update(run, update), value_of!(Update))
     }
 
-    fn update_result(&self, run: RunRef, update: PollUpdate) -> Answer<UpdateState> {
+    fn update_result(&self, run: RunRef, update: PollUpdate) -> ClientFuture<UpdateState> {
         self.call(Call::UpdateResult(run, update), value_of!(Update))
     }
 
-    fn cancel(&self, run: RunRef, reason: String) -> Answer<()> {
+    fn cancel(&self, run: RunRef, reason: String) -> ClientFuture<()> {
         self.call(Call::Cancel(run, reason), done)
     }
 
-    fn terminate(&self, run: RunRef, reason: String) -> Answer<()> {
+    fn terminate(&self, run: RunRef, reason: String) -> ClientFuture<()> {
         self.call(Call::Terminate(run, reason), done)
     }
 
-    fn reset(&self, run: RunRef, turn: u64, reason: String) -> Answer<Started> {
+    fn reset(&self, run: RunRef, turn: u64, reason: String) -> ClientFuture<Started> {
         self.call(Call::Reset(run, turn, reason), value_of!(Started))
     }
 
-    fn result(&self, run: RunRef) -> Answer<RunResult> {
+    fn result(&self, run: RunRef) -> ClientFuture<RunResult> {
         self.call(Call::RunResult(run), value_of!(RunResult))
     }
 
-    fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
+    fn result_or_stuck(&self, run: RunRef) -> ClientFuture<RunResult> {
         self.call(Call::ResultOrStuck(run), value_of!(RunResult))
     }
 
-    fn describe(&self, run: RunRef) -> Answer<Description> {
+    fn describe(&self, run: RunRef) -> ClientFuture<Description> {
         self.call(Call::Describe(run), |reply| match reply {
             Reply::Description(description) => Some(*description),
             _ => None,
         })
     }
 
-    fn published(&self, run: RunRef) -> Answer<Option<Payload>> {
+    fn published(&self, run: RunRef) -> ClientFuture<Option<Payload>> {
         self.call(Call::Published(run), value_of!(Published))
     }
 
-    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page> {
+    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> ClientFuture<Page> {
         self.call(Call::List(filter, after, limit), value_of!(Page))
     }
 
-    fn count(&self, filter: Filter) -> Answer<u64> {
+    fn count(&self, filter: Filter) -> ClientFuture<u64> {
         self.call(Call::Count(filter), value_of!(Count))
     }
 
-    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> Answer<HistoryPage> {
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {
         self.call(Call::History(run, after, limit), value_of!(History))
     }
 
-    fn raw_history(&self, run: RunRef) -> Answer<RawHistory> {
+    fn raw_history(&self, run: RunRef) -> ClientFuture<RawHistory> {
         self.call(Call::RawHistory(run), value_of!(RawHistory))
     }
 
-    fn complete(&self, token: String, result: Result<Payload, Failure>) -> Answer<()> {
+    fn complete(&self, token: String, result: Result<Payload, Failure>) -> ClientFuture<()> {
         self.call(Call::Complete(token, result), done)
     }
 
-    fn heartbeat(&self, token: String, details: Payload) -> Answer<Option<String>> {
+    fn heartbeat(&self, token: String, details: Payload) -> ClientFuture<Option<String>> {
         self.call(Call::Heartbeat(token, details), value_of!(Heartbeat))
     }
 
-    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> Answer<()> {
+    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> ClientFuture<()> {
         self.call(Call::CompleteActivity(run, completion), done)
     }
 
-    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> Answer<()> {
+    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> ClientFuture<()> {
         self.call(Call::ResolvePromise(run, resolution), done)
     }
 
-    fn inspect(&self, run: RunRef) -> Answer<Inspection> {
+    fn inspect(&self, run: RunRef) -> ClientFuture<Inspection> {
         self.call(Call::Inspect(run), |reply| match reply {
             Reply::Inspection(inspection) => Some(*inspection),
             _ => None,
         })
     }
 
-    fn release(&self, run: RunRef) -> Answer<()> {
+    fn release(&self, run: RunRef) -> ClientFuture<()> {
         self.call(Call::Release(run), done)
     }
 
-    fn delete(&self, run: RunRef) -> Answer<()> {
+    fn delete(&self, run: RunRef) -> ClientFuture<()> {
         self.call(Call::Delete(run), done)
     }
 
-    fn stuck_runs(&self) -> Answer<Vec<StuckRuns>> {
+    fn stuck_runs(&self) -> ClientFuture<Vec<StuckRuns>> {
         self.call(Call::StuckRuns, value_of!(StuckRuns))
     }
 
-    fn verify(&self, progress: Progress) -> Answer<Vec<Problem>> {
+    fn verify(&self, progress: Progress) -> ClientFuture<Vec<Problem>> {
         self.call_with(Call::Verify, progress, value_of!(Problems))
     }
 
-    fn back_up(&self, to: PathBuf) -> Answer<()> {
+    fn back_up(&self, to: PathBuf) -> ClientFuture<()> {
         self.call(Call::BackUp(to), done)
     }
 }

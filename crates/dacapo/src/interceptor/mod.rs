@@ -9,7 +9,7 @@ mod workflow;
 use std::future::Future;
 use std::pin::Pin;
 
-use dacapo_client::{Answer, ClientCall, ClientReply};
+use dacapo_client::{ClientCall, ClientFuture, ClientReply};
 use dacapo_core::{Failure, Payload};
 
 pub use activity::ActivityCall;
@@ -62,7 +62,7 @@ pub type CodeFuture = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + Se
 /// ```
 pub trait Interceptor: Send + Sync + 'static {
     /// Wraps a call of a client of this app, by a handle, a start or the client itself.
-    fn client(&self, call: ClientCall, next: Next<ClientCall, Answer<ClientReply>>) -> Answer<ClientReply> {
+    fn client(&self, call: ClientCall, next: Next<ClientCall, ClientFuture<ClientReply>>) -> ClientFuture<ClientReply> {
         next.run(call)
     }
 

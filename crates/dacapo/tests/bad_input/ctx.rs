@@ -208,15 +208,15 @@ fn values() -> Vec<Row> {
             ctx.memo::<u8>("x")
         }),
         row!("Ctx::publish", "what is no JSON", "cannot be encoded", ctx => ctx.publish(&odd_map())),
-        row!("Store::set", "no name", "key is empty", ctx => ctx.store().set(Key::new(""), &1)),
-        row!("Store::set", "what is no JSON", "cannot be encoded", ctx => ctx.store().set(Key::new("x"), &odd_map())),
-        row!("Store::get", "another type", "cannot be read as `u8`", ctx => {
-            ctx.store().set(Key::new("x"), &"text".to_owned());
-            ctx.store().get(Key::<u8>::new("x"))
+        row!("DurableKeys::set", "no name", "key is empty", ctx => ctx.keys().set(Key::new(""), &1)),
+        row!("DurableKeys::set", "what is no JSON", "cannot be encoded", ctx => ctx.keys().set(Key::new("x"), &odd_map())),
+        row!("DurableKeys::get", "another type", "cannot be read as `u8`", ctx => {
+            ctx.keys().set(Key::new("x"), &"text".to_owned());
+            ctx.keys().get(Key::<u8>::new("x"))
         }),
-        row!("Store::clear", "no name", "key is empty", ctx => ctx.store().clear(Key::<u8>::new(""))),
-        row!("Store::set_raw", "no name", "key is empty", ctx => ctx.store().set_raw("", "1")),
-        row!("Store::clear_raw", "no name", "key is empty", ctx => ctx.store().clear_raw("")),
+        row!("DurableKeys::clear", "no name", "key is empty", ctx => ctx.keys().clear(Key::<u8>::new(""))),
+        row!("DurableKeys::set_raw", "no name", "key is empty", ctx => ctx.keys().set_raw("", "1")),
+        row!("DurableKeys::clear_raw", "no name", "key is empty", ctx => ctx.keys().clear_raw("")),
         row!("Ctx::choose", "nothing to choose from", "choose", ctx => ctx.choose(0)),
         row!("Ctx::patched", "no name", "patch name is empty", ctx => ctx.patched("")),
         row!("Ctx::deprecate_patch", "no name", "patch name is empty", ctx => ctx.deprecate_patch("")),
@@ -280,8 +280,8 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Ctx::shield", "any future can be played"),
     ("Ctx::cancellable", "any future can be played"),
     ("Ctx::cancellation", "takes nothing"),
-    ("Ctx::store", "takes nothing"),
-    ("Store::get_raw", "a key that was never set holds nothing"),
+    ("Ctx::keys", "takes nothing"),
+    ("DurableKeys::get_raw", "a key that was never set holds nothing"),
     ("Ctx::with_state", "any value can be a state"),
     ("Ctx::state_cell", "takes nothing"),
     ("Ctx::raw", "takes nothing"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo::backend::{Answer, ClientCall, ClientReply};
+use dacapo::backend::{ClientCall, ClientFuture, ClientReply};
 use dacapo::json::{BAD_INPUT, BAD_OUTPUT, Value};
 use dacapo::prelude::*;
 use dacapo::{Converter, ConverterError, Interceptor, Next, Payload, PayloadConverter, Query, TypedValue, ValueReader};
@@ -72,8 +72,8 @@ async fn checkout(ctx: Ctx, order: Order) -> Result<(Order, u64), Failure> {
     let cents = ctx.call(price, order.clone()).await?;
     let cents = ctx.call_local(round_up, cents).await?;
     let fee = ctx.side_effect("fee", || async { Ok(7_u64) }).await?;
-    ctx.store().set(TOTAL, &(cents + fee));
-    Ok((order, ctx.store().get(TOTAL).unwrap_or_default()))
+    ctx.keys().set(TOTAL, &(cents + fee));
+    Ok((order, ctx.keys().get(TOTAL).unwrap_or_default()))
 }
 
 fn kit() -> Kit {
@@ -241,7 +241,7 @@ async fn connection_to_a_file_reads_it_with_the_converter_and_interceptors_that_
 struct Refusing;
 
 impl Interceptor for Refusing {
-    fn client(&self, _: ClientCall, _: Next<ClientCall, Answer<ClientReply>>) -> Answer<ClientReply> {
+    fn client(&self, _: ClientCall, _: Next<ClientCall, ClientFuture<ClientReply>>) -> ClientFuture<ClientReply> {
         Box::pin(async { Err(dacapo::ClientError::Refused("not for you".into())) })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dacapo::backend::{Answer, ClientCall, ClientReply};
+use dacapo::backend::{ClientCall, ClientFuture, ClientReply};
 use dacapo::prelude::*;
 use dacapo::{
     ActivityCall, ActivityInfo, ClientError, CodeFuture, Error, InboundKind, InboundMessage, Interceptor, Next,
@@ -17,7 +17,11 @@ const TENANT: &str = "tenant";
 struct Tenant;
 
 impl Interceptor for Tenant {
-    fn client(&self, mut call: ClientCall, next: Next<ClientCall, Answer<ClientReply>>) -> Answer<ClientReply> {
+    fn client(
+        &self,
+        mut call: ClientCall,
+        next: Next<ClientCall, ClientFuture<ClientReply>>,
+    ) -> ClientFuture<ClientReply> {
         if let Some(headers) = call.headers_mut() {
             headers.insert(TENANT.into(), "\"ada\"".into());
         }
@@ -78,7 +82,7 @@ impl Notes {
 }
 
 impl Interceptor for Notes {
-    fn client(&self, call: ClientCall, next: Next<ClientCall, Answer<ClientReply>>) -> Answer<ClientReply> {
+    fn client(&self, call: ClientCall, next: Next<ClientCall, ClientFuture<ClientReply>>) -> ClientFuture<ClientReply> {
         self.note(call.verb());
         next.run(call)
     }
@@ -182,7 +186,7 @@ impl Account {
 struct Guard;
 
 impl Interceptor for Guard {
-    fn client(&self, call: ClientCall, next: Next<ClientCall, Answer<ClientReply>>) -> Answer<ClientReply> {
+    fn client(&self, call: ClientCall, next: Next<ClientCall, ClientFuture<ClientReply>>) -> ClientFuture<ClientReply> {
         match call {
             ClientCall::Terminate(run, _) => {
                 let refused = ClientError::Refused(format!("{run} is not yours to terminate"));

@@ -215,9 +215,9 @@ async fn by_name(ctx: Ctx, text: String) -> Result<serde_json::Value, Failure> {
     let none = ctx.try_signal_raw("hello")?;
     ctx.signal_external_raw("other", "hello", json!("x")).await?;
     let promise = ctx.promise_raw("word").await?;
-    ctx.store().set_raw("k", "1");
-    let stored = ctx.store().get_raw("k").is_some();
-    ctx.store().clear_raw("k");
+    ctx.keys().set_raw("k", "1");
+    let stored = ctx.keys().get_raw("k").is_some();
+    ctx.keys().clear_raw("k");
     Ok(json!([called, local, child, signal, none, promise, stored]))
 }
 

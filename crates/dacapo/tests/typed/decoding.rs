@@ -31,8 +31,8 @@ async fn careful(ctx: Ctx, what: String) -> Result<String, Failure> {
         "run" => ctx.side_effect("roll", || async { Ok(5_u64) }).await?.to_string(),
         "promise" => ctx.promise(WORD).await?,
         "key" => {
-            ctx.store().set(OLD, &vec![1]);
-            ctx.store().get(NEW).unwrap_or_default()
+            ctx.keys().set(OLD, &vec![1]);
+            ctx.keys().get(NEW).unwrap_or_default()
         }
         _ => "nothing".to_owned(),
     };
@@ -173,9 +173,9 @@ fn a_value_that_json_cannot_hold_fails_the_activation() {
 
 #[workflow]
 async fn asked(ctx: Ctx) -> Result<(), Failure> {
-    ctx.store().set(OLD, &vec![1]);
+    ctx.keys().set(OLD, &vec![1]);
     let inner = ctx.clone();
-    ctx.on_query(Query::new("look"), move |()| Ok(inner.store().get(NEW)));
+    ctx.on_query(Query::new("look"), move |()| Ok(inner.keys().get(NEW)));
     ctx.sleep(secs(1)).await?;
     Ok(())
 }

@@ -53,17 +53,17 @@ fn time_ids_and_random_numbers_are_the_same_on_every_replay() {
 
 #[workflow]
 async fn keeps(ctx: Ctx, n: u64) -> Result<(Option<u64>, Option<u64>, Option<String>, Option<u64>), Failure> {
-    ctx.store().set(COUNT, &n);
+    ctx.keys().set(COUNT, &n);
     ctx.set_attr(STAGE, "paid".to_owned());
     ctx.set_memo("note", &7);
     ctx.publish(&[n, n]);
     ctx.sleep(secs(1)).await?;
-    let (count, sim, note) = (ctx.store().get(COUNT), ctx.attr(STAGE), ctx.memo("note"));
-    ctx.store().clear(COUNT);
+    let (count, sim, note) = (ctx.keys().get(COUNT), ctx.attr(STAGE), ctx.memo("note"));
+    ctx.keys().clear(COUNT);
     ctx.remove_attr(STAGE);
     ctx.remove_memo("note");
     assert_eq!((ctx.attr(STAGE), ctx.memo::<u64>("note")), (None, None));
-    Ok((count, ctx.store().get(COUNT), sim, note))
+    Ok((count, ctx.keys().get(COUNT), sim, note))
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn adopt(shared: &Arc<Shared>, row: &TaskRow, origins: &mut Origins) 
         }
         TaskState::External(ref attempting) => {
             let mut attempting = attempting.clone();
-            arm_outside(shared, &task, &mut attempting, (run, now));
+            arm_external_attempt(shared, &task, &mut attempting, (run, now));
             shared.tasks.add(run, Task { state: TaskState::External(attempting), ..task });
         }
         TaskState::Quarantined => {
@@ -48,7 +48,7 @@ pub(crate) fn adopt(shared: &Arc<Shared>, row: &TaskRow, origins: &mut Origins) 
 
 /// Arms the timeouts of an external attempt. The attempt began in an earlier process. Its heartbeat timeout counts from
 /// now, because the engine could not receive heartbeats in between.
-fn arm_outside(shared: &Shared, task: &Task, attempting: &mut Attempting, (run, now): (RunNo, Timestamp)) {
+fn arm_external_attempt(shared: &Shared, task: &Task, attempting: &mut Attempting, (run, now): (RunNo, Timestamp)) {
     let (seq, attempt, timeouts) = (task.command.seq, task.attempt, &task.command.timeouts);
     let ran = now.since(attempting.started);
     let left = timeouts.start_to_close.map(|limit| limit.saturating_sub(ran));

@@ -236,7 +236,7 @@ impl TaskQueue {
 
     /// Ends an attempt that failed according to the holder of its token; another follows. Returns the attempt's alarms,
     /// its handle and the write for the store; none if another attempt is about to begin anyway.
-    pub(crate) fn fail_outside(
+    pub(crate) fn fail_external_attempt(
         &self,
         (run, seq, attempt): (RunNo, Seq, u32),
         failure: Failure,

@@ -133,7 +133,7 @@ fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, 
     };
     let (tell, told) = oneshot::channel();
     let (run, seq) = (row.no, task.command.seq);
-    match shared.tasks.fail_outside((run, seq, task.attempt), failure, at) {
+    match shared.tasks.fail_external_attempt((run, seq, task.attempt), failure, at) {
         Some((alarms, handle, write)) => {
             shared.timers.disarm(&alarms);
             if let Some(handle) = handle {

@@ -10,7 +10,7 @@ use crate::host::WorkKind;
 use crate::names::check_name;
 use crate::read::RunId;
 use crate::run::deliver::ask;
-use crate::run::message::{Answer, Request};
+use crate::run::message::{AnswerSender, Request};
 
 impl Engine {
     /// Queries a run. The query sees all that was acknowledged before.
@@ -29,7 +29,7 @@ impl Engine {
     async fn ask<T: Send + 'static>(
         &self,
         of: &RunId,
-        request: impl FnOnce(Answer<T>) -> Request + Send + 'static,
+        request: impl FnOnce(AnswerSender<T>) -> Request + Send + 'static,
     ) -> Result<T, Error> {
         let of = of.clone();
         let (answer, answered) = oneshot::channel();

@@ -25,7 +25,7 @@ use crate::names::check_name;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::info::RunInfo;
-use crate::run::message::Answer;
+use crate::run::message::AnswerSender;
 use crate::run::new_run::{new_run, seed_of, start_no};
 use crate::run::open_operations::{OpenOperations, kept};
 use crate::run::started::StartedAs;
@@ -178,9 +178,9 @@ impl Engine {
 }
 
 /// The caller that waits for a start. The first turn answers it, or the deadlock watch that gives up on that turn.
-type StartAnswer = Arc<Mutex<Option<Answer<StartedAs>>>>;
+type StartAnswer = Arc<Mutex<Option<AnswerSender<StartedAs>>>>;
 
-fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: Answer<StartedAs>) {
+fn start_run(shared: &Arc<Shared>, new: NewRun, start: Start, answer: AnswerSender<StartedAs>) {
     if let Err(error) = shared.check() {
         return drop(answer.send(Err(error)));
     }
@@ -259,7 +259,13 @@ fn hand_over(shared: &Arc<Shared>, new: &NewRun, answer: &StartAnswer) -> HandOv
     })
 }
 
-fn start_with_turn(shared: &Arc<Shared>, new: NewRun, playable: Box<Playable>, plan: Plan, answer: Answer<StartedAs>) {
+fn start_with_turn(
+    shared: &Arc<Shared>,
+    new: NewRun,
+    playable: Box<Playable>,
+    plan: Plan,
+    answer: AnswerSender<StartedAs>,
+) {
     let Plan { mut write, effects } = plan;
     let committing = Committing::new(&write, effects, 0).with_timers(&new.timers);
     let (workflow_id, run_id) = (new.workflow_id.clone(), new.run_id.clone());
@@ -343,7 +349,7 @@ enum Alone {
 }
 
 /// Starts a run without its first turn.
-fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: Answer<StartedAs>) {
+fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: AnswerSender<StartedAs>) {
     let workflow_id = new.workflow_id.clone();
     submit(shared, Write::Start(Box::new(new)), move |shared, result| match result {
         Ok(Written::Started { run: started, effects }) => {

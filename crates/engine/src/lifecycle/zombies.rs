@@ -65,7 +65,7 @@ pub(crate) fn look(shared: &Arc<Shared>, queue: &Name) {
     arm(shared, &worker);
     if limit == ZombieLimit::Reached {
         let why = format!(
-            "queue {queue:?} has {} zombies, as many as it bears (max_zombie_count): the process shuts down and has to \
+            "queue {queue:?} has {} zombies and has reached max_zombie_count: the process shuts down and has to \
              be started again",
             worker.health().zombies
         );

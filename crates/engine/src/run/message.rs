@@ -61,14 +61,14 @@ impl Message {
 }
 
 /// The caller that waits for an answer.
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
+pub(crate) type AnswerSender<T> = oneshot::Sender<Result<T, Error>>;
 
 /// A request that is answered from the state of a run.
 pub(crate) enum Request {
-    Query(Query, Answer<Payload>),
-    Inspect(Answer<Inspection>),
+    Query(Query, AnswerSender<Payload>),
+    Inspect(AnswerSender<Inspection>),
     /// Asks for the sequence number of the open promise of this name or id.
-    FindPromise(Name, Answer<Seq>),
+    FindPromise(Name, AnswerSender<Seq>),
 }
 
 impl Request {
@@ -86,5 +86,5 @@ impl Request {
 pub(crate) struct ResetRequest {
     pub(crate) turn: u64,
     pub(crate) reason: String,
-    pub(crate) answer: Answer<StartedAs>,
+    pub(crate) answer: AnswerSender<StartedAs>,
 }

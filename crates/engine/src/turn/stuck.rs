@@ -43,10 +43,10 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
     let attempts = state.failed_plays;
     drop(state);
     let retry = pause(attempts);
-    let aside = set_aside(shared, cached, now.after(retry), &reason.text);
+    let set_aside = set_aside(shared, cached, now.after(retry), &reason.text);
     shared.arm_in(retry, Due::Retry(cached.no));
     let stuck = reason.into_stuck(now, attempts, now.after(retry));
-    write_stuck(shared, cached, stuck, aside, "it cannot go on and is stuck: ");
+    write_stuck(shared, cached, stuck, set_aside, "it cannot go on and is stuck: ");
     shutdown::check(shared);
 }
 
@@ -55,14 +55,14 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
 pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &RunRow, until: Timestamp) {
     let now = shared.now();
     let reason = delayed_reason(row, until);
-    let aside = set_aside(shared, cached, until, &reason.text);
+    let set_aside = set_aside(shared, cached, until, &reason.text);
     // The run counts as stuck, so that the mark is cleared when it is played again.
     let mut state = cached.lock();
     state.failed_plays = state.failed_plays.max(1);
     drop(state);
     shared.arm_in(until.since(now), Due::Retry(cached.no));
     let stuck = reason.into_stuck(now, 1, until);
-    write_stuck(shared, cached, stuck, aside, "");
+    write_stuck(shared, cached, stuck, set_aside, "");
     shutdown::check(shared);
 }
 
@@ -157,8 +157,8 @@ pub(crate) fn wait_for_stuck_play(shared: &Arc<Shared>, cached: &Arc<CachedRun>)
 }
 
 /// Stores why a run is stuck, and then answers its callers: they find it stuck when they look.
-fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, aside: SetAside, what: &str) {
-    let SetAside { requests, is_first_here } = aside;
+fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, set_aside: SetAside, what: &str) {
+    let SetAside { requests, is_first_here } = set_aside;
     let run = cached.no;
     let told = Error::Stuck(stuck.reason.clone());
     let refuse = move || requests.into_iter().for_each(|request| request.refuse(told.clone()));

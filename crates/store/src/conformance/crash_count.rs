@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn held(store: &dyn Store, run: RunNo) -> (u32, Option<Stuck>) {
+fn crash_state(store: &dyn Store, run: RunNo) -> (u32, Option<Stuck>) {
     let row = store.run(run).unwrap().unwrap();
     (row.crash_count, row.stuck)
 }
@@ -26,18 +26,18 @@ fn set_count(store: &dyn Store, run: RunNo, crash_count: u32) {
 /// One write sets the crash count and the stuck cause of a run, and one turn's commit resets both.
 pub fn crash_count_of_a_run_is_reset_by_its_next_turn(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    assert_eq!(held(store, run), (0, None));
+    assert_eq!(crash_state(store, run), (0, None));
     set_count(store, run, 2);
-    assert_eq!(held(store, run), (2, words()));
+    assert_eq!(crash_state(store, run), (2, words()));
     assert_eq!(refused(commit(store, turn(run, 7))), Refused::Fenced { turns: 0, epoch: FIRST });
-    assert_eq!(held(store, run), (2, words()));
+    assert_eq!(crash_state(store, run), (2, words()));
     let cleared = [run, RunNo(run.0 + 100)].map(CrashCount::Cleared).to_vec();
     assert_eq!(write(store, Write::CrashCounts(cleared)), Ok(Written::Done));
-    assert_eq!(held(store, run), (0, words()), "it may be stuck for another reason");
+    assert_eq!(crash_state(store, run), (0, words()), "it may be stuck for another reason");
     commit(store, TurnWrite { crash_count: 1, ..turn(run, 0) }).unwrap();
-    assert_eq!(held(store, run), (1, None), "the turn says what is still held against it");
+    assert_eq!(crash_state(store, run), (1, None), "the turn sets the count that remains");
     commit(store, turn(run, 1)).unwrap();
-    assert_eq!(held(store, run), (0, None));
+    assert_eq!(crash_state(store, run), (0, None));
 }
 
 /// A caller may still query a closed run, and the query plays its code. So its crash count is kept.
@@ -46,10 +46,10 @@ pub fn crash_count_of_a_run_outlives_its_end(store: &dyn Store) {
     set_count(store, run, 3);
     let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
     write(store, Write::Close { run, status: Status::Terminated, at: at(5), failure }).unwrap();
-    assert_eq!(held(store, run), (3, None));
+    assert_eq!(crash_state(store, run), (3, None));
     set_count(store, run, 4);
     assert_eq!(store.runs_with_crash_count().unwrap(), []);
-    assert_eq!(held(store, run), (4, None), "a closed run need not go on");
+    assert_eq!(crash_state(store, run), (4, None), "a closed run need not go on");
     let exported = store.run(run).unwrap().unwrap();
     write(store, Write::Delete { run }).unwrap();
     write(
@@ -75,7 +75,7 @@ pub fn crash_counts_of_tasks_and_runs_are_written_together(store: &dyn Store) {
     ];
     assert_eq!(write(store, Write::CrashCounts(all)), Ok(Written::Done));
     assert_eq!(store.task(task).unwrap(), Some(TaskRow { crash_count: 2, ..before }));
-    assert_eq!(held(store, run), (3, None));
+    assert_eq!(crash_state(store, run), (3, None));
     let other = owned(store, "order-2", "run-2").run;
     write(store, Write::CrashCounts(vec![CrashCount::Run { run: other, crash_count: 1, stuck: None }])).unwrap();
     assert_eq!(store.runs_with_crash_count().unwrap(), [(1, other), (3, run)], "the lowest count first");

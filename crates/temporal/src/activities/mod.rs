@@ -16,7 +16,7 @@ use crate::convert::{
 };
 use crate::core_worker::CoreWorker;
 use crate::host::ClusterHost;
-use crate::player::Player;
+use crate::player::QueuePlayer;
 use crate::proto::activity::ActivityExecutionResult;
 use crate::proto::task::{ActivityCancelReason, ActivityTask, Cancel, Start, activity_task::Variant};
 use crate::reserved::SIDE_EFFECT;
@@ -28,7 +28,7 @@ pub(crate) struct Activities {
     pub(crate) worker: Arc<Worker>,
     pub(crate) host: Arc<ClusterHost>,
     pub(crate) core: Arc<CoreWorker>,
-    pub(crate) player: Arc<Player>,
+    pub(crate) player: Arc<QueuePlayer>,
     pub(crate) attempts: Attempts,
     pub(crate) payload_limit: usize,
     pub(crate) running: Mutex<BTreeMap<Vec<u8>, Running>>,

@@ -19,7 +19,7 @@ const LOCAL_ACTIVITY: &str = "core_local_activity";
 const PATCH: &str = "core_patch";
 
 /// Reads events in order.
-pub(super) struct Reader {
+pub(super) struct EventReader {
     /// How many workflow tasks were completed before.
     turn: u64,
     events: Vec<HistoryEvent>,
@@ -27,7 +27,7 @@ pub(super) struct Reader {
     attempts: std::collections::BTreeMap<i64, (u32, Option<Failure>)>,
 }
 
-impl Reader {
+impl EventReader {
     pub(super) fn at(turn: u64) -> Self {
         Self { turn, events: Vec::new(), attempts: std::collections::BTreeMap::new() }
     }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use dacapo_client::{Cursor, Error, HistoryPage, RawHistory, Result, RunRef};
 
-use super::events::Reader;
+use super::events::EventReader;
 use super::info::info_of;
 use super::refusals::refused_for;
 use super::rpc::{Rpc, execution, send};
@@ -109,7 +109,7 @@ pub(super) async fn page(rpc: &Rpc, run: &RunRef, after: Option<Cursor>, limit: 
         }
     };
     let exact = RunRef::exact(run.workflow_id.clone(), place.run_id.clone());
-    let mut reader = Reader::at(place.turn);
+    let mut reader = EventReader::at(place.turn);
     loop {
         let page = fetch(rpc, &exact, place.token.clone(), EVENTS).await?;
         for (at, event) in page.events.into_iter().enumerate().skip(place.skip) {

@@ -24,7 +24,7 @@ mod stuck;
 mod update;
 
 use dacapo_client::{
-    Answer, Capabilities, Client, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Page,
+    Capabilities, Client, ClientFuture, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Page,
     PollUpdate, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
     Started, UpdateState,
 };
@@ -60,7 +60,7 @@ impl ClusterClient {
     }
 
     /// Makes a call on the runtime of the connection, wherever its answer is awaited.
-    fn call<T, F>(&self, call: impl FnOnce(Rpc) -> F) -> Answer<T>
+    fn call<T, F>(&self, call: impl FnOnce(Rpc) -> F) -> ClientFuture<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
@@ -80,7 +80,7 @@ impl Client for ClusterClient {
         &self.capabilities
     }
 
-    fn start(&self, start: StartRun) -> Answer<Started> {
+    fn start(&self, start: StartRun) -> ClientFuture<Started> {
         let checked = start.pins.as_ref().map_or(Ok(()), |pins| self.capabilities.check_pins(pins));
         self.call(|rpc| async move {
             checked?;
@@ -88,89 +88,89 @@ impl Client for ClusterClient {
         })
     }
 
-    fn signal(&self, run: RunRef, signal: SendSignal) -> Answer<()> {
+    fn signal(&self, run: RunRef, signal: SendSignal) -> ClientFuture<()> {
         self.call(|rpc| async move { send::signal(&rpc, &run, signal).await })
     }
 
-    fn query(&self, run: RunRef, query: QueryRun) -> Answer<Payload> {
+    fn query(&self, run: RunRef, query: QueryRun) -> ClientFuture<Payload> {
         self.call(|rpc| async move { query::query(&rpc, &run, query).await })
     }
 
-    fn update(&self, run: RunRef, update: SendUpdate) -> Answer<UpdateState> {
+    fn update(&self, run: RunRef, update: SendUpdate) -> ClientFuture<UpdateState> {
         self.call(|rpc| async move { update::update(&rpc, &run, update).await })
     }
 
-    fn update_result(&self, run: RunRef, update: PollUpdate) -> Answer<UpdateState> {
+    fn update_result(&self, run: RunRef, update: PollUpdate) -> ClientFuture<UpdateState> {
         self.call(|rpc| async move { update::poll(&rpc, &run, update).await })
     }
 
-    fn cancel(&self, run: RunRef, reason: String) -> Answer<()> {
+    fn cancel(&self, run: RunRef, reason: String) -> ClientFuture<()> {
         self.call(|rpc| async move { send::cancel(&rpc, &run, reason).await })
     }
 
-    fn terminate(&self, run: RunRef, reason: String) -> Answer<()> {
+    fn terminate(&self, run: RunRef, reason: String) -> ClientFuture<()> {
         self.call(|rpc| async move { send::terminate(&rpc, &run, reason).await })
     }
 
-    fn reset(&self, run: RunRef, turn: u64, reason: String) -> Answer<Started> {
+    fn reset(&self, run: RunRef, turn: u64, reason: String) -> ClientFuture<Started> {
         self.call(|rpc| async move { reset::reset(&rpc, &run, turn, reason).await })
     }
 
-    fn result(&self, run: RunRef) -> Answer<RunResult> {
+    fn result(&self, run: RunRef) -> ClientFuture<RunResult> {
         self.call(|rpc| async move { result::result(&rpc, &run).await })
     }
 
-    fn result_or_stuck(&self, run: RunRef) -> Answer<RunResult> {
+    fn result_or_stuck(&self, run: RunRef) -> ClientFuture<RunResult> {
         self.call(|rpc| async move { result::result_or_stuck(&rpc, &run).await })
     }
 
-    fn describe(&self, run: RunRef) -> Answer<Description> {
+    fn describe(&self, run: RunRef) -> ClientFuture<Description> {
         self.call(|rpc| async move { describe::describe(&rpc, &run).await })
     }
 
-    fn published(&self, run: RunRef) -> Answer<Option<Payload>> {
+    fn published(&self, run: RunRef) -> ClientFuture<Option<Payload>> {
         self.call(|rpc| async move { query::published(&rpc, &run).await })
     }
 
-    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Answer<Page> {
+    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> ClientFuture<Page> {
         let lacks = self.capabilities.lacks(Feature::StuckRuns);
         self.call(move |rpc| async move { list::list(&rpc, &filter, after, limit, lacks).await })
     }
 
-    fn count(&self, filter: Filter) -> Answer<u64> {
+    fn count(&self, filter: Filter) -> ClientFuture<u64> {
         let lacks = self.capabilities.lacks(Feature::StuckRuns);
         self.call(move |rpc| async move { list::count(&rpc, &filter, lacks).await })
     }
 
-    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> Answer<HistoryPage> {
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {
         self.call(move |rpc| async move { history::page(&rpc, &run, after, limit).await })
     }
 
-    fn raw_history(&self, run: RunRef) -> Answer<RawHistory> {
+    fn raw_history(&self, run: RunRef) -> ClientFuture<RawHistory> {
         self.call(|rpc| async move { history::raw(&rpc, &run).await })
     }
 
-    fn complete(&self, token: String, result: Result<Payload, Failure>) -> Answer<()> {
+    fn complete(&self, token: String, result: Result<Payload, Failure>) -> ClientFuture<()> {
         self.call(|rpc| async move { activity::complete(&rpc, &token, result).await })
     }
 
-    fn heartbeat(&self, token: String, details: Payload) -> Answer<Option<String>> {
+    fn heartbeat(&self, token: String, details: Payload) -> ClientFuture<Option<String>> {
         self.call(|rpc| async move { activity::heartbeat(&rpc, &token, &details).await })
     }
 
-    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> Answer<()> {
+    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> ClientFuture<()> {
         self.call(|rpc| async move { activity::complete_by_id(&rpc, &run, completion).await })
     }
 
-    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> Answer<()> {
+    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> ClientFuture<()> {
         self.call(|rpc| async move { promise::resolve(&rpc, &run, resolution).await })
     }
 
-    fn inspect(&self, run: RunRef) -> Answer<Inspection> {
+    fn inspect(&self, run: RunRef) -> ClientFuture<Inspection> {
         self.call(|rpc| async move { query::inspect(&rpc, &run).await })
     }
 
-    fn delete(&self, run: RunRef) -> Answer<()> {
+    fn delete(&self, run: RunRef) -> ClientFuture<()> {
         self.call(|rpc| async move { send::delete(&rpc, &run).await })
     }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use dacapo_client::{Answer, Error, Result, RunRef};
+use dacapo_client::{ClientFuture, Error, Result, RunRef};
 use temporalio_client::Connection;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -70,7 +70,7 @@ pub(super) fn execution(run: &RunRef) -> common::WorkflowExecution {
 pub(super) fn on_runtime<T: Send + 'static>(
     runtime: Handle,
     call: impl Future<Output = Result<T>> + Send + 'static,
-) -> Answer<T> {
+) -> ClientFuture<T> {
     Box::pin(async move { Task(runtime.spawn(call)).await })
 }
 

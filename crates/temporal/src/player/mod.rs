@@ -41,7 +41,7 @@ use crate::reserved::RESOLVE_PROMISE;
 use cached_run::{BridgeState, CachedRun, Outbox, Target, is_own_timer};
 use closures::Closures;
 use jobs::Work;
-use recorder::Recorder;
+use recorder::TranscriptRecorder;
 use refusal::Refusal;
 pub(crate) use refusal::cause_of;
 use reply::Reply;
@@ -57,29 +57,29 @@ pub(crate) struct PlayerOptions {
     pub(crate) double_play: bool,
     pub(crate) redact: bool,
     /// Where turns are recorded; only replays have one.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) recorder: Option<Arc<TranscriptRecorder>>,
 }
 
 /// Plays the runs of one queue.
-pub(crate) struct Player {
+pub(crate) struct QueuePlayer {
     options: Arc<PlayerOptions>,
     worker: Arc<Worker>,
     host: Arc<dyn TurnHost>,
-    runs: Mutex<Runs>,
+    runs: Mutex<PlayerState>,
     pub(crate) closures: Closures,
 }
 
 #[derive(Default)]
-struct Runs {
+struct PlayerState {
     /// Runs between two activations. One that is being played is not here.
     at_rest: BTreeMap<Name, CachedRun>,
     /// Plays that did not return.
     stuck: BTreeMap<Name, StuckPlay>,
 }
 
-impl Player {
+impl QueuePlayer {
     pub(crate) fn new(options: Arc<PlayerOptions>, worker: Arc<Worker>, host: Arc<dyn TurnHost>) -> Self {
-        let runs = Mutex::new(ranks::TEMPORAL_RUNS, Runs::default());
+        let runs = Mutex::new(ranks::TEMPORAL_RUNS, PlayerState::default());
         Self { options, worker, host, runs, closures: Closures::new() }
     }
 

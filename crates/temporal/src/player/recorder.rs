@@ -4,9 +4,9 @@ use dacapo_core::{Name, Pins, Transcript, Turn, TurnDone};
 use dacapo_sync::{Mutex, ranks};
 
 /// Records the turns of one run. The build that recorded them is not known.
-pub(crate) struct Recorder(Mutex<Option<Transcript>>);
+pub(crate) struct TranscriptRecorder(Mutex<Option<Transcript>>);
 
-impl Recorder {
+impl TranscriptRecorder {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(ranks::TEMPORAL_TRANSCRIPT, None))
     }

@@ -11,7 +11,7 @@ use dacapo_store::{Filter, MemoryStore, Store};
 
 use super::report;
 use crate::crash::Moment;
-use crate::fake::{Answer, Fakes};
+use crate::fake::{FakeCode, Fakes};
 use crate::real_time::RealTime;
 use crate::simulation::{BEGIN, Opens, Simulation};
 use crate::virtual_host::World;
@@ -61,7 +61,7 @@ impl Processes {
 
     /// Sets the answer of a fake. The first fake of an activity is registered, so it comes before the first run.
     #[track_caller]
-    pub(super) fn set_fake(&mut self, catalog: &Catalog, activity: &'static str, answer: Answer) {
+    pub(super) fn set_fake(&mut self, catalog: &Catalog, activity: &'static str, answer: FakeCode) {
         if self.fakes.set(activity, answer) {
             assert!(
                 !self.have_begun(),

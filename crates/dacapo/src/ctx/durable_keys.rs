@@ -16,30 +16,30 @@ impl<S> Ctx<S> {
     /// # use dacapo::prelude::*;
     /// # const TOTAL: Key<u64> = Key::new("total");
     /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
-    /// let total = ctx.store().get(TOTAL).unwrap_or(0) + 5;
-    /// ctx.store().set(TOTAL, &total);
+    /// let total = ctx.keys().get(TOTAL).unwrap_or(0) + 5;
+    /// ctx.keys().set(TOTAL, &total);
     /// # Ok(()) }
     /// ```
-    pub fn store(&self) -> Store<'_, S> {
-        Store { ctx: self }
+    pub fn keys(&self) -> DurableKeys<'_, S> {
+        DurableKeys { ctx: self }
     }
 }
 
 /// The durable keys of a run. Setting one is a command: replay checks key and value.
 #[derive(Debug)]
-pub struct Store<'c, S = ()> {
+pub struct DurableKeys<'c, S = ()> {
     ctx: &'c Ctx<S>,
 }
 
-impl<S> Clone for Store<'_, S> {
+impl<S> Clone for DurableKeys<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for Store<'_, S> {}
+impl<S> Copy for DurableKeys<'_, S> {}
 
-impl<S> Store<'_, S> {
+impl<S> DurableKeys<'_, S> {
     /// Returns the value of a key, or none if it has none.
     #[track_caller]
     pub fn get<T: DeserializeOwned>(&self, key: Key<T>) -> Option<T> {
