@@ -232,3 +232,31 @@ impl ClientReply {
         Self::Done
     }
 }
+
+/// Takes the answer of one call out of its reply. A reply to another call is given back.
+macro_rules! taken_from_reply {
+    ($($answer:ty: $variant:ident $(($inner:ident => $take:expr))?;)*) => {
+        $(impl TryFrom<ClientReply> for $answer {
+            type Error = ClientReply;
+
+            fn try_from(reply: ClientReply) -> std::result::Result<Self, ClientReply> {
+                match reply {
+                    ClientReply::$variant $(($inner))? => Ok(taken_from_reply!(@ $($take)?)),
+                    other => Err(other),
+                }
+            }
+        })*
+    };
+    (@) => { () };
+    (@ $take:expr) => { $take };
+}
+
+taken_from_reply! {
+    (): Done;
+    Started: Started(started => started);
+    Payload: Payload(payload => payload);
+    UpdateState: Update(state => state);
+    Description: Description(run => *run);
+    Option<String>: Heartbeat(reason => reason);
+    Inspection: Inspection(units => *units);
+}

@@ -10,6 +10,7 @@ use crate::lifecycle::halt::halt_and_close;
 use crate::lifecycle::recover::recover;
 use crate::lifecycle::zombies::DriverHost;
 use crate::names::check_name;
+use crate::nodes::claim::claim;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::run::cached_run::PlayState;
@@ -23,6 +24,8 @@ use crate::turn::drive::play_run;
 pub struct Engine {
     pub(crate) shared: Arc<Shared>,
     reader: Reader,
+    /// Whether it carries out calls of other nodes, and so asks none of them.
+    pub(crate) is_called: bool,
 }
 
 /// A weak reference to an engine.
@@ -41,11 +44,17 @@ impl Engine {
         }
         options.queues.keys().try_for_each(|queue| check_name("queue name", queue))?;
         dacapo_core::keep_panic_places();
-        let shared = Arc::new(Shared::new(store.clone(), host, options, play_run));
+        let shared = Arc::new(Shared::new(store.clone(), host, options, play_run, claim));
         let _ = shared.turn_host.set(Arc::new(DriverHost(Arc::downgrade(&shared))));
         dacapo_sync::allow_blocking(|| recover(&shared))?;
         let reader = Reader::new(store).with_crash_limits(shared.options.crash_limits);
-        Ok(Self { shared, reader })
+        Ok(Self { shared, reader, is_called: false })
+    }
+
+    /// The engine, for a call of another node.
+    pub(crate) fn called(shared: Arc<Shared>) -> Self {
+        let reader = Reader::new(shared.store_for_readers()).with_crash_limits(shared.options.crash_limits);
+        Self { shared, reader, is_called: true }
     }
 
     /// A reader of runs, which does not disturb them.

@@ -16,6 +16,7 @@ mod engine;
 mod host;
 mod lifecycle;
 mod names;
+mod nodes;
 mod options;
 mod read;
 mod report;

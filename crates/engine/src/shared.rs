@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dacapo_client::Error;
 use dacapo_core::{Name, Pins, Timestamp};
-use dacapo_store::{RunNo, RunningNotes, Store};
+use dacapo_store::{News, Recipient, RunNo, RunningNotes, SharedStore, Store};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{DrainStep, TurnHost, describe_meters, meter};
 use metrics::Histogram;
@@ -21,6 +21,7 @@ use crate::lifecycle::halted::Halted;
 use crate::lifecycle::shutdown_state::ShutdownState;
 use crate::lifecycle::sweeping::Sweeping;
 use crate::lifecycle::zombie_alarms::ZombieAlarms;
+use crate::nodes::watchers::Watchers;
 use crate::options::Options;
 use crate::read::records::LastRecord;
 use crate::report::queue_log::QueueLog;
@@ -54,17 +55,20 @@ pub(crate) struct Shared {
     pub(crate) queue_log: QueueLog,
     pub(crate) sweeping: Sweeping,
     pub(crate) halted: Halted,
+    pub(crate) watchers: Watchers,
     /// The record from which the input of an activity was last read.
     pub(crate) last_record: Mutex<LastRecord>,
     pub(crate) commit_seconds: Histogram,
     pub(crate) run_meters: RunMeters,
     pub(crate) play_run: PlayRun,
+    /// Takes tasks that no node has.
+    pub(crate) claim: fn(&Arc<Shared>),
     /// The host of the turn driver; set when the engine is opened.
     pub(crate) turn_host: OnceLock<Arc<dyn TurnHost>>,
 }
 
 impl Shared {
-    pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options, play_run: PlayRun) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options, play_run: PlayRun, claim: fn(&Arc<Self>)) -> Self {
         describe_meters();
         let places = options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_activities));
         Self {
@@ -84,9 +88,11 @@ impl Shared {
             queue_log: QueueLog::new(),
             sweeping: Sweeping::default(),
             halted: Halted::new(),
+            watchers: Watchers::new(),
             last_record: Mutex::new(ranks::INPUTS, LastRecord::default()),
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             play_run,
+            claim,
             turn_host: OnceLock::new(),
             options,
         }
@@ -97,6 +103,34 @@ impl Shared {
     pub(crate) fn store(&self) -> &dyn Store {
         assert_may_use_store();
         &*self.store
+    }
+
+    /// The store, for a reader that looks itself whether its thread may block.
+    pub(crate) fn store_for_readers(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    /// What a node needs of a store that several nodes share. None: this process serves the store alone. Of its calls,
+    /// those that read the store are for threads that may block.
+    pub(crate) fn nodes(&self) -> Option<&dyn SharedStore> {
+        self.store.shared()
+    }
+
+    /// Whether this process plays the run.
+    pub(crate) fn owns(&self, run: RunNo) -> bool {
+        self.nodes().is_none_or(|nodes| nodes.owns(run))
+    }
+
+    /// Tells the node that owns a run.
+    pub(crate) fn tell_owner(&self, run: RunNo, news: News) {
+        if let Some(nodes) = self.nodes() {
+            nodes.tell(Recipient::OwnerOf(run), news);
+        }
+    }
+
+    /// Whether a worker serves this queue: one of this process, or of another node.
+    pub(crate) fn is_served(&self, queue: &str) -> bool {
+        self.workers.serve(queue) || self.nodes().is_some_and(|nodes| nodes.is_served(queue))
     }
 
     /// The notes of which code runs. A note never blocks.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Row};
 
-use dacapo_store::{StoreError, Upkeep, private_file};
+use dacapo_store::{Nodes, StoreError, Upkeep, private_file};
 
 use crate::counters::Counters;
 use crate::ground::{FileSystem, Ground};
@@ -54,6 +54,9 @@ fn copy(reader: &Connection, to: &str) -> rusqlite::Result<()> {
     reader.execute_batch("PRAGMA synchronous = OFF")?;
     reader.execute("VACUUM INTO ?", [to]).map(drop)
 }
+
+/// The lease of a file lets one process serve it.
+impl Nodes for SqliteStore {}
 
 impl Upkeep for SqliteStore {
     fn back_up(&self, to: &Path) -> Result<(), StoreError> {

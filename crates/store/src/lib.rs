@@ -9,6 +9,7 @@
 //! acknowledgement was lost.
 
 mod apply;
+mod balance;
 #[cfg(any(test, feature = "conformance"))]
 #[expect(missing_docs, reason = "the name of a rule says what it is")]
 pub mod conformance;
@@ -18,6 +19,7 @@ mod group;
 mod import;
 mod memory;
 mod message;
+mod nodes;
 mod number;
 mod private;
 mod reads;
@@ -26,6 +28,7 @@ mod rows;
 mod run;
 mod running;
 mod send;
+mod shards;
 mod start;
 mod task;
 mod timer;
@@ -33,17 +36,20 @@ mod turn;
 mod write;
 
 pub use apply::apply;
+pub use balance::{Balance, Member, OwnedShard, balance};
 pub use dacapo_client::{Filter, IdConflict, Status, Stuck, StuckCause};
 pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
-pub use memory::MemoryStore;
+pub use memory::{MemoryCluster, MemoryNode, MemoryStore};
 pub use message::{MessageRow, NewMessage, is_request};
+pub use nodes::{CallAnswered, News, NodeEvents, NodeRow, Nodes, Recipient, SharedStore};
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};
 pub use private::private_file;
 pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store, Upkeep};
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, NewRun, Parent, RunRow};
 pub use running::{Doing, NoteSlot, RunningNotes};
+pub use shards::{SharedShards, Shards};
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{

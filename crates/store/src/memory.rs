@@ -1,5 +1,6 @@
 //! The store in memory, for tests and for work that need not survive the process.
 
+mod node;
 mod reads;
 mod rows;
 
@@ -9,8 +10,10 @@ use std::path::Path;
 use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+pub use node::{MemoryCluster, MemoryNode};
+
 use crate::{
-    Doing, MessageNo, MessageRow, NoteSlot, RunNo, RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
+    Doing, MessageNo, MessageRow, NodeNo, Nodes, NoteSlot, RunNo, RunRow, RunningNotes, Shard, Shards, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
     Write, Writes, apply,
 };
 
@@ -33,6 +36,17 @@ struct Tables {
     /// Deleted runs whose turns and messages are yet to be removed.
     garbage: BTreeSet<RunNo>,
     last: i64,
+    /// The shards of each queue, where several nodes share the tables.
+    shards: BTreeMap<Name, Vec<Shard>>,
+    /// The node that writes, where several share the tables.
+    writer: Option<Writer>,
+}
+
+/// The node that writes.
+struct Writer {
+    node: NodeNo,
+    owned: Shards,
+    queues: Vec<Name>,
 }
 
 impl Tables {
@@ -72,6 +86,28 @@ impl Tables {
         self.last += 1;
         self.last
     }
+
+    /// Returns the shard of a new run: one of the node that writes, where it owns one of that queue.
+    fn shard_of(&mut self, queue: &Name) -> Shard {
+        if self.writer.is_none() {
+            return Shard(0);
+        }
+        self.make_shards(queue);
+        let shards = self.shards.get(queue).map(Vec::as_slice).unwrap_or_default();
+        let is_owned = |shard: &&Shard| self.writer.as_ref().is_some_and(|writer| writer.owned.contains(**shard));
+        let owned: Vec<&Shard> = shards.iter().filter(is_owned).collect();
+        let turn = self.last as usize;
+        match (owned.is_empty(), shards.is_empty()) {
+            (false, _) => *owned[turn % owned.len()],
+            (true, false) => shards[turn % shards.len()],
+            (true, true) => Shard(0),
+        }
+    }
+
+    /// Returns the node that works at a new task of this queue: the one that writes, if it serves the queue.
+    fn holder_of(&self, queue: &Name) -> Option<NodeNo> {
+        self.writer.as_ref().filter(|writer| writer.queues.contains(queue)).map(|writer| writer.node)
+    }
 }
 
 /// No data survives the process, so no later process could read a note.
@@ -102,6 +138,9 @@ impl Upkeep for MemoryStore {
         Ok(Vec::new())
     }
 }
+
+/// A store in memory lives in one process.
+impl Nodes for MemoryStore {}
 
 #[cfg(test)]
 mod tests {

@@ -6,15 +6,15 @@ use std::path::Path;
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use crate::{
-    Belongings, Filter, MessageRow, RunNo, RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Writes,
+    Belongings, Filter, MessageRow, Nodes, RunNo, RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Writes,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store: the interface to write, and all interfaces to read.
-pub trait Store: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep {}
+pub trait Store: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep + Nodes {}
 
-impl<S: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep> Store for S {}
+impl<S: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep + Nodes> Store for S {}
 
 /// Finds and describes runs.
 pub trait ReadRuns {

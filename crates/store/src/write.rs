@@ -104,6 +104,21 @@ pub enum Write {
     },
 }
 
+impl Write {
+    /// Returns the run that this write belongs to, if the owner of the run alone may make it.
+    pub fn owned_run(&self) -> Option<RunNo> {
+        match self {
+            Self::Turn(turn) => match turn.run {
+                TurnOf::Run(run) => Some(run),
+                TurnOf::New(_) => None,
+            },
+            Self::Settle { run, .. } | Self::SetStuck { run, .. } => Some(*run),
+            Self::Reset(reset) => Some(reset.from),
+            _ => None,
+        }
+    }
+}
+
 /// A turn to be committed: its record and all rows that follow from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnWrite {
@@ -410,6 +425,9 @@ pub enum Refused {
         /// The fence.
         epoch: Epoch,
     },
+    /// Another node owns the run.
+    #[error("another node owns the run now")]
+    NotOwner,
     /// The run has messages that the turn, which would close the run, has not seen.
     #[error("the run has messages that this last turn has not seen: play it again with them")]
     UnseenMessages,

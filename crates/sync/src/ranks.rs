@@ -26,6 +26,8 @@ ranks! {
     SHUTDOWN = new 65 "engine: shutdown";
     /// When the engine looks at each worker's zombies.
     ZOMBIE_ALARMS = new 70 "engine: zombie alarms";
+    /// Nodes that wait for the ends of owned runs.
+    WATCHERS = new 75 "engine: watchers";
     /// Callers that wait for a result or for an update.
     WAITERS = new 80 "engine: waiters";
     /// The causes that were logged lately.
@@ -44,6 +46,8 @@ ranks! {
     DEFERRED_TURNS = new 130 "engine: deferred turns";
     /// The answer to a start: its first turn gives it, or the deadlock watch.
     START_ANSWER = new 140 "engine: start answer";
+    /// The work for a call of another node.
+    CALLED = new 145 "engine: called";
     /// The runs that a worker of a Temporal cluster has in memory.
     TEMPORAL_RUNS = new 150 "temporal: runs";
     /// The closures of side effects that are to be run.
@@ -78,6 +82,10 @@ ranks! {
     STORE_WRITER = blocking 300 "store: writer";
     /// Writes that wait for the next group.
     STORE_QUEUE = new 310 "store: queue";
+    /// What a node was told when it joined the others.
+    NODE = new 312 "store: node";
+    /// The nodes that share a store, and what they tell each other.
+    MEMBERS = new 315 "store: members";
     /// Connections and tables that are read.
     STORE_READER = blocking 320 "store: reader";
     /// Notes of running code, beside the store.

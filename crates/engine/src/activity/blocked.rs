@@ -8,6 +8,7 @@ use dacapo_store::{Epoch, RunNo, StuckCause, Write};
 
 use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
+use crate::nodes::elsewhere::tell_watchers;
 use crate::report::stuck_reason::StuckReason;
 use crate::report::{log, queue_log};
 use crate::run::open_operations::{Open, OpenOperations};
@@ -37,7 +38,7 @@ pub(crate) fn mark_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch
 /// The task queue of an open activity that no worker here serves, if there is one.
 pub(crate) fn unserved_queue(shared: &Shared, open: &OpenOperations) -> Option<Name> {
     open.operations.values().find_map(|operation| match operation {
-        Open::Activity { command, .. } => command.queue.clone().filter(|queue| !shared.workers.serve(queue)),
+        Open::Activity { command, .. } => command.queue.clone().filter(|queue| !shared.is_served(queue)),
         _ => None,
     })
 }
@@ -98,7 +99,10 @@ fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: StuckReaso
     let text = reason.text.clone();
     let write = Write::SetStuck { run, epoch, stuck: Some(reason.into_stuck(now, 1, until.unwrap_or(now))) };
     shared.later(WorkKind::Write, Some(run), move |shared| {
-        submit(shared, write, move |shared, _| shared.waiters.wake_result_or_stuck(run, &text));
+        submit(shared, write, move |shared, _| {
+            shared.waiters.wake_result_or_stuck(run, &text);
+            tell_watchers(shared, run);
+        });
     });
 }
 

@@ -8,6 +8,7 @@ use dacapo_store::{RunNo, StoreError, TaskNo};
 use crate::activity::end::resolve;
 use crate::activity::task_queue::CancelledTask;
 use crate::lifecycle::zombies::give_up;
+use crate::nodes::elsewhere;
 use crate::shared::Shared;
 
 pub(crate) const UNWANTED: &str = "the workflow no longer wants it";
@@ -29,7 +30,7 @@ pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: boo
                 give_up(shared, &handle, UNWANTED);
             }
         }
-        CancelledTask::Gone => {}
+        CancelledTask::Gone => elsewhere::cancel_task(shared, run, seq, waits),
     }
 }
 

@@ -21,7 +21,12 @@ use crate::timer::wheel::Due;
 pub(crate) fn dispatch(shared: &Arc<Shared>) {
     while !shared.halted.is_halted() && !shared.shutdown.has_begun() {
         let (now, steady) = shared.clock();
-        let Some((run, task)) = shared.tasks.next(now, steady) else { return };
+        let Some((run, task)) = shared.tasks.next(now, steady) else {
+            if shared.tasks.takes_more() {
+                shared.later(WorkKind::Write, None, shared.claim);
+            }
+            return;
+        };
         let attempt = (run, task.command.seq, task.attempt);
         if task.crash_count > 0 {
             let (run, seq, attempt) = attempt;

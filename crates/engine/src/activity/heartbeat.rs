@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use dacapo_core::{Name, Payload, Seq};
-use dacapo_store::{AttemptWrite, RunNo, Write};
+use dacapo_store::{AttemptWrite, RunNo, StoreError, Write};
 
+use crate::activity::cancel::UNWANTED;
 use crate::activity::task_queue::Report;
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::shared::Shared;
@@ -45,5 +46,12 @@ fn store_report(shared: &Arc<Shared>, (run, seq, attempt): (RunNo, Seq, u32), wr
         };
         Some(Write::Attempt(Box::new(write)))
     };
-    write_before_shutdown(shared, write, |_, _| {});
+    write_before_shutdown(shared, write, move |shared, result| {
+        // The activity is over, or its run is: the node that plays the run has ended it.
+        if let Err(StoreError::Refused(_)) = result
+            && let Some(handle) = shared.tasks.get(run, seq).and_then(|task| task.handle())
+        {
+            handle.cancel(UNWANTED);
+        }
+    });
 }

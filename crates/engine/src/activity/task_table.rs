@@ -32,6 +32,8 @@ pub(crate) struct TaskTable {
     pub(crate) delayed: usize,
     /// The number of quarantined tasks.
     pub(crate) quarantined: usize,
+    /// Whether there may be more tasks in the store that no node has.
+    pub(crate) has_more: bool,
 }
 
 /// The ready and running tasks of one queue.

@@ -60,7 +60,14 @@ pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind
 /// whether there is such an activity.
 fn task_elsewhere_timed_out(shared: &Arc<Shared>, run: RunNo, seq: Seq, kind: TimeoutKind) -> Result<bool, StoreError> {
     let rows = shared.store().tasks_of(run)?;
-    let is_elsewhere = |row: &&dacapo_store::TaskRow| row.seq == seq && !shared.workers.serve(&row.queue);
+    let held = |row: &dacapo_store::TaskRow| {
+        shared.nodes().is_some_and(|nodes| row.holder.is_some_and(|node| node != nodes.node()))
+    };
+    // An attempt that another node makes has begun.
+    let is_elsewhere = |row: &&dacapo_store::TaskRow| {
+        let is_waiting = !held(row) && !shared.workers.serve(&row.queue);
+        row.seq == seq && (is_waiting || held(row) && kind == TimeoutKind::ScheduleToClose)
+    };
     let Some(row) = rows.iter().find(is_elsewhere) else { return Ok(false) };
     let Some(task) = read_task(shared, row, &mut Origins::default())? else { return Ok(false) };
     end_late(shared, run, &task, kind);

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::api::row;
 use crate::engine::Engine;
 use crate::host::WorkKind;
+use crate::nodes::hear::watch;
 use crate::read::RunId;
 use crate::read::outcome::{circle, next_run, outcome_of};
 use crate::run::cached_run::PlayState;
@@ -143,7 +144,10 @@ fn end_of(shared: &Shared, run: &RunRow, or_stuck: bool) -> Result<At, Error> {
         Ok(Some(RunRow { stuck: Some(stuck), .. })) if or_stuck && !is_about_to_be_played(shared, run.no) => {
             Ok(At::Stuck(stuck.reason))
         }
-        Ok(Some(_)) => return Ok(At::Open(run.workflow_id.clone(), waiting)),
+        Ok(Some(_)) => {
+            watch(shared, run.no);
+            return Ok(At::Open(run.workflow_id.clone(), waiting));
+        }
         // It was closed and deleted between the two reads.
         Ok(None) => {
             let (workflow_id, run_id) = (run.workflow_id.clone(), Some(run.run_id.clone()));

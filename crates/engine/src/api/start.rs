@@ -279,7 +279,8 @@ fn start_with_turn(
         }
         Ok(other) => unreachable!("a turn was answered with {other:?}"),
         // The same start was made before, or the caller wants the run that exists: the store says which run that is.
-        Err(StoreError::Refused(Refused::InUse { conflict: IdConflict::UseExisting, .. })) => {
+        // Or this node owns no shard in which the run could start: another node plays it.
+        Err(StoreError::Refused(Refused::InUse { conflict: IdConflict::UseExisting, .. } | Refused::NotOwner)) => {
             shared.drop_later(playable);
             shared.later(WorkKind::Write, None, move |shared| start_alone(shared, fallback, Alone::Later, answer));
         }

@@ -5,7 +5,7 @@ mod events;
 mod store_client;
 
 use dacapo_client::{
-    Capabilities, Client, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage,
+    Capabilities, Client, ClientCall, ClientFuture, ClientReply, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage,
     Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
     SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
@@ -14,16 +14,49 @@ use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 use std::future::Future;
 use std::path::PathBuf;
 
+use dacapo_worker::CompletionToken;
+
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::read::{Reader, RunId};
-use crate::run::waiters::{UpdateStage, WaitFor};
+use crate::run::waiters::WaitFor;
 pub use store_client::StoreClient;
 
 /// Awaits a call of the engine as the answer of a client.
 fn answer<T, A: Into<T>>(call: impl Future<Output = Result<A, Error>> + Send + 'static) -> ClientFuture<T> {
     Box::pin(async move { Ok(call.await?.into()) })
+}
+
+/// Has the owner of a run carry out a call: another node, or this process.
+fn routed<T, W>(
+    engine: &Engine,
+    run: RunRef,
+    call: impl Fn(RunRef) -> ClientCall + Send + Sync + 'static,
+    here: impl FnOnce(Engine, RunRef) -> W + Send + 'static,
+) -> ClientFuture<T>
+where
+    T: TryFrom<ClientReply, Error = ClientReply> + Send + 'static,
+    W: Future<Output = Result<T>> + Send + 'static,
+{
+    let engine = engine.clone();
+    if engine.shared.nodes().is_none() {
+        return Box::pin(here(engine, run));
+    }
+    Box::pin(async move {
+        match engine.at_owner(&run, || call(run.clone())).await? {
+            None => here(engine, run).await,
+            Some(reply) => T::try_from(reply).map_err(|other| {
+                Error::Unavailable(format!("the node that plays the run runs another build, and answered {other:?}"))
+            }),
+        }
+    })
+}
+
+/// Returns the run of a completion token, if it is one.
+fn run_of_token(token: &str) -> Option<RunRef> {
+    let token: CompletionToken = token.parse().ok()?;
+    Some(RunRef::exact(token.workflow_id, token.run_id))
 }
 
 /// Reads the store on a thread that may block.
@@ -56,24 +89,31 @@ impl Client for Engine {
     }
 
     fn query(&self, run: RunRef, query: QueryRun) -> ClientFuture<Payload> {
-        let engine = self.clone();
-        let QueryRun { name, input, headers } = query;
-        answer(async move { Engine::query(&engine, &RunId::from(run), name, input, headers).await })
+        let call = query.clone();
+        let here = move |engine: Engine, run: RunRef| async move {
+            let QueryRun { name, input, headers } = query;
+            Engine::query(&engine, &run.into(), name, input, headers).await
+        };
+        routed(self, run, move |run| ClientCall::Query(run, call.clone()), here)
     }
 
     fn update(&self, run: RunRef, update: SendUpdate) -> ClientFuture<UpdateState> {
-        let engine = self.clone();
-        let SendUpdate { id, name, input, headers, wait } = update;
-        let update = Update { id, name, input, headers, ..Update::default() };
-        let call = async move { Engine::update(&engine, &RunId::from(run), update, WaitFor::from(wait)).await };
-        answer::<_, UpdateStage>(call)
+        let call = update.clone();
+        let here = move |engine: Engine, run: RunRef| async move {
+            let SendUpdate { id, name, input, headers, wait } = update;
+            let update = Update { id, name, input, headers, ..Update::default() };
+            Ok(Engine::update(&engine, &run.into(), update, WaitFor::from(wait)).await?.into())
+        };
+        routed(self, run, move |run| ClientCall::Update(run, call.clone()), here)
     }
 
     fn update_result(&self, run: RunRef, update: PollUpdate) -> ClientFuture<UpdateState> {
-        let engine = self.clone();
-        let PollUpdate { id, wait } = update;
-        let call = async move { Engine::update_result(&engine, &RunId::from(run), id, WaitFor::from(wait)).await };
-        answer::<_, UpdateStage>(call)
+        let call = update.clone();
+        let here = move |engine: Engine, run: RunRef| async move {
+            let PollUpdate { id, wait } = update;
+            Ok(Engine::update_result(&engine, &run.into(), id, WaitFor::from(wait)).await?.into())
+        };
+        routed(self, run, move |run| ClientCall::UpdateResult(run, call.clone()), here)
     }
 
     fn cancel(&self, run: RunRef, reason: String) -> ClientFuture<()> {
@@ -87,8 +127,11 @@ impl Client for Engine {
     }
 
     fn reset(&self, run: RunRef, turn: u64, reason: String) -> ClientFuture<Started> {
-        let engine = self.clone();
-        answer(async move { Engine::reset(&engine, &RunId::from(run), turn, &reason).await })
+        let why = reason.clone();
+        let here = move |engine: Engine, run: RunRef| async move {
+            Ok(Engine::reset(&engine, &run.into(), turn, &reason).await?.into())
+        };
+        routed(self, run, move |run| ClientCall::Reset(run, turn, why.clone()), here)
     }
 
     fn result(&self, run: RunRef) -> ClientFuture<RunResult> {
@@ -114,13 +157,11 @@ impl Client for Engine {
     }
 
     fn describe(&self, run: RunRef) -> ClientFuture<Description> {
-        let engine = self.clone();
-        let this = engine.clone();
-        let read = async move {
-            let run = RunId::from(run);
-            engine.blocking(WorkKind::Read, move |_| Engine::describe(&this, &run)).await
+        let here = |engine: Engine, run: RunRef| async move {
+            let (this, run) = (engine.clone(), RunId::from(run));
+            Ok(engine.blocking(WorkKind::Read, move |_| Engine::describe(&this, &run)).await?.into())
         };
-        answer::<_, crate::RunDescription>(read)
+        routed(self, run, ClientCall::Describe, here)
     }
 
     fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> ClientFuture<Page> {
@@ -140,38 +181,53 @@ impl Client for Engine {
     }
 
     fn complete(&self, token: String, result: Result<Payload, Failure>) -> ClientFuture<()> {
-        let engine = self.clone();
-        answer(async move { Engine::complete(&engine, &token, result).await })
+        let Some(run) = run_of_token(&token) else {
+            let engine = self.clone();
+            return Box::pin(async move { Engine::complete(&engine, &token, result).await });
+        };
+        let call = (token.clone(), result.clone());
+        let here = move |engine: Engine, _| async move { Engine::complete(&engine, &token, result).await };
+        routed(self, run, move |_| ClientCall::Complete(call.0.clone(), call.1.clone()), here)
     }
 
     fn heartbeat(&self, token: String, details: Payload) -> ClientFuture<Option<String>> {
-        let engine = self.clone();
-        Box::pin(async move {
-            let cancelled = Engine::heartbeat(&engine, &token, details).await?;
-            Ok(cancelled.map(|cancelled| cancelled.reason))
-        })
+        let Some(run) = run_of_token(&token) else {
+            let engine = self.clone();
+            return Box::pin(async move { Ok(Engine::heartbeat(&engine, &token, details).await?.map(|why| why.reason)) });
+        };
+        let call = (token.clone(), details.clone());
+        let here = move |engine: Engine, _| async move {
+            Ok(Engine::heartbeat(&engine, &token, details).await?.map(|cancelled| cancelled.reason))
+        };
+        routed(self, run, move |_| ClientCall::Heartbeat(call.0.clone(), call.1.clone()), here)
     }
 
     fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> ClientFuture<()> {
-        let engine = self.clone();
-        let CompleteActivity { activity_id, result } = completion;
-        answer(async move { Engine::complete_activity(&engine, &RunId::from(run), activity_id, result).await })
+        let call = completion.clone();
+        let here = move |engine: Engine, run: RunRef| async move {
+            let CompleteActivity { activity_id, result } = completion;
+            Engine::complete_activity(&engine, &run.into(), activity_id, result).await
+        };
+        routed(self, run, move |run| ClientCall::CompleteActivity(run, call.clone()), here)
     }
 
     fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> ClientFuture<()> {
-        let engine = self.clone();
-        let ResolvePromise { promise, result } = resolution;
-        answer(async move { Engine::resolve_promise(&engine, &RunId::from(run), promise, result).await })
+        let call = resolution.clone();
+        let here = move |engine: Engine, run: RunRef| async move {
+            let ResolvePromise { promise, result } = resolution;
+            Engine::resolve_promise(&engine, &run.into(), promise, result).await
+        };
+        routed(self, run, move |run| ClientCall::ResolvePromise(run, call.clone()), here)
     }
 
     fn inspect(&self, run: RunRef) -> ClientFuture<Inspection> {
-        let engine = self.clone();
-        answer(async move { Engine::inspect(&engine, &RunId::from(run)).await })
+        let here = |engine: Engine, run: RunRef| async move { Engine::inspect(&engine, &run.into()).await };
+        routed(self, run, ClientCall::Inspect, here)
     }
 
     fn release(&self, run: RunRef) -> ClientFuture<()> {
-        let engine = self.clone();
-        answer(async move { Engine::release(&engine, &RunId::from(run)).await })
+        let here = |engine: Engine, run: RunRef| async move { Engine::release(&engine, &run.into()).await };
+        routed(self, run, ClientCall::Release, here)
     }
 
     fn delete(&self, run: RunRef) -> ClientFuture<()> {

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use dacapo_client::Error;
-use dacapo_store::{Filter, StoreError};
+use dacapo_store::{Filter, SharedStore, StoreError};
 
 use crate::activity::adopt::{Origins, adopt};
 use crate::crash_guard::count::count_crash;
 use crate::host::Steady;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::begin_retention;
-use crate::run::deliver::{poke, with_run};
+use crate::nodes::events::EngineEvents;
+use crate::nodes::take_over;
+use crate::run::deliver::poke;
 use crate::shared::Shared;
 use crate::timer::fire::refill;
 
@@ -24,6 +26,9 @@ pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
         halt(shared, Error::ShutDown);
         return Ok(());
     }
+    if let Some(nodes) = shared.nodes() {
+        return join(shared, nodes);
+    }
     refill(shared, None);
     adopt_tasks(shared)?;
     for run in shared.store().with_unseen_messages(usize::MAX >> 1)? {
@@ -35,6 +40,15 @@ pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     }
     begin_retention(shared)?;
     // Wake at once for what is due already.
+    shared.host.wake_at(Steady::default());
+    Ok(())
+}
+
+/// Becomes a node of a store that several share. What it takes over it takes over shard by shard.
+fn join(shared: &Arc<Shared>, nodes: &dyn SharedStore) -> Result<(), StoreError> {
+    let queues: Vec<_> = shared.options.queues.keys().cloned().collect();
+    nodes.join(&queues, &shared.options.build, Arc::new(EngineEvents(Arc::downgrade(shared))))?;
+    begin_retention(shared)?;
     shared.host.wake_at(Steady::default());
     Ok(())
 }
@@ -57,11 +71,7 @@ fn poke_stuck(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let mut before = None;
     loop {
         let rows = shared.store().list(&stuck, before, PAGE)?;
-        for row in &rows {
-            let attempts = row.stuck.as_ref().map_or(1, |stuck| stuck.attempts);
-            with_run(shared, row.no, |state| state.failed_plays = attempts);
-            poke(shared, row.no);
-        }
+        rows.iter().for_each(|row| take_over::poke_stuck(shared, row));
         match rows.last() {
             Some(last) if rows.len() == PAGE => before = Some(last.no),
             _ => return Ok(()),

@@ -76,6 +76,8 @@ pub(crate) struct RunState {
     pub(crate) retries: Vec<(Seq, u32)>,
     /// Whether deferred turns are to be committed now.
     pub(crate) flush: bool,
+    /// Whether its messages are to be read again, because another node has stored some.
+    pub(crate) rereads: bool,
     /// Whether the next turn takes all messages, because one that took fewer could not close the run.
     pub(crate) takes_all: bool,
     /// The messages that were taken since the last commit.
@@ -116,7 +118,7 @@ impl RunState {
 
     /// Whether there is a reason to play it.
     pub(crate) fn has_work(&self) -> bool {
-        !self.inbox.is_empty() || !self.retries.is_empty() || self.is_asked() || self.flush
+        !self.inbox.is_empty() || !self.retries.is_empty() || self.is_asked() || self.flush || self.rereads
     }
 
     /// Whether a caller waits for an answer or a reset.

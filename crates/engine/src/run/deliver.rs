@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::from_stored;
-use dacapo_store::{NewMessage, Refused, RunNo, SentMessage, StoreError, Write, Written};
+use dacapo_store::{NewMessage, News, Refused, RunNo, SentMessage, StoreError, Write, Written};
 
 use crate::encode::encode;
 use crate::host::{Work, WorkKind};
+use crate::nodes::elsewhere;
 use crate::run::cached_run::{CachedRun, PlayState, RunState};
 use crate::run::late::forget_late;
 use crate::run::message::{Message, Request};
@@ -30,6 +31,9 @@ pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(
 
 /// Puts a message into the inbox of a run.
 pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
+    if !shared.owns(run) {
+        return elsewhere::deliver(shared, run, message);
+    }
     let is_result = matches!(message, Message::Result { .. });
     let unwanted = with_run(shared, run, |state| match state.play_state {
         // The run takes nothing soon, and a result must not wait in memory.
@@ -108,6 +112,9 @@ pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
 
 /// Queues a run that is idle or stuck: there may be messages for it in the store, or its pause is over.
 pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
+    if !shared.owns(run) {
+        return shared.tell_owner(run, News::Stored(run));
+    }
     shared.runs.with(run, |cached, state| {
         if matches!(state.play_state, PlayState::Idle | PlayState::Stuck) {
             enqueue(shared, cached, state);

@@ -74,6 +74,16 @@ impl Waiters {
         receiver
     }
 
+    /// The runs for whose end callers wait.
+    pub(crate) fn runs(&self) -> Vec<RunNo> {
+        self.0.lock().results.keys().copied().collect()
+    }
+
+    /// Whether a caller waits for the end of this run.
+    pub(crate) fn waits_for(&self, run: RunNo) -> bool {
+        self.0.lock().results.get(&run).is_some_and(|waiters| waiters.iter().any(|(_, waiter)| !waiter.is_closed()))
+    }
+
     /// Forgets the callers that no longer wait for the end of a run.
     pub(crate) fn forget_result(&self, run: RunNo) {
         let mut state = self.0.lock();

@@ -68,6 +68,9 @@ pub(crate) fn refill(shared: &Shared, now: Option<Timestamp>) {
 
 fn fire_stored(shared: &Arc<Shared>, row: TimerRow) {
     let run = row.run;
+    if !shared.owns(run) {
+        return;
+    }
     match row.kind {
         TimerKind::Sleep(seq) => deliver(shared, run, Message::Timer { seq, due: row.due }),
         TimerKind::Start | TimerKind::Retry => {

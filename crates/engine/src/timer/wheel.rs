@@ -139,6 +139,29 @@ impl Timers {
         self.wheel.lock().fill(rows, asked);
     }
 
+    /// Notes timers that another process has stored, unless they are known. Returns the moment of the next wake-up if it is
+    /// earlier than before.
+    pub(crate) fn add_unknown(&self, rows: &[TimerRow], now: (Timestamp, Steady)) -> Option<Steady> {
+        let mut wheel = self.wheel.lock();
+        let before = wheel.next_wake(now);
+        for row in rows {
+            if !wheel.fired.contains(row) {
+                wheel.add(*row);
+            }
+        }
+        wheel.next_wake(now).filter(|next| before.is_none_or(|before| *next < before))
+    }
+
+    /// Forgets the stored timers of runs that another process plays from now on.
+    pub(crate) fn forget(&self, is_lost: impl Fn(RunNo) -> bool) {
+        let wheel = &mut *self.wheel.lock();
+        wheel.stored.retain(|row| !is_lost(row.run));
+        wheel.fired.retain(|row| !is_lost(row.run));
+        if let Some(changes) = &mut wheel.changes {
+            changes.retain(|(row, _)| !is_lost(row.run));
+        }
+    }
+
     /// Timers of a run that fired and are still in the store.
     pub(crate) fn fired_of(&self, run: RunNo) -> Vec<TimerRow> {
         self.wheel.lock().fired.iter().filter(|row| row.run == run).copied().collect()

@@ -10,6 +10,7 @@ use crate::crash_guard::count::quarantine_reason;
 use crate::crash_guard::hooks::{Ended, admit, ended};
 use crate::crash_guard::probation::Admission;
 use crate::lifecycle::shutdown;
+use crate::nodes::hand_over::drop_run;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::late::forget_late;
 use crate::run::message::Request;
@@ -88,6 +89,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         Ok(Loaded::Delayed(row, until)) => return set_delayed(shared, cached, &row, until),
         Ok(Loaded::Waits) => return wait_for_probation(shared, cached),
         Ok(Loaded::TakenOver) => return,
+        Ok(Loaded::Moved) => return drop_run(shared, cached.no),
         Ok(Loaded::NotYet(_) | Loaded::Elsewhere(_) | Loaded::Missing) => String::new(),
         Err(error) => error.to_string(),
     };

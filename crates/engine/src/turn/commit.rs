@@ -18,9 +18,11 @@ use crate::activity::task::{Task, TaskState, over};
 use crate::crash_guard::hooks::{Ended, count_after_turn, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
+use crate::nodes::hand_over::drop_run;
 use crate::read::outcome::closed_run;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
+use crate::run::deliver::store_results;
 use crate::run::forget::forget;
 use crate::run::late::forget_late;
 use crate::run::message::Message;
@@ -219,6 +221,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
             rest(shared, &cached, None);
         }
         StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => closed_meanwhile(shared, &cached),
+        StoreError::Refused(Refused::NotOwner) => moved_meanwhile(shared, &cached),
         StoreError::Refused(refused) => {
             cached.lock().put_back_all();
             shared.later(WorkKind::Write, Some(cached.no), move |shared| {
@@ -231,6 +234,21 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
             retry_later(shared, &cached, taken, &error);
         }
     }
+}
+
+/// Drops a run from memory, after a write for it was refused because another node plays it. That is no failure of the run.
+fn moved_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    drop_run(shared, cached.no);
+    // The thread that took it from memory did not know what this turn had taken.
+    let mut taken = cached.lock().take_uncommitted();
+    taken.retain(|message| matches!(message, Message::Result { .. }));
+    let run = cached.no;
+    shared.shutdown.begin_write();
+    shared.later(WorkKind::Write, Some(run), move |shared| {
+        store_results(shared, run, taken);
+        shared.end_write();
+    });
+    ended(shared, Ended::Play(cached));
 }
 
 /// Ends what a run has in memory, after a write for it was refused because it is closed or gone.
@@ -269,6 +287,10 @@ pub(crate) fn settle_messages(
             return rest(shared, &cached, Some(playable));
         };
         shared.drop_later(playable);
+        if matches!(error, StoreError::Refused(Refused::NotOwner)) {
+            cached.lock().note_taken(&messages);
+            return moved_meanwhile(shared, &cached);
+        }
         if matches!(error, StoreError::Refused(_)) {
             return closed_meanwhile(shared, &cached);
         }

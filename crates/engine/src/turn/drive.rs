@@ -9,6 +9,7 @@ use dacapo_store::Doing;
 
 use crate::activity::blocked::{report_unserved_queue, unserved_queue};
 use crate::activity::local;
+use crate::nodes::hand_over::drop_run;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::deliver::store_results;
 use crate::run::forget::forget;
@@ -18,7 +19,7 @@ use crate::shared::Shared;
 use crate::timer::wheel::Due;
 use crate::turn::answer::{answer_closed, answer_due, answer_stuck};
 use crate::turn::commit::{commit, settle_messages};
-use crate::turn::load::{Loaded, hand_over, load};
+use crate::turn::load::{Loaded, hand_over, load, read_messages_again};
 use crate::turn::make::{Made, Making, begin_play, make};
 use crate::turn::plan::Plan;
 use crate::turn::reset::reset;
@@ -59,15 +60,20 @@ pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
     let (play, is_asked) = (state.play, state.is_asked());
     let playable = state.playable.take();
     let (retries, flush) = (std::mem::take(&mut state.retries), std::mem::take(&mut state.flush));
+    let rereads = state.rereads;
     drop(state);
     match playable {
-        Some(playable) if !playable.deferred.is_empty() && (flush || !retries.is_empty() || is_asked) => {
+        Some(playable) if !playable.deferred.is_empty() && (flush || !retries.is_empty() || is_asked || rereads) => {
             // Deferred turns go first: no caller is answered from a turn that is not committed.
             cached.lock().retries.extend(retries);
             commit(shared, cached, playable);
         }
         Some(mut playable) if retries.iter().all(|(seq, _)| !is_closure(&playable.open, *seq)) => {
             shared.workers.of(&playable.info.name.queue).meters().cache_hits.increment(1);
+            if rereads && let Err(error) = read_messages_again(shared, &cached) {
+                shared.drop_later(playable);
+                return retry_later(shared, &cached, Vec::new(), &error);
+            }
             local::retry(shared, &cached, &mut playable, retries);
             play_turn(shared, cached, playable);
         }
@@ -94,6 +100,7 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
         }
         Ok(Loaded::Closed(row)) => answer_closed(shared, &cached, play, &row),
         Ok(Loaded::TakenOver) => {}
+        Ok(Loaded::Moved) => drop_run(shared, cached.no),
         Ok(Loaded::NotYet(begins)) => {
             // A delayed start has a timer in the store; one that waits for the clock has none.
             shared.arm_in(begins.since(shared.now()), Due::Begin(cached.no));

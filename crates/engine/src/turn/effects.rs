@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Name, Outcome, Seq};
-use dacapo_store::{ClosedRun, RunNo, SentMessage, StartedRun, Status, TimerRow, TurnWritten};
+use dacapo_store::{ClosedRun, News, Recipient, RunNo, SentMessage, StartedRun, Status, TimerRow, TurnWritten};
 
 use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
 use crate::activity::task::Task;
 use crate::lifecycle::shutdown;
+use crate::nodes::elsewhere::tell_watchers;
 use crate::read::outcome::outcome_of;
 use crate::run::deliver::{deliver_sent, poke};
 use crate::run::forget::forget;
@@ -62,8 +63,13 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
     for effect in effects {
         match effect {
             Effect::SetTimers { added, ended } => set_timers(shared, &added, &ended),
-            Effect::QueueTask(task) => shared.tasks.add(run, *task),
-            Effect::ReportUnservedQueue(queue) => shared.queue_log.report(&queue, &shared.options.served_queues()),
+            // A run that moves to another node takes its tasks with it.
+            Effect::QueueTask(task) if shared.owns(run) => shared.tasks.add(run, *task),
+            Effect::QueueTask(_) => {}
+            Effect::ReportUnservedQueue(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
+                Some(nodes) => nodes.tell(Recipient::Serving(queue), News::Tasks),
+                None => shared.queue_log.report(&queue, &shared.options.served_queues()),
+            },
             Effect::CancelTask { seq, waits } => cancel_task(shared, run, seq, waits),
             Effect::CancelLocal { seq, waits } => local::cancel(shared, run, seq, waits),
             Effect::AcceptUpdate(update) => shared.waiters.update_accepted(chain, &update),
@@ -83,6 +89,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
                 forget(shared, run);
                 shared.run_meters.closed(workflow, status);
                 shared.waiters.run_closed(run, chain, status, &outcome);
+                tell_watchers(shared, run);
             }
         }
     }
@@ -128,6 +135,9 @@ pub(crate) fn in_other_runs(written: TurnWritten) -> impl Iterator<Item = Effect
 /// Sets the timers of a run whose start waits as a message, and has it played.
 pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
     let run = started.run;
+    if !shared.owns(run) {
+        return shared.tell_owner(run, News::Stored(run));
+    }
     let rows: Vec<_> = started.timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
     set_timers(shared, &rows, &[]);
     poke(shared, run);
@@ -143,6 +153,10 @@ pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     forget(shared, run);
     local::give_up_all(shared, run, "the run is closed");
     shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
+    match shared.owns(run) {
+        true => tell_watchers(shared, run),
+        false => shared.tell_owner(run, News::Stored(run)),
+    }
     give_up_tasks(shared, run, |_| true);
     dispatch(shared);
     shutdown::check(shared);

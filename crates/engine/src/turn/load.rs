@@ -1,5 +1,6 @@
 //! Loading: a run that is not in memory is played again from the beginning, against its record.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::{Job, StoredError, Timestamp, from_stored};
@@ -26,6 +27,8 @@ pub(crate) enum Loaded {
     Closed(Box<RunRow>),
     /// Its start time has not come.
     NotYet(Timestamp),
+    /// Another node plays it.
+    Moved,
     /// Its queue is not served here.
     Elsewhere(Box<RunRow>),
     /// There is no such run.
@@ -48,6 +51,9 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
     if !row.status.is_open() {
         return Ok(Loaded::Closed(Box::new(row)));
     }
+    if !shared.owns(cached.no) {
+        return Ok(Loaded::Moved);
+    }
     if !shared.workers.serve(&row.queue) {
         return Ok(Loaded::Elsewhere(Box::new(row)));
     }
@@ -68,12 +74,29 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
         Err(NotPlayed::TakenOver) => return Ok(Loaded::TakenOver),
     };
     // Read without the lock: messages that come meanwhile are told apart by their numbers.
-    let before = cached.lock().stored();
+    let before = begin_to_reread(cached);
     match unseen(shared, cached.no)? {
         Ok(stored) => cached.lock().reread(&before, stored),
         Err(reason) => return Ok(Loaded::Stuck(reason)),
     }
     Ok(Loaded::Ready(playable))
+}
+
+/// Notes which messages are in the inbox before the store is read.
+fn begin_to_reread(cached: &CachedRun) -> BTreeSet<MessageNo> {
+    let mut state = cached.lock();
+    state.rereads = false;
+    state.stored()
+}
+
+/// Reads the messages of a run in memory again, because another node has stored some. A message that cannot be read is
+/// reported when the run is loaded.
+pub(crate) fn read_messages_again(shared: &Shared, cached: &CachedRun) -> Result<(), StoreError> {
+    let before = begin_to_reread(cached);
+    if let Ok(stored) = unseen(shared, cached.no)? {
+        cached.lock().reread(&before, stored);
+    }
+    Ok(())
 }
 
 fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, StuckReason>, StoreError> {

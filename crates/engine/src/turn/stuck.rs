@@ -14,6 +14,7 @@ use crate::crash_guard::hooks::{Ended, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::shutdown;
+use crate::nodes::elsewhere::tell_watchers;
 use crate::read::outcome::closed_run;
 use crate::report::log;
 use crate::report::stuck_reason::StuckReason;
@@ -193,6 +194,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
             }),
             Ok(_) | Err(_) => {
                 shared.waiters.run_stuck(run, &row.first_run_id, &reason.text);
+                tell_watchers(shared, run);
                 refuse();
             }
         }

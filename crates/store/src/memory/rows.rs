@@ -5,7 +5,7 @@ use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 use super::Tables;
 use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
-    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Shard, Status,
+    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status,
     StoreError, Stuck, TaskNo, TaskRow, TimerKind, TimerRow,
 };
 
@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 impl Rows for Tables {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
-        let no = RunNo::new(self.next(), Shard(0));
+        let no = RunNo::new(self.next(), self.shard_of(&new.queue));
         let first_run_id = if new.first_run_id.is_empty() { new.run_id.clone() } else { new.first_run_id.clone() };
         let row = RunRow {
             no,
@@ -45,7 +45,7 @@ impl Rows for Tables {
     }
 
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
-        let no = no.unwrap_or_else(|| RunNo::new(self.next(), Shard(0)));
+        let no = no.unwrap_or_else(|| RunNo::new(self.next(), self.shard_of(&run.queue)));
         if let Some(request) = request {
             self.requests.insert(request.clone(), no);
         }
@@ -227,7 +227,7 @@ impl Rows for Tables {
             attempt: 1,
             crash_count: 0,
             external: None,
-            holder: None,
+            holder: self.holder_of(&task.queue),
             failure: None,
             details: None,
         };
@@ -261,7 +261,9 @@ impl Rows for Tables {
         if attempt.is_older_than(row.attempt, row.external) {
             return Ok(true);
         }
-        (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, attempt.holder);
+        // The node that works at it writes it.
+        let holder = self.writer.as_ref().map(|writer| writer.node).or(attempt.holder);
+        (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, holder);
         (row.crash_count, row.external) = (attempt.crash_count, attempt.external);
         (row.failure, row.details) = (attempt.failure.clone(), attempt.details.clone());
         Ok(true)

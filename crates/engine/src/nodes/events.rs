@@ -1,0 +1,47 @@
+//! The engine as a node of a store.
+
+use std::sync::Weak;
+
+use dacapo_store::{News, NodeEvents, Shards, TaskNo};
+
+use crate::nodes::{calls, hand_over, hear, take_over};
+use crate::shared::Shared;
+
+/// Hears what happens to the node. The store outlives the engine.
+pub(crate) struct EngineEvents(pub(crate) Weak<Shared>);
+
+impl NodeEvents for EngineEvents {
+    fn gained(&self, shards: Shards) {
+        if let Some(shared) = self.0.upgrade() {
+            take_over::gained(&shared, shards);
+        }
+    }
+
+    fn giving(&self, shards: Shards) -> Vec<TaskNo> {
+        self.0.upgrade().map(|shared| hand_over::give(&shared, &shards)).unwrap_or_default()
+    }
+
+    fn lost(&self, shards: Shards, all: bool) {
+        if let Some(shared) = self.0.upgrade() {
+            hand_over::lost(&shared, &shards, all);
+        }
+    }
+
+    fn told(&self, news: News) {
+        if let Some(shared) = self.0.upgrade() {
+            hear::hear(&shared, news);
+        }
+    }
+
+    fn called(&self, request: Vec<u8>, answer: Box<dyn FnOnce(Vec<u8>) + Send>) {
+        if let Some(shared) = self.0.upgrade() {
+            calls::called(&shared, &request, answer);
+        }
+    }
+
+    fn look(&self, owned: Shards) {
+        if let Some(shared) = self.0.upgrade() {
+            hear::look(&shared, owned);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Giving shards away, or losing them: their runs leave memory. Attempts that run go on, and their results are stored.
+
+use std::sync::Arc;
+
+use dacapo_client::Error;
+use dacapo_store::{RunNo, Shards, TaskNo};
+
+use crate::activity::local;
+use crate::crash_guard::hooks::{Ended, ended};
+use crate::lifecycle::shutdown;
+use crate::lifecycle::zombies::give_up;
+use crate::run::deliver::store_results;
+use crate::shared::Shared;
+
+/// The error of a caller whose run another node plays from now on.
+pub(crate) fn moved() -> Error {
+    Error::Unavailable("another node has taken over the run meanwhile: call again".to_owned())
+}
+
+/// Begins no attempt of these shards any more. Returns the tasks whose attempts run, which this node goes on with.
+pub(crate) fn give(shared: &Shared, shards: &Shards) -> Vec<TaskNo> {
+    let left = shared.tasks.leave(|run| shards.has_run(run));
+    shared.timers.disarm(&left.alarms);
+    left.running
+}
+
+/// Drops what is in memory of these shards. With `all`, this node was taken for dead: its attempts are given up, too.
+pub(crate) fn lost(shared: &Arc<Shared>, shards: &Shards, all: bool) {
+    let is_lost = |run: RunNo| all || shards.has_run(run);
+    shared.timers.forget(is_lost);
+    shared.watchers.forget(is_lost);
+    if all {
+        for task in shared.tasks.remove_all() {
+            if let Some(handle) = task.handle() {
+                give_up(shared, &handle, "other nodes took this one for dead");
+            }
+        }
+    } else {
+        let left = shared.tasks.leave(is_lost);
+        shared.timers.disarm(&left.alarms);
+    }
+    for cached in shared.runs.all() {
+        if is_lost(cached.no) {
+            drop_run(shared, cached.no);
+        }
+    }
+    shutdown::check(shared);
+}
+
+/// Removes a run from memory that another node plays now.
+pub(crate) fn drop_run(shared: &Arc<Shared>, run: RunNo) {
+    let Some(removed) = shared.runs.remove(run) else { return };
+    // Until the results are stored, they are in no inbox and in no row: a shutdown must not end before.
+    shared.shutdown.begin_write();
+    let mut state = removed.run.lock();
+    if removed.playable.is_some() {
+        // Turns that were deferred are not committed.
+        state.put_back_all();
+    }
+    let results = state.take_results();
+    drop(state);
+    removed.requests.into_iter().for_each(|request| request.refuse(moved()));
+    removed.resets.into_iter().for_each(|reset| drop(reset.answer.send(Err(moved()))));
+    if let Some(playable) = removed.playable {
+        shared.drop_later(playable);
+    }
+    local::give_up_all(shared, run, "another node plays the run now");
+    ended(shared, Ended::Play(&removed.run));
+    if results.is_empty() {
+        return shared.end_write();
+    }
+    shared.later(crate::host::WorkKind::Write, Some(run), move |shared| {
+        store_results(shared, run, results);
+        shared.end_write();
+    });
+}

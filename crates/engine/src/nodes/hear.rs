@@ -1,0 +1,132 @@
+//! News from other nodes, and looking for what was not told.
+
+use std::sync::Arc;
+
+use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, StoreError, TimerRow};
+
+use crate::activity::cancel::cancel_task;
+use crate::host::WorkKind;
+use crate::nodes::claim::claim;
+use crate::read::outcome::{closed_run, outcome_of};
+use crate::run::cached_run::PlayState;
+use crate::run::deliver::wake;
+use crate::run::forget::forget;
+use crate::shared::Shared;
+use crate::turn::effects::close_other;
+
+/// Hears news of another node.
+pub(crate) fn hear(shared: &Arc<Shared>, news: News) {
+    match news {
+        News::Stored(run) => stored(shared, run),
+        News::Watched(run, node) => watched(shared, run, node),
+        News::Changed(run) => look_at(shared, run),
+        News::Cancelled(run, seq) => {
+            // The owner waits for the outcome, which the attempt sends when it has stopped.
+            shared.later(WorkKind::Write, Some(run), move |shared| cancel_task(shared, run, seq, true));
+        }
+        News::Tasks => shared.later(WorkKind::Write, None, claim),
+        other => tracing::debug!(?other, "news of a kind that this build does not know"),
+    }
+}
+
+/// Looks at an owned run for which another node has stored something.
+pub(crate) fn stored(shared: &Arc<Shared>, run: RunNo) {
+    shared.later(WorkKind::Read, Some(run), move |shared| {
+        if let Err(error) = look_at_owned(shared, run) {
+            tracing::error!(%run, %error, "what another node has stored for a run cannot be read yet");
+        }
+    });
+}
+
+fn look_at_owned(shared: &Arc<Shared>, run: RunNo) -> Result<(), StoreError> {
+    if !shared.owns(run) {
+        return Ok(());
+    }
+    let Some(row) = shared.store().run(run)? else {
+        forget(shared, run);
+        return Ok(());
+    };
+    if !row.status.is_open() {
+        close_other(shared, &closed_run(&row));
+        return Ok(());
+    }
+    if row.turns == 0
+        && let Some(nodes) = shared.nodes()
+    {
+        // Its timers began with it.
+        let rows: Vec<TimerRow> = nodes.timers_of(run)?;
+        if let Some(next) = shared.timers.add_unknown(&rows, shared.clock()) {
+            shared.host.wake_at(next);
+        }
+    }
+    shared.runs.with(run, |cached, state| {
+        state.rereads = true;
+        wake(shared, cached, state);
+    });
+    Ok(())
+}
+
+/// Notes that a node waits for the end of an owned run, and tells it at once if there is something to tell.
+fn watched(shared: &Arc<Shared>, run: RunNo, node: NodeNo) {
+    // Noted first: the run may close before it is looked at.
+    shared.watchers.add(run, node);
+    shared.later(WorkKind::Read, Some(run), move |shared| {
+        let row = shared.store().run(run);
+        let waits = row.is_ok_and(|row| row.is_some_and(|row| row.status.is_open() && row.stuck.is_none()));
+        if let Some(nodes) = shared.nodes().filter(|_| !waits) {
+            nodes.tell(Recipient::Node(node), News::Changed(run));
+        }
+    });
+}
+
+/// Asks the owner of a run to tell this node when the run closes.
+pub(crate) fn watch(shared: &Shared, run: RunNo) {
+    if let Some(nodes) = shared.nodes().filter(|nodes| !nodes.owns(run)) {
+        nodes.tell(Recipient::OwnerOf(run), News::Watched(run, nodes.node()));
+    }
+}
+
+/// Looks at a run for whose end callers wait here, and answers them if it has come.
+fn look_at(shared: &Arc<Shared>, run: RunNo) {
+    shared.later(WorkKind::Read, Some(run), move |shared| match shared.store().run(run) {
+        Ok(Some(row)) if !row.status.is_open() => {
+            shared.waiters.run_closed(run, &row.first_run_id, row.status, &outcome_of(row.result.as_deref()));
+        }
+        Ok(Some(row)) => {
+            if let Some(stuck) = row.stuck {
+                shared.waiters.wake_result_or_stuck(run, &stuck.reason);
+            }
+            if shared.waiters.waits_for(run) {
+                watch(shared, run);
+            }
+        }
+        Ok(None) => {}
+        Err(error) => tracing::error!(%run, %error, "a run that callers wait for cannot be read"),
+    });
+}
+
+/// Looks for all that may not have been told: messages for owned runs, the ends of runs that callers wait for, tasks that
+/// no node has.
+pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
+    for run in shared.waiters.runs() {
+        if !shared.owns(run) {
+            look_at(shared, run);
+        }
+    }
+    shared.later(WorkKind::Read, None, move |shared| {
+        let Some(nodes) = shared.nodes() else { return };
+        match nodes.unseen_in(&owned) {
+            Ok(runs) => runs.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run)),
+            Err(error) => tracing::error!(%error, "messages of other nodes cannot be looked for"),
+        }
+        claim(shared);
+    });
+}
+
+/// Whether a run is at rest here without a message, so that it has not heard of one that the store has.
+fn knows_of_nothing(shared: &Shared, run: RunNo) -> bool {
+    let Some(cached) = shared.runs.get(run) else { return true };
+    let state = cached.lock();
+    state.play_state == PlayState::Idle && !state.has_work() && state.has_nothing_uncommitted()
+}
+

@@ -1,0 +1,21 @@
+//! Several nodes on one store. Each plays the runs of the shards that it owns; what it does for the run of another node is
+//! a row, and news for the owner.
+//!
+//! ```text
+//!   gained ─▶ take_over.rs: timers, tasks, messages and stuck runs of the shards, as when a store is opened
+//!   told ──▶ hear.rs: a message for an owned run ─▶ the run reads its messages again, and is played
+//!            the end of a watched run ─▶ its callers here are answered
+//!   lost ──▶ hand_over.rs: runs leave memory, results that wait are stored
+//!   called ─▶ calls.rs: a call of a client that only the owner can carry out
+//! ```
+//!
+//! A store that one process serves has none of this: that process owns every run.
+
+pub(crate) mod calls;
+pub(crate) mod claim;
+pub(crate) mod elsewhere;
+pub(crate) mod events;
+pub(crate) mod hand_over;
+pub(crate) mod hear;
+pub(crate) mod take_over;
+pub(crate) mod watchers;

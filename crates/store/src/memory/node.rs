@@ -1,0 +1,568 @@
+//! Several nodes over one store in memory, for tests: nothing happens by itself, and time is what the test says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use dacapo_core::{AttributeValue, Name, Timestamp};
+use dacapo_sync::{Mutex, MutexGuard, ranks};
+
+use super::{MemoryStore, Tables, Writer};
+use crate::{
+    Belongings, CallAnswered, Doing, Done, Filter, Member, MessageRow, News, NodeEvents, NodeNo, NodeRow, Nodes,
+    NoteSlot, OwnedShard, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Recipient, Refused, RunNo, RunRow,
+    RunningNotes, Shard, SharedShards, SharedStore, Shards, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
+    apply, balance,
+};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// The shards of a queue.
+const SHARDS: u16 = 4;
+
+/// The clock by which leases run.
+type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// A store in memory that several nodes share.
+pub struct MemoryCluster {
+    store: MemoryStore,
+    members: Mutex<Members>,
+    clock: Clock,
+    lease: Duration,
+}
+
+#[derive(Default)]
+struct Members {
+    nodes: BTreeMap<NodeNo, Node>,
+    last: i64,
+    owners: BTreeMap<Shard, (Name, Option<NodeNo>)>,
+    posts: BTreeMap<NodeNo, VecDeque<Post>>,
+}
+
+struct Node {
+    name: Name,
+    build: Name,
+    queues: Vec<Name>,
+    lease_until: Duration,
+}
+
+/// What waits to be delivered to a node.
+enum Post {
+    News(News),
+    Call(Vec<u8>, CallAnswered),
+}
+
+/// A node of a [`MemoryCluster`]: what one process has open.
+pub struct MemoryNode {
+    cluster: Arc<MemoryCluster>,
+    name: Name,
+    no: AtomicI64,
+    owned: SharedShards,
+    joined: Mutex<Option<Joined>>,
+}
+
+#[derive(Clone)]
+struct Joined {
+    queues: Vec<Name>,
+    build: Name,
+    events: Arc<dyn NodeEvents>,
+}
+
+impl MemoryCluster {
+    /// Creates an empty store, whose nodes have leases of this length by this clock.
+    pub fn new(lease: Duration, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Arc<Self> {
+        let members = Mutex::new(ranks::MEMBERS, Members::default());
+        Arc::new(Self { store: MemoryStore::new(), members, clock: Arc::new(clock), lease })
+    }
+
+    /// Opens the store for another process.
+    pub fn node(self: &Arc<Self>, name: &'static str) -> MemoryNode {
+        MemoryNode {
+            cluster: self.clone(),
+            name: Name::from_static(name),
+            no: AtomicI64::new(0),
+            owned: SharedShards::default(),
+            joined: Mutex::new(ranks::NODE, None),
+        }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock()
+    }
+
+    /// Takes the tasks of these shards, or all of a node, from their holders, but for those that go on.
+    fn release_tasks(&self, is_released: impl Fn(&TaskRow) -> bool) {
+        for task in self.store.tables().tasks.values_mut() {
+            if is_released(task) {
+                task.holder = None;
+            }
+        }
+    }
+}
+
+impl Tables {
+    /// Makes the shards of a queue if it has none. Returns the shards, each with the queue.
+    pub(super) fn make_shards(&mut self, queue: &Name) -> Vec<(Shard, Name)> {
+        let first = self.shards.len() as u16 * SHARDS;
+        let shards = self.shards.entry(queue.clone()).or_insert_with(|| (first..first + SHARDS).map(Shard).collect());
+        shards.iter().map(|shard| (*shard, queue.clone())).collect()
+    }
+}
+
+impl Members {
+    fn post(&mut self, to: &Recipient, post: impl Fn() -> Post) {
+        let nodes: Vec<NodeNo> = match to {
+            Recipient::Node(node) => vec![*node],
+            Recipient::OwnerOf(run) => self.owners.get(&run.shard()).and_then(|(_, owner)| *owner).into_iter().collect(),
+            Recipient::Serving(queue) => {
+                self.nodes.iter().filter(|(_, node)| node.queues.contains(queue)).map(|(no, _)| *no).collect()
+            }
+        };
+        for node in nodes.into_iter().filter(|node| self.nodes.contains_key(node)) {
+            self.posts.entry(node).or_default().push_back(post());
+        }
+    }
+
+    /// Removes a node that is gone. Returns the calls that nobody answers now.
+    fn remove(&mut self, node: NodeNo) -> Vec<CallAnswered> {
+        self.nodes.remove(&node);
+        for (_, owner) in self.owners.values_mut() {
+            owner.take_if(|owner| *owner == node);
+        }
+        let posts = self.posts.remove(&node).unwrap_or_default();
+        posts.into_iter().filter_map(|post| if let Post::Call(_, answered) = post { Some(answered) } else { None }).collect()
+    }
+}
+
+fn gone(calls: Vec<CallAnswered>) {
+    for answered in calls {
+        answered(Err(StoreError::Unavailable("the node is gone, and has not answered".to_owned())));
+    }
+}
+
+impl MemoryNode {
+    /// Renews the lease, takes over the shards of nodes whose lease is over, and moves shards so that each node has its
+    /// share. A process does this every few seconds.
+    pub fn renew(&self) {
+        let Some(joined) = self.joined.lock().clone() else { return };
+        let now = (self.cluster.clock)();
+        let me = self.node();
+        let mut members = self.cluster.members();
+        if !members.nodes.contains_key(&me) {
+            drop(members);
+            return self.join_again(&joined);
+        }
+        if let Some(node) = members.nodes.get_mut(&me) {
+            node.lease_until = now + self.cluster.lease;
+        }
+        let dead: Vec<NodeNo> =
+            members.nodes.iter().filter(|(_, node)| node.lease_until <= now).map(|(no, _)| *no).collect();
+        let calls: Vec<CallAnswered> = dead.iter().flat_map(|node| members.remove(*node)).collect();
+        let live: Vec<Member> =
+            members.nodes.iter().map(|(no, node)| Member { no: *no, queues: node.queues.clone() }).collect();
+        let shards: Vec<OwnedShard> = members
+            .owners
+            .iter()
+            .map(|(shard, (queue, owner))| OwnedShard { shard: *shard, queue: queue.clone(), owner: *owner })
+            .collect();
+        let moves = balance(me, &live, &shards);
+        for shard in &moves.take {
+            members.owners.entry(*shard).and_modify(|(_, owner)| *owner = Some(me));
+        }
+        drop(members);
+        self.cluster.release_tasks(|task| task.holder.is_some_and(|holder| dead.contains(&holder)));
+        gone(calls);
+        self.give(&joined, &moves.give);
+        self.notice(&joined);
+    }
+
+    /// Gives shards to other nodes.
+    fn give(&self, joined: &Joined, given: &[(Shard, NodeNo)]) {
+        let shards: Shards = given.iter().map(|(shard, _)| *shard).collect();
+        if shards.is_empty() {
+            return;
+        }
+        self.owned.remove(&shards);
+        let kept = joined.events.giving(shards);
+        self.cluster.release_tasks(|task| {
+            task.holder == Some(self.node()) && shards.has_run(task.run) && !kept.contains(&task.no)
+        });
+        let mut members = self.cluster.members();
+        for (shard, to) in given {
+            members.owners.entry(*shard).and_modify(|(_, owner)| *owner = Some(*to));
+        }
+        drop(members);
+        joined.events.lost(shards, false);
+    }
+
+    /// Notices the shards that this node owns and did not know of.
+    fn notice(&self, joined: &Joined) {
+        let me = self.node();
+        let owned: Shards = {
+            let members = self.cluster.members();
+            members.owners.iter().filter(|(_, (_, owner))| *owner == Some(me)).map(|(shard, _)| *shard).collect()
+        };
+        let gained = owned.without(&self.owned.get());
+        if !gained.is_empty() {
+            self.owned.add(&gained);
+            joined.events.gained(gained);
+        }
+    }
+
+    fn join_again(&self, joined: &Joined) {
+        let lost = self.owned.clear();
+        joined.events.lost(lost, true);
+        self.enter(joined);
+        self.notice(joined);
+    }
+
+    fn enter(&self, joined: &Joined) {
+        let lease_until = (self.cluster.clock)() + self.cluster.lease;
+        let Joined { queues, build, .. } = joined.clone();
+        let mut members = self.cluster.members();
+        members.last += 1;
+        let me = NodeNo(members.last);
+        members.nodes.insert(me, Node { name: self.name.clone(), build, queues, lease_until });
+        drop(members);
+        self.no.store(me.0, Ordering::Release);
+        let made: Vec<(Shard, Name)> = {
+            let mut tables = self.cluster.store.tables();
+            joined.queues.iter().flat_map(|queue| tables.make_shards(queue)).collect()
+        };
+        let mut members = self.cluster.members();
+        for (shard, queue) in made {
+            members.owners.entry(shard).or_insert((queue, None));
+        }
+    }
+
+    /// Delivers what other nodes have told this one. Returns whether there was anything.
+    pub fn deliver(&self) -> bool {
+        let Some(joined) = self.joined.lock().clone() else { return false };
+        let posts = self.cluster.members().posts.remove(&self.node()).unwrap_or_default();
+        let any = !posts.is_empty();
+        for post in posts {
+            match post {
+                Post::News(news) => joined.events.told(news),
+                Post::Call(request, answered) => {
+                    joined.events.called(request, Box::new(move |answer| answered(Ok(answer))));
+                }
+            }
+        }
+        any
+    }
+
+    /// Loses what other nodes have told this one and was not delivered. Returns how much it was.
+    pub fn lose_news(&self) -> usize {
+        let mut members = self.cluster.members();
+        let Some(posts) = members.posts.get_mut(&self.node()) else { return 0 };
+        let before = posts.len();
+        posts.retain(|post| matches!(post, Post::Call(..)));
+        before - posts.len()
+    }
+
+    /// Has what other nodes have told this one delivered twice.
+    pub fn double_news(&self) {
+        let mut members = self.cluster.members();
+        if let Some(posts) = members.posts.get_mut(&self.node()) {
+            let again: Vec<Post> = posts
+                .iter()
+                .filter_map(|post| if let Post::News(news) = post { Some(Post::News(news.clone())) } else { None })
+                .collect();
+            posts.extend(again);
+        }
+    }
+
+    /// Looks for what was not told. A process does this every few seconds.
+    pub fn look(&self) {
+        let joined = self.joined.lock().clone();
+        if let Some(joined) = joined {
+            joined.events.look(self.owned.get());
+        }
+    }
+
+    /// Returns the shards that this node owns, as far as it knows.
+    pub fn owned(&self) -> Shards {
+        self.owned.get()
+    }
+
+    fn is_live(&self) -> bool {
+        self.cluster.members().nodes.contains_key(&self.node())
+    }
+
+    fn queues(&self) -> Vec<Name> {
+        self.joined.lock().as_ref().map(|joined| joined.queues.clone()).unwrap_or_default()
+    }
+}
+
+impl SharedStore for MemoryNode {
+    fn join(&self, queues: &[Name], build: &Name, events: Arc<dyn NodeEvents>) -> Result<()> {
+        let joined = Joined { queues: queues.to_vec(), build: build.clone(), events };
+        *self.joined.lock() = Some(joined.clone());
+        self.enter(&joined);
+        self.renew();
+        Ok(())
+    }
+
+    fn node(&self) -> NodeNo {
+        NodeNo(self.no.load(Ordering::Acquire))
+    }
+
+    fn owns(&self, run: RunNo) -> bool {
+        self.owned.has_run(run)
+    }
+
+    fn is_served(&self, queue: &str) -> bool {
+        self.cluster.members().nodes.values().any(|node| node.queues.iter().any(|served| *served == *queue))
+    }
+
+    fn slow_poll(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    fn tell(&self, to: Recipient, news: News) {
+        self.cluster.members().post(&to, || Post::News(news.clone()));
+    }
+
+    fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered) {
+        let mut members = self.cluster.members();
+        let node = match to {
+            Recipient::Node(node) => Some(node),
+            Recipient::OwnerOf(run) => members.owners.get(&run.shard()).and_then(|(_, owner)| *owner),
+            Recipient::Serving(_) => None,
+        };
+        match node.filter(|node| members.nodes.contains_key(node)) {
+            Some(node) => members.posts.entry(node).or_default().push_back(Post::Call(request, answered)),
+            None => {
+                drop(members);
+                gone(vec![answered]);
+            }
+        }
+    }
+
+    fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>> {
+        let mut claimed = Vec::new();
+        if !self.is_live() {
+            return Ok(claimed);
+        }
+        for (queue, free) in places {
+            let mut tables = self.cluster.store.tables();
+            let unheld = tables.tasks.values_mut().filter(|task| task.queue == *queue && task.holder.is_none());
+            for task in unheld.take(*free) {
+                task.holder = Some(self.node());
+                claimed.push(task.clone());
+            }
+        }
+        Ok(claimed)
+    }
+
+    fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        let me = self.node();
+        let mut tables = self.cluster.store.tables();
+        let is_mine = |task: &&mut TaskRow| {
+            task.no.0 > above
+                && shards.has_run(task.run)
+                && queues.contains(&task.queue)
+                && task.holder.is_none_or(|holder| holder == me)
+        };
+        let mine = tables.tasks.values_mut().filter(is_mine).take(limit);
+        Ok(mine
+            .map(|task| {
+                task.holder = Some(me);
+                task.clone()
+            })
+            .collect())
+    }
+
+    fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {
+        let runs = self.cluster.store.with_unseen_messages(usize::MAX)?;
+        Ok(runs.into_iter().filter(|run| shards.has_run(*run)).collect())
+    }
+
+    fn stuck_in(&self, shards: &Shards) -> Result<Vec<RunRow>> {
+        let stuck = Filter { stuck: true, ..Filter::default() };
+        let rows = self.cluster.store.list(&stuck, None, usize::MAX)?;
+        Ok(rows.into_iter().filter(|row| shards.has_run(row.no)).collect())
+    }
+
+    fn timers_of(&self, run: RunNo) -> Result<Vec<TimerRow>> {
+        Ok(self.cluster.store.tables().timers.keys().filter(|timer| timer.run == run).copied().collect())
+    }
+
+    fn nodes(&self) -> Result<Vec<NodeRow>> {
+        let now = (self.cluster.clock)();
+        let members = self.cluster.members();
+        let owned = |node: NodeNo| members.owners.values().filter(|(_, owner)| *owner == Some(node)).count();
+        let row = |(no, node): (&NodeNo, &Node)| NodeRow {
+            no: *no,
+            name: node.name.clone(),
+            build: node.build.clone(),
+            queues: node.queues.clone(),
+            shards: owned(*no),
+            lease: node.lease_until.saturating_sub(now),
+        };
+        Ok(members.nodes.iter().map(row).collect())
+    }
+}
+
+impl Nodes for MemoryNode {
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
+    }
+}
+
+impl Writes for MemoryNode {
+    fn submit(&self, write: Write, done: Done) {
+        let is_live = self.is_live();
+        let queues = self.queues();
+        let written = {
+            let mut tables = self.cluster.store.tables();
+            let owns = |run| is_live && self.owned.has_run(run);
+            tables.writer = Some(Writer { node: self.node(), owned: self.owned.get(), queues });
+            let written = match write.owned_run() {
+                Some(run) if !owns(run) => Err(Refused::NotOwner.into()),
+                _ => apply(&mut *tables, &write),
+            };
+            tables.writer = None;
+            written
+        };
+        done(written);
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.joined.lock().take().is_none() {
+            return Ok(());
+        }
+        let me = self.node();
+        self.owned.clear();
+        let calls = self.cluster.members().remove(me);
+        self.cluster.release_tasks(|task| task.holder == Some(me));
+        gone(calls);
+        Ok(())
+    }
+}
+
+impl ReadTimers for MemoryNode {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
+        let rows = self.cluster.store.due(until, usize::MAX)?;
+        Ok(rows.into_iter().filter(|timer| self.owned.has_run(timer.run)).take(limit).collect())
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>> {
+        Ok(self.due(Timestamp(u64::MAX), 1)?.first().map(|timer| timer.due))
+    }
+}
+
+impl ReadRuns for MemoryNode {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        ReadRuns::run(&self.cluster.store, no)
+    }
+
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
+        self.cluster.store.find(workflow_id, run_id)
+    }
+
+    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        self.cluster.store.list(filter, before, limit)
+    }
+
+    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        self.cluster.store.oldest(filter, after, limit)
+    }
+
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
+        self.cluster.store.numbers(before, limit)
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings> {
+        self.cluster.store.belongings(run)
+    }
+
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>> {
+        self.cluster.store.attributes(run)
+    }
+
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
+        self.cluster.store.runs_with_crash_count()
+    }
+
+    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
+        self.cluster.store.closed_before(moment, limit)
+    }
+
+    fn has_remains(&self) -> Result<bool> {
+        self.cluster.store.has_remains()
+    }
+
+    fn count(&self, filter: &Filter) -> Result<u64> {
+        self.cluster.store.count(filter)
+    }
+}
+
+impl ReadTurns for MemoryNode {
+    fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        self.cluster.store.turns(run, from, show)
+    }
+}
+
+impl ReadMessages for MemoryNode {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
+        self.cluster.store.unseen(run)
+    }
+
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
+        self.cluster.store.message(run, key)
+    }
+
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
+        self.cluster.store.asked(chain, request)
+    }
+
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
+        self.cluster.store.with_unseen_messages(limit)
+    }
+}
+
+impl ReadTasks for MemoryNode {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        self.cluster.store.tasks(queues, above, limit)
+    }
+
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        self.cluster.store.task(no)
+    }
+
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
+        self.cluster.store.tasks_of(run)
+    }
+}
+
+impl RunningNotes for MemoryNode {
+    fn began(&self, _: Doing) -> Option<NoteSlot> {
+        None
+    }
+
+    fn ended(&self, _: NoteSlot) {}
+
+    fn left(&self) -> Vec<Doing> {
+        Vec::new()
+    }
+
+    fn forget_left(&self) {}
+}
+
+impl Upkeep for MemoryNode {
+    fn back_up(&self, to: &Path) -> Result<()> {
+        self.cluster.store.back_up(to)
+    }
+
+    fn has_backup(&self) -> bool {
+        false
+    }
+
+    fn problems(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,123 @@
+//! Several nodes on one store: which of them owns a run, and how they reach each other.
+//!
+//! A run belongs to a shard, and a shard to one node that serves its task queue. The owner alone plays the run; any node
+//! may send it messages, and work at its activities. A node tells the owner what it has stored for a run. What is told
+//! may be lost or come twice, so every node also looks for itself from time to time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dacapo_core::{Name, Seq};
+
+use crate::{NodeNo, RunNo, RunRow, Shards, StoreError, TaskRow, TimerRow};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Whether several nodes may serve a store at once.
+pub trait Nodes {
+    /// Returns what a node needs to share the store with others. None: one process serves it.
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        None
+    }
+}
+
+/// A store that several nodes serve.
+pub trait SharedStore: Send + Sync {
+    /// Makes this process a node that serves these queues. `events` is told from now on; the store may call it on any
+    /// thread, and holds no lock meanwhile.
+    fn join(&self, queues: &[Name], build: &Name, events: Arc<dyn NodeEvents>) -> Result<()>;
+    /// Returns this node's number.
+    fn node(&self) -> NodeNo;
+    /// Returns whether this node owns the shard of a run. Reads memory alone.
+    fn owns(&self, run: RunNo) -> bool;
+    /// Returns whether a node serves this queue, as far as this one knows. Reads memory alone.
+    fn is_served(&self, queue: &str) -> bool;
+    /// Returns how long a node waits at most before it looks for itself.
+    fn slow_poll(&self) -> Duration;
+
+    /// Tells the owner of a run, or the nodes that serve a queue. Never waits: news of the same kind may be told once
+    /// for all.
+    fn tell(&self, to: Recipient, news: News);
+    /// Calls a node, and hands its answer to `answered`. It fails if the node is gone before it has answered: then
+    /// nobody knows whether the call was carried out.
+    fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered);
+
+    /// Takes tasks that no node has, at most so many for each queue. They are this node's from now on.
+    fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>>;
+    /// Lists the tasks of runs in these shards that are this node's to work at: those of its queues that no other node
+    /// has. Above this number, in the order of their numbers.
+    fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
+    /// Lists open runs in these shards that have messages that no turn has taken.
+    fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>>;
+    /// Lists stuck runs in these shards.
+    fn stuck_in(&self, shards: &Shards) -> Result<Vec<RunRow>>;
+    /// Lists the timers of a run.
+    fn timers_of(&self, run: RunNo) -> Result<Vec<TimerRow>>;
+    /// Lists the nodes, those that are gone left out.
+    fn nodes(&self) -> Result<Vec<NodeRow>>;
+}
+
+/// The callback that gets the answer to a call.
+pub type CallAnswered = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
+
+/// To whom something is told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recipient {
+    /// The owner of this run.
+    OwnerOf(RunNo),
+    /// A node.
+    Node(NodeNo),
+    /// The nodes that serve this queue.
+    Serving(Name),
+}
+
+/// What nodes tell each other. Each is a hint to look at the store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum News {
+    /// Something was stored for an owned run: a message, a start, its end.
+    Stored(RunNo),
+    /// A node waits for the end of an owned run.
+    Watched(RunNo, NodeNo),
+    /// A run that this node waits for has closed, or is stuck.
+    Changed(RunNo),
+    /// An activity that this node works at is no longer wanted.
+    Cancelled(RunNo, Seq),
+    /// There are tasks that no node has.
+    Tasks,
+}
+
+/// What happens to a node.
+pub trait NodeEvents: Send + Sync {
+    /// The node owns these shards from now on.
+    fn gained(&self, shards: Shards);
+    /// The node is about to give these shards to others. It begins no attempt of their runs any more, and returns the
+    /// attempts that it goes on with.
+    fn giving(&self, shards: Shards) -> Vec<crate::TaskNo>;
+    /// The node owns these shards no longer. With `all`, other nodes took it for dead: nothing that it held is its own
+    /// any more.
+    fn lost(&self, shards: Shards, all: bool);
+    /// Another node tells something.
+    fn told(&self, news: News);
+    /// Another node calls. `answer` is called once.
+    fn called(&self, request: Vec<u8>, answer: Box<dyn FnOnce(Vec<u8>) + Send>);
+    /// It is time to look at the store for what was not told.
+    fn look(&self, owned: Shards);
+}
+
+/// A node that serves a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    /// The node's number.
+    pub no: NodeNo,
+    /// The node's name.
+    pub name: Name,
+    /// The build that it runs.
+    pub build: Name,
+    /// The queues that it serves.
+    pub queues: Vec<Name>,
+    /// The number of shards that it owns.
+    pub shards: usize,
+    /// How long its lease runs from now on. Zero: the other nodes may take its shards.
+    pub lease: Duration,
+}
