@@ -19,11 +19,8 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<()> {
     let server = start(root, &[])?;
     println!("postgres: a server runs on port {}", server.port());
     // Both are run, so that one look shows all that is wrong.
-    let failed: Vec<String> = TESTS
-        .iter()
-        .filter_map(|args| test(root, &server, args, only).err())
-        .map(|error| error.to_string())
-        .collect();
+    let failed: Vec<String> =
+        TESTS.iter().filter_map(|args| test(root, &server, args, only).err()).map(|error| error.to_string()).collect();
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
 }

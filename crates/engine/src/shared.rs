@@ -68,7 +68,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options, play_run: PlayRun, claim: fn(&Arc<Self>)) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        host: Arc<dyn Host>,
+        options: Options,
+        play_run: PlayRun,
+        claim: fn(&Arc<Self>),
+    ) -> Self {
         describe_meters();
         let places = options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_activities));
         Self {

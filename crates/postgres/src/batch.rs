@@ -31,7 +31,7 @@ const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET en
 
 /// Locks the ids of workflows and requests. They are sorted, so that two nodes cannot wait for each other.
 const LOCK_IDS: &str = "SELECT pg_advisory_xact_lock(id) FROM unnest($1::bigint[]) AS id";
-/// Whoever locks single ids shares this lock; whoever has too many for the table of locks takes it alone.
+/// A group that locks single ids shares this lock; one that has too many for the table of locks takes it alone.
 const LOCK_ALL_SHARED: &str = "SELECT pg_advisory_xact_lock_shared($1, 2)";
 const LOCK_ALL: &str = "SELECT pg_advisory_xact_lock($1, 2)";
 /// The most ids that a group locks one by one. The server has room for 64 locks in each of its connections.
@@ -75,7 +75,7 @@ impl TaskNumbers for TaskBlock {
     }
 }
 
-/// What became of an attempt to commit a group.
+/// The outcome of an attempt to commit a group.
 enum Attempt {
     Committed(Vec<WriteResult>),
     /// More has to be read first.
@@ -204,7 +204,7 @@ impl GroupCommit {
         lacks.then(|| trip.step("SELECT nextval('task_blocks')", values![]))
     }
 
-    /// Ends the transaction, so that nobody waits for its locks.
+    /// Ends the transaction, so that no other waits for its locks.
     fn roll_back(&mut self) {
         if self.is_begun && self.link.as_mut().is_some_and(|link| link.script("ROLLBACK").is_ok()) {
             self.is_begun = false;

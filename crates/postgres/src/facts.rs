@@ -55,7 +55,7 @@ const TURNS: &str = "SELECT turns.run, turns.turn, turns.record FROM unnest($1::
 /// Under the locks, so that the numbers of one run's messages, and of one workflow id's runs, rise with the commits.
 const NUMBERS: &str = "SELECT nextval('numbers') FROM generate_series(1, $1::bigint)";
 
-/// What is known of a stored message.
+/// A stored message, as far as it matters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageFact {
     pub(crate) no: MessageNo,

@@ -12,7 +12,7 @@ const PREMISE: &str = "DCP01";
 /// A failure, by what is to be done about it.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The connection is gone, or the server serves nobody now: connect again.
+    /// The connection is gone, or the server accepts no work now: connect again.
     Disconnected(String),
     /// Another transaction was in the way: do it again.
     Conflict(String),

@@ -29,7 +29,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Registers this process as the one that serves the store. Whoever served it before can commit nothing more.
+    /// Registers this process as the one that serves the store. The process that served it before can commit nothing more.
     pub(crate) fn register(link: &mut Link, address: &Address) -> Result<Self, StoreError> {
         lock(link, address)?;
         let mut trip = Trip::default();

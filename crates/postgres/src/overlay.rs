@@ -27,7 +27,7 @@ pub(crate) struct Overlay<'f> {
     facts: &'f Facts,
     tasks: &'f mut dyn TaskNumbers,
     pub(crate) changes: Changes,
-    /// What has to be read before the group can be applied.
+    /// The rows that have to be read before the group can be applied.
     pub(crate) missing: Needs,
     /// Whether numbers for tasks have to be drawn first.
     pub(crate) lacks_task_numbers: bool,

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::trip::Trip;
 
-/// The most connections that are kept while nobody reads.
+/// The most connections that are kept while no thread reads.
 const KEPT: usize = 8;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);

@@ -47,7 +47,8 @@ pub fn balance(me: NodeNo, members: &[Member], shards: &[OwnedShard]) -> Balance
         let mut serving: Vec<NodeNo> =
             members.iter().filter(|member| member.queues.contains(queue)).map(|member| member.no).collect();
         serving.sort();
-        let owned = |node: NodeNo| shards.iter().filter(move |shard| shard.owner == Some(node)).map(|shard| shard.shard);
+        let owned =
+            |node: NodeNo| shards.iter().filter(move |shard| shard.owner == Some(node)).map(|shard| shard.shard);
         let Some(rank) = serving.iter().position(|node| *node == me) else {
             // A queue that this node no longer serves.
             let heirs = serving.iter().cycle();

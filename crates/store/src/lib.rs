@@ -49,7 +49,7 @@ pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store,
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, NewRun, Parent, RunRow};
 pub use running::{Doing, NoteSlot, RunningNotes};
-pub use shards::{SharedShards, Shards};
+pub use shards::{Shards, SharedShards};
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{

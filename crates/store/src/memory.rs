@@ -13,8 +13,8 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 pub use node::{MemoryCluster, MemoryNode};
 
 use crate::{
-    Doing, MessageNo, MessageRow, NodeNo, Nodes, NoteSlot, RunNo, RunRow, RunningNotes, Shard, Shards, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
-    Write, Writes, apply,
+    Doing, MessageNo, MessageRow, NodeNo, Nodes, NoteSlot, RunNo, RunRow, RunningNotes, Shard, Shards, StoreError,
+    TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes, apply,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;

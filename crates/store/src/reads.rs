@@ -12,9 +12,15 @@ use crate::{
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// A store: the interface to write, and all interfaces to read.
-pub trait Store: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep + Nodes {}
+pub trait Store:
+    Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep + Nodes
+{
+}
 
-impl<S: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep + Nodes> Store for S {}
+impl<S: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + RunningNotes + Upkeep + Nodes> Store
+    for S
+{
+}
 
 /// Finds and describes runs.
 pub trait ReadRuns {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Filter, MessageRow, NoteSlot, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns,
-    RunNo, RunRow, RunningNotes, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Filter, MessageRow, Nodes, NoteSlot, ReadMessages, ReadRuns, ReadTasks, ReadTimers,
+    ReadTurns, RunNo, RunRow, RunningNotes, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
 };
 use parking_lot::RwLock;
 
@@ -135,6 +135,9 @@ impl<F: Front> RunningNotes for Fronted<F> {
         }
     }
 }
+
+/// One process serves a store that has a front.
+impl<F: Front> Nodes for Fronted<F> {}
 
 impl<F: Front> Upkeep for Fronted<F> {
     fn back_up(&self, to: &Path) -> Result<(), StoreError> {

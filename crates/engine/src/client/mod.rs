@@ -5,9 +5,9 @@ mod events;
 mod store_client;
 
 use dacapo_client::{
-    Capabilities, Client, ClientCall, ClientFuture, ClientReply, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage,
-    Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
-    SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    Capabilities, Client, ClientCall, ClientFuture, ClientReply, CompleteActivity, Cursor, Description, Error, Feature,
+    Filter, HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef,
+    RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
@@ -193,7 +193,9 @@ impl Client for Engine {
     fn heartbeat(&self, token: String, details: Payload) -> ClientFuture<Option<String>> {
         let Some(run) = run_of_token(&token) else {
             let engine = self.clone();
-            return Box::pin(async move { Ok(Engine::heartbeat(&engine, &token, details).await?.map(|why| why.reason)) });
+            return Box::pin(
+                async move { Ok(Engine::heartbeat(&engine, &token, details).await?.map(|why| why.reason)) },
+            );
         };
         let call = (token.clone(), details.clone());
         let here = move |engine: Engine, _| async move {

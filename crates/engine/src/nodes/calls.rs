@@ -25,7 +25,11 @@ type Answer = Result<ClientReply, Error>;
 
 impl Engine {
     /// Has a call carried out by the owner of its run. None: that is this process, or any can do it.
-    pub(crate) async fn at_owner(&self, run: &RunRef, call: impl Fn() -> ClientCall) -> Result<Option<ClientReply>, Error> {
+    pub(crate) async fn at_owner(
+        &self,
+        run: &RunRef,
+        call: impl Fn() -> ClientCall,
+    ) -> Result<Option<ClientReply>, Error> {
         if self.shared.nodes().is_none() || self.is_called {
             return Ok(None);
         }

@@ -116,7 +116,9 @@ pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
     shared.later(WorkKind::Read, None, move |shared| {
         let Some(nodes) = shared.nodes() else { return };
         match nodes.unseen_in(&owned) {
-            Ok(runs) => runs.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run)),
+            Ok(runs) => {
+                runs.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run))
+            }
             Err(error) => tracing::error!(%error, "messages of other nodes cannot be looked for"),
         }
         claim(shared);
@@ -129,4 +131,3 @@ fn knows_of_nothing(shared: &Shared, run: RunNo) -> bool {
     let state = cached.lock();
     state.play_state == PlayState::Idle && !state.has_work() && state.has_nothing_uncommitted()
 }
-

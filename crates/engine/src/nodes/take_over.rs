@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo_store::{RunRow, SharedStore, Shards, StoreError};
+use dacapo_store::{RunRow, Shards, SharedStore, StoreError};
 
 use crate::activity::adopt::{Origins, adopt};
 use crate::host::{Steady, WorkKind};

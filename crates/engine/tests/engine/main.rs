@@ -28,6 +28,7 @@ mod looking;
 mod message_order;
 mod messages;
 mod meters;
+mod nodes;
 mod policies;
 mod probation;
 mod problems;

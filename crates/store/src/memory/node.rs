@@ -14,8 +14,8 @@ use super::{MemoryStore, Tables, Writer};
 use crate::{
     Belongings, CallAnswered, Doing, Done, Filter, Member, MessageRow, News, NodeEvents, NodeNo, NodeRow, Nodes,
     NoteSlot, OwnedShard, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Recipient, Refused, RunNo, RunRow,
-    RunningNotes, Shard, SharedShards, SharedStore, Shards, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
-    apply, balance,
+    RunningNotes, Shard, Shards, SharedShards, SharedStore, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write,
+    Writes, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -116,7 +116,9 @@ impl Members {
     fn post(&mut self, to: &Recipient, post: impl Fn() -> Post) {
         let nodes: Vec<NodeNo> = match to {
             Recipient::Node(node) => vec![*node],
-            Recipient::OwnerOf(run) => self.owners.get(&run.shard()).and_then(|(_, owner)| *owner).into_iter().collect(),
+            Recipient::OwnerOf(run) => {
+                self.owners.get(&run.shard()).and_then(|(_, owner)| *owner).into_iter().collect()
+            }
             Recipient::Serving(queue) => {
                 self.nodes.iter().filter(|(_, node)| node.queues.contains(queue)).map(|(no, _)| *no).collect()
             }
@@ -133,7 +135,10 @@ impl Members {
             owner.take_if(|owner| *owner == node);
         }
         let posts = self.posts.remove(&node).unwrap_or_default();
-        posts.into_iter().filter_map(|post| if let Post::Call(_, answered) = post { Some(answered) } else { None }).collect()
+        posts
+            .into_iter()
+            .filter_map(|post| if let Post::Call(_, answered) = post { Some(answered) } else { None })
+            .collect()
     }
 }
 

@@ -5,8 +5,8 @@ use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 use super::Tables;
 use crate::rows::{Rows, SWEEP_BYTES};
 use crate::{
-    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status,
-    StoreError, Stuck, TaskNo, TaskRow, TimerKind, TimerRow,
+    AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, RunNo, RunRow, Status, StoreError,
+    Stuck, TaskNo, TaskRow, TimerKind, TimerRow,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;

@@ -1,0 +1,354 @@
+//! Several nodes over one store: take-overs, stalls, lost and doubled news, on virtual time.
+
+use std::task::{Context, Waker};
+
+use dacapo_client::{Client, ClientFuture, QueryRun, RunRef, SendUpdate, UpdateWait};
+use dacapo_core::{Ctx, Failure, Payload, Retry, Target};
+use dacapo_engine::{Engine, NewStart, Options, RunId, StartedAs};
+use dacapo_store::Status;
+use dacapo_testkit::{LEASE, NewsFor, RENEWAL, SimulatedNodes};
+
+use crate::kit::{Gate, Serve, World, completed, options, payload, secs, signal_of, text};
+
+/// Two nodes that serve the same.
+fn two(serve: impl Fn() -> Options) -> SimulatedNodes {
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", serve());
+    nodes.start("b", serve());
+    // The first node gives the second its share.
+    nodes.advance(RENEWAL * 2);
+    nodes
+}
+
+fn new(workflow: &'static str, workflow_id: &'static str) -> NewStart {
+    NewStart {
+        workflow: workflow.into(),
+        workflow_id: workflow_id.into(),
+        input: vec![payload("")],
+        ..NewStart::default()
+    }
+}
+
+/// Starts a run on node a.
+fn start(nodes: &mut SimulatedNodes, workflow: &'static str, workflow_id: &'static str) -> StartedAs {
+    let started = nodes.engine("a").start(new(workflow, workflow_id));
+    nodes.wait(started).unwrap()
+}
+
+fn result(
+    nodes: &mut SimulatedNodes,
+    node: &'static str,
+    workflow_id: &'static str,
+) -> (Status, Result<Payload, Failure>) {
+    let engine = nodes.engine(node).clone();
+    let of = RunId::of(workflow_id);
+    nodes.wait(async move { engine.result(&of).await }).unwrap()
+}
+
+fn send(nodes: &mut SimulatedNodes, node: &'static str, workflow_id: &'static str, name: &'static str, value: &str) {
+    let engine = nodes.engine(node).clone();
+    let signal = signal_of(name, value);
+    nodes.wait(async move { engine.signal(&RunId::of(workflow_id), signal, None).await }).unwrap();
+}
+
+/// Collects signals until one says `end`.
+async fn collects(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+    let seen = ctx.state(String::new());
+    let shown = seen.clone();
+    ctx.on_query("seen", move |_| Ok(payload(shown.read(String::clone))));
+    let added = seen.clone();
+    ctx.on_update(
+        "add",
+        |_| Ok(()),
+        move |update| {
+            let added = added.clone();
+            async move {
+                added.update(|seen| seen.push_str(&text(&update.input[0])));
+                Ok(payload(added.read(String::clone)))
+            }
+        },
+    );
+    loop {
+        let signal = ctx.next_signal("s").await?;
+        match text(&signal.input[0]).as_str() {
+            "end" => return Ok(payload(seen.read(String::clone))),
+            value => seen.update(|seen| seen.push_str(value)),
+        }
+    }
+}
+
+#[test]
+fn shards_are_shared_and_each_run_is_played_by_one_node() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    assert_eq!(nodes.rows().iter().map(|row| row.shards).collect::<Vec<_>>(), [2, 2]);
+    let run = start(&mut nodes, "collects", "x").run;
+    let owner = nodes.owner(run).unwrap();
+    assert_eq!(owner, "a", "a start is local where the node owns a shard of the queue");
+    assert_eq!(nodes.engine("b").runs_in_memory(), 0);
+}
+
+#[test]
+fn a_message_from_any_node_reaches_the_run_and_its_end_the_caller() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    send(&mut nodes, "b", "x", "s", "1");
+    send(&mut nodes, "a", "x", "s", "2");
+    send(&mut nodes, "b", "x", "s", "3");
+    send(&mut nodes, "b", "x", "s", "end");
+    assert_eq!(result(&mut nodes, "b", "x"), completed("123"));
+    assert_eq!(result(&mut nodes, "a", "x"), completed("123"));
+}
+
+#[test]
+fn a_caller_that_waits_on_another_node_is_answered_when_the_run_ends_and_not_at_the_next_look() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    let engine = nodes.engine("b").clone();
+    let mut waiting = Box::pin(async move { engine.result(&RunId::of("x")).await });
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    nodes.settle();
+    let before = nodes.now();
+    send(&mut nodes, "a", "x", "s", "end");
+    assert_eq!(nodes.wait(waiting).unwrap(), completed(""));
+    assert!(nodes.now().since(before) < secs(1), "{:?}", nodes.now().since(before));
+}
+
+#[test]
+fn news_that_are_lost_are_found_at_the_next_look() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    nodes.set_news("a", NewsFor::Lost);
+    nodes.set_news("b", NewsFor::Lost);
+    for value in ["1", "2", "end"] {
+        send(&mut nodes, "b", "x", "s", value);
+    }
+    assert_eq!(result(&mut nodes, "b", "x"), completed("12"));
+}
+
+#[test]
+fn news_that_come_twice_change_nothing() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    nodes.set_news("a", NewsFor::Doubled);
+    nodes.set_news("b", NewsFor::Doubled);
+    for value in ["1", "2", "end"] {
+        send(&mut nodes, "b", "x", "s", value);
+    }
+    assert_eq!(result(&mut nodes, "b", "x"), completed("12"));
+}
+
+fn query(engine: &Engine, of: &'static str) -> ClientFuture<Payload> {
+    Client::query(engine, RunRef::latest(of), QueryRun { name: "seen".into(), ..QueryRun::default() })
+}
+
+#[test]
+fn queries_and_updates_from_any_node_are_answered_by_the_owner() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    send(&mut nodes, "b", "x", "s", "1");
+    let asked = query(nodes.engine("b"), "x");
+    assert_eq!(nodes.wait(asked).unwrap(), payload("1"));
+    let update = SendUpdate {
+        id: "u".into(),
+        name: "add".into(),
+        input: vec![payload("2")],
+        wait: UpdateWait::Completed,
+        ..SendUpdate::default()
+    };
+    let sent = Client::update(nodes.engine("b"), RunRef::latest("x"), update.clone());
+    let first = nodes.wait(sent).unwrap();
+    let again = Client::update(nodes.engine("a"), RunRef::latest("x"), update);
+    assert_eq!(nodes.wait(again).unwrap(), first, "the same id is the same update");
+    let asked = query(nodes.engine("b"), "x");
+    assert_eq!(nodes.wait(asked).unwrap(), payload("12"));
+    assert_eq!(nodes.engine("b").runs_in_memory(), 0, "no other node plays the run");
+}
+
+#[test]
+fn runs_of_a_dead_node_go_on_elsewhere_within_its_lease_and_a_renewal() {
+    async fn naps(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        ctx.sleep(secs(5)).await?;
+        let said = ctx.activity("says", "").await?;
+        ctx.sleep(secs(5)).await?;
+        Ok(said)
+    }
+    let mut nodes = two(|| options().workflow("naps", naps).activity("says", |_, _| Ok(payload("hello"))));
+    start(&mut nodes, "naps", "x");
+    nodes.advance(secs(6));
+    let died = nodes.now();
+    nodes.kill("a");
+    nodes.advance(LEASE + RENEWAL);
+    assert_eq!(nodes.rows().iter().map(|row| row.shards).collect::<Vec<_>>(), [4]);
+    assert_eq!(result(&mut nodes, "b", "x"), completed("hello"));
+    assert!(nodes.now().since(died) <= LEASE + RENEWAL + secs(5));
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn a_node_that_stops_hands_over_at_once() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    send(&mut nodes, "a", "x", "s", "1");
+    nodes.stop("a");
+    assert_eq!(nodes.rows().iter().map(|row| row.shards).collect::<Vec<_>>(), [4]);
+    let before = nodes.now();
+    send(&mut nodes, "b", "x", "s", "end");
+    assert_eq!(result(&mut nodes, "b", "x"), completed("1"));
+    assert!(nodes.now().since(before) < secs(1));
+}
+
+#[test]
+fn a_node_that_was_taken_for_dead_drops_what_it_held_and_marks_no_run_as_stuck() {
+    let world = World::default();
+    let noted = world.clone();
+    let gate = Gate::default();
+    let passes = gate.clone();
+    let serve = move || {
+        let (noted, gate) = (noted.clone(), passes.clone());
+        let works = move |ctx: dacapo_worker::ActivityCtx, _| {
+            noted.note(format!("attempt {}", ctx.info().attempt));
+            gate.pass()
+        };
+        let calls = |ctx: Ctx, _| async move {
+            ctx.activity("works", "").await?;
+            Ok(ctx.next_signal("s").await?.input.remove(0))
+        };
+        options().workflow("calls", calls).waiting("works", works)
+    };
+    let mut nodes = two(serve);
+    let run = start(&mut nodes, "calls", "x").run;
+    assert_eq!(nodes.owner(run), Some("a"));
+    nodes.stall("a", true);
+    nodes.advance(LEASE + RENEWAL);
+    assert_eq!(world.count(), 2, "the other node makes the attempt again");
+    nodes.stall("a", false);
+    // Before it has noticed anything, it ends the attempt.
+    gate.open(Ok(payload("done")));
+    nodes.advance(secs(1));
+    nodes.advance(RENEWAL * 3);
+    send(&mut nodes, "a", "x", "s", "bye");
+    assert_eq!(result(&mut nodes, "a", "x"), completed("bye"));
+    assert_eq!(nodes.stuck(), 0);
+    assert_eq!(nodes.rows().len(), 2, "it has come back as another node");
+}
+
+#[test]
+fn an_attempt_goes_on_when_its_run_moves_to_a_node_that_joins() {
+    let world = World::default();
+    let gate = Gate::default();
+    let (noted, passes) = (world.clone(), gate.clone());
+    let serve = move || {
+        let (noted, gate) = (noted.clone(), passes.clone());
+        let works = move |_, _| {
+            noted.note("begun");
+            gate.pass()
+        };
+        let calls = |ctx: Ctx, _| async move { ctx.activity("works", "").retry(Retry::none()).await };
+        options().workflow("calls", calls).waiting("works", works)
+    };
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", serve());
+    for id in ["w", "x", "y", "z"] {
+        start(&mut nodes, "calls", id);
+    }
+    nodes.start("b", serve());
+    nodes.advance(RENEWAL * 2);
+    assert_eq!(nodes.rows().iter().map(|row| row.shards).collect::<Vec<_>>(), [2, 2]);
+    gate.open(Ok(payload("done")));
+    for id in ["w", "x", "y", "z"] {
+        assert_eq!(result(&mut nodes, "b", id), completed("done"));
+    }
+    assert_eq!(world.count(), 4, "no attempt was made twice");
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn activities_of_a_queue_that_the_owner_does_not_serve_are_taken_by_a_node_that_does() {
+    let mut nodes = SimulatedNodes::new();
+    let calls = |ctx: Ctx, _| async move { ctx.activity("works", "").queue("elsewhere").await };
+    nodes.start("a", options().workflow("calls", calls));
+    let mut worker = options().activity("works", |ctx, _| Ok(payload(ctx.info().queue.as_str())));
+    worker.queues.clear();
+    worker.queue("elsewhere");
+    nodes.start("b", worker);
+    nodes.advance(RENEWAL);
+    start(&mut nodes, "calls", "x");
+    let before = nodes.now();
+    assert_eq!(result(&mut nodes, "a", "x"), completed("elsewhere"));
+    assert!(nodes.now().since(before) < secs(1), "it was told, and did not have to look");
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn a_start_and_a_child_in_a_queue_of_another_node_are_played_there() {
+    async fn parent(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        let child = ctx.child("child", "").workflow_id("child").queue("elsewhere").started().await?;
+        ctx.signal_external(Target::workflow("child"), "s", "end").await?;
+        child.await
+    }
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", options().workflow("parent", parent));
+    let mut worker = options().workflow("child", collects);
+    worker.queues.clear();
+    worker.queue("elsewhere");
+    nodes.start("b", worker);
+    nodes.advance(RENEWAL);
+    start(&mut nodes, "parent", "x");
+    assert_eq!(result(&mut nodes, "a", "x"), completed(""));
+    let started = nodes.engine("a").start(NewStart { queue: Some("elsewhere".into()), ..new("child", "direct") });
+    let run = nodes.wait(started).unwrap().run;
+    assert_eq!(nodes.owner(run), Some("b"));
+    send(&mut nodes, "a", "direct", "s", "end");
+    assert_eq!(result(&mut nodes, "a", "direct"), completed(""));
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn a_timer_fires_once_though_its_run_moves() {
+    async fn naps(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        for _ in 0..10 {
+            ctx.sleep(secs(4)).await?;
+        }
+        Ok(payload("rested"))
+    }
+    let serve = || options().workflow("naps", naps);
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", serve());
+    for id in ["w", "x", "y", "z"] {
+        start(&mut nodes, "naps", id);
+    }
+    nodes.advance(secs(6));
+    nodes.start("b", serve());
+    nodes.advance(secs(7));
+    nodes.kill("b");
+    nodes.advance(LEASE);
+    nodes.start("c", serve());
+    for id in ["w", "x", "y", "z"] {
+        assert_eq!(result(&mut nodes, "c", id), completed("rested"));
+    }
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn work_of_a_node_that_died_beside_its_task_is_done_by_another() {
+    let mut nodes = SimulatedNodes::new();
+    let calls = |ctx: Ctx, _| async move { ctx.activity("works", "").queue("elsewhere").await };
+    nodes.start("a", options().workflow("calls", calls));
+    let gate = Gate::default();
+    let serve = |gate: Gate| {
+        let mut worker = options().waiting("works", move |_, _| gate.pass());
+        worker.queues.clear();
+        worker.queue("elsewhere");
+        worker
+    };
+    nodes.start("b", serve(gate));
+    nodes.advance(RENEWAL);
+    start(&mut nodes, "calls", "x");
+    nodes.settle();
+    nodes.kill("b");
+    let open = Gate::default();
+    open.open(Ok(payload("done")));
+    nodes.start("c", serve(open));
+    assert_eq!(result(&mut nodes, "a", "x"), completed("done"));
+}
