@@ -1,6 +1,7 @@
 //! The address of a store: a URL of PostgreSQL's own form, with a few parameters of Dacapo.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use dacapo_store::StoreError;
 use tokio_postgres::Config;
@@ -20,6 +21,24 @@ pub(crate) struct Address {
     pub(crate) encryption: Encryption,
     /// The file with the certificates of authorities that are trusted besides the system's.
     pub(crate) authorities: Option<String>,
+    /// The name of this process among those that share the store. By default it has a new one each time.
+    pub(crate) node: Option<String>,
+    pub(crate) pace: Pace,
+}
+
+/// How often a node says that it is there, and looks for what it was not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// The time after which the others take a silent node for dead.
+    pub(crate) lease: Duration,
+    pub(crate) renewal: Duration,
+    pub(crate) slow_poll: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(10), renewal: Duration::from_secs(3), slow_poll: Duration::from_secs(5) }
+    }
 }
 
 /// How a connection is encrypted, in the words of PostgreSQL's own clients.
@@ -41,13 +60,17 @@ impl Address {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let mut schema = SCHEMA.to_owned();
         let mut encryption = None;
-        let mut authorities = None;
+        let (mut authorities, mut node, mut pace) = (None, None, Pace::default());
         let mut others = Vec::new();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("schema", value)) => schema = checked_schema(value)?,
                 Some(("sslmode", value)) => encryption = Some(Encryption::parse(value)?),
                 Some(("sslrootcert", value)) => authorities = Some(value.to_owned()),
+                Some(("node", value)) => node = Some(checked_node(value)?),
+                Some((name @ "lease", value)) => pace.lease = time(name, value)?,
+                Some((name @ "renewal", value)) => pace.renewal = time(name, value)?,
+                Some((name @ "slow_poll", value)) => pace.slow_poll = time(name, value)?,
                 Some(("options", _)) => {
                     return Err(wrong(
                         "`options` is used by Dacapo itself: set defaults of the role or the database instead",
@@ -66,9 +89,16 @@ impl Address {
             config.application_name("dacapo");
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(std::time::Duration::from_secs(10));
+            config.connect_timeout(Duration::from_secs(10));
         }
-        Ok(Self { config, schema, encryption, authorities })
+        if pace.renewal * 2 > pace.lease {
+            let Pace { lease, renewal, .. } = pace;
+            return Err(wrong(&format!(
+                "`renewal` is {renewal:?} and `lease` {lease:?}: a lease must last for two renewals at least, or a node is taken for \
+                 dead that is not"
+            )));
+        }
+        Ok(Self { config, schema, encryption, authorities, node, pace })
     }
 
     /// Returns the server and the database as an operator knows them, without a password.
@@ -120,6 +150,24 @@ fn checked_schema(name: &str) -> Result<String, StoreError> {
     Err(wrong(&format!(
         "`schema` is {name:?}: it takes at most 63 of the letters a to z, digits and underscores, no digit first, and not pg_ first"
     )))
+}
+
+fn checked_node(name: &str) -> Result<String, StoreError> {
+    if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+        return Err(wrong(&format!("`node` is {name:?}: it takes 1 to 200 bytes without control characters")));
+    }
+    Ok(name.to_owned())
+}
+
+/// Reads a time such as `10s` or `500ms`.
+fn time(name: &str, value: &str) -> Result<Duration, StoreError> {
+    let millis = value.strip_suffix("ms").map(|digits| (digits, 1));
+    let seconds = || value.strip_suffix('s').map(|digits| (digits, 1_000));
+    let read = millis.or_else(seconds).and_then(|(digits, unit)| Some(digits.parse::<u64>().ok()?.checked_mul(unit)?));
+    match read.filter(|millis| (50..=3_600_000).contains(millis)) {
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err(wrong(&format!("`{name}` is {value:?}: give a time from 50ms to 3600s, such as `10s`"))),
+    }
 }
 
 fn wrong(what: &str) -> StoreError {
@@ -174,6 +222,9 @@ mod tests {
         assert!(error("postgres://db/shop?schema=pg_x").contains("not pg_ first"));
         assert!(error("postgres://db/shop?sslmode=maybe").contains("one of disable, prefer"));
         assert!(error("postgres://db/shop?options=-c%20x").contains("used by Dacapo itself"));
+        assert!(error("postgres://db/shop?lease=3").contains("`lease` is \"3\": give a time"));
+        assert!(error("postgres://db/shop?lease=3s&renewal=2s").contains("must last for two renewals"));
+        assert!(error("postgres://db/shop?node=").contains("`node` is \"\""));
         assert!(error("postgres://db:port/shop").contains("the URL of the store is wrong"));
     }
 }

@@ -7,15 +7,16 @@ use std::thread;
 use std::time::Duration;
 
 use dacapo_core::Name;
-use dacapo_store::{Batch, StoreError, Write, Written, apply};
+use dacapo_store::{Batch, NodeNo, Refused, Shards, StoreError, TurnOf, Write, Written, apply};
 
 use crate::address::Address;
-use crate::facts::Reading;
+use crate::facts::{Facts, Reading};
 use crate::failure::Failure;
 use crate::flush::flush;
 use crate::link::Link;
+use crate::membership::{self, Membership, Renewed, make_shards};
 use crate::needs::Needs;
-use crate::node::{self, Node};
+use crate::node::{Node, View};
 use crate::overlay::{Overlay, TaskNumbers};
 use crate::row::get;
 use crate::schema::lock_space;
@@ -26,8 +27,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 type WriteResult = Result<Written>;
 
 /// Plans that read a table from its beginning, or build a table of it, are never right for the few rows of a group.
-const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-     SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '30s'";
+const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
 
 /// Locks the ids of workflows and requests. They are sorted, so that two nodes cannot wait for each other.
 const LOCK_IDS: &str = "SELECT pg_advisory_xact_lock(id) FROM unnest($1::bigint[]) AS id";
@@ -50,8 +50,12 @@ pub(crate) struct GroupCommit {
     address: Address,
     /// None while there is no connection.
     link: Option<Link>,
-    node: Node,
+    node: Arc<Node>,
+    /// None before this process has joined the other nodes.
+    membership: Option<Membership>,
     tasks: TaskBlock,
+    /// The shards that the node has lost because the others took it for dead, until it is told.
+    lost: Option<Shards>,
     /// Whether a transaction has begun and has not ended.
     is_begun: bool,
     /// Set when the store closes: from then on nothing waits for the server to come back.
@@ -85,11 +89,93 @@ enum Attempt {
 }
 
 impl GroupCommit {
-    pub(crate) fn open(address: Address, mut link: Link, closing: Arc<AtomicBool>) -> Result<Self> {
-        link.script(PLANS).map_err(Failure::into_error)?;
-        let node = Node::register(&mut link, &address)?;
+    pub(crate) fn open(address: Address, mut link: Link, node: Arc<Node>, closing: Arc<AtomicBool>) -> Result<Self> {
+        link.script(&session(&address)).map_err(Failure::into_error)?;
         let tasks = TaskBlock { next: 0, end: 0 };
-        Ok(Self { address, link: Some(link), node, tasks, is_begun: false, closing, ended: None })
+        let link = Some(link);
+        Ok(Self { address, link, node, membership: None, tasks, lost: None, is_begun: false, closing, ended: None })
+    }
+
+    /// Joins the other nodes.
+    pub(crate) fn join(&mut self, queues: &[Name], build: &Name) -> Result<()> {
+        let Some(link) = &mut self.link else { return Err(StoreError::Unavailable("the store is closed".to_owned())) };
+        let Address { schema, node, pace, .. } = &self.address;
+        let membership = Membership::join(link, schema, node.as_deref(), queues, build, *pace);
+        let membership = membership.map_err(Failure::into_error)?;
+        self.node.set_no(NodeNo(membership.no));
+        self.membership = Some(membership);
+        Ok(())
+    }
+
+    /// Has the node do something between two groups, however long the server is away meanwhile.
+    pub(crate) fn between_groups<T>(
+        &mut self,
+        mut act: impl FnMut(&mut Membership, &mut Link) -> std::result::Result<T, Failure>,
+    ) -> Result<T> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Some(ended) = &self.ended {
+                return Err(ended.clone());
+            }
+            let (Some(membership), Some(link)) = (&mut self.membership, &mut self.link) else {
+                self.reconnect("there is no connection")?;
+                continue;
+            };
+            match act(membership, link) {
+                Ok(done) => return Ok(done),
+                Err(Failure::Disconnected(why)) => drop(self.reconnect(&why)?),
+                Err(Failure::Conflict(_)) => {
+                    // A statement of several may have begun a transaction.
+                    self.is_begun = true;
+                    self.roll_back();
+                    self.wait(&mut pause)?;
+                }
+                Err(failure) => {
+                    self.is_begun = true;
+                    self.roll_back();
+                    return Err(failure.into_error());
+                }
+            }
+        }
+    }
+
+    /// Joins the others again, because they have taken this node for dead. What it held is its own no longer.
+    fn join_again(&mut self) -> std::result::Result<(), Failure> {
+        let lost = self.node.owned.clear();
+        let all = self.lost.get_or_insert_default();
+        lost.iter().for_each(|shard| all.insert(shard));
+        let (Some(membership), Some(link)) = (&mut self.membership, &mut self.link) else {
+            return Err(Failure::Disconnected("there is no connection".to_owned()));
+        };
+        if self.is_begun {
+            link.script("ROLLBACK")?;
+            self.is_begun = false;
+        }
+        if membership.is_replaced(link)? {
+            return Err(replaced().into());
+        }
+        tracing::warn!("the other nodes took this one for dead: it drops what it held, and joins them again");
+        membership.join_again(link, &self.address.schema)
+    }
+
+    /// Takes the shards that the node has lost because the others took it for dead.
+    pub(crate) fn take_lost(&mut self) -> Option<Shards> {
+        self.lost.take()
+    }
+
+    /// Renews the lease, and joins again if that is too late. None if the others took the node for dead.
+    pub(crate) fn renew(&mut self) -> Result<Option<(View, bool)>> {
+        match self.between_groups(|membership, link| membership.renew(link))? {
+            Renewed::Alive { view, has_calls } => Ok(Some((view, has_calls))),
+            Renewed::Dead => {
+                self.join_again().map_err(Failure::into_error)?;
+                Ok(None)
+            }
+            Renewed::Replaced => {
+                self.ended = Some(replaced());
+                Err(replaced())
+            }
+        }
     }
 
     /// Commits writes in one transaction, however long the server is away meanwhile.
@@ -117,14 +203,34 @@ impl GroupCommit {
                     self.roll_back();
                     self.wait(&mut pause)?;
                 }
+                Err(Failure::Dead) => {
+                    if let Err(failure) = self.join_again() {
+                        self.end_if_replaced(failure)?;
+                    }
+                }
                 Err(Failure::Disconnected(why)) => {
                     let last = self.reconnect(&why)?;
                     if let Some((group, answers)) = prepared
-                        && last >= group
+                        && last.is_some_and(|last| last >= group)
                     {
                         return Ok(answers);
                     }
                 }
+            }
+        }
+    }
+
+    /// Ends writing if another process has taken this node's name. Other failures pass.
+    fn end_if_replaced(&mut self, failure: Failure) -> Result<()> {
+        match failure {
+            Failure::Store(error) if error == replaced() => {
+                self.ended = Some(error.clone());
+                Err(error)
+            }
+            failure => {
+                tracing::debug!(?failure, "the node cannot join the others yet");
+                self.link = None;
+                Ok(())
             }
         }
     }
@@ -143,7 +249,9 @@ impl GroupCommit {
             trip.step("ROLLBACK", values![]);
         }
         trip.step("BEGIN", values![]);
-        let fence = trip.step(node::FENCE, self.node.fence());
+        let Some(membership) = &mut self.membership else { return Err(not_joined().into()) };
+        let fence = trip.step(membership::FENCE, membership.fence());
+        let group = membership.group;
         lock_ids(needs, &self.address.schema, &mut trip);
         let reading = Reading::begin(needs, &mut trip);
         let draws = self.draws_tasks(writes, &mut trip);
@@ -151,7 +259,7 @@ impl GroupCommit {
         let link = self.link.as_mut().ok_or_else(|| Failure::Disconnected("there is no connection".to_owned()))?;
         let answers = link.run(&trip)?;
         if answers[fence].is_empty() {
-            return Err(node::lost().into());
+            return Err(Failure::Dead);
         }
         if let Some(draws) = draws
             && let Some(row) = answers[draws].first()
@@ -163,11 +271,16 @@ impl GroupCommit {
         if let Some(most) = needs.sweep {
             facts.swept = Some(sweep(link, most)?);
         }
-        let mut overlay = Overlay::new(&facts, &mut self.tasks);
+        let node = self.node.clone();
+        let mut overlay = Overlay::new(&facts, &node, &mut self.tasks);
         let mut answers = Vec::with_capacity(writes.len());
         for (place, write) in writes.iter().enumerate() {
             if let Some(error) = excluded.get(&place) {
                 answers.push(Err(error.clone()));
+                continue;
+            }
+            if let Some(refused) = refuse(&node, &facts, write) {
+                answers.push(Err(refused.into()));
                 continue;
             }
             match apply(&mut overlay, write) {
@@ -176,6 +289,12 @@ impl GroupCommit {
                 }
                 answer => answers.push(answer),
             }
+        }
+        if !overlay.new_queues.is_empty() {
+            let queues: Vec<Name> = std::mem::take(&mut overlay.new_queues).into_iter().collect();
+            let missing = std::mem::take(&mut overlay.missing);
+            self.make_shards(&queues)?;
+            return Ok((Attempt::Incomplete, missing));
         }
         if !overlay.is_complete() {
             if overlay.lacks_task_numbers {
@@ -190,10 +309,28 @@ impl GroupCommit {
         let mut trip = Trip::default();
         flush(&changes, &mut trip);
         trip.step("COMMIT", values![]);
-        let (_, answers) = prepared.insert((self.node.group, answers));
+        let (_, answers) = prepared.insert((group, answers));
         link.run(&trip)?;
         self.is_begun = false;
         Ok((Attempt::Committed(std::mem::take(answers)), Needs::default()))
+    }
+
+    /// Makes the shards of queues that no node has served yet, and looks at them.
+    fn make_shards(&mut self, queues: &[Name]) -> std::result::Result<(), Failure> {
+        let (Some(membership), Some(link)) = (&self.membership, &mut self.link) else { return Ok(()) };
+        link.script("ROLLBACK")?;
+        self.is_begun = false;
+        make_shards(link, &self.address.schema, queues)?;
+        if let Renewed::Alive { view, .. } = membership.renew(link)? {
+            if let Some(queue) = queues.iter().find(|queue| !view.shards.contains_key(*queue)) {
+                return Err(StoreError::Unsupported(format!(
+                    "task queue {queue:?} cannot have shards: all 1,024 of the store are in use by other queues"
+                ))
+                .into());
+            }
+            self.node.see(|seen| *seen = view);
+        }
+        Ok(())
     }
 
     /// Adds a statement that draws numbers for tasks if they may not suffice. Returns its place.
@@ -211,8 +348,9 @@ impl GroupCommit {
         }
     }
 
-    /// Connects again, however long that takes, and returns the number of the last group that was committed.
-    fn reconnect(&mut self, why: &str) -> Result<i64> {
+    /// Connects again, however long that takes, and returns the number of the last group that was committed. None if the
+    /// others have taken the node for dead meanwhile, and it has joined them again.
+    fn reconnect(&mut self, why: &str) -> Result<Option<i64>> {
         tracing::warn!(why, "the connection to PostgreSQL is lost: writing waits until it is back");
         self.link = None;
         self.is_begun = false;
@@ -220,19 +358,21 @@ impl GroupCommit {
         loop {
             self.wait(&mut pause)?;
             let connected = Link::connect(&self.address).and_then(|mut link| {
-                link.script(PLANS)?;
-                let last = self.node.take_over(&mut link, &self.address)?;
+                link.script(&session(&self.address))?;
+                let last = self.membership.as_mut().map(|membership| membership.reconnect(&mut link)).transpose()?;
                 Ok((link, last))
             });
             match connected {
                 Ok((link, last)) => {
                     tracing::info!("the connection to PostgreSQL is back");
                     self.link = Some(link);
-                    return Ok(last);
-                }
-                Err(Failure::Store(error)) if error == node::lost() => {
-                    self.ended = Some(error.clone());
-                    return Err(error);
+                    if last == Some(None)
+                        && let Err(failure) = self.join_again()
+                    {
+                        self.end_if_replaced(failure)?;
+                        continue;
+                    }
+                    return Ok(last.flatten());
                 }
                 Err(failure) => tracing::debug!(?failure, "PostgreSQL is not back yet"),
             }
@@ -262,10 +402,6 @@ impl GroupCommit {
             Err(error) if self.ended.is_some() || writes.len() == 1 || matches!(error, StoreError::Full(_)) => {
                 all(&error)
             }
-            Err(error) if error == node::lost() => {
-                self.ended = Some(error.clone());
-                all(&error)
-            }
             Err(error) if self.closing.load(Ordering::Acquire) => all(&error),
             Err(_) => writes.iter().flat_map(|write| self.commit_together(std::slice::from_ref(write))).collect(),
         }
@@ -286,11 +422,46 @@ impl Batch for GroupCommit {
             return Ok(());
         }
         self.ended = Some(StoreError::Unavailable("this process has ended writing".to_owned()));
-        if let Some(mut link) = self.link.take() {
-            // If this fails, the server notices the end of the connection by itself.
-            let _ = self.node.leave(&mut link);
+        self.node.owned.clear();
+        if let (Some(mut link), Some(membership)) = (self.link.take(), &self.membership) {
+            // If this fails, the others wait for the end of the lease.
+            let _ = membership.leave(&mut link);
         }
         Ok(())
+    }
+}
+
+/// Returns the settings of the connection that commits. A process that is stopped in the middle of a group must not hold its
+/// locks for longer than a part of the lease.
+fn session(address: &Address) -> String {
+    let part = address.pace.lease.as_millis() / 3;
+    format!("{PLANS}; SET lock_timeout = {part}; SET idle_in_transaction_session_timeout = {part}")
+}
+
+fn not_joined() -> StoreError {
+    StoreError::Unsupported("this process serves no task queue, so it is no node and writes nothing".to_owned())
+}
+
+/// The error of a process whose name another one has taken.
+fn replaced() -> StoreError {
+    StoreError::Unavailable(
+        "another process has joined under the name of this node: give each process a name of its own (`node` in the URL)".to_owned(),
+    )
+}
+
+/// Returns why this node may not make a write: the owner of a run plays it, and no other.
+fn refuse(node: &Node, facts: &Facts, write: &Write) -> Option<Refused> {
+    if let Write::Turn(turn) = write
+        && let TurnOf::New(new) = &turn.run
+    {
+        return (!node.owns_shard_of(&new.queue)).then_some(Refused::NotOwner);
+    }
+    let run = write.owned_run()?;
+    match facts.runs.get(&run) {
+        None => Some(Refused::NoSuchRun),
+        // A closed run has no turns any more: any node may begin another from it.
+        Some(row) if !row.status.is_open() => None,
+        Some(_) => (!node.owns(run)).then_some(Refused::NotOwner),
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Conflict(String),
     /// A fact that the transaction builds on has changed: read the facts and do it again.
     Premise(String),
+    /// The other nodes have taken this one for dead.
+    Dead,
     /// The caller gets this error.
     Store(StoreError),
 }
@@ -30,6 +32,7 @@ impl Failure {
                 StoreError::Unavailable(format!("{why}: check that PostgreSQL runs and that the URL is right"))
             }
             Self::Conflict(why) | Self::Premise(why) => StoreError::Unavailable(why),
+            Self::Dead => StoreError::Unavailable("the other nodes have taken this one for dead".to_owned()),
             Self::Store(error) => error,
         }
     }

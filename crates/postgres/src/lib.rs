@@ -1,4 +1,5 @@
-//! The store in PostgreSQL: one process serves a schema, and commits its writes in groups.
+//! The store in PostgreSQL: processes that serve one schema are nodes, which share its runs, and commit their writes in
+//! groups.
 //!
 //! What a write means is decided by [`dacapo_store::apply`], as for every store. A network lies between it and the rows
 //! here, so it does not read row by row: what a group needs is locked and read in one round trip, `apply` works on that in
@@ -16,14 +17,18 @@ mod changes;
 mod facts;
 mod failure;
 mod flush;
+mod keeper;
 mod link;
+mod membership;
 mod needs;
+mod news;
 mod node;
 mod overlay;
 mod read;
 mod readers;
 mod row;
 mod schema;
+mod shared;
 mod sweep;
 mod tls;
 mod trip;
@@ -37,8 +42,12 @@ use dacapo_store::{Done, Group, StoreError, Write, Writes};
 use address::Address;
 use batch::GroupCommit;
 use failure::Failure;
+use keeper::Alarm;
 use link::Link;
+use news::Outbox;
+use node::Node;
 use readers::Readers;
+use shared::Serving;
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -46,28 +55,30 @@ const GROUP: usize = 1024;
 /// A store in a schema of a PostgreSQL database.
 pub struct PostgresStore {
     /// None when the store is open for reading only.
-    group: Option<Group<GroupCommit>>,
+    group: Option<Arc<Group<GroupCommit>>>,
     readers: Readers,
+    address: Address,
+    node: Arc<Node>,
+    serving: Serving,
     closing: Arc<AtomicBool>,
 }
 
 impl PostgresStore {
-    /// Opens a store for serving, and makes its tables if there are none. Only one process may serve it.
+    /// Opens a store for serving, and makes its tables if there are none. Other processes may serve it too.
     ///
     /// The URL is PostgreSQL's own, such as `postgres://app:secret@db.example/shop`. Dacapo adds `schema` (`dacapo`
     /// unless it is given), and takes `sslmode` and `sslrootcert` as other clients do.
     ///
     /// # Errors
-    /// If the URL is wrong, the server cannot be reached or refuses it, another process serves the store, or the schema
-    /// belongs to another program.
+    /// If the URL is wrong, the server cannot be reached or refuses it, or the schema belongs to another program.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         let mut link = Link::connect(&address).map_err(|failure| naming(&address, failure))?;
         schema::prepare(&mut link, &address)?;
-        let closing = Arc::new(AtomicBool::new(false));
-        let group = GroupCommit::open(address.clone(), link, closing.clone())?;
-        let readers = Readers::new(address, closing.clone());
-        Ok(Self { group: Some(Group::new(group, GROUP)), readers, closing })
+        let (closing, node) = (Arc::new(AtomicBool::new(false)), Node::new());
+        let group = GroupCommit::open(address.clone(), link, node.clone(), closing.clone())?;
+        let group = Some(Arc::new(Group::new(group, GROUP)));
+        Ok(Self::of(address, group, node, closing))
     }
 
     /// Opens a store for reading, also while another process serves it.
@@ -78,8 +89,20 @@ impl PostgresStore {
         let address = Address::parse(url)?;
         let mut link = Link::connect(&address).map_err(|failure| naming(&address, failure))?;
         schema::check(&mut link, &address.schema)?;
-        let closing = Arc::new(AtomicBool::new(false));
-        Ok(Self { group: None, readers: Readers::new(address, closing.clone()), closing })
+        Ok(Self::of(address, None, Node::new(), Arc::new(AtomicBool::new(false))))
+    }
+
+    fn of(address: Address, group: Option<Arc<Group<GroupCommit>>>, node: Arc<Node>, closing: Arc<AtomicBool>) -> Self {
+        let readers = Readers::new(address.clone(), group.is_none(), closing.clone());
+        let serving = Serving { outbox: Outbox::new(node.clone()), alarm: Alarm::new() };
+        Self { group, readers, address, node, serving, closing }
+    }
+
+    /// Ends the threads of the node.
+    fn end_threads(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.serving.alarm.close();
+        self.serving.outbox.close();
     }
 }
 
@@ -103,7 +126,20 @@ impl Writes for PostgresStore {
     }
 
     fn close(&self) -> Result<(), StoreError> {
+        let others: Vec<_> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
         self.closing.store(true, Ordering::Release);
-        self.group.as_ref().map_or(Ok(()), Group::close)
+        self.serving.alarm.close();
+        let closed = self.group.as_ref().map_or(Ok(()), |group| group.close());
+        // The others take over at once.
+        self.serving.outbox.tell_members(others.into_iter().filter(|node| *node != self.node.no()));
+        self.serving.outbox.close();
+        closed
+    }
+}
+
+/// A store that is dropped and not closed ends as a process does that dies: the others wait for the end of its lease.
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.end_threads();
     }
 }

@@ -1,103 +1,93 @@
-//! The node: this process as the database knows it. Its row is the fence of all its commits, and keeps the number of
-//! the last one.
+//! The node: this process as the database knows it. Its row is the fence of all its commits, and keeps the number of the
+//! last one.
 
-use dacapo_store::StoreError;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::address::Address;
-use crate::failure::Failure;
-use crate::link::Link;
-use crate::row::get;
-use crate::schema::lock_space;
-use crate::trip::{Trip, Value, values};
+use dacapo_core::Name;
+use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, SharedShards};
+use dacapo_sync::{Mutex, ranks};
 
-/// The second half of the key of the lock that the serving process holds as long as it is connected.
-const SERVING: i32 = 1;
-
-/// Fence and receipt: the row of a node that has lost the store is not alive, and a row that a later connection has
-/// taken has another incarnation. The row keeps the number of the group, so that the node can tell later whether the
-/// group was committed.
-pub(crate) const FENCE: &str =
-    "UPDATE nodes SET last_group = $1 WHERE no = $2 AND incarnation = $3 AND alive RETURNING no";
-
-/// A registered node.
-#[derive(Clone, Copy, Debug)]
+/// What all threads of a node know: its number, its shards, and the other nodes.
 pub(crate) struct Node {
-    no: i64,
-    incarnation: i64,
-    /// The number of the last group that was sent.
-    pub(crate) group: i64,
+    no: AtomicI64,
+    pub(crate) owned: SharedShards,
+    view: Mutex<View>,
+}
+
+/// The nodes and shards as they were read last.
+#[derive(Clone, Default)]
+pub(crate) struct View {
+    pub(crate) nodes: Vec<SeenNode>,
+    /// The shards of each queue.
+    pub(crate) shards: BTreeMap<Name, Vec<Shard>>,
+    pub(crate) owners: BTreeMap<Shard, NodeNo>,
+    /// The queues that this node serves.
+    pub(crate) served: Vec<Name>,
+}
+
+/// A live node, and which of its processes it is.
+#[derive(Clone)]
+pub(crate) struct SeenNode {
+    pub(crate) row: NodeRow,
+    pub(crate) incarnation: i64,
 }
 
 impl Node {
-    /// Registers this process as the one that serves the store. The process that served it before can commit nothing more.
-    pub(crate) fn register(link: &mut Link, address: &Address) -> Result<Self, StoreError> {
-        lock(link, address)?;
-        let mut trip = Trip::default();
-        trip.step("UPDATE nodes SET alive = false WHERE alive", values![]);
-        let sql = "INSERT INTO nodes (name, build, incarnation, last_group, alive, lease_until) \
-             VALUES (gen_random_uuid()::text, $1, 1, 0, true, clock_timestamp()) RETURNING no";
-        let place = trip.step(sql, values![env!("CARGO_PKG_VERSION")]);
-        trip.step(
-            "DELETE FROM nodes WHERE NOT alive AND lease_until < clock_timestamp() - interval '1 day'",
-            values![],
-        );
-        let answers = link.run(&trip).map_err(Failure::into_error)?;
-        let row = answers[place].first().ok_or_else(lost)?;
-        Ok(Self { no: get(row, 0)?, incarnation: 1, group: 0 })
+    pub(crate) fn new() -> Arc<Self> {
+        let view = Mutex::new(ranks::MEMBERS, View::default());
+        Arc::new(Self { no: AtomicI64::new(0), owned: SharedShards::default(), view })
     }
 
-    /// Takes the node over for a new connection, and returns the number of the last group that was committed. It waits
-    /// for a commit that is still under way on the old one.
-    pub(crate) fn take_over(&mut self, link: &mut Link, address: &Address) -> Result<i64, Failure> {
-        let sql = "UPDATE nodes SET incarnation = incarnation + 1 WHERE no = $1 AND incarnation = $2 AND alive \
-             RETURNING incarnation, last_group";
-        let rows = link.query(sql, values![self.no, self.incarnation])?;
-        let row = rows.first().ok_or_else(lost)?;
-        self.incarnation = get(row, 0)?;
-        let last = get(row, 1)?;
-        lock(link, address).map_err(|error| Failure::Disconnected(error.to_string()))?;
-        Ok(last)
+    pub(crate) fn no(&self) -> NodeNo {
+        NodeNo(self.no.load(Ordering::Acquire))
     }
 
-    /// Returns the values of [`FENCE`] for the next group.
-    pub(crate) fn fence(&mut self) -> Vec<Value<'static>> {
-        self.group += 1;
-        values![self.group, self.no, self.incarnation]
+    pub(crate) fn set_no(&self, no: NodeNo) {
+        self.no.store(no.0, Ordering::Release);
     }
 
-    /// Leaves: the next process may serve the store at once.
-    pub(crate) fn leave(&self, link: &mut Link) -> Result<(), Failure> {
-        let sql = "UPDATE nodes SET alive = false WHERE no = $1 AND incarnation = $2 RETURNING no";
-        link.query(sql, values![self.no, self.incarnation]).map(drop)
+    /// Changes what the node knows of the others.
+    pub(crate) fn see<R>(&self, change: impl FnOnce(&mut View) -> R) -> R {
+        change(&mut self.view.lock())
     }
-}
 
-/// Takes the lock of the serving process.
-fn lock(link: &mut Link, address: &Address) -> Result<(), StoreError> {
-    let space = lock_space(&address.schema);
-    let taken = link.query("SELECT pg_try_advisory_lock($1, $2)", values![space, SERVING]);
-    let taken = taken.map_err(Failure::into_error)?;
-    if taken.first().map(|row| get::<bool>(row, 0)).transpose()? == Some(true) {
-        return Ok(());
+    /// Returns the nodes that something is told.
+    pub(crate) fn find(&self, to: &Recipient) -> Vec<NodeNo> {
+        self.see(|view| match to {
+            Recipient::Node(node) => vec![*node],
+            Recipient::OwnerOf(run) => view.owners.get(&run.shard()).copied().into_iter().collect(),
+            Recipient::Serving(queue) => {
+                view.nodes.iter().filter(|node| node.row.queues.contains(queue)).map(|node| node.row.no).collect()
+            }
+        })
     }
-    let sql = "SELECT coalesce(host(activity.client_addr), 'the same machine'), activity.pid, activity.backend_start::text \
-         FROM pg_locks AS locks JOIN pg_stat_activity AS activity USING (pid) \
-         WHERE locks.locktype = 'advisory' AND locks.classid = $1::bigint::oid AND locks.objid = 1 AND locks.objsubid = 2 AND locks.granted";
-    let space = i64::from(space.cast_unsigned());
-    let holder = link.query(sql, values![space]).map_err(Failure::into_error)?;
-    let who = match holder.first() {
-        Some(row) => {
-            let (from, pid, since): (String, i32, String) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
-            format!("from {from} since {since}, backend {pid} of the server")
-        }
-        None => "it has just begun".to_owned(),
-    };
-    Err(StoreError::Busy(format!("{} ({who}). End it first, or use another schema", address.shown())))
-}
 
-/// The error of a node that another process has taken the store from.
-pub(crate) fn lost() -> StoreError {
-    StoreError::Unavailable(
-        "another process serves this store now: this one has lost it and writes nothing more".to_owned(),
-    )
+    /// Returns the shard in which a run of this queue starts: one of this node's where it owns one of that queue. None if
+    /// the queue has no shard yet.
+    pub(crate) fn shard_of(&self, queue: &Name, turn: usize) -> Option<Shard> {
+        let owned = self.owned.get();
+        self.see(|view| {
+            let shards = view.shards.get(queue)?;
+            let mine: Vec<Shard> = shards.iter().filter(|shard| owned.contains(**shard)).copied().collect();
+            let from = if mine.is_empty() { shards } else { &mine };
+            from.get(turn % from.len().max(1)).copied()
+        })
+    }
+
+    /// Returns whether this node owns a shard of a queue, so that runs of it can start here with their first turn.
+    pub(crate) fn owns_shard_of(&self, queue: &Name) -> bool {
+        let owned = self.owned.get();
+        self.see(|view| view.shards.get(queue).is_some_and(|shards| shards.iter().any(|shard| owned.contains(*shard))))
+    }
+
+    /// Returns whether this node serves a queue.
+    pub(crate) fn serves(&self, queue: &Name) -> bool {
+        self.see(|view| view.served.contains(queue))
+    }
+
+    pub(crate) fn owns(&self, run: RunNo) -> bool {
+        self.owned.has_run(run)
+    }
 }

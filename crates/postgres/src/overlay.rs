@@ -3,7 +3,7 @@
 //!
 //! A fact that is missing is noted and ends the write with an error. The group is then applied anew, over all facts.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
@@ -14,6 +14,7 @@ use dacapo_store::{
 use crate::changes::{Changes, Extent, NewRow, RunChange};
 use crate::facts::{Facts, MessageFact};
 use crate::needs::Needs;
+use crate::node::Node;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -25,10 +26,13 @@ pub(crate) trait TaskNumbers {
 
 pub(crate) struct Overlay<'f> {
     facts: &'f Facts,
+    node: &'f Node,
     tasks: &'f mut dyn TaskNumbers,
     pub(crate) changes: Changes,
     /// The rows that have to be read before the group can be applied.
     pub(crate) missing: Needs,
+    /// Queues whose shards have to be made first.
+    pub(crate) new_queues: BTreeSet<Name>,
     /// Whether numbers for tasks have to be drawn first.
     pub(crate) lacks_task_numbers: bool,
     /// How many of the new numbers are used.
@@ -53,9 +57,11 @@ fn incomplete<T>() -> Result<T> {
 }
 
 impl<'f> Overlay<'f> {
-    pub(crate) fn new(facts: &'f Facts, tasks: &'f mut dyn TaskNumbers) -> Self {
+    pub(crate) fn new(facts: &'f Facts, node: &'f Node, tasks: &'f mut dyn TaskNumbers) -> Self {
         Self {
             facts,
+            node,
+            new_queues: BTreeSet::new(),
             tasks,
             changes: Changes::default(),
             missing: Needs::default(),
@@ -74,7 +80,7 @@ impl<'f> Overlay<'f> {
 
     /// Returns whether all facts were there.
     pub(crate) fn is_complete(&self) -> bool {
-        self.missing.is_empty() && !self.lacks_task_numbers
+        self.missing.is_empty() && !self.lacks_task_numbers && self.new_queues.is_empty()
     }
 
     fn number(&mut self) -> Result<i64> {
@@ -87,6 +93,16 @@ impl<'f> Overlay<'f> {
                 Ok(i64::MAX >> (Shard::BITS + 1))
             }
         }
+    }
+
+    /// Returns the number of a new run of a queue.
+    fn run_number(&mut self, queue: &Name) -> Result<RunNo> {
+        let number = self.number()?;
+        let shard = self.node.shard_of(queue, number as usize).unwrap_or_else(|| {
+            self.new_queues.insert(queue.clone());
+            Shard(0)
+        });
+        Ok(RunNo::new(number, shard))
     }
 
     fn row(&mut self, no: RunNo) -> Result<Option<&RunRow>> {
@@ -200,7 +216,7 @@ impl<'f> Overlay<'f> {
 
 impl Rows for Overlay<'_> {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
-        let no = RunNo::new(self.number()?, Shard(0));
+        let no = self.run_number(&new.queue)?;
         let first_run_id = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
         let row = RunRow {
             no,
@@ -230,7 +246,7 @@ impl Rows for Overlay<'_> {
     fn insert_closed(&mut self, run: &RunRow, request: Option<&Name>, no: Option<RunNo>) -> Result<RunNo> {
         let no = match no {
             Some(no) => no,
-            None => RunNo::new(self.number()?, Shard(0)),
+            None => self.run_number(&run.queue)?,
         };
         let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, crash_count: 0, ..run.clone() };
         self.add_run(row, request.cloned());
@@ -441,6 +457,8 @@ impl Rows for Overlay<'_> {
             i64::MAX
         }));
         let NewTask { seq, queue, ready, priority, position } = task.clone();
+        // A task of a queue that this node serves needs not be claimed.
+        let holder = self.node.serves(&queue).then(|| self.node.no());
         let row = TaskRow {
             no,
             run,
@@ -453,7 +471,7 @@ impl Rows for Overlay<'_> {
             attempt: 1,
             crash_count: 0,
             external: None,
-            holder: None,
+            holder,
             failure: None,
             details: None,
         };
@@ -505,6 +523,8 @@ impl Rows for Overlay<'_> {
     }
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
+        // The node that works at it writes it.
+        let attempt = &AttemptWrite { holder: Some(self.node.no()), ..attempt.clone() };
         if let Some(row) = self.changes.new_tasks.get_mut(&attempt.task) {
             if !attempt.is_older_than(row.attempt, row.external) {
                 (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, attempt.holder);

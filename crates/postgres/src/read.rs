@@ -10,7 +10,8 @@ use dacapo_store::{
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::row::{attribute, get, message, moment, run, task, time, timer};
+use crate::row::{attribute, get, message, moment, run, task, timer};
+use crate::shared::low_bits;
 use crate::trip::{Trip, Value, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -19,7 +20,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 const TURNS: i64 = 2_000;
 
 impl PostgresStore {
-    fn rows(&self, sql: impl Into<String>, values: Vec<Value<'_>>) -> Result<Vec<Row>> {
+    pub(crate) fn rows(&self, sql: impl Into<String>, values: Vec<Value<'_>>) -> Result<Vec<Row>> {
         let mut trip = Trip::default();
         trip.step(sql.into(), values);
         Ok(self.readers.run(&trip)?.pop().unwrap_or_default())
@@ -222,13 +223,20 @@ impl ReadTasks for PostgresStore {
 
 impl ReadTimers for PostgresStore {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
-        let sql =
-            format!("SELECT {} FROM timers WHERE due <= $1 ORDER BY due, run, kind, seq LIMIT $2", timer::COLUMNS);
-        self.rows(sql, values![moment(until), limit as i64])?.iter().map(timer::read).collect()
+        let columns = timer::COLUMNS;
+        if self.group.is_none() {
+            let sql = format!("SELECT {columns} FROM timers WHERE due <= $1 ORDER BY due, run, kind, seq LIMIT $2");
+            return self.rows(sql, values![moment(until), limit as i64])?.iter().map(timer::read).collect();
+        }
+        // The timers of other nodes are theirs.
+        let sql = format!(
+            "SELECT {columns} FROM timers WHERE due <= $1 AND (run & 1023) = ANY($3::bigint[]) ORDER BY due, run, kind, seq LIMIT $2"
+        );
+        let values = values![moment(until), limit as i64, low_bits(&self.node.owned.get())];
+        self.rows(sql, values)?.iter().map(timer::read).collect()
     }
 
     fn next_due(&self) -> Result<Option<Timestamp>> {
-        let rows = self.rows("SELECT min(due) FROM timers", values![])?;
-        rows.first().map_or(Ok(None), |row| Ok(get::<Option<i64>>(row, 0)?.map(time)))
+        Ok(self.due(Timestamp(u64::MAX), 1)?.first().map(|timer| timer.due))
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that only read. A thread takes one for each read, so that readers do not wait for each other.
+//! Connections beside the one that commits. A thread takes one for each read, so that readers do not wait for each other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Readers {
     address: Address,
     idle: Mutex<Vec<Link>>,
+    /// Whether they only read. The connections of a node also take tasks.
+    is_read_only: bool,
     /// Set when the store closes: from then on nothing waits for the server to come back.
     closing: Arc<AtomicBool>,
 }
 
 impl Readers {
-    pub(crate) fn new(address: Address, closing: Arc<AtomicBool>) -> Self {
-        Self { address, idle: Mutex::new(ranks::STORE_READER, Vec::new()), closing }
+    pub(crate) fn new(address: Address, is_read_only: bool, closing: Arc<AtomicBool>) -> Self {
+        Self { address, idle: Mutex::new(ranks::STORE_READER, Vec::new()), is_read_only, closing }
     }
 
     /// Runs the statements of a trip and returns the rows of each. Waits while the server is away.
@@ -64,7 +66,9 @@ impl Readers {
 
     fn connect(&self) -> Result<Link, Failure> {
         let mut link = Link::connect(&self.address)?;
-        link.script("SET default_transaction_read_only = on")?;
+        if self.is_read_only {
+            link.script("SET default_transaction_read_only = on")?;
+        }
         Ok(link)
     }
 }

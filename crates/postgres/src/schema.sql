@@ -15,6 +15,7 @@ CREATE TABLE nodes (
     no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
     build text NOT NULL,
+    queues text[] NOT NULL,
     incarnation bigint NOT NULL,
     last_group bigint NOT NULL,
     alive boolean NOT NULL,
@@ -91,6 +92,8 @@ CREATE TABLE tasks (
     details bytea
 ) WITH (fillfactor = 80);
 CREATE INDEX tasks_run ON tasks (run, seq);
+-- Tasks that no node has: they are looked for every few seconds, and few at any time.
+CREATE INDEX tasks_free ON tasks (queue, no) WHERE holder IS NULL;
 
 CREATE TABLE timers (
     due bigint NOT NULL,
@@ -99,6 +102,7 @@ CREATE TABLE timers (
     seq bigint NOT NULL,
     PRIMARY KEY (due, run, kind, seq)
 );
+CREATE INDEX timers_run ON timers (run);
 
 CREATE TABLE messages (
     no bigint PRIMARY KEY,
@@ -126,6 +130,18 @@ CREATE TABLE attributes (
     real double precision,
     PRIMARY KEY (run, name, place)
 );
+
+-- Calls that one node makes of another. They mean nothing once the server has ended, so they are in no log.
+CREATE UNLOGGED TABLE calls (
+    id bigint PRIMARY KEY,
+    node bigint NOT NULL,
+    caller bigint NOT NULL,
+    request bytea NOT NULL,
+    is_taken boolean NOT NULL DEFAULT false,
+    answer bytea
+);
+CREATE INDEX calls_node ON calls (node) WHERE NOT is_taken;
+CREATE INDEX calls_caller ON calls (caller) WHERE answer IS NOT NULL;
 
 -- Deleted runs whose turns and messages are yet to be removed.
 CREATE TABLE garbage (

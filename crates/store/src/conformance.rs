@@ -11,7 +11,7 @@ mod starts;
 mod turns;
 
 use std::ops::ControlFlow;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use dacapo_core::{
     Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, StartOutcome, Target, Timestamp,
@@ -20,8 +20,9 @@ use dacapo_core::{
 
 use crate::{
     AttemptWrite, Belongings, Closing, CrashCount, Epoch, Filter, IdConflict, ImportWrite, MessageNo, NewMessage,
-    NewRun, NewTask, NodeNo, OutgoingMessage, Parent, Refused, RunNo, RunRow, StartedRun, Status, Store, StoreError,
-    Stuck, StuckCause, TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    NewRun, NewTask, News, NodeEvents, NodeNo, OutgoingMessage, Parent, Refused, RunNo, RunRow, Shards, StartedRun,
+    Status, Store, StoreError, Stuck, StuckCause, TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten,
+    Write, Written,
 };
 
 pub use closing::{
@@ -132,10 +133,38 @@ macro_rules! conformance_tests {
         $(
             #[test]
             fn $rule() {
-                $crate::conformance::$rule(&$make);
+                $crate::conformance::joined(&$make, $crate::conformance::$rule);
             }
         )*
     };
+}
+
+/// Plays a rule on a store. Where several nodes may share it, this process becomes one first.
+pub fn joined(store: &dyn Store, rule: fn(&dyn Store)) {
+    if let Some(shared) = store.shared() {
+        shared.join(&["main".into()], &"test".into(), Arc::new(NoEngine)).expect("a node can join");
+    }
+    rule(store);
+    store.close().expect("the store can be closed");
+}
+
+/// A node without an engine.
+struct NoEngine;
+
+impl NodeEvents for NoEngine {
+    fn gained(&self, _: Shards) {}
+
+    fn giving(&self, _: Shards) -> Vec<TaskNo> {
+        Vec::new()
+    }
+
+    fn lost(&self, _: Shards, _: bool) {}
+
+    fn told(&self, _: News) {}
+
+    fn called(&self, _: Vec<u8>, _: Box<dyn FnOnce(Vec<u8>) + Send>) {}
+
+    fn look(&self, _: Shards) {}
 }
 
 const NODE: NodeNo = NodeNo(1);

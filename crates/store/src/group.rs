@@ -66,6 +66,14 @@ impl<B: Batch> Group<B> {
         if count == queue.len() { std::mem::take(&mut *queue) } else { queue.drain(..count).collect() }
     }
 
+    /// Does something with the batch between two commits.
+    pub fn between<R>(&self, act: impl FnOnce(&mut B) -> R) -> R {
+        let result = act(&mut self.batch.lock());
+        // Writes that came meanwhile found the batch locked, and rely on this thread.
+        self.lead();
+        result
+    }
+
     /// Commits nothing from here on, once the commit in progress is done.
     pub fn close(&self) -> Result<(), StoreError> {
         self.batch.lock().close()

@@ -86,6 +86,12 @@ ranks! {
     NODE = new 312 "store: node";
     /// The nodes that share a store, and what they tell each other.
     MEMBERS = new 315 "store: members";
+    /// What a node of PostgreSQL is to tell the others.
+    STORE_NEWS = new 316 "postgres: news";
+    /// The calls of a node of PostgreSQL that wait for an answer.
+    STORE_CALLS = new 317 "postgres: calls";
+    /// When a node of PostgreSQL looks at the others.
+    STORE_PACE = new 318 "postgres: pace";
     /// Connections and tables that are read.
     STORE_READER = blocking 320 "store: reader";
     /// Notes of running code, beside the store.

@@ -10,6 +10,11 @@ use super::{get, name, time};
 pub(crate) const COLUMNS: &str =
     "no, run, seq, queue, ready, priority, turn, place, attempt, crash_count, holder, external, failure, details";
 
+/// Returns the columns for a statement that names other tables too.
+pub(crate) fn columns() -> String {
+    COLUMNS.split(", ").map(|column| format!("tasks.{column}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Reads a task.
 pub(crate) fn read(row: &Row) -> Result<TaskRow, StoreError> {
     Ok(TaskRow {

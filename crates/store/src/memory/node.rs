@@ -427,7 +427,10 @@ impl Writes for MemoryNode {
             let owns = |run| is_live && self.owned.has_run(run);
             tables.writer = Some(Writer { node: self.node(), owned: self.owned.get(), queues });
             let written = match write.owned_run() {
-                Some(run) if !owns(run) => Err(Refused::NotOwner.into()),
+                // A closed run has no turns any more: any node may begin another from it.
+                Some(run) if tables.runs.get(&run).is_some_and(|row| row.status.is_open()) && !owns(run) => {
+                    Err(Refused::NotOwner.into())
+                }
                 _ => apply(&mut *tables, &write),
             };
             tables.writer = None;

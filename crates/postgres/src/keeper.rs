@@ -1,0 +1,194 @@
+//! Keeping this node among the others: it renews its lease, takes over the shards of nodes that are gone, moves shards so
+//! that each node has its share, and looks for what it was not told. One thread does it.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use dacapo_store::{Balance, Group, NodeEvents, NodeNo, Shards, StoreError, balance};
+use dacapo_sync::{Condvar, Mutex, ranks};
+
+use crate::address::Pace;
+use crate::batch::GroupCommit;
+use crate::news::Outbox;
+use crate::node::{Node, View};
+
+/// When the keeper acts next, and what it is told meanwhile.
+pub(crate) struct Alarm {
+    state: Mutex<AlarmState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct AlarmState {
+    /// The nodes or their shards have changed: look at them now.
+    is_rung: bool,
+    /// Notifications may have been lost: look for what they said.
+    looks: bool,
+    is_closed: bool,
+}
+
+impl Alarm {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = Mutex::new(ranks::STORE_PACE, AlarmState::default());
+        Arc::new(Self { state, changed: Condvar::new() })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut AlarmState)) {
+        change(&mut self.state.lock());
+        self.changed.notify_all();
+    }
+
+    /// Has the nodes looked at now.
+    pub(crate) fn ring(&self) {
+        self.change(|state| state.is_rung = true);
+    }
+
+    /// Has everything looked for now that may not have been told.
+    pub(crate) fn look(&self) {
+        self.change(|state| (state.is_rung, state.looks) = (true, true));
+    }
+
+    pub(crate) fn close(&self) {
+        self.change(|state| state.is_closed = true);
+    }
+
+    /// Waits until this moment, or until something is to be done before. Returns whether something is to be looked for; none
+    /// once it is closed.
+    fn wait(&self, until: Instant) -> Option<bool> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            if state.is_rung {
+                state.is_rung = false;
+                return Some(std::mem::take(&mut state.looks));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Some(false);
+            }
+            let _ = self.changed.wait_for(&mut state, left);
+        }
+    }
+}
+
+/// The parts that the keeper works with.
+pub(crate) struct Keeper {
+    pub(crate) group: Weak<Group<GroupCommit>>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) events: Arc<dyn NodeEvents>,
+    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) pace: Pace,
+    /// When the lease was last renewed.
+    pub(crate) renewed: Option<Instant>,
+}
+
+impl Keeper {
+    /// Keeps the node until the store closes. Runs on a thread of its own.
+    pub(crate) fn run(mut self) {
+        let mut looks_at = Instant::now() + self.pace.slow_poll;
+        loop {
+            let renews_at = self.renewed.unwrap_or_else(Instant::now) + self.pace.renewal;
+            let Some(mut looks) = self.alarm.wait(renews_at.min(looks_at)) else { return };
+            let Some(group) = self.group.upgrade() else { return };
+            let now = Instant::now();
+            if (now >= renews_at || looks || now < looks_at)
+                && let Err(error) = self.renew(&group)
+            {
+                tracing::debug!(%error, "the lease of this node is not renewed");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            looks |= now >= looks_at;
+            if looks {
+                looks_at = now + self.pace.slow_poll;
+                self.events.look(self.node.owned.get());
+                self.outbox.look();
+            }
+        }
+    }
+
+    /// Renews the lease, and puts right what has changed since.
+    pub(crate) fn renew(&mut self, group: &Group<GroupCommit>) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let renewed = group.between(|batch| (batch.renew(), batch.take_lost()));
+        let (seen, lost) = renewed;
+        if let Some(lost) = lost {
+            self.events.lost(lost, true);
+        }
+        let Some((view, has_calls)) = seen? else {
+            // It has joined again: the next round tells what it has now.
+            self.alarm.ring();
+            return Ok(());
+        };
+        let was_silent = self.renewed.is_none_or(|before| began.duration_since(before) > self.pace.lease);
+        self.renewed = Some(began);
+        if has_calls {
+            self.outbox.take_calls();
+        }
+        let view = match was_silent {
+            // The database was away, or this process was: the others may not have had the time to renew their leases.
+            true => view,
+            false => self.bury_dead(group, view)?,
+        };
+        self.node.see(|seen| *seen = view.clone());
+        self.settle(group, &view)?;
+        self.notice();
+        Ok(())
+    }
+
+    /// Takes nodes for dead whose leases are over, and looks again if there were any.
+    fn bury_dead(&self, group: &Group<GroupCommit>, view: View) -> Result<View, StoreError> {
+        let me = self.node.no();
+        let is_over = |row: &dacapo_store::NodeRow| row.lease.is_zero() && row.no != me;
+        let over: Vec<NodeNo> =
+            view.nodes.iter().map(|node| &node.row).filter(|row| is_over(row)).map(|row| row.no).collect();
+        if over.is_empty() {
+            return Ok(view);
+        }
+        let dead = group.between(|batch| batch.between_groups(|membership, link| membership.bury(link, &over)))?;
+        for node in &dead {
+            tracing::warn!(node = node.0, "a node is gone: the others take over its runs");
+        }
+        let (seen, lost) = group.between(|batch| (batch.renew(), batch.take_lost()));
+        if let Some(lost) = lost {
+            self.events.lost(lost, true);
+        }
+        Ok(seen?.map_or(view, |(view, _)| view))
+    }
+
+    /// Takes and gives shards so that each node has its share.
+    fn settle(&self, group: &Group<GroupCommit>, view: &View) -> Result<(), StoreError> {
+        let Balance { take, give } = balance(self.node.no(), &view.members(), &view.all_shards());
+        if !take.is_empty() {
+            let taken = group.between(|batch| batch.between_groups(|membership, link| membership.take(link, &take)))?;
+            let me = self.node.no();
+            self.node.see(|view| view.owners.extend(taken.iter().map(|shard| (shard, me))));
+        }
+        if give.is_empty() {
+            return Ok(());
+        }
+        let shards: Shards = give.iter().map(|(shard, _)| *shard).collect();
+        // From here on no turn of their runs is committed; what is under way is, before they move.
+        self.node.owned.remove(&shards);
+        let kept = self.events.giving(shards);
+        let given = group.between(|batch| batch.between_groups(|membership, link| membership.give(link, &give, &kept)));
+        self.node.see(|view| view.owners.extend(give.iter().copied()));
+        self.events.lost(shards, false);
+        if given? {
+            self.outbox.tell_members(give.iter().map(|(_, to)| *to));
+        }
+        Ok(())
+    }
+
+    /// Notices the shards that this node owns and did not know of.
+    fn notice(&self) {
+        let me = self.node.no();
+        let gained = self.node.see(|view| view.shards_of(me)).without(&self.node.owned.get());
+        if !gained.is_empty() {
+            self.node.owned.add(&gained);
+            self.events.gained(gained);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The store as several nodes share it.
+
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use dacapo_core::Name;
+use dacapo_store::{
+    CallAnswered, Group, News, NodeEvents, NodeNo, NodeRow, Nodes, Recipient, RunNo, RunRow, Shards, SharedStore,
+    StoreError, TaskRow, TimerRow,
+};
+
+use crate::PostgresStore;
+use crate::batch::GroupCommit;
+use crate::keeper::{Alarm, Keeper};
+use crate::news::{self, Hears, Outbox};
+use crate::row::{get, run, task, timer};
+use crate::trip::values;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Tasks without a holder, or whose holder is gone.
+const CLAIM: &str = "WITH free AS MATERIALIZED (SELECT tasks.no, tasks.queue FROM tasks WHERE tasks.queue = $2 AND (tasks.holder IS NULL \
+     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive)) ORDER BY tasks.no LIMIT $3 \
+     FOR UPDATE SKIP LOCKED) \
+     UPDATE tasks SET holder = $1 FROM free WHERE tasks.no = free.no \
+     AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.alive) RETURNING {columns}";
+const TASKS_IN: &str = "UPDATE tasks SET holder = $1 WHERE tasks.no IN (SELECT tasks.no FROM tasks WHERE tasks.no > $4 \
+     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND (tasks.holder IS NULL OR tasks.holder = $1 \
+     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive)) \
+     ORDER BY tasks.no LIMIT $5) RETURNING {columns}";
+const UNSEEN_IN: &str = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
+     WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($1::bigint[]) ORDER BY messages.run";
+
+/// What a serving process has beside its connections.
+pub(crate) struct Serving {
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) alarm: Arc<Alarm>,
+}
+
+/// Returns shards as the low bits of the numbers of their runs.
+pub(crate) fn low_bits(shards: &Shards) -> Vec<i64> {
+    shards.iter().map(|shard| i64::from(shard.0)).collect()
+}
+
+/// Hears what other nodes tell this one.
+struct Ears {
+    events: Arc<dyn NodeEvents>,
+    alarm: Arc<Alarm>,
+    outbox: Weak<Outbox>,
+}
+
+impl Hears for Ears {
+    fn told(&self, news: News) {
+        self.events.told(news);
+    }
+
+    fn called(&self, id: i64, request: Vec<u8>) {
+        let outbox = self.outbox.clone();
+        let answer = move |answer| {
+            if let Some(outbox) = outbox.upgrade() {
+                outbox.answer(id, answer);
+            }
+        };
+        self.events.called(request, Box::new(answer));
+    }
+
+    fn members_changed(&self) {
+        self.alarm.ring();
+    }
+
+    fn reconnected(&self) {
+        self.alarm.look();
+    }
+}
+
+impl PostgresStore {
+    fn group(&self) -> Result<&Arc<Group<GroupCommit>>> {
+        self.group.as_ref().ok_or_else(|| StoreError::Unsupported("the store is open for reading only".to_owned()))
+    }
+
+    fn begin_thread(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let begun = thread::Builder::new().name(name.to_owned()).spawn(work);
+        begun.map(drop).map_err(|error| StoreError::Unavailable(format!("a thread cannot be started: {error}")))
+    }
+}
+
+impl Nodes for PostgresStore {
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        self.group.is_some().then_some(self as &dyn SharedStore)
+    }
+}
+
+impl SharedStore for PostgresStore {
+    fn join(&self, queues: &[Name], build: &Name, events: Arc<dyn NodeEvents>) -> Result<()> {
+        let group = self.group()?;
+        group.between(|batch| batch.join(queues, build))?;
+        let Serving { outbox, alarm } = &self.serving;
+        let mut keeper = Keeper {
+            group: Arc::downgrade(group),
+            node: self.node.clone(),
+            outbox: outbox.clone(),
+            events: events.clone(),
+            alarm: alarm.clone(),
+            pace: self.address.pace,
+            renewed: None,
+        };
+        keeper.renew(group)?;
+        let others: Vec<NodeNo> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
+        outbox.tell_members(others.into_iter().filter(|node| *node != self.node.no()));
+        let ears = Ears { events, alarm: alarm.clone(), outbox: Arc::downgrade(outbox) };
+        let (address, outbox) = (self.address.clone(), outbox.clone());
+        self.begin_thread("dacapo-news", move || news::run(&address, &outbox, &ears))?;
+        self.begin_thread("dacapo-node", move || keeper.run())
+    }
+
+    fn node(&self) -> NodeNo {
+        self.node.no()
+    }
+
+    fn owns(&self, run: RunNo) -> bool {
+        self.node.owns(run)
+    }
+
+    fn is_served(&self, queue: &str) -> bool {
+        self.node.see(|view| view.nodes.iter().any(|node| node.row.queues.iter().any(|served| *served == *queue)))
+    }
+
+    fn slow_poll(&self) -> Duration {
+        self.address.pace.slow_poll
+    }
+
+    fn tell(&self, to: Recipient, news: News) {
+        self.serving.outbox.tell(&to, &news);
+    }
+
+    fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered) {
+        self.serving.outbox.call(&to, request, answered);
+    }
+
+    fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>> {
+        let sql = CLAIM.replace("{columns}", &task::columns());
+        let mut claimed = Vec::new();
+        for (queue, free) in places {
+            let rows = self.rows(sql.clone(), values![self.node.no().0, queue.as_str(), *free as i64])?;
+            for row in &rows {
+                claimed.push(task::read(row)?);
+            }
+        }
+        Ok(claimed)
+    }
+
+    fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        let sql = TASKS_IN.replace("{columns}", &task::columns());
+        let queues: Vec<&str> = queues.iter().map(Name::as_str).collect();
+        let rows = self.rows(sql, values![self.node.no().0, low_bits(shards), queues, above, limit as i64])?;
+        let mut tasks: Vec<TaskRow> = rows.iter().map(task::read).collect::<Result<_>>()?;
+        tasks.sort_by_key(|task| task.no);
+        Ok(tasks)
+    }
+
+    fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {
+        self.rows(UNSEEN_IN, values![low_bits(shards)])?.iter().map(|row| Ok(RunNo(get(row, 0)?))).collect()
+    }
+
+    fn stuck_in(&self, shards: &Shards) -> Result<Vec<RunRow>> {
+        let sql = format!(
+            "SELECT {} FROM runs WHERE stuck_cause IS NOT NULL AND (no & 1023) = ANY($1::bigint[]) ORDER BY no",
+            run::COLUMNS
+        );
+        self.rows(sql, values![low_bits(shards)])?.iter().map(run::read).collect()
+    }
+
+    fn timers_of(&self, run: RunNo) -> Result<Vec<TimerRow>> {
+        let sql = format!("SELECT {} FROM timers WHERE run = $1", timer::COLUMNS);
+        self.rows(sql, values![run.0])?.iter().map(timer::read).collect()
+    }
+
+    fn nodes(&self) -> Result<Vec<NodeRow>> {
+        Ok(self.node.see(|view| view.nodes.iter().map(|node| node.row.clone()).collect()))
+    }
+}
