@@ -13,6 +13,7 @@ use crate::address::Address;
 use crate::facts::{Facts, Reading};
 use crate::failure::Failure;
 use crate::flush::flush;
+use crate::keeper::Alarm;
 use crate::link::Link;
 use crate::membership::{self, Membership, Renewed, make_shards};
 use crate::needs::Needs;
@@ -51,6 +52,8 @@ pub(crate) struct GroupCommit {
     /// None while there is no connection.
     link: Option<Link>,
     node: Arc<Node>,
+    /// Rung when the others took this node for dead, so that it is told at once.
+    alarm: Arc<Alarm>,
     /// None before this process has joined the other nodes.
     membership: Option<Membership>,
     tasks: TaskBlock,
@@ -89,11 +92,27 @@ enum Attempt {
 }
 
 impl GroupCommit {
-    pub(crate) fn open(address: Address, mut link: Link, node: Arc<Node>, closing: Arc<AtomicBool>) -> Result<Self> {
+    pub(crate) fn open(
+        address: Address,
+        mut link: Link,
+        (node, alarm): (Arc<Node>, Arc<Alarm>),
+        closing: Arc<AtomicBool>,
+    ) -> Result<Self> {
         link.script(&session(&address)).map_err(Failure::into_error)?;
         let tasks = TaskBlock { next: 0, end: 0 };
         let link = Some(link);
-        Ok(Self { address, link, node, membership: None, tasks, lost: None, is_begun: false, closing, ended: None })
+        Ok(Self {
+            address,
+            link,
+            node,
+            alarm,
+            membership: None,
+            tasks,
+            lost: None,
+            is_begun: false,
+            closing,
+            ended: None,
+        })
     }
 
     /// Joins the other nodes.
@@ -144,6 +163,7 @@ impl GroupCommit {
         let lost = self.node.owned.clear();
         let all = self.lost.get_or_insert_default();
         lost.iter().for_each(|shard| all.insert(shard));
+        self.alarm.ring();
         let (Some(membership), Some(link)) = (&mut self.membership, &mut self.link) else {
             return Err(Failure::Disconnected("there is no connection".to_owned()));
         };

@@ -75,10 +75,11 @@ impl PostgresStore {
         let address = Address::parse(url)?;
         let mut link = Link::connect(&address).map_err(|failure| naming(&address, failure))?;
         schema::prepare(&mut link, &address)?;
-        let (closing, node) = (Arc::new(AtomicBool::new(false)), Node::new());
-        let group = GroupCommit::open(address.clone(), link, node.clone(), closing.clone())?;
-        let group = Some(Arc::new(Group::new(group, GROUP)));
-        Ok(Self::of(address, group, node, closing))
+        let mut store = Self::of(address.clone(), false);
+        let parts = (store.node.clone(), store.serving.alarm.clone());
+        let group = GroupCommit::open(address, link, parts, store.closing.clone())?;
+        store.group = Some(Arc::new(Group::new(group, GROUP)));
+        Ok(store)
     }
 
     /// Opens a store for reading, also while another process serves it.
@@ -89,13 +90,14 @@ impl PostgresStore {
         let address = Address::parse(url)?;
         let mut link = Link::connect(&address).map_err(|failure| naming(&address, failure))?;
         schema::check(&mut link, &address.schema)?;
-        Ok(Self::of(address, None, Node::new(), Arc::new(AtomicBool::new(false))))
+        Ok(Self::of(address, true))
     }
 
-    fn of(address: Address, group: Option<Arc<Group<GroupCommit>>>, node: Arc<Node>, closing: Arc<AtomicBool>) -> Self {
-        let readers = Readers::new(address.clone(), group.is_none(), closing.clone());
+    fn of(address: Address, is_read_only: bool) -> Self {
+        let (closing, node) = (Arc::new(AtomicBool::new(false)), Node::new());
+        let readers = Readers::new(address.clone(), is_read_only, closing.clone());
         let serving = Serving { outbox: Outbox::new(node.clone()), alarm: Alarm::new() };
-        Self { group, readers, address, node, serving, closing }
+        Self { group: None, readers, address, node, serving, closing }
     }
 
     /// Ends the threads of the node.

@@ -29,9 +29,10 @@ const SHARDS: i64 = 16;
 pub(crate) const FENCE: &str = "UPDATE nodes SET last_group = $1, lease_until = clock_timestamp() + $4 * interval '1 millisecond' \
      WHERE no = $2 AND incarnation = $3 AND alive RETURNING no";
 
-const JOIN: &str = "INSERT INTO nodes AS node (name, build, queues, incarnation, last_group, alive, lease_until) \
-     VALUES (coalesce($1, gen_random_uuid()::text), $2, $3, 1, 0, true, clock_timestamp() + $4 * interval '1 millisecond') \
-     ON CONFLICT (name) DO UPDATE SET build = excluded.build, queues = excluded.queues, incarnation = node.incarnation + 1, \
+const JOIN: &str = "INSERT INTO nodes AS node (name, build, queues, process, incarnation, last_group, alive, lease_until) \
+     VALUES (coalesce($1, gen_random_uuid()::text), $2, $3, $5, 1, 0, true, clock_timestamp() + $4 * interval '1 millisecond') \
+     ON CONFLICT (name) DO UPDATE SET build = excluded.build, queues = excluded.queues, process = excluded.process, \
+     incarnation = node.incarnation + 1, \
      last_group = 0, alive = true, lease_until = excluded.lease_until \
      RETURNING no, incarnation, name";
 const FORGET_NODES: &str = "DELETE FROM nodes WHERE NOT alive AND lease_until < clock_timestamp() - interval '1 day'";
@@ -52,7 +53,10 @@ const RENEW: &str = "WITH renewed AS (UPDATE nodes SET lease_until = clock_times
      array_agg(array_to_string(queues, E'\\x01') ORDER BY no), array_agg(incarnation ORDER BY no), \
      array_agg((extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint ORDER BY no) FROM nodes WHERE alive) AS seen, ( \
      SELECT array_agg(no ORDER BY no), array_agg(queue ORDER BY no), array_agg(owner ORDER BY no) FROM shards) AS owned";
-const INCARNATION: &str = "SELECT incarnation, alive FROM nodes WHERE no = $1";
+const PROCESS: &str = "SELECT process, alive FROM nodes WHERE no = $1";
+/// It may have been made before, and its answer lost with the connection: then it is made again.
+const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1 WHERE no = $1 AND process = $2 AND alive \
+     RETURNING incarnation, last_group";
 
 /// It waits for a commit of the dead node that is still under way, which renews the lease: then the node is not dead.
 const BURY: &str = "WITH dead AS (UPDATE nodes SET alive = false WHERE no = ANY($1) AND alive AND lease_until < clock_timestamp() \
@@ -77,6 +81,8 @@ const LEAVE: &str = "WITH left_node AS (UPDATE nodes SET alive = false, lease_un
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     pub(crate) no: i64,
+    /// A random number of this process: another that takes the name has another.
+    process: i64,
     pub(crate) incarnation: i64,
     /// The name under which it joined.
     name: String,
@@ -111,14 +117,15 @@ impl Membership {
         let lease = pace.lease.as_millis() as f64;
         let words: Vec<&str> = queues.iter().map(Name::as_str).collect();
         trip.step("BEGIN", values![]);
-        let place = trip.step(JOIN, values![node, build.as_str(), words, lease]);
+        let process = (uuid::Uuid::new_v4().as_u64_pair().0 >> 1) as i64;
+        let place = trip.step(JOIN, values![node, build.as_str(), words, lease, process]);
         trip.step(FORGET_NODES, values![]);
         trip.step("COMMIT", values![]);
         let answers = link.run(&trip)?;
         let row = answers[place].first().ok_or_else(|| StoreError::Corrupt("a node has no row".to_owned()))?;
         let (no, incarnation, name) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
         make_shards(link, schema, queues)?;
-        Ok(Self { no, incarnation, name, queues: queues.to_vec(), build: build.clone(), pace, group: 0 })
+        Ok(Self { no, process, incarnation, name, queues: queues.to_vec(), build: build.clone(), pace, group: 0 })
     }
 
     /// Joins again after the others have taken this node for dead.
@@ -139,9 +146,7 @@ impl Membership {
     /// Takes the node's row for a new connection, and returns the number of the last group that was committed. It waits for a
     /// commit that is still under way on the old one. None if the others have taken the node for dead.
     pub(crate) fn reconnect(&mut self, link: &mut Link) -> Result<Option<i64>> {
-        let sql = "UPDATE nodes SET incarnation = incarnation + 1 WHERE no = $1 AND incarnation = $2 AND alive \
-             RETURNING incarnation, last_group";
-        let rows = link.query(sql, values![self.no, self.incarnation])?;
+        let rows = link.query(RECONNECT, values![self.no, self.process])?;
         let Some(row) = rows.first() else { return Ok(None) };
         self.incarnation = get(row, 0)?;
         Ok(Some(get(row, 1)?))
@@ -159,10 +164,10 @@ impl Membership {
     }
 
     fn why_not(&self, link: &mut Link) -> Result<Renewed> {
-        let rows = link.query(INCARNATION, values![self.no])?;
+        let rows = link.query(PROCESS, values![self.no])?;
         let Some(row) = rows.first() else { return Ok(Renewed::Dead) };
-        let (incarnation, is_alive): (i64, bool) = (get(row, 0)?, get(row, 1)?);
-        Ok(if is_alive && incarnation != self.incarnation { Renewed::Replaced } else { Renewed::Dead })
+        let (process, is_alive): (i64, bool) = (get(row, 0)?, get(row, 1)?);
+        Ok(if is_alive && process != self.process { Renewed::Replaced } else { Renewed::Dead })
     }
 
     /// Returns whether this node is dead or replaced, after its fence has refused a group.

@@ -16,6 +16,8 @@ CREATE TABLE nodes (
     name text NOT NULL UNIQUE,
     build text NOT NULL,
     queues text[] NOT NULL,
+    -- Tells apart the processes that come under one name, and the incarnation the connections of one process.
+    process bigint NOT NULL,
     incarnation bigint NOT NULL,
     last_group bigint NOT NULL,
     alive boolean NOT NULL,

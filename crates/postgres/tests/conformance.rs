@@ -2,4 +2,6 @@
 
 mod server;
 
-dacapo_store::conformance_tests!(server::Schema::new().store());
+dacapo_store::conformance_tests!(
+    dacapo_postgres::PostgresStore::open(server::Schema::new().url()).expect("the store opens")
+);

@@ -2,16 +2,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dacapo_postgres::PostgresStore;
+use tokio_postgres::NoTls;
 
 /// Names the server. `cargo xtask postgres` sets it.
 const URL: &str = "DACAPO_POSTGRES_URL";
 
 /// A schema that no other test uses.
 pub(crate) struct Schema {
+    server: String,
+    name: String,
     url: String,
 }
 
+#[allow(dead_code, reason = "each test binary uses a part")]
 impl Schema {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -20,14 +23,40 @@ impl Schema {
         });
         let name = format!("t_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mark = if server.contains('?') { '&' } else { '?' };
-        Self { url: format!("{server}{mark}schema={name}") }
+        let url = format!("{server}{mark}schema={name}");
+        Self { server, name, url }
     }
 
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    pub(crate) fn store(&self) -> PostgresStore {
-        PostgresStore::open(&self.url).expect("the store opens")
+    /// Returns the URL with more parameters.
+    pub(crate) fn with(&self, parameters: &str) -> String {
+        format!("{}{parameters}", self.url)
+    }
+
+    /// Returns the host and port of the server.
+    pub(crate) fn address(&self) -> String {
+        let after = self.server.split_once('@').expect("the URL has a user").1;
+        after[..after.find('/').expect("the URL has a database")].to_owned()
+    }
+
+    /// Runs statements in the schema, as an operator would.
+    pub(crate) fn execute(&self, sql: &str) {
+        self.execute_raw(&format!("SET search_path = {}; {sql}", self.name));
+    }
+
+    /// Runs statements with the name of the schema in the place of `{schema}`.
+    pub(crate) fn execute_raw(&self, sql: &str) {
+        let sql = sql.replace("{schema}", &self.name);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.expect("the server is there");
+            let connection = tokio::spawn(connection);
+            client.batch_execute(&sql).await.expect("the statements are right");
+            drop(client);
+            connection.await.expect("it ends").expect("it ends well");
+        });
     }
 }

@@ -1,0 +1,287 @@
+//! Several nodes on a real server: shards move, dead nodes commit nothing, and what was cut off is committed once.
+
+mod proxy;
+mod server;
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_postgres::PostgresStore;
+use dacapo_store::{
+    Filter, IdConflict, NewMessage, NewRun, News, NodeEvents, ReadRuns, ReadTurns, Recipient, Refused, RunNo, Shards,
+    SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
+};
+
+use proxy::Proxy;
+use server::Schema;
+
+/// Short leases, so that a test need not wait long.
+const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";
+
+/// What happened to a node.
+#[derive(Default)]
+struct Seen {
+    lost_all: Mutex<usize>,
+    told: Mutex<Vec<News>>,
+}
+
+impl NodeEvents for Seen {
+    fn gained(&self, _: Shards) {}
+
+    fn giving(&self, _: Shards) -> Vec<TaskNo> {
+        Vec::new()
+    }
+
+    fn lost(&self, _: Shards, all: bool) {
+        *self.lost_all.lock().unwrap() += usize::from(all);
+    }
+
+    fn told(&self, news: News) {
+        self.told.lock().unwrap().push(news);
+    }
+
+    fn called(&self, request: Vec<u8>, answer: Box<dyn FnOnce(Vec<u8>) + Send>) {
+        answer(request.into_iter().rev().collect());
+    }
+
+    fn look(&self, _: Shards) {}
+}
+
+struct TestNode {
+    store: PostgresStore,
+    seen: Arc<Seen>,
+}
+
+fn node(url: &str) -> TestNode {
+    let store = PostgresStore::open(url).expect("the store opens");
+    let seen = Arc::new(Seen::default());
+    store.join(&["main".into()], &"test".into(), seen.clone()).expect("the node joins");
+    TestNode { store, seen }
+}
+
+/// Waits until something holds, and says what if it never does.
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "it never came to this: {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+fn shards(node: &TestNode) -> usize {
+    let me = SharedStore::node(&node.store);
+    node.store.nodes().unwrap().iter().find(|row| row.no == me).map_or(0, |row| row.shards)
+}
+
+fn submit(store: &PostgresStore, write: Write) -> mpsc::Receiver<Result<Written, StoreError>> {
+    let (told, answer) = mpsc::channel();
+    store.submit(write, Box::new(move |written| drop(told.send(written))));
+    answer
+}
+
+fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
+    submit(store, write).recv().expect("every write is answered")
+}
+
+fn new(number: usize) -> NewRun {
+    NewRun {
+        run_id: format!("run-{number}").into(),
+        workflow_id: format!("order-{number}").into(),
+        workflow: "kit".into(),
+        queue: "main".into(),
+        started: Timestamp::from_millis(1),
+        pins: vec![1],
+        start: vec![2],
+        parent: None,
+        first_run_id: Name::default(),
+        reuse: IdReuse::AllowDuplicate,
+        conflict: IdConflict::Fail,
+        request: None,
+        timers: Vec::new(),
+        memo: Vec::new(),
+        attributes: Vec::new(),
+    }
+}
+
+fn started(store: &PostgresStore, number: usize) -> RunNo {
+    match write(store, Write::Start(Box::new(new(number)))) {
+        Ok(Written::Started { run, .. }) => run.run,
+        other => panic!("a start was answered with {other:?}"),
+    }
+}
+
+fn turn(run: RunNo, number: u64) -> Write {
+    Write::Turn(Box::new(TurnWrite::new(TurnOf::Run(run), number, Timestamp::from_millis(2), vec![number as u8; 9])))
+}
+
+#[test]
+fn nodes_share_the_shards_and_a_node_that_leaves_gives_them_back_at_once() {
+    let schema = Schema::new();
+    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    b.store.close().unwrap();
+    until("the other has all", || shards(&a) == 16);
+}
+
+#[test]
+fn shards_of_a_node_that_died_are_taken_over() {
+    let schema = Schema::new();
+    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    drop(b);
+    until("the other has all", || shards(&a) == 16);
+    assert_eq!(*a.seen.lost_all.lock().unwrap(), 0);
+}
+
+#[test]
+fn a_node_that_comes_back_under_its_name_has_its_shards_at_once() {
+    let schema = Schema::new();
+    let url = schema.with("&lease=60s&renewal=10s&node=first");
+    let first = node(&url);
+    let run = started(&first.store, 1);
+    drop(first);
+    let again = node(&url);
+    assert!(again.store.owns(run), "the lease of the process before runs for a minute yet");
+    write(&again.store, turn(run, 0)).unwrap();
+}
+
+#[test]
+fn a_process_whose_name_another_takes_writes_nothing_more() {
+    let schema = Schema::new();
+    let url = schema.with("&lease=60s&renewal=10s&node=same");
+    let first = node(&url);
+    let run = started(&first.store, 1);
+    let second = node(&url);
+    let error = write(&first.store, turn(run, 0)).unwrap_err();
+    assert!(error.to_string().contains("another process has joined under the name of this node"), "{error}");
+    write(&second.store, turn(run, 0)).unwrap();
+    let error = write(&first.store, Write::Start(Box::new(new(2)))).unwrap_err();
+    assert!(error.to_string().contains("another process has joined"), "{error}");
+}
+
+#[test]
+fn a_node_that_was_taken_for_dead_commits_no_turn_and_joins_again() {
+    let schema = Schema::new();
+    let a = node(&schema.with("&lease=60s&renewal=20s"));
+    let run = started(&a.store, 1);
+    write(&a.store, turn(run, 0)).unwrap();
+    schema.execute("UPDATE nodes SET alive = false; UPDATE shards SET owner = NULL");
+    match write(&a.store, turn(run, 1)) {
+        Err(StoreError::Refused(Refused::NotOwner)) => {}
+        other => panic!("a turn of a dead node was answered with {other:?}"),
+    }
+    // A message may come from any node.
+    let message = NewMessage { key: "signal:1".into(), sent: Timestamp::from_millis(3), job: vec![7] };
+    write(&a.store, Write::Send { run, message, ended: None }).unwrap();
+    assert_eq!(turns(&a.store, run), 1);
+    until("it is told that it has lost everything", || *a.seen.lost_all.lock().unwrap() == 1);
+    until("it owns the shards again", || a.store.owns(run));
+    write(&a.store, turn(run, 1)).unwrap();
+}
+
+fn turns(store: &PostgresStore, run: RunNo) -> usize {
+    let mut count = 0;
+    let mut show = |_: u64, _: &[u8]| {
+        count += 1;
+        std::ops::ControlFlow::Continue(())
+    };
+    store.turns(run, 0, &mut show).unwrap();
+    count
+}
+
+#[test]
+fn a_turn_of_a_run_that_another_node_owns_is_refused() {
+    let schema = Schema::new();
+    let a = node(&schema.with(PACE));
+    let runs: Vec<RunNo> = (0..16).map(|number| started(&a.store, number)).collect();
+    let b = node(&schema.with(PACE));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    for run in runs {
+        let (owner, other) = if a.store.owns(run) { (&a, &b) } else { (&b, &a) };
+        assert!(matches!(write(&other.store, turn(run, 0)), Err(StoreError::Refused(Refused::NotOwner))));
+        write(&owner.store, turn(run, 0)).unwrap();
+    }
+}
+
+#[test]
+fn news_and_calls_reach_other_nodes() {
+    let schema = Schema::new();
+    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    until("they know each other", || a.store.nodes().unwrap().len() == 2);
+    let to = SharedStore::node(&b.store);
+    a.store.tell(Recipient::Node(to), News::Stored(RunNo(77)));
+    until("the news arrive", || b.seen.told.lock().unwrap().contains(&News::Stored(RunNo(77))));
+    let (told, answer) = mpsc::channel();
+    a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(told.send(answer))));
+    assert_eq!(answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered").unwrap(), b"cba");
+    drop(b);
+    let (told, answer) = mpsc::channel();
+    a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(told.send(answer))));
+    let error = answer.recv_timeout(Duration::from_secs(60)).expect("a call to a dead node ends").unwrap_err();
+    assert!(error.to_string().contains("went away before it answered"), "{error}");
+}
+
+/// However often the connection is cut, each write that is answered is there once. The answers of those whose connection
+/// was cut in the middle of a commit come from the receipt.
+#[test]
+fn writes_over_a_connection_that_is_cut_again_and_again_are_committed_once() {
+    let schema = Schema::new();
+    // The node itself is not taken for dead meanwhile.
+    let proxy = Proxy::to(&schema.address());
+    let a = node(&proxy.url(&schema.with("&lease=60s&renewal=20s&sslmode=disable")));
+    let cutting = proxy.cuts_every(Duration::from_millis(50)..Duration::from_millis(250));
+    let mut runs = Vec::new();
+    while cutting.cuts() < 20 {
+        let run = started(&a.store, runs.len());
+        for at in 0..3 {
+            write(&a.store, turn(run, at)).unwrap();
+        }
+        runs.push(run);
+    }
+    cutting.stop();
+    assert_eq!(a.store.count(&Filter::default()).unwrap(), runs.len() as u64);
+    for run in runs {
+        assert_eq!(turns(&a.store, run), 3);
+    }
+}
+
+#[test]
+fn two_nodes_that_start_one_workflow_id_start_one_run() {
+    let schema = Schema::new();
+    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
+    for number in 0..40 {
+        let (one, other) = (
+            submit(&a.store, Write::Start(Box::new(NewRun { run_id: format!("a-{number}").into(), ..new(number) }))),
+            submit(&b.store, Write::Start(Box::new(NewRun { run_id: format!("b-{number}").into(), ..new(number) }))),
+        );
+        let answers = [one.recv().unwrap(), other.recv().unwrap()];
+        let made = answers.iter().filter(|answer| answer.is_ok()).count();
+        assert_eq!(made, 1, "{answers:?}");
+    }
+}
+
+#[test]
+fn many_processes_may_make_the_tables_at_once() {
+    let schema = Schema::new();
+    let url = schema.with(PACE);
+    let openings: Vec<_> = (0..6)
+        .map(|_| {
+            let url = url.clone();
+            std::thread::spawn(move || PostgresStore::open(&url).map(drop))
+        })
+        .collect();
+    for opening in openings {
+        opening.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_schema_of_another_program_is_refused() {
+    let schema = Schema::new();
+    schema.execute_raw("CREATE SCHEMA {schema}; CREATE TABLE {schema}.theirs (x integer)");
+    let error = PostgresStore::open(schema.url()).err().expect("it belongs to another program");
+    assert!(error.to_string().contains("a table of another program (theirs)"), "{error}");
+}

@@ -1,0 +1,94 @@
+//! A proxy that cuts connections.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A port that leads to a server.
+pub(crate) struct Proxy {
+    port: u16,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+/// A thread that cuts connections.
+pub(crate) struct Cutting {
+    ends: Arc<AtomicBool>,
+    cuts: Arc<AtomicUsize>,
+    thread: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Begins to pass on connections to this address.
+    pub(crate) fn to(server: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (server, kept) = (server.to_owned(), open.clone());
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(&server) else { continue };
+                let mut open = kept.lock().unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    thread::spawn(move || pass(from, to));
+                }
+                open.extend([client, server]);
+            }
+        });
+        Self { port, open }
+    }
+
+    /// Returns a URL that leads to this proxy in place of the server.
+    pub(crate) fn url(&self, url: &str) -> String {
+        let (before, after) = url.split_once('@').expect("the URL has a user");
+        let rest = &after[after.find('/').expect("the URL has a database")..];
+        format!("{before}@127.0.0.1:{}{rest}", self.port)
+    }
+
+    /// Cuts all connections again and again, after pauses from this range.
+    pub(crate) fn cuts_every(&self, pauses: Range<Duration>) -> Cutting {
+        let (ends, cuts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (open, ended, counted) = (self.open.clone(), ends.clone(), cuts.clone());
+        let thread = thread::spawn(move || {
+            let mut dice = 7_u64;
+            while !ended.load(Ordering::Relaxed) {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let span = (pauses.end - pauses.start).as_micros() as u64;
+                thread::park_timeout(pauses.start + Duration::from_micros((dice >> 33) % span));
+                for stream in open.lock().unwrap().drain(..) {
+                    let _ = stream.shutdown(Shutdown::Both);
+                }
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Cutting { ends, cuts, thread }
+    }
+}
+
+impl Cutting {
+    /// Returns how often connections were cut.
+    pub(crate) fn cuts(&self) -> usize {
+        self.cuts.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().expect("it does not panic");
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream) {
+    let mut buffer = [0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
