@@ -21,6 +21,7 @@ use crate::lifecycle::halted::Halted;
 use crate::lifecycle::shutdown_state::ShutdownState;
 use crate::lifecycle::sweeping::Sweeping;
 use crate::lifecycle::zombie_alarms::ZombieAlarms;
+use crate::nodes::common_time::CommonTime;
 use crate::nodes::watchers::Watchers;
 use crate::options::Options;
 use crate::read::records::LastRecord;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) sweeping: Sweeping,
     pub(crate) halted: Halted,
     pub(crate) watchers: Watchers,
+    pub(crate) common_time: CommonTime,
     /// The record from which the input of an activity was last read.
     pub(crate) last_record: Mutex<LastRecord>,
     pub(crate) commit_seconds: Histogram,
@@ -95,6 +97,7 @@ impl Shared {
             sweeping: Sweeping::default(),
             halted: Halted::new(),
             watchers: Watchers::new(),
+            common_time: CommonTime::default(),
             last_record: Mutex::new(ranks::INPUTS, LastRecord::default()),
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             play_run,
@@ -144,13 +147,14 @@ impl Shared {
         &*self.store
     }
 
+    /// Engine time: the host's, moved to the clock that all nodes share. It never goes back.
     pub(crate) fn now(&self) -> Timestamp {
-        self.host.now()
+        self.common_time.at(self.host.now())
     }
 
     /// Engine time and steady time.
     pub(crate) fn clock(&self) -> (Timestamp, Steady) {
-        (self.host.now(), self.host.steady_now())
+        (self.now(), self.host.steady_now())
     }
 
     /// Arms an alarm of this process, so long from now.

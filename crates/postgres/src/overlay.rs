@@ -456,9 +456,9 @@ impl Rows for Overlay<'_> {
             self.lacks_task_numbers = true;
             i64::MAX
         }));
-        let NewTask { seq, queue, ready, priority, position } = task.clone();
+        let NewTask { seq, queue, ready, priority, position, offered } = task.clone();
         // A task of a queue that this node serves needs not be claimed.
-        let holder = self.node.serves(&queue).then(|| self.node.no());
+        let holder = (!offered && self.node.serves(&queue)).then(|| self.node.no());
         let row = TaskRow {
             no,
             run,

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
 
-use dacapo_core::Name;
+use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
     CallAnswered, Group, News, NodeEvents, NodeNo, NodeRow, Nodes, Recipient, RunNo, RunRow, Shards, SharedStore,
     StoreError, TaskRow, TimerRow,
@@ -14,6 +13,7 @@ use crate::PostgresStore;
 use crate::batch::GroupCommit;
 use crate::keeper::{Alarm, Keeper};
 use crate::news::{self, Hears, Outbox};
+use crate::node::SeenNode;
 use crate::row::{get, run, task, timer};
 use crate::trip::values;
 
@@ -126,8 +126,27 @@ impl SharedStore for PostgresStore {
         self.node.see(|view| view.nodes.iter().any(|node| node.row.queues.iter().any(|served| *served == *queue)))
     }
 
-    fn slow_poll(&self) -> Duration {
-        self.address.pace.slow_poll
+    fn others_serve(&self, queue: &str) -> bool {
+        let me = self.node.no();
+        let serves = |node: &SeenNode| node.row.no != me && node.row.queues.iter().any(|served| *served == *queue);
+        self.node.see(|view| view.nodes.iter().any(serves))
+    }
+
+    fn other_builds(&self) -> Vec<Name> {
+        let me = self.node.no();
+        let others = |node: &&SeenNode| node.row.no != me;
+        self.node.see(|view| view.nodes.iter().filter(others).map(|node| node.row.build.clone()).collect())
+    }
+
+    fn clock(&self) -> Result<Timestamp> {
+        let rows = self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", values![])?;
+        let micros: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+        Ok(Timestamp((micros as u64).saturating_mul(1_000)))
+    }
+
+    fn count_unseen(&self, run: RunNo) -> Result<usize> {
+        let rows = self.rows("SELECT count(*) FROM messages WHERE run = $1 AND taken IS NULL", values![run.0])?;
+        rows.first().map_or(Ok(0), |row| Ok(get::<i64>(row, 0)? as usize))
     }
 
     fn tell(&self, to: Recipient, news: News) {

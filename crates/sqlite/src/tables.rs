@@ -358,7 +358,7 @@ impl Rows for Tables<'_> {
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo> {
         let sql = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, sum, attempt_sum) \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0, ?, ?)";
-        let NewTask { seq, queue, ready, priority, position } = task;
+        let NewTask { seq, queue, ready, priority, position, .. } = task;
         let no = self.counters.take();
         let sum = task::Fixed::of_new(no, run, turn, task).sum();
         let attempt_sum = task::Attempt::first(no, *ready).sum();

@@ -68,7 +68,7 @@ fn start(store: &SqliteStore, new: NewRun) -> RunNo {
 /// A store with something in every column: an open run with a child, which is stuck, and a closed one.
 fn fill(store: &SqliteStore) {
     let open = start(store, new_run("open"));
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(2), priority: 3, position: 0 };
+    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(2), priority: 3, position: 0, offered: false };
     let turn = TurnWrite {
         tasks: vec![task],
         published: Some(b"a snapshot".to_vec()),

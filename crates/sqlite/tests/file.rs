@@ -338,6 +338,7 @@ fn a_batch_that_fails_at_its_last_command_stores_nothing() {
         ready: Timestamp::default(),
         priority: 0,
         position: seq as u32,
+        offered: false,
     };
     let turn = TurnWrite { tasks: (0..100).map(task).collect(), ..turn_of(run.run, 0) };
     let (told, answer) = mpsc::channel();

@@ -217,7 +217,7 @@ fn closed(written: &TurnWritten) -> Vec<RunNo> {
 }
 
 fn task() -> NewTask {
-    NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 }
+    NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0, offered: false }
 }
 
 /// Starts a run that this node owns.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dacapo_core::{Name, Seq};
+use dacapo_core::{Name, Seq, Timestamp};
 
 use crate::{NodeNo, RunNo, RunRow, Shards, StoreError, TaskRow, TimerRow};
 
@@ -32,8 +32,14 @@ pub trait SharedStore: Send + Sync {
     fn owns(&self, run: RunNo) -> bool;
     /// Returns whether a node serves this queue, as far as this one knows. Reads memory alone.
     fn is_served(&self, queue: &str) -> bool;
-    /// Returns how long a node waits at most before it looks for itself.
-    fn slow_poll(&self) -> Duration;
+    /// Returns whether another node serves this queue, as far as this one knows. Reads memory alone.
+    fn others_serve(&self, queue: &str) -> bool;
+    /// Returns the builds that other nodes run, as far as this one knows. Reads memory alone.
+    fn other_builds(&self) -> Vec<Name>;
+    /// Reads the time of day by the clock that all nodes share.
+    fn clock(&self) -> Result<Timestamp>;
+    /// Counts the messages of a run that no turn has taken.
+    fn count_unseen(&self, run: RunNo) -> Result<usize>;
 
     /// Tells the owner of a run, or the nodes that serve a queue. Never waits: news of the same kind may be told once
     /// for all.

@@ -17,6 +17,9 @@ pub struct NewTask {
     pub priority: i32,
     /// The command's position in its turn.
     pub position: u32,
+    /// Whether the task is offered to all nodes that serve its queue. Otherwise the node that makes it works at it, if it
+    /// serves the queue.
+    pub offered: bool,
 }
 
 /// A task as a store keeps it.
@@ -84,7 +87,14 @@ mod tests {
     /// S4-34: no write but a turn's, and the reset that repeats one, adds a task.
     #[test]
     fn no_write_hands_in_a_task_but_a_turn_and_the_reset_that_repeats_one() {
-        let task = NewTask { seq: Seq(0), queue: "main".into(), ready: Timestamp(0), priority: 0, position: 0 };
+        let task = NewTask {
+            seq: Seq(0),
+            queue: "main".into(),
+            ready: Timestamp(0),
+            priority: 0,
+            position: 0,
+            offered: false,
+        };
         let turn = TurnWrite::new(TurnOf::Run(RunNo(1)), 0, Timestamp(0), Vec::new());
         let turn = Write::Turn(Box::new(TurnWrite { tasks: vec![task.clone()], ..turn }));
         assert_eq!(tasks(&turn), [&task]);

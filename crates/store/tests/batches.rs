@@ -42,8 +42,14 @@ fn start(store: &MemoryStore, workflow_id: &'static str) -> RunNo {
 
 /// A turn that asks for so many activities; the record stands for their types and ids.
 fn batch(run: RunNo, tasks: u64, record: &'static str) -> Write {
-    let task =
-        |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: Timestamp(0), priority: 0, position: seq as u32 };
+    let task = |seq| NewTask {
+        seq: Seq(seq),
+        queue: "main".into(),
+        ready: Timestamp(0),
+        priority: 0,
+        position: seq as u32,
+        offered: false,
+    };
     Write::Turn(Box::new(TurnWrite {
         tasks: (0..tasks).map(task).collect(),
         ..TurnWrite::new(TurnOf::Run(run), 0, Timestamp::from_millis(1), record.as_bytes().to_vec())

@@ -197,6 +197,13 @@ impl TaskQueue {
         state.lanes.iter().map(|lane| (lane.queue.clone(), free(lane))).filter(|(_, free)| *free > 0).collect()
     }
 
+    /// The number of places of a queue, and of the tasks that run in them or wait for one. None if the queue is not served.
+    pub(crate) fn backlog(&self, queue: &Name) -> Option<(usize, usize)> {
+        let state = self.0.lock();
+        let lane = state.lanes.iter().find(|lane| lane.queue == *queue)?;
+        Some((lane.places, lane.running + lane.ready.len()))
+    }
+
     /// Notes whether there may be more tasks in the store that no node has.
     pub(crate) fn set_more(&self, has_more: bool) {
         self.0.lock().has_more = has_more;

@@ -95,7 +95,10 @@ pub(crate) struct SendingMessage {
 impl SendingMessage {
     /// Submits a message for an open run.
     pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, Error> {
-        let waiting = shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting());
+        let waiting = match shared.nodes().filter(|nodes| !nodes.owns(row.no)) {
+            Some(nodes) => nodes.count_unseen(row.no)?,
+            None => shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting()),
+        };
         let limit = shared.options.message_limit;
         if waiting >= limit {
             let setting = Some(Name::from_static("message_limit"));

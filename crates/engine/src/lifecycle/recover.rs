@@ -12,6 +12,7 @@ use crate::host::Steady;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::begin_retention;
 use crate::nodes::events::EngineEvents;
+use crate::nodes::hear::follow_clock;
 use crate::nodes::take_over;
 use crate::run::deliver::poke;
 use crate::shared::Shared;
@@ -46,6 +47,7 @@ pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
 
 /// Becomes a node of a store that several share. What it takes over it takes over shard by shard.
 fn join(shared: &Arc<Shared>, nodes: &dyn SharedStore) -> Result<(), StoreError> {
+    follow_clock(shared, nodes);
     let queues: Vec<_> = shared.options.queues.keys().cloned().collect();
     nodes.join(&queues, &shared.options.build, Arc::new(EngineEvents(Arc::downgrade(shared))))?;
     begin_retention(shared)?;

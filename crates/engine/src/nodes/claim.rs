@@ -2,11 +2,23 @@
 
 use std::sync::Arc;
 
+use dacapo_core::Name;
 use dacapo_store::StoreError;
 
 use crate::activity::adopt::{Origins, adopt};
 use crate::activity::dispatch::dispatch;
 use crate::shared::Shared;
+
+/// How many tasks wait for each place before more are offered to other nodes.
+const BACKLOG: usize = 4;
+
+/// Whether another task of this queue is offered to all nodes, after so many that a turn has made: this node has more than it
+/// soon works at, and another node serves the queue too.
+pub(crate) fn offers(shared: &Shared, queue: &Name, made: usize) -> bool {
+    let Some(nodes) = shared.nodes() else { return false };
+    let Some((places, waiting)) = shared.tasks.backlog(queue) else { return false };
+    waiting + made >= places.saturating_mul(BACKLOG) && nodes.others_serve(queue)
+}
 
 /// Takes tasks for the places that are free. Called on a thread that may block.
 pub(crate) fn claim(shared: &Arc<Shared>) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, StoreError, TimerRow};
+use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TimerRow};
 
 use crate::activity::cancel::cancel_task;
 use crate::host::WorkKind;
@@ -115,6 +115,7 @@ pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
     }
     shared.later(WorkKind::Read, None, move |shared| {
         let Some(nodes) = shared.nodes() else { return };
+        follow_clock(shared, nodes);
         match nodes.unseen_in(&owned) {
             Ok(runs) => {
                 runs.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run))
@@ -123,6 +124,15 @@ pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
         }
         claim(shared);
     });
+}
+
+/// Follows the clock that all nodes share.
+pub(crate) fn follow_clock(shared: &Shared, nodes: &dyn SharedStore) {
+    let before = shared.host.now();
+    match nodes.clock() {
+        Ok(common) => shared.common_time.follow(common, (before, shared.host.now())),
+        Err(error) => tracing::warn!(%error, "the clock of the store cannot be read"),
+    }
 }
 
 /// Whether a run is at rest here without a message, so that it has not heard of one that the store has.

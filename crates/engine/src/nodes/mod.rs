@@ -13,9 +13,11 @@
 
 pub(crate) mod calls;
 pub(crate) mod claim;
+pub(crate) mod common_time;
 pub(crate) mod elsewhere;
 pub(crate) mod events;
 pub(crate) mod hand_over;
 pub(crate) mod hear;
+pub(crate) mod other_builds;
 pub(crate) mod take_over;
 pub(crate) mod watchers;

@@ -80,8 +80,8 @@ impl Committing {
         let commands = std::mem::take(&mut effects.tasks);
         let clock = shared.clock();
         for ((no, new), command) in numbers.iter().zip(&tasks).zip(commands) {
-            if !shared.workers.serve(&new.queue) {
-                all.push(Effect::ReportUnservedQueue(new.queue.clone()));
+            if new.offered || !shared.workers.serve(&new.queue) {
+                all.push(Effect::OfferTask(new.queue.clone()));
                 continue;
             }
             let task = Task {

@@ -29,8 +29,8 @@ pub(crate) enum Effect {
     SetTimers { added: Vec<TimerRow>, ended: Vec<TimerRow> },
     /// An activity is pending.
     QueueTask(Box<Task>),
-    /// An activity is pending in a task queue that no worker here serves.
-    ReportUnservedQueue(Name),
+    /// An activity is pending in a task queue that no worker here serves, or that has more tasks than this node works at.
+    OfferTask(Name),
     /// An activity is no longer wanted; `waits` says whether its outcome is.
     CancelTask { seq: Seq, waits: bool },
     /// Local work is no longer wanted; `waits` says whether its outcome is.
@@ -66,7 +66,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
             // A run that moves to another node takes its tasks with it.
             Effect::QueueTask(task) if shared.owns(run) => shared.tasks.add(run, *task),
             Effect::QueueTask(_) => {}
-            Effect::ReportUnservedQueue(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
+            Effect::OfferTask(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
                 Some(nodes) => nodes.tell(Recipient::Serving(queue), News::Tasks),
                 None => shared.queue_log.report(&queue, &shared.options.served_queues()),
             },

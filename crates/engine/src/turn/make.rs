@@ -7,6 +7,7 @@ use dacapo_store::{Doing, RunNo, StuckCause};
 use dacapo_worker::{HandOver, Play, RunToPlay};
 
 use crate::crash_guard::hooks::{Note, note};
+use crate::nodes::claim::offers;
 use crate::report::log;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::info::RunInfo;
@@ -88,6 +89,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
         open,
         messages,
         task_of: &|seq| shared.tasks.number(no, seq),
+        offers: &|queue, made| offers(shared, queue, made),
         run_id: &|| shared.host.run_id(),
         pins: &|workflow| shared.pins_of(workflow),
     };

@@ -63,6 +63,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) messages: &'a [Message],
     /// The number of the task behind an activity.
     pub(crate) task_of: &'a dyn Fn(Seq) -> Option<TaskNo>,
+    /// Whether another task of this queue is offered to all nodes, after so many of this turn.
+    pub(crate) offers: &'a dyn Fn(&Name, usize) -> bool,
     /// Makes run ids.
     pub(crate) run_id: &'a dyn Fn() -> Name,
     /// The pins of new runs of a workflow.
@@ -179,9 +181,11 @@ impl Planner<'_> {
     ) -> Result<(), Unsupported> {
         match &command.kind {
             CommandKind::Activity(activity) => {
+                let queue = activity.queue.clone().unwrap_or_else(|| self.info.name.queue.clone());
                 plan.write.tasks.push(NewTask {
+                    offered: (self.offers)(&queue, plan.write.tasks.len()),
                     seq: activity.seq,
-                    queue: activity.queue.clone().unwrap_or_else(|| self.info.name.queue.clone()),
+                    queue,
                     ready: now,
                     priority: task_priority(activity, self.start()),
                     position: position as u32,

@@ -168,7 +168,7 @@ fn plan_reset(shared: &Shared, row: &RunRow, keep: u64, reason: &str) -> Result<
             Open::Activity { command, turn, position, scheduled } => {
                 let queue = command.queue.clone().unwrap_or_else(|| row.queue.clone());
                 let (priority, position) = (task_priority(command, &open.start), *position);
-                tasks.push((*turn, NewTask { seq: *seq, queue, ready: now, priority, position }));
+                tasks.push((*turn, NewTask { seq: *seq, queue, ready: now, priority, position, offered: false }));
                 new.timers.extend(activity_timers(command, *scheduled));
             }
             Open::Child { .. } => children.push(*seq),

@@ -15,6 +15,7 @@ use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::shutdown;
 use crate::nodes::elsewhere::tell_watchers;
+use crate::nodes::other_builds;
 use crate::read::outcome::closed_run;
 use crate::report::log;
 use crate::report::stuck_reason::StuckReason;
@@ -37,6 +38,9 @@ fn pause(failed_plays: u32) -> Duration {
 
 /// Marks a run as stuck that cannot be played, for this reason. Called on a thread that may block.
 pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: StuckReason) {
+    if other_builds::may_play(shared, cached.no, reason.cause) {
+        return wait_for_other_build(shared, cached, &reason);
+    }
     let now = shared.now();
     cached.worker().unwrap_or_else(|| shared.workers.first()).meters().stuck.increment(1);
     let mut state = cached.lock();
@@ -64,6 +68,23 @@ pub(crate) fn set_delayed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, row: &R
     shared.arm_in(until.since(now), Due::Retry(cached.no));
     let stuck = reason.into_stuck(now, 1, until);
     write_stuck(shared, cached, stuck, set_aside, "");
+    shutdown::check(shared);
+}
+
+/// Plays a run again later that this build cannot play and another that is still served can. It is not marked as stuck: its
+/// code has not failed, a deploy is under way.
+fn wait_for_other_build(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: &StuckReason) {
+    let mut state = cached.lock();
+    state.failed_plays += 1;
+    let retry = pause(state.failed_plays);
+    drop(state);
+    let SetAside { requests, .. } = set_aside(shared, cached, shared.now().after(retry), &reason.text);
+    shared.arm_in(retry, Due::Retry(cached.no));
+    let told = Error::Stuck(format!(
+        "a deploy is under way, and a node of another build has recorded the run: {}",
+        reason.text
+    ));
+    requests.into_iter().for_each(|request| request.refuse(told.clone()));
     shutdown::check(shared);
 }
 

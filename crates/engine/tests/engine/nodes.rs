@@ -352,3 +352,118 @@ fn work_of_a_node_that_died_beside_its_task_is_done_by_another() {
     nodes.start("c", serve(open));
     assert_eq!(result(&mut nodes, "a", "x"), completed("done"));
 }
+
+/// A workflow as one build has it: the activities that it calls, in order.
+fn steps(build: &'static str, activities: &'static [&'static str]) -> Options {
+    let code = move |ctx: Ctx, _| async move {
+        for activity in activities {
+            ctx.activity(*activity, "").await?;
+            ctx.next_signal("s").await?;
+        }
+        Ok(payload("done"))
+    };
+    let mut serve = options().workflow("steps", code);
+    for activity in ["one", "two", "three"] {
+        serve = serve.activity(activity, |_, _| Ok(payload("")));
+    }
+    Options { build: build.into(), ..serve }
+}
+
+/// A rolling deploy: a run that one build recorded moves to a node of the other, which cannot play it while it lasts.
+fn a_deploy_marks_no_run_as_stuck(first: &'static [&'static str], second: &'static [&'static str]) {
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", steps("first", first));
+    let ids = ["w", "x", "y", "z"];
+    for id in ids {
+        start(&mut nodes, "steps", id);
+    }
+    nodes.settle();
+    nodes.start("b", steps("second", second));
+    nodes.advance(RENEWAL * 2);
+    for id in ids {
+        send(&mut nodes, "a", id, "s", "");
+    }
+    nodes.advance(secs(20));
+    assert_eq!(nodes.stuck(), 0, "the build that recorded them is still there");
+    // The new build is taken back: its runs go on where they can be played.
+    nodes.stop("b");
+    for id in ids {
+        send(&mut nodes, "a", id, "s", "");
+    }
+    for id in ids {
+        assert_eq!(result(&mut nodes, "a", id), completed("done"));
+    }
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn a_deploy_of_code_that_decides_otherwise_marks_no_run_as_stuck_while_the_other_build_is_served() {
+    a_deploy_marks_no_run_as_stuck(&["one", "two"], &["two", "one"]);
+}
+
+#[test]
+fn a_deploy_that_is_taken_back_marks_no_run_as_stuck_either() {
+    a_deploy_marks_no_run_as_stuck(&["two", "one"], &["one", "two"]);
+}
+
+#[test]
+fn code_that_decides_otherwise_is_reported_once_the_build_that_recorded_the_run_is_gone() {
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", steps("first", &["one", "two"]));
+    start(&mut nodes, "steps", "x");
+    nodes.settle();
+    nodes.start("b", steps("second", &["two", "one"]));
+    nodes.stop("a");
+    send(&mut nodes, "b", "x", "s", "");
+    nodes.advance(secs(60));
+    assert_eq!(nodes.stuck(), 1);
+}
+
+#[test]
+fn a_large_fan_out_is_shared_with_a_node_that_has_free_places() {
+    let serve = |name: &'static str, world: World| {
+        let fan = |ctx: Ctx, _| async move {
+            let calls: Vec<_> = (0..200).map(|_| ctx.activity("works", "")).collect();
+            Ok(payload(ctx.join(calls).await.len().to_string()))
+        };
+        let works = move |_, _| {
+            world.note(name);
+            Ok(payload(""))
+        };
+        let mut serve = options().workflow("fan", fan).activity("works", works);
+        serve.queue("default").max_concurrent_activities = 10;
+        serve
+    };
+    let world = World::default();
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", serve("a", world.clone()));
+    nodes.start("b", serve("b", world.clone()));
+    nodes.advance(RENEWAL * 2);
+    start(&mut nodes, "fan", "x");
+    assert_eq!(result(&mut nodes, "a", "x"), completed("200"));
+    let notes = world.notes();
+    let of = |node: &str| notes.iter().filter(|note| *note == node).count();
+    assert_eq!(of("a") + of("b"), 200, "each was done once");
+    assert!(of("b") > 0, "{} and {}", of("a"), of("b"));
+}
+
+#[test]
+fn messages_of_all_nodes_count_for_the_limit() {
+    async fn waits(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        ctx.promise("never").await
+    }
+    let serve = || Options { message_limit: 3, ..options().workflow("waits", waits) };
+    let mut nodes = two(serve);
+    start(&mut nodes, "waits", "x");
+    // The owner does not run: what is sent stays where it is.
+    nodes.stall("a", true);
+    let sent = |nodes: &mut SimulatedNodes| {
+        let engine = nodes.engine("b").clone();
+        nodes.wait(async move { engine.signal(&RunId::of("x"), signal_of("s", "1"), None).await })
+    };
+    for _ in 0..3 {
+        sent(&mut nodes).unwrap();
+    }
+    let error = sent(&mut nodes).unwrap_err();
+    assert!(matches!(error, dacapo_client::Error::InboxFull { waiting: 3, limit: 3, .. }), "{error}");
+}

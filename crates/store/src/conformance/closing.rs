@@ -121,7 +121,7 @@ pub fn a_run_continues_under_its_id(store: &dyn Store) {
 pub fn rows_left_of_a_closed_run_can_be_removed(store: &dyn Store) {
     let started = owned(store, "order-1", "run-1");
     let (run, taken) = (started.run, started.message.into_iter().collect());
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(3), priority: 0, position: 0 };
+    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(3), priority: 0, position: 0, offered: false };
     let timer = (at(9), TimerKind::RunTimeout);
     let written = commit(store, TurnWrite { tasks: vec![task], timers: vec![timer], taken, ..turn(run, 0) }).unwrap();
     let forget = || Write::Forget { run, tasks: written.tasks.clone(), timers: vec![timer] };

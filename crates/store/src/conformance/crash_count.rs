@@ -64,7 +64,7 @@ pub fn crash_count_of_a_run_outlives_its_end(store: &dyn Store) {
 /// Many counts are written at once; those of deleted rows are ignored.
 pub fn crash_counts_of_tasks_and_runs_are_written_together(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task = NewTask { seq: Seq(0), queue: "main".into(), ready: at(0), priority: 0, position: 0, offered: false };
     let task = commit(store, TurnWrite { tasks: vec![task], ..turn(run, 0) }).unwrap().tasks[0];
     let before = store.task(task).unwrap().unwrap();
     let all = vec![

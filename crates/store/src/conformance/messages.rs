@@ -8,7 +8,8 @@ fn message(key: &'static str) -> NewMessage {
 
 pub fn message_that_ends_a_task_is_stored_together_with_its_end(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;
-    let task = |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: 0 };
+    let task =
+        |seq| NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: 0, offered: false };
     let tasks = commit(store, TurnWrite { tasks: vec![task(0), task(1)], ..turn(run, 0) }).unwrap().tasks;
     let send = |run, key, ended| write(store, Write::Send { run, message: message(key), ended: Some(ended) });
     let Written::Sent(sent) = send(run, "result-0", tasks[0]).unwrap() else { panic!("the message is sent") };

@@ -6,7 +6,7 @@ use super::*;
 use crate::ResetWrite;
 
 fn task(seq: u64) -> NewTask {
-    NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: seq as u32 }
+    NewTask { seq: Seq(seq), queue: "main".into(), ready: at(0), priority: 0, position: seq as u32, offered: false }
 }
 
 /// Makes a write that resets "order-1" as this run.

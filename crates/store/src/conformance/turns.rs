@@ -65,6 +65,7 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
         ready: at(3),
         priority: -1,
         position: seq as u32,
+        offered: false,
     };
     let written = commit(store, TurnWrite { tasks: vec![task(0, "main"), task(1, "other")], ..turn(run, 0) }).unwrap();
     let rows = store.tasks(&["main".into()], 0, 10).unwrap();

@@ -323,8 +323,25 @@ impl SharedStore for MemoryNode {
         self.cluster.members().nodes.values().any(|node| node.queues.iter().any(|served| *served == *queue))
     }
 
-    fn slow_poll(&self) -> Duration {
-        Duration::from_secs(5)
+    fn others_serve(&self, queue: &str) -> bool {
+        let me = self.node();
+        let members = self.cluster.members();
+        let others = members.nodes.iter().filter(|(no, _)| **no != me);
+        others.into_iter().any(|(_, node)| node.queues.iter().any(|served| *served == *queue))
+    }
+
+    fn other_builds(&self) -> Vec<Name> {
+        let me = self.node();
+        let members = self.cluster.members();
+        members.nodes.iter().filter(|(no, _)| **no != me).map(|(_, node)| node.build.clone()).collect()
+    }
+
+    fn clock(&self) -> Result<Timestamp> {
+        Ok(Timestamp((self.cluster.clock)().as_nanos() as u64))
+    }
+
+    fn count_unseen(&self, run: RunNo) -> Result<usize> {
+        Ok(self.cluster.store.unseen(run)?.len())
     }
 
     fn tell(&self, to: Recipient, news: News) {

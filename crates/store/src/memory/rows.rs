@@ -227,7 +227,7 @@ impl Rows for Tables {
             attempt: 1,
             crash_count: 0,
             external: None,
-            holder: self.holder_of(&task.queue),
+            holder: self.holder_of(&task.queue).filter(|_| !task.offered),
             failure: None,
             details: None,
         };
