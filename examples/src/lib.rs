@@ -11,12 +11,14 @@
 //! | [`polling`] | waiting for a service that has no callbacks |
 //! | [`counter`] | continue-as-new: counting for ever with a short history |
 //! | [`versions`] | changing code while runs are open: patches |
+//! | [`errand`] | not to learn from: work of many nodes, for the soak that kills them |
 //! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |
 
 pub mod approval;
 pub mod counter;
 pub mod endure;
 pub mod entity;
+pub mod errand;
 pub mod fan_out;
 pub mod journey;
 pub mod mill;
@@ -26,7 +28,9 @@ pub mod versions;
 
 /// Returns where a program keeps its runs: the file or the URL that the command line names, or this URL.
 pub fn url_or(default: &str) -> String {
-    let is_url = |place: &str| ["memory:", "sqlite:", "temporal:"].iter().any(|scheme| place.starts_with(scheme));
+    let is_url = |place: &str| {
+        ["memory:", "sqlite:", "postgres:", "postgresql:", "temporal:"].iter().any(|scheme| place.starts_with(scheme))
+    };
     match std::env::args().nth(1) {
         None => default.to_owned(),
         Some(url) if is_url(&url) => url,

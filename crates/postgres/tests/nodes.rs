@@ -1,6 +1,5 @@
 //! Several nodes on a real server: shards move, dead nodes commit nothing, and what was cut off is committed once.
 
-mod proxy;
 mod server;
 
 use std::sync::{Arc, Mutex, mpsc};
@@ -13,7 +12,7 @@ use dacapo_store::{
     SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
-use proxy::Proxy;
+use dacapo_test_postgres::Proxy;
 use server::Schema;
 
 /// Short leases, so that a test need not wait long.

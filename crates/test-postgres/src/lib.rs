@@ -9,9 +9,11 @@
 mod folder;
 mod process;
 mod programs;
+mod proxy;
 mod server;
 mod shared;
 mod user;
 
+pub use proxy::{Cutting, Proxy};
 pub use server::Server;
 pub use shared::{SHARED_DATABASE, new_schema_url, schema_url, shared_url};

@@ -1,10 +1,11 @@
 //! Driving a run: its messages become one turn, and the turn becomes one write.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_client::Error;
-use dacapo_core::{Command, CommandKind, Job, Operation, Seq, Turn, TurnRecord};
+use dacapo_core::{Command, CommandKind, Job, Operation, Resolution, Seq, Turn, TurnRecord};
 use dacapo_store::Doing;
 
 use crate::activity::blocked::{report_unserved_queue, unserved_queue};
@@ -152,7 +153,11 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     let mut messages = state.take(shared.options.completions_per_turn);
     let is_stuck = state.failed_plays > 0;
     drop(state);
-    let late: Vec<Message> = messages.extract_if(.., |message| !is_expected(&playable.open, message)).collect();
+    // Two nodes may have worked at an activity, if one was taken for dead: the first result is the result.
+    let mut resolved = BTreeSet::new();
+    let mut is_first = |message: &Message| activity_of(message).is_none_or(|seq| resolved.insert(seq));
+    let is_late = |message: &mut Message| !is_expected(&playable.open, message) || !is_first(message);
+    let late: Vec<Message> = messages.extract_if(.., is_late).collect();
     messages.sort_by_key(Message::rank);
     if messages.is_empty() {
         return match (late.is_empty(), is_stuck) {
@@ -226,6 +231,15 @@ fn is_expected(open: &OpenOperations, message: &Message) -> bool {
         Message::Stored { .. } => true,
         Message::Result { seq, .. } => matches!(open.operations.get(seq), Some(Open::Activity { .. })),
         Message::Timer { seq, .. } => matches!(open.operations.get(seq), Some(Open::Timer { .. })),
+    }
+}
+
+/// The activity whose result a message brings.
+fn activity_of(message: &Message) -> Option<Seq> {
+    match message {
+        Message::Result { seq, .. }
+        | Message::Stored { job: Job::Resolve { seq, resolution: Resolution::Activity(_), .. }, .. } => Some(*seq),
+        _ => None,
     }
 }
 

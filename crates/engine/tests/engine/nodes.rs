@@ -4,8 +4,8 @@ use std::task::{Context, Waker};
 
 use dacapo_client::{Client, ClientFuture, QueryRun, RunRef, SendUpdate, UpdateWait};
 use dacapo_core::{Ctx, Failure, Payload, Retry, Target};
-use dacapo_engine::{Engine, NewStart, Options, RunId, StartedAs};
-use dacapo_store::Status;
+use dacapo_engine::{Cache, Engine, NewStart, Options, RunId, StartedAs};
+use dacapo_store::{SharedStore, Status};
 use dacapo_testkit::{LEASE, NewsFor, RENEWAL, SimulatedNodes};
 
 use crate::kit::{Gate, Serve, World, completed, options, payload, secs, signal_of, text};
@@ -466,4 +466,38 @@ fn messages_of_all_nodes_count_for_the_limit() {
     }
     let error = sent(&mut nodes).unwrap_err();
     assert!(matches!(error, dacapo_client::Error::InboxFull { waiting: 3, limit: 3, .. }), "{error}");
+}
+
+/// A node that was taken for dead ends its attempt after the other has made it again: both results reach the run before its
+/// next turn.
+#[test]
+fn results_of_two_nodes_for_one_activity_are_one_result() {
+    let gate = Gate::default();
+    let passes = gate.clone();
+    let serve = move || {
+        let gate = passes.clone();
+        let calls = |ctx: Ctx, _| async move {
+            let result = ctx.activity("works", "").await?;
+            ctx.next_signal("s").await?;
+            Ok(result)
+        };
+        // A run that is not in memory reads its messages when a result comes.
+        options().workflow("calls", calls).waiting("works", move |_, _| gate.pass()).cache(Cache::AtMost(0))
+    };
+    let mut nodes = two(serve);
+    let run = start(&mut nodes, "calls", "x").run;
+    nodes.settle();
+    nodes.stall("a", true);
+    nodes.advance(LEASE + RENEWAL);
+    assert!(SharedStore::owns(nodes.store("b"), run));
+    // The result of the first attempt is stored; the second ends before its node hears of that.
+    nodes.set_news("b", NewsFor::Lost);
+    nodes.stall("a", false);
+    nodes.stall("b", true);
+    gate.open(Ok(payload("done")));
+    nodes.settle();
+    nodes.stall("b", false);
+    send(&mut nodes, "b", "x", "s", "");
+    assert_eq!(result(&mut nodes, "b", "x"), completed("done"));
+    assert_eq!(nodes.stuck(), 0);
 }

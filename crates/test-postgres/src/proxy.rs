@@ -9,13 +9,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// A port that leads to a server.
-pub(crate) struct Proxy {
+pub struct Proxy {
     port: u16,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 /// A thread that cuts connections.
-pub(crate) struct Cutting {
+pub struct Cutting {
     ends: Arc<AtomicBool>,
     cuts: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
@@ -23,7 +23,10 @@ pub(crate) struct Cutting {
 
 impl Proxy {
     /// Begins to pass on connections to this address.
-    pub(crate) fn to(server: &str) -> Self {
+    ///
+    /// # Panics
+    /// If the loopback has no free port.
+    pub fn to(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
@@ -31,9 +34,10 @@ impl Proxy {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect(&server) else { continue };
-                let mut open = kept.lock().unwrap();
+                let mut open = kept.lock().expect("no thread panics with it");
                 for (from, to) in [(&client, &server), (&server, &client)] {
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let (from, to) =
+                        (from.try_clone().expect("a socket has a copy"), to.try_clone().expect("a socket has a copy"));
                     thread::spawn(move || pass(from, to));
                 }
                 open.extend([client, server]);
@@ -42,15 +46,24 @@ impl Proxy {
         Self { port, open }
     }
 
+    /// Cuts all connections now.
+    pub fn cut(&self) {
+        cut(&self.open);
+    }
+
     /// Returns a URL that leads to this proxy in place of the server.
-    pub(crate) fn url(&self, url: &str) -> String {
+    ///
+    /// # Panics
+    /// If the URL has no user or no database.
+    #[must_use]
+    pub fn url(&self, url: &str) -> String {
         let (before, after) = url.split_once('@').expect("the URL has a user");
         let rest = &after[after.find('/').expect("the URL has a database")..];
         format!("{before}@127.0.0.1:{}{rest}", self.port)
     }
 
     /// Cuts all connections again and again, after pauses from this range.
-    pub(crate) fn cuts_every(&self, pauses: Range<Duration>) -> Cutting {
+    pub fn cuts_every(&self, pauses: Range<Duration>) -> Cutting {
         let (ends, cuts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (open, ended, counted) = (self.open.clone(), ends.clone(), cuts.clone());
         let thread = thread::spawn(move || {
@@ -59,9 +72,7 @@ impl Proxy {
                 dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let span = (pauses.end - pauses.start).as_micros() as u64;
                 thread::park_timeout(pauses.start + Duration::from_micros((dice >> 33) % span));
-                for stream in open.lock().unwrap().drain(..) {
-                    let _ = stream.shutdown(Shutdown::Both);
-                }
+                cut(&open);
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -71,14 +82,24 @@ impl Proxy {
 
 impl Cutting {
     /// Returns how often connections were cut.
-    pub(crate) fn cuts(&self) -> usize {
+    pub fn cuts(&self) -> usize {
         self.cuts.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn stop(self) {
+    /// Cuts no more.
+    ///
+    /// # Panics
+    /// If the thread has.
+    pub fn stop(self) {
         self.ends.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().expect("it does not panic");
+    }
+}
+
+fn cut(open: &Mutex<Vec<TcpStream>>) {
+    for stream in open.lock().expect("no thread panics with it").drain(..) {
+        let _ = stream.shutdown(Shutdown::Both);
     }
 }
 

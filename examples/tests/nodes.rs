@@ -1,0 +1,166 @@
+//! Three nodes on one PostgreSQL server, under load, while nodes are killed and stopped, connections are cut, and the server
+//! itself is killed. In the end every start, signal and update that was answered is accounted for once.
+//!
+//! `DACAPO_SOAK_SECONDS` says for how long; a minute and a half by default.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dacapo::prelude::*;
+use dacapo::{Filter, Status};
+use dacapo_examples::errand::{ADD, GO, PUT, QUEUE, errand, expected, part, step};
+use dacapo_test_postgres::{Proxy, Server, schema_url};
+
+/// How many errands are under way at a time.
+const AT_A_TIME: u64 = 48;
+const NODES: usize = 3;
+/// Short leases, so that much happens in little time.
+const PACE: &str = "&lease=3s&renewal=700ms&slow_poll=2s";
+
+/// A node, and the proxy that it reaches the server through.
+struct Node {
+    proxy: Proxy,
+    url: String,
+    process: Child,
+}
+
+impl Node {
+    fn begin(server: &Server, url: &str) -> Self {
+        let proxy = Proxy::to(&format!("127.0.0.1:{}", server.port()));
+        let url = proxy.url(url);
+        let process = spawn(&url);
+        Self { proxy, url, process }
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it ends");
+        self.process = spawn(&self.url);
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status().expect("`kill` is there");
+        assert!(sent.success(), "{name}: {sent}");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn spawn(url: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_node"));
+    command.arg(url).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().expect("a node starts")
+}
+
+/// Tries until it is answered: a node may be gone before it has answered, and the same request again is the same request.
+async fn insist<T, F>(what: &str, mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = dacapo::Result<T>>,
+{
+    let end = Instant::now() + Duration::from_secs(300);
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(Instant::now() < end, "{what} is not answered: {error}"),
+        }
+        // sleep: a node is being taken over.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// One errand from its start to its result.
+async fn run_errand(app: &App, number: u64) {
+    let id = format!("errand-{number}");
+    let handle = || app.handle(errand, id.clone());
+    insist("a start", async || app.start(errand, number).id(id.clone()).queue(QUEUE).request_id(id.clone()).await)
+        .await;
+    insist("a signal", async || handle().signal(ADD, number % 5).request_id("add").await).await;
+    let sum = insist("an update", async || handle().update(PUT, 100).request_id("put").await).await;
+    assert!(sum == 100 || sum == 100 + number % 5, "{id}: the sum is {sum}");
+    insist("a signal", async || handle().signal(GO, ()).request_id("go").await).await;
+    let result = insist("a result", async || Ok(handle().result().await)).await;
+    match result {
+        Ok(result) => assert_eq!(result, expected(number, 100 + number % 5), "{id}"),
+        Err(error) => panic!("{id}: {error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_of_nodes_that_are_killed_stopped_and_cut_off_is_done_once() {
+    let seconds = std::env::var("DACAPO_SOAK_SECONDS").map_or(90, |text| text.parse().expect("a number of seconds"));
+    let mut server = Server::start(env!("CARGO_TARGET_TMPDIR").as_ref(), &[]).expect("PostgreSQL starts");
+    let url = format!("{}{PACE}", schema_url(&server.url()));
+    let app = Dacapo::open(&url).await.expect("the store opens").queue("driver");
+    let app = app.serve((errand, part, step)).await.expect("the driver joins");
+    let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::begin(&server, &url)).collect();
+
+    let (next, done, ends) =
+        (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let workers: Vec<_> = (0..AT_A_TIME)
+        .map(|_| {
+            let (app, next, done, ends) = (app.clone(), next.clone(), done.clone(), ends.clone());
+            tokio::spawn(async move {
+                while !ends.load(Ordering::Relaxed) {
+                    run_errand(&app, next.fetch_add(1, Ordering::Relaxed)).await;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+
+    let (began, time) = (Instant::now(), Duration::from_secs(seconds));
+    let (mut kills, mut stops, mut cuts, mut crashes, mut dice) = (0, 0, 0, 0, 0x5eed_u64);
+    while began.elapsed() < time {
+        // sleep: there is load for a while before the next blow.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(!workers.iter().any(tokio::task::JoinHandle::is_finished), "a worker has failed");
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let node = &mut nodes[(dice >> 33) as usize % NODES];
+        match kills + stops + cuts + crashes {
+            blow if blow % 7 == 3 => {
+                node.signal("-STOP");
+                // sleep: past the lease, so that the others take it for dead.
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                node.signal("-CONT");
+                stops += 1;
+            }
+            blow if blow % 7 == 5 => {
+                node.proxy.cut();
+                cuts += 1;
+            }
+            blow if blow % 14 == 8 => {
+                server.kill().expect("the server can be killed");
+                server.restart().expect("the server comes back");
+                crashes += 1;
+            }
+            _ => {
+                node.kill();
+                kills += 1;
+            }
+        }
+        println!(
+            "{:>4} s: {} errands; {kills} kills, {stops} stops, {cuts} cuts, {crashes} crashes of the server",
+            began.elapsed().as_secs(),
+            done.load(Ordering::Relaxed)
+        );
+    }
+    ends.store(true, Ordering::Relaxed);
+    for worker in workers {
+        worker.await.expect("no errand failed");
+    }
+    let done = done.load(Ordering::Relaxed);
+    let runs = app.runs();
+    let completed = Filter::default().workflow("errand").status(Status::Completed);
+    assert_eq!(runs.count(&completed).await.expect("runs are counted"), done);
+    assert_eq!(runs.count(&Filter::stuck()).await.expect("runs are counted"), 0);
+    assert_eq!(runs.count(&Filter::open()).await.expect("runs are counted"), 0);
+    assert_eq!(runs.verify(|_| {}).await.expect("the store is read"), []);
+    println!("{done} errands, all accounted for");
+    app.shutdown().await;
+}
