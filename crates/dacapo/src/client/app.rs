@@ -233,12 +233,12 @@ impl App {
         match ended {
             Some(why) => {
                 let report = self.shutdown().await;
-                Err(report.store.map_or_else(|| Error::Zombies(why), Error::from))
+                Err(report.error.map_or_else(|| Error::Zombies(why), Error::from))
             }
             None => {
                 self.serving.log_what_ends();
                 let report = self.shutdown().await;
-                report.store.clone().map_or(Ok(report), |error| Err(error.into()))
+                report.error.clone().map_or(Ok(report), |error| Err(error.into()))
             }
         }
     }

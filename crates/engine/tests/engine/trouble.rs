@@ -197,7 +197,7 @@ fn shutdown_of_an_engine_that_stopped_because_of_its_store_reports_the_store_s_e
     assert!(sim.engine().is_shutting_down());
     let why = sim.wait(sim.engine().shuts_down_by_itself());
     let report = sim.wait(sim.engine().shut_down());
-    let error = report.store.expect("why it stopped").to_string();
+    let error = report.error.expect("why it stopped").to_string();
     assert_eq!(*why, *error);
 }
 
