@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dacapo_core::{AttributeValue, Failure, Headers, IdReuse, Name, Payload, Pins, Retry};
+use dacapo_core::{AttributeValue, Failure, Headers, IdReuse, Name, Payload, Pins, Retry, text_duration_option};
 use serde::{Deserialize, Serialize};
 
 use crate::{RunRef, Status};
@@ -40,10 +40,13 @@ pub struct StartRun {
     /// The caller's key for this request: a second start with the same key is the same start.
     pub request_id: Option<Name>,
     /// The longest time from the start of the first run to the end of the last run of its chain.
+    #[serde(with = "text_duration_option")]
     pub execution_timeout: Option<Duration>,
     /// The longest time from the start of one run to its end.
+    #[serde(with = "text_duration_option")]
     pub run_timeout: Option<Duration>,
     /// How long the run waits before its first turn.
+    #[serde(with = "text_duration_option")]
     pub delay: Option<Duration>,
     /// When the workflow is run again after a failure; without one, never.
     pub retry: Option<Retry>,

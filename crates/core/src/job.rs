@@ -110,7 +110,6 @@ pub enum Resolution {
     },
     /// The outcome of the closure.
     #[n(3)]
-    #[serde(rename = "run")]
     SideEffect(#[n(0)] Outcome),
     /// The child started, with this run id, or could not start. After a failure no result follows.
     #[n(4)]
@@ -178,7 +177,7 @@ impl Resolution {
             Self::Timer => "timer",
             Self::Activity(_) => "activity",
             Self::Backoff { .. } => "backoff of a local activity",
-            Self::SideEffect(_) => "run",
+            Self::SideEffect(_) => "side effect",
             Self::ChildStarted(_) => "child start",
             Self::Child(_) => "child",
             Self::SignalExternal { .. } => "signal external",

@@ -15,21 +15,21 @@ use crate::time::{text_duration, text_duration_option};
 pub struct Retry {
     /// The pause before the first retry.
     #[n(0)]
-    #[serde(rename = "initial", with = "text_duration")]
+    #[serde(with = "text_duration")]
     pub first_pause: Duration,
     /// The factor by which each pause is longer than the one before.
     #[n(1)]
     pub factor: f64,
     /// The longest pause.
     #[n(2)]
-    #[serde(rename = "longest", with = "text_duration")]
+    #[serde(with = "text_duration")]
     pub max_pause: Duration,
     /// The number of attempts including the first; 0 means no limit.
     #[n(3)]
     pub attempts: u32,
     /// Types of failures that are not retried.
     #[n(4)]
-    #[serde(rename = "not_retryable", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub non_retryable: Vec<Name>,
 }
 

@@ -129,7 +129,7 @@ impl Env {
         if place.shielded && came.as_ref().is_err_and(by_the_run) {
             self.marks.hit(BROKEN[0]);
         }
-        let waits = how == How::Await && matches!(what, Seqd::Timer | Seqd::Promise | Seqd::Run | Seqd::SignalExternal);
+        let waits = how == How::Await && matches!(what, Seqd::Timer | Seqd::Promise | Seqd::SideEffect | Seqd::SignalExternal);
         if waits && cancelled && came.is_ok() {
             self.marks.hit(BROKEN[1]);
         }
@@ -190,8 +190,8 @@ impl Env {
                 marks.hit("promise");
                 ctx.promise(name).map(value).boxed()
             }
-            Seqd::Run => {
-                marks.hit("run");
+            Seqd::SideEffect => {
+                marks.hit("side effect");
                 ctx.side_effect(name, || async { Ok(Payload::empty()) }).map(value).boxed()
             }
             Seqd::Nexus => deal!("nexus", ctx.nexus("end", "service", name, text)).map(value).boxed(),

@@ -170,7 +170,7 @@ const TABLE: &[(&str, &[(&str, Change)])] = &[
         ],
     ),
     (
-        "run",
+        "side_effect",
         &[("seq", Fails), ("id", Fails), ("name", Fails), ("retry", Warns), ("timeouts", Warns), ("summary", Warns)],
     ),
     ("timer", &[("seq", Fails), ("duration", Fails), ("summary", Warns)]),
@@ -438,7 +438,7 @@ fn who_recorded_a_turn_and_where_it_was_decided_are_not_compared() {
 fn a_stored_activity_holds_all_that_a_task_needs() {
     let (_, transcript, turn, position) = places("activity").remove(0);
     let command = &transcript.turns[turn].commands[position];
-    expect![[r#"{"activity":{"seq":0,"id":"0349e02b-958f-43af-861b-29cc10fc0596","activity":"A","input":["input"],"headers":{"trace":"1"},"queue":"other","timeouts":{"schedule_to_close":"1s","schedule_to_start":"2s","start_to_close":"3s","heartbeat":"4s"},"retry":{"initial":"1s","factor":2.0,"longest":"100s","attempts":4,"not_retryable":["Fatal"]},"cancel":"abandon","priority":{"key":3,"fairness_key":"tenant","fairness_weight":2.0},"summary":"what it is for"}}"#]].assert_eq(&serde_json::to_string(&command.kind).unwrap());
+    expect![[r#"{"activity":{"seq":0,"id":"0349e02b-958f-43af-861b-29cc10fc0596","activity":"A","input":["input"],"headers":{"trace":"1"},"queue":"other","timeouts":{"schedule_to_close":"1s","schedule_to_start":"2s","start_to_close":"3s","heartbeat":"4s"},"retry":{"first_pause":"1s","factor":2.0,"max_pause":"100s","attempts":4,"non_retryable":["Fatal"]},"cancel":"abandon","priority":{"key":3,"fairness_key":"tenant","fairness_weight":2.0},"summary":"what it is for"}}"#]].assert_eq(&serde_json::to_string(&command.kind).unwrap());
 }
 
 /// A payload as a cipher writes it: other bytes each time, with a digest of the value under them.
