@@ -56,6 +56,7 @@ mod or_fail;
 mod register;
 mod returned;
 mod state_handlers;
+mod type_names;
 #[cfg(feature = "temporal")]
 pub mod temporal;
 mod workflow;

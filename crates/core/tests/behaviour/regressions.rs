@@ -241,7 +241,7 @@ fn a_waker_that_panics_fails_the_activation() {
     let done = dacapo_core::Outcome::Completed("".into());
     let resolution = dacapo_core::Resolution::Activity(done);
     let answer = play(&mut run, vec![Job::resolve(dacapo_core::Seq(0), resolution)]);
-    assert!(answer.starts_with("failed: workflow code panicked in unit []"), "{answer}");
+    assert!(answer.starts_with("failed: workflow code panicked in the root unit"), "{answer}");
 }
 
 /// A panic that carries a bomb came out of `activate`.
@@ -359,7 +359,7 @@ fn a_query_that_wakes_a_unit_fails_and_the_run_is_built_again() {
         expect![[r#"
             turn 0  [] activity A
             no answer: query "send" tried to change the run; a query only reads
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/regressions.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/regressions.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
         "#]],
     );
 }

@@ -187,7 +187,7 @@ fn entering_the_state_twice_fails_the_activation() {
         Tally::run,
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/dacapo/tests/typed/stateful.rs a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
+            failed: scheduler violation in the root unit, at crates/dacapo/tests/typed/stateful.rs a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
         "#]],
     );
 }
@@ -225,7 +225,7 @@ fn condition_that_changes_the_state_fails_the_activation() {
         "start = true",
         expect![[r#"
             failed: a condition, validator or query changed a state cell; such closures only look
-            in unit [], at crates/dacapo/tests/typed/stateful.rs
+            in the root unit, at crates/dacapo/tests/typed/stateful.rs
         "#]],
     );
 }
