@@ -75,6 +75,7 @@ mod virtual_time;
 
 pub use check::{check, check_replay, check_workflow, workflow};
 pub use crash::Moment;
+pub use dacapo_engine::Cache;
 pub use expect_test::{Expect, expect};
 pub use fake::{Fake, FakeCtx};
 pub use forge::{sealed, sealed_lines};
