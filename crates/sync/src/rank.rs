@@ -24,7 +24,7 @@ impl Rank {
         self.number
     }
 
-    /// Returns the lock class's name, as in the table of ARCHITECTURE.md.
+    /// Returns the lock class's name, as in the table of docs/engine.md.
     pub const fn name(self) -> &'static str {
         self.name
     }

@@ -1,4 +1,4 @@
-//! Every lock class of Dacapo, in the order in which a thread may take them. ARCHITECTURE.md shows this table.
+//! Every lock class of Dacapo, in the order in which a thread may take them. docs/engine.md shows this table.
 
 use crate::Rank;
 
