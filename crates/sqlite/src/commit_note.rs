@@ -22,7 +22,7 @@ use dacapo_sys::Slots;
 
 use crate::counters::{Counters, StoreId};
 use crate::last_row::LastRow;
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 
 /// The number of the format, the last word of the note. A note of another number is read as none.
 const FORMAT: u64 = 1;
@@ -123,7 +123,7 @@ pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), Store
         )))
     };
     // One snapshot for all reads: the process that serves the file may delete the row between two reads.
-    let _snapshot = connection.unchecked_transaction().map_err(trouble)?;
+    let _snapshot = connection.unchecked_transaction().map_err(store_error)?;
     // A store's tables are made before the first commit that is noted.
     let Some(found) = Counters::read(connection)? else { return lost() };
     if found.store != noted.store || found.counted > noted.counted {
