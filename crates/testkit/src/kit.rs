@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Converter, Description, Error, Failure, Handle, Interceptor, Register, StartCall,
-    Timestamp, WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Converter, Description, Error, Failure, Handle, Interceptor, Register,
+    StartCall, Timestamp, WorkflowFn, WorkflowType,
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};

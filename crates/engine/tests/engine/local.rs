@@ -183,7 +183,7 @@ fn a_local_activity_that_uses_up_its_attempts_fails_with_its_last_failure() {
     });
 }
 
-/// Types that are named as pointless are judged alike here and for activities on a queue.
+/// Types that are named as pointless are treated alike here and for activities on a queue.
 #[test]
 fn a_local_failure_of_a_type_that_is_not_retryable_ends_it_and_says_so() {
     let picky = Retry { non_retryable: vec!["Luck".into()], ..Retry::exponential() };
