@@ -110,7 +110,8 @@ impl Converter {
             Ok(())
         };
         let failure = |error: String| {
-            let message = format!("the payload is no `{}`: {error}; it is {}", short_type_name::<T>(), excerpt(payload));
+            let message =
+                format!("the payload is no `{}`: {error}; it is {}", short_type_name::<T>(), excerpt(payload));
             Failure::application(message).typed(BAD_INPUT).non_retryable()
         };
         let decoded = converter.decode(payload, ValueReader(&mut read)).map_err(|error| failure(error.to_string()));

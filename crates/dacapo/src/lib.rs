@@ -56,9 +56,9 @@ mod or_fail;
 mod register;
 mod returned;
 mod state_handlers;
-mod type_names;
 #[cfg(feature = "temporal")]
 pub mod temporal;
+mod type_names;
 mod workflow;
 
 pub use activities::{Activities, ActivityList};

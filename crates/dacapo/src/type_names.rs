@@ -19,7 +19,10 @@ mod tests {
     #[test]
     fn type_name_in_an_error_has_no_module_paths() {
         assert_eq!(short_type_name::<String>(), "String");
-        assert_eq!(short_type_name::<HashMap<Vec<u8>, (Option<&str>, [i32; 2])>>(), "HashMap<Vec<u8>, (Option<&str>, [i32; 2])>");
+        assert_eq!(
+            short_type_name::<HashMap<Vec<u8>, (Option<&str>, [i32; 2])>>(),
+            "HashMap<Vec<u8>, (Option<&str>, [i32; 2])>"
+        );
         assert_eq!(short_type_name::<dyn std::error::Error>(), "dyn Error");
     }
 }

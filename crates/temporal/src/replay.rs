@@ -177,7 +177,7 @@ impl Replayer {
             };
             if let Some(evicted) = eviction(&activation) {
                 // The first eviction says how the history was played.
-                outcome.get_or_insert(judged(evicted, refused.take()));
+                outcome.get_or_insert(outcome_of(evicted, refused.take()));
             }
             let completion = self.complete(activation).await?;
             if let Some(Status::Failed(failed)) = &completion.status {
@@ -222,7 +222,7 @@ fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCache> {
 }
 
 /// Why a run left the replay. None if its history was played to the end.
-fn judged(evicted: &RemoveFromCache, refused: Option<String>) -> Option<String> {
+fn outcome_of(evicted: &RemoveFromCache, refused: Option<String>) -> Option<String> {
     match evicted.reason() {
         EvictionReason::LangRequested => None,
         EvictionReason::LangFail => Some(refused.unwrap_or_else(|| evicted.message.clone())),

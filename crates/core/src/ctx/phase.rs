@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::branches::Crew;
+use super::branches::UnitGroup;
 use super::race::Either;
 use super::state_cell::StateCell;
 use crate::job::{Signal, Update};
@@ -219,8 +219,8 @@ impl OpenPhase {
         let Some(slot) = shared.enter_poll().map(|mut state| state.close_phase(self.id, self.site)) else {
             return Err(Cancelled::evicted());
         };
-        let mut crew = Crew::of_slot(shared, slot);
-        std::future::poll_fn(|cx| crew.poll_done(cx)).await
+        let mut group = UnitGroup::of_slot(shared, slot);
+        std::future::poll_fn(|cx| group.poll_done(cx)).await
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) fn is_stopped(completion: &Completion) -> bool {
 }
 
 /// Compares the completions of both plays. Returns the first if they are the same.
-pub(super) fn judge(first: Completion, second: Completion, redact: bool) -> Completion {
+pub(super) fn compare_plays(first: Completion, second: Completion, redact: bool) -> Completion {
     if first == second || has_same_meaning(&first, &second) {
         return first;
     }

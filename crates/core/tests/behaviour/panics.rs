@@ -253,7 +253,7 @@ fn a_destructor_that_panics_while_the_run_closes_is_a_warning() {
 fn a_destructor_that_uses_its_ctx_while_a_panic_unwinds_does_nothing() {
     check_refused(
         |ctx: Ctx, _| async move {
-            let _meddler = Meddler(ctx.clone());
+            let _calls = CallsWhenDropped(ctx.clone());
             panics().await
         },
         "start",
@@ -271,7 +271,7 @@ fn a_destructor_that_uses_its_ctx_while_the_run_closes_does_nothing() {
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
             drop(ctx.launch(async move {
-                let _meddler = Meddler(inside.clone());
+                let _calls = CallsWhenDropped(inside.clone());
                 inside.activity("launched", "").await
             }));
             ctx.next_signal("stop").await?;
@@ -293,7 +293,7 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
             let branches = ctx.parallel([async move {
-                let _meddler = Meddler(inside.clone());
+                let _calls = CallsWhenDropped(inside.clone());
                 inside.activity("branch", "").await
             }]);
             ctx.race(async { Ok::<_, Failure>(branches.await) }, ctx.sleep(secs(5))).await?;
@@ -303,8 +303,8 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
          fire 5s",
         expect![[r#"
             turn 0  [] timer 5s  [p0] activity branch
-            turn 1  [p0] cancel #1  [p0] state meddled = yes  [p0] timer 1s  [p0] cancel #2  [p0] activity from a destructor  [p0] cancel #3  [] complete done
-              published meddled
+            turn 1  [p0] cancel #1  [p0] state changed = yes  [p0] timer 1s  [p0] cancel #2  [p0] activity from a destructor  [p0] cancel #3  [] complete done
+              published changed
         "#]],
     );
 }
@@ -315,14 +315,14 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
 fn dropping_a_run_whose_closure_holds_a_guard_that_uses_its_ctx_does_not_hang() {
     check(
         |ctx: Ctx, _| async move {
-            let meddler = Meddler(ctx.clone());
+            let calls = CallsWhenDropped(ctx.clone());
             drop(ctx.side_effect("unwanted", move || async move {
-                drop(meddler);
+                drop(calls);
                 say("never")
             }));
-            let meddler = Meddler(ctx.clone());
+            let calls = CallsWhenDropped(ctx.clone());
             ctx.side_effect("wanted", move || async move {
-                drop(meddler);
+                drop(calls);
                 say("never run here")
             })
             .await

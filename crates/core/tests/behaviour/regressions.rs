@@ -291,8 +291,8 @@ fn two_destructors_that_panic_do_not_abort_the_process() {
 /// A policy that used a ctx, and a waker that did so when it was dropped, waited for the run's lock for ever.
 #[test]
 fn user_code_that_meets_the_ctx_in_odd_places_does_not_hang() {
-    struct Meddles(Arc<Mutex<Option<Ctx>>>);
-    impl Policy for Meddles {
+    struct CallsCtx(Arc<Mutex<Option<Ctx>>>);
+    impl Policy for CallsCtx {
         fn choose(&mut self, _: &Enabled<'_>) -> Result<usize, PolicyError> {
             let ctx = self.0.lock().unwrap().clone();
             ctx.map(|ctx| ctx.now());
@@ -309,8 +309,8 @@ fn user_code_that_meets_the_ctx_in_odd_places_does_not_hang() {
             say("done")
         }
     });
-    let pins = Pins { policy: PolicySpec::Own { name: "meddles".into() }, ..Pins::default() };
-    let own: OwnPolicy = Arc::new(move || Box::new(Meddles(outside.clone())));
+    let pins = Pins { policy: PolicySpec::Own { name: "calls-ctx".into() }, ..Pins::default() };
+    let own: OwnPolicy = Arc::new(move || Box::new(CallsCtx(outside.clone())));
     let options = RunOptions { pins, double_play: false, own_policy: Some(own), ..RunOptions::default() };
     let mut run = Run::new(main, options).unwrap();
     assert!(play(&mut run, start()).starts_with("failed: "));

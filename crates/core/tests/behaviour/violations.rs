@@ -474,9 +474,9 @@ fn a_refused_handler_may_hold_parts_of_the_run() {
     check_refused(
         |ctx: Ctx, _| async move {
             ctx.on_signal("s", |_| async { Ok(()) });
-            let ((_, handle), meddler) = (ctx.cancellable(async {}), Meddler(ctx.clone()));
+            let ((_, handle), calls) = (ctx.cancellable(async {}), CallsWhenDropped(ctx.clone()));
             ctx.on_signal("s", move |_| {
-                let _held = (&handle, &meddler);
+                let _held = (&handle, &calls);
                 async { Ok(()) }
             });
             say("never")
@@ -489,11 +489,11 @@ fn a_refused_handler_may_hold_parts_of_the_run() {
     check_refused(
         |ctx: Ctx, _| async move {
             ctx.on_update("u", |_| Ok(()), |_| async { say("") });
-            let ((_, handle), meddler) = (ctx.cancellable(async {}), Meddler(ctx.clone()));
+            let ((_, handle), calls) = (ctx.cancellable(async {}), CallsWhenDropped(ctx.clone()));
             ctx.on_update(
                 "u",
                 move |_| {
-                    let _held = &meddler;
+                    let _held = &calls;
                     Ok(())
                 },
                 move |_| {
@@ -586,9 +586,9 @@ fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
     assert!(refused(&run.activate(start())).contains("closure"));
 }
 
-/// The first trouble is the cause, and what follows from it is not what people need to hear.
+/// The first error is the cause, and what follows from it is not what people need to hear.
 #[test]
-fn a_failed_activation_names_its_first_trouble() {
+fn failed_activation_names_its_first_error() {
     check_refused(
         |ctx: Ctx, _| async move {
             let mut timer = ctx.sleep(secs(1));

@@ -1,7 +1,7 @@
 //! Identity: every field of every command, and what replay makes of a change in it.
 //!
 //! The table is the record itself: a transcript with one command of each kind, changed field by field. A field that is
-//! added to a command without being judged here fails the last test.
+//! added to a command without a row here fails the last test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -364,7 +364,7 @@ fn places(kind: &str) -> Vec<(Workflow, Transcript, usize, usize)> {
 
 /// S0-47, S0-55, S0-58, S0-59, S0-72, C-5, C-49, T-24, T-27: field by field over every kind of command.
 #[test]
-fn every_field_of_every_command_is_judged_as_the_table_says() {
+fn every_field_of_every_command_is_compared_as_the_table_says() {
     for (kind, fields) in TABLE {
         let places = places(kind);
         assert!(!places.is_empty(), "no transcript holds {kind}");
@@ -386,7 +386,7 @@ fn every_field_of_every_command_is_judged_as_the_table_says() {
 
 /// S0-47, S0-55: a failure is what it says, and not where it was seen.
 #[test]
-fn every_field_of_a_failure_is_judged_as_the_table_says() {
+fn every_field_of_a_failure_is_compared_as_the_table_says() {
     let (workflow, transcript, turn, position) = places("fail").remove(0);
     for (field, expected) in OF_A_FAILURE {
         let other = mutated(&transcript, turn, position, &["fail", "failure", field]).unwrap();

@@ -109,7 +109,7 @@ impl App {
             (runs, run) = blocking(move || runs.next_run().map(|run| (runs, run))).await??;
             let Some(run) = run else { return Ok(imported) };
             let run_id = run.run.run_id.to_string();
-            archive::judge(&mut imported, run_id, engine.import(run).await)?;
+            archive::count_imported(&mut imported, run_id, engine.import(run).await)?;
         }
     }
 

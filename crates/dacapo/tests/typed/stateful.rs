@@ -193,15 +193,15 @@ fn entering_the_state_twice_fails_the_activation() {
 }
 
 #[derive(Default)]
-struct Meddler(u64);
+struct Changes(u64);
 
 #[workflow]
-impl Meddler {
+impl Changes {
     #[run]
-    async fn run(ctx: Ctx<Self>, meddle: bool) -> Result<u64, Failure> {
+    async fn run(ctx: Ctx<Self>, change: bool) -> Result<u64, Failure> {
         let inner = ctx.clone();
         ctx.wait_until(move || {
-            if meddle {
+            if change {
                 inner.state().0 = 1;
             }
             inner.state().0 == 0
@@ -214,14 +214,14 @@ impl Meddler {
 #[test]
 fn condition_that_changes_the_state_fails_the_activation() {
     check(
-        Meddler::run,
+        Changes::run,
         "start = false",
         expect![[r#"
         turn 0  [] complete 0
     "#]],
     );
     check_refused(
-        Meddler::run,
+        Changes::run,
         "start = true",
         expect![[r#"
             failed: a condition, validator or query changed a state cell; such closures only look
