@@ -149,21 +149,15 @@ impl Replayer {
             ));
         };
         let workflow_id = begun.workflow_id.clone();
-        let mut report = Unplayable {
-            workflow_id: workflow_id.clone().into(),
-            run_id: begun.original_execution_run_id.clone().into(),
-            workflow: begun.workflow_type.clone().unwrap_or_default().name.into(),
-            reason: String::new(),
-        };
-        let feed = futures::stream::iter([HistoryForReplay::new(history, workflow_id)]);
+        let run_id = begun.original_execution_run_id.clone().into();
+        let workflow = begun.workflow_type.clone().unwrap_or_default().name.into();
+        let report = |reason| Unplayable::new(workflow_id.clone().into(), run_id, workflow, reason);
+        let feed = futures::stream::iter([HistoryForReplay::new(history, workflow_id.clone())]);
         let core = init_replay_worker(ReplayWorkerInput::new(config()?, feed))
             .map_err(|error| Error::Refused(format!("a replay cannot be started: {error}")))?;
         let outcome = self.play(&core).await?;
         core.finalize_shutdown().await;
-        Ok(outcome.map(|reason| {
-            report.reason = reason;
-            report
-        }))
+        Ok(outcome.map(report))
     }
 
     /// Plays all activations of a history. Returns why they cannot be played.
