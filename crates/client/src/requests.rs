@@ -115,7 +115,7 @@ pub struct SendUpdate {
     pub input: Vec<Payload>,
     /// Headers that travel beside the arguments.
     pub headers: Headers,
-    /// How long the caller waits.
+    /// The event for which the caller waits.
     pub wait: UpdateWait,
 }
 
@@ -125,17 +125,17 @@ pub struct SendUpdate {
 pub struct PollUpdate {
     /// The update's id.
     pub id: Name,
-    /// How long the caller waits.
+    /// The event for which the caller waits.
     pub wait: UpdateWait,
 }
 
-/// How long the sender of an update waits.
+/// The event for which the sender of an update waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateWait {
-    /// Until the workflow accepts or rejects it.
+    /// The workflow accepts or rejects the update.
     Accepted,
-    /// Until the workflow has completed it.
+    /// The workflow has completed the update.
     #[default]
     Completed,
 }

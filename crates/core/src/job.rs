@@ -147,10 +147,10 @@ pub enum Resolution {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartOutcome {
-    /// It started, under this run id or token.
+    /// The operation started, under this run id or token.
     #[n(0)]
     As(#[n(0)] Name),
-    /// It could not be started, or was cancelled before.
+    /// The operation could not be started, or was cancelled before.
     #[n(1)]
     Failed(#[n(0)] Box<Failure>),
 }

@@ -188,23 +188,23 @@ pub enum ParentClose {
     RequestCancel,
 }
 
-/// Whether a workflow id may be used again.
+/// The rule for a start whose workflow id belongs to an earlier run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum IdReuse {
-    /// Once the earlier run is closed.
+    /// The id may be used again once the earlier run is closed.
     #[n(0)]
     #[default]
     AllowDuplicate,
-    /// Only after the earlier run failed, was cancelled, terminated or timed out.
+    /// The id may be used again after the earlier run failed, was cancelled, terminated or timed out.
     #[n(1)]
     AllowDuplicateFailedOnly,
-    /// Never.
+    /// The id may not be used again.
     #[n(2)]
     RejectDuplicate,
-    /// At once: an open earlier run is terminated.
+    /// The id may be used again at once: an open earlier run is terminated.
     #[n(3)]
     TerminateIfRunning,
 }

@@ -33,11 +33,11 @@ impl Ctx {
 
 /// The result of the synchronous part of a phase's handler.
 pub enum Handled {
-    /// It is done; the payload answers an update.
+    /// The handler is done; the payload answers an update.
     Done(Payload),
-    /// It failed; that answers an update, and ends nothing else.
+    /// The handler failed; the failure answers an update, and ends nothing else.
     Failed(Failure),
-    /// It goes on, as a unit of its own.
+    /// The handler goes on, as a unit of its own.
     Async(UnitFuture),
 }
 
@@ -56,9 +56,9 @@ impl Handled {
 /// The reason why a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseEnd {
-    /// Its condition holds.
+    /// The condition of the phase holds.
     Condition,
-    /// Its time ran out.
+    /// The time of the phase is over.
     Timeout,
 }
 

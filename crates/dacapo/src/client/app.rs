@@ -184,7 +184,7 @@ impl App {
         report
     }
 
-    /// Stops serving at once. Attempts that run are given up and tried again by the next process; those who wait are told.
+    /// Stops serving at once. Attempts that run are given up and tried again by the next process; callers that wait get an error.
     pub async fn stop(self) {
         let Self { connection, serving } = self;
         drop(connection);
