@@ -18,7 +18,7 @@ async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> {
 pub(crate) async fn urls(page: &mut Page) {
     for (cause, url) in [
         ("write the host without slashes", "temporal:localhost"),
-        ("give a port that is none", "temporal://localhost:72333/shop"),
+        ("give a port that is none", "temporal://cluster:72333/shop"),
         ("put a slash into the namespace", "temporal://localhost/shop/orders"),
         ("put a key into the URL", "temporal://key@localhost/shop"),
         ("leave a parameter empty", "temporal://localhost/shop?queue="),
