@@ -118,6 +118,8 @@ fn no_example_or_guide_awaits_a_call_twice_or_joins_calls_to_schedule_them() {
     for path in read {
         let text = std::fs::read_to_string(&path).expect("the file can be read");
         let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        // Two apps that are served side by side are no calls of a workflow.
+        let dense = dense.replace("tokio::try_join!(file.serve_until_signalled(),", "");
         for wrong in [".await.await", ".await?.await", "join!(", "join_all("] {
             assert!(!dense.contains(wrong), "{} has {wrong}", path.display());
         }

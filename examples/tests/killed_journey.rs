@@ -9,7 +9,7 @@ use dacapo_core::Payload;
 use dacapo_engine::{Options, RunId};
 use dacapo_examples::journey::journey;
 use dacapo_store::{Doing, Done, MemoryStore, NoteSlot, RunningNotes, Store, Write};
-use dacapo_testkit::{Front, Fronted, Simulation};
+use dacapo_testkit::{LayeredStore, Simulation, StoreLayer};
 use dacapo_worker::Activity;
 
 /// Notes of what runs, as a file keeps them: they outlive the process.
@@ -26,7 +26,7 @@ impl Notes {
     }
 }
 
-impl Front for Notes {
+impl StoreLayer for Notes {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         store.submit(write, done);
     }
@@ -81,7 +81,7 @@ fn serving(may_end: &Arc<Mutex<bool>>) -> Options {
 #[test]
 fn journey_killed_six_times_in_a_row_in_its_first_step_continues_within_ten_seconds() {
     let may_end = Arc::<Mutex<bool>>::default();
-    let store = Fronted::new(Arc::new(MemoryStore::new()), Notes::default());
+    let store = LayeredStore::new(Arc::new(MemoryStore::new()), Notes::default());
     let mut sim = Simulation::over(store.clone(), serving(&may_end));
     sim.start("journey", "to-zurich", r#"["Lisboa","Madrid","Zürich"]"#).unwrap();
     sim.settle();

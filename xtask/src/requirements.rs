@@ -4,7 +4,7 @@
 //! `--fill` from those comments, so that table and tests cannot drift apart.
 
 mod id;
-mod judge;
+mod problems;
 mod shown;
 mod table;
 
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use self::judge::judge;
+use self::problems::find_problems;
 use self::shown::Shown;
 use self::table::{Part, Table};
 use crate::test_fn;
@@ -26,7 +26,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let table = read(&tree)?;
     let shown = Shown::by(&test_fn::all(&tree));
     summary(&table, &shown);
-    let problems = judge(&table, &shown, &tree);
+    let problems = find_problems(&table, &shown, &tree);
     for problem in &problems {
         println!("  {problem}");
     }

@@ -17,6 +17,7 @@ const TESTS: &[&[&str]] = &[
     &["-p", "dacapo-examples", "--features", "temporal", "--test", "backends"],
     &["-p", "dacapo-examples", "--features", "temporal", "--test", "cluster"],
     &["-p", "dacapo", "--features", "temporal", "--test", "interop"],
+    &["-p", "dacapo", "--features", "temporal", "--test", "errors"],
 ];
 
 /// Runs them all, or those whose name contains this text.

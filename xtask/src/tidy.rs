@@ -105,7 +105,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "locks",
-        advice: "take a lock of `dacapo_sync` with a rank that ARCHITECTURE.md lists; in the core, `crate::lock::Lock`",
+        advice: "take a lock of `dacapo_sync` with a rank that docs/engine.md lists; in the core, `crate::lock::Lock`",
         find: |tree| Ok(locks::find(tree)),
     },
     Rule {

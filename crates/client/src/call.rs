@@ -14,7 +14,7 @@ use crate::{
 
 /// The number of the JSON form of calls, replies and errors. It is raised when a program of the number before would misread
 /// or refuse what this one sends.
-pub const CALLS_NUMBER: u64 = 2;
+pub const CALLS_NUMBER: u64 = 3;
 
 /// A call of a [`Client`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,7 +195,7 @@ fn reply<T: Send + 'static>(answer: ClientFuture<T>, into: fn(T) -> ClientReply)
 #[serde(tag = "reply", content = "with", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClientReply {
-    /// It is done.
+    /// The call is done, and has no answer.
     Done,
     /// The run that was started, or found started.
     Started(Started),
@@ -203,7 +203,7 @@ pub enum ClientReply {
     Payload(Payload),
     /// The state of an update.
     Update(UpdateState),
-    /// How a run ended.
+    /// The status and result of a run that ended.
     RunResult(RunResult),
     /// A run.
     Description(Box<Description>),
@@ -217,7 +217,7 @@ pub enum ClientReply {
     History(HistoryPage),
     /// A history in the backend's own format.
     RawHistory(RawHistory),
-    /// Why the attempt that reported is cancelled, if it is.
+    /// The reason for which the attempt that reported is cancelled, if it is.
     Heartbeat(Option<String>),
     /// The waits of all units of a run.
     Inspection(Box<Inspection>),

@@ -23,8 +23,10 @@ pub enum Feature {
     SideEffects,
     /// Inspection of what each unit of a run waits for.
     Inspection,
-    /// Lists and counts of stuck runs.
+    /// Lists, counts and groups of stuck runs. Descriptions say on every backend why a run is stuck.
     StuckRuns,
+    /// Waits for a result that also end when the run is stuck.
+    ResultOrStuck,
     /// Quarantine of code that kills its process, and its release.
     Quarantine,
     /// Deletion of single runs.
@@ -48,13 +50,14 @@ pub enum Feature {
 
 impl Feature {
     /// All features that this build knows.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Writing,
         Self::Queries,
         Self::Promises,
         Self::SideEffects,
         Self::Inspection,
         Self::StuckRuns,
+        Self::ResultOrStuck,
         Self::Quarantine,
         Self::Deletion,
         Self::Verification,
@@ -72,6 +75,8 @@ impl Feature {
             Self::Queries | Self::Inspection => {
                 "make this call in the program that serves the runs, or use a backend that has it"
             }
+            Self::StuckRuns => "describe runs one by one, or use a backend that has it",
+            Self::ResultOrStuck => "wait for the result alone, or use a backend that has it",
             Self::Backup => "export the histories, or use a backend that has it",
             Self::Policies => "pin the run to the deterministic one",
             Self::Nexus => "call an activity, or use a backend that has it",
@@ -89,7 +94,8 @@ impl fmt::Display for Feature {
             Self::Promises => "promises",
             Self::SideEffects => "side effects",
             Self::Inspection => "inspection",
-            Self::StuckRuns => "stuck runs",
+            Self::StuckRuns => "lists of stuck runs",
+            Self::ResultOrStuck => "waits that end when a run is stuck",
             Self::Quarantine => "quarantine",
             Self::Deletion => "deletion",
             Self::Verification => "verification",

@@ -84,7 +84,7 @@ pub trait Client: Send + Sync {
     /// Like [`Client::result`], but also answers when the run is stuck, with [`Error::Stuck`](crate::Error::Stuck).
     fn result_or_stuck(&self, run: RunRef) -> ClientFuture<RunResult> {
         let _ = run;
-        self.unsupported(Feature::StuckRuns)
+        self.unsupported(Feature::ResultOrStuck)
     }
 
     /// Describes a run: status, pending activities, why it is stuck.

@@ -97,19 +97,19 @@ impl Description {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ActivityState {
-    /// It is pending. Only the process that serves its queue knows more.
+    /// The activity is pending. Only the process that serves its queue knows more.
     Pending,
-    /// It waits for its next attempt.
+    /// The activity waits for its next attempt.
     Waiting,
-    /// It waits for a free place in its queue.
+    /// The activity waits for a free place in its queue.
     Ready,
     /// An attempt runs.
     Running,
-    /// Its code has returned, and an external caller completes it by its token.
+    /// The code of the attempt has returned, and an external caller completes it by its token.
     External,
     /// No worker here serves its type.
     Unserved,
-    /// Its process died too often while it ran; it waits until it is released.
+    /// The process died too often while the activity ran; it waits until it is released.
     Quarantined,
     /// A state that a newer backend has and this build does not know.
     #[serde(other)]

@@ -10,7 +10,7 @@ use crate::{Feature, Status};
 /// The result of a call to a backend.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a backend did not do what it was asked. Nothing was changed, unless the variant says otherwise. Workflow code never
+/// The error of a call to a backend. Nothing was changed, unless the variant says otherwise. Workflow code never
 /// sees one of these: it sees a [`Failure`].
 #[derive(Clone, Debug, PartialEq, Error, Serialize, Deserialize)]
 #[serde(tag = "error", content = "with", rename_all = "snake_case")]

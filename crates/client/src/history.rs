@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use dacapo_core::{Failure, Name, Payload, Seq, Timestamp};
+use dacapo_core::{Failure, Name, Payload, Seq, Timestamp, text_duration_option};
 use serde::{Deserialize, Serialize};
 
 use crate::{Cursor, RunRef, Status};
@@ -174,7 +174,7 @@ pub struct OperationStart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// How long a timer runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "text_duration_option", skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
     /// The run that a signal or a cancel request is sent to, or the workflow id of a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]

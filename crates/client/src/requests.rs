@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dacapo_core::{AttributeValue, Failure, Headers, IdReuse, Name, Payload, Pins, Retry};
+use dacapo_core::{AttributeValue, Failure, Headers, IdReuse, Name, Payload, Pins, Retry, text_duration_option};
 use serde::{Deserialize, Serialize};
 
 use crate::{RunRef, Status};
@@ -40,10 +40,13 @@ pub struct StartRun {
     /// The caller's key for this request: a second start with the same key is the same start.
     pub request_id: Option<Name>,
     /// The longest time from the start of the first run to the end of the last run of its chain.
+    #[serde(with = "text_duration_option")]
     pub execution_timeout: Option<Duration>,
     /// The longest time from the start of one run to its end.
+    #[serde(with = "text_duration_option")]
     pub run_timeout: Option<Duration>,
     /// How long the run waits before its first turn.
+    #[serde(with = "text_duration_option")]
     pub delay: Option<Duration>,
     /// When the workflow is run again after a failure; without one, never.
     pub retry: Option<Retry>,
@@ -112,7 +115,7 @@ pub struct SendUpdate {
     pub input: Vec<Payload>,
     /// Headers that travel beside the arguments.
     pub headers: Headers,
-    /// How long the caller waits.
+    /// The event for which the caller waits.
     pub wait: UpdateWait,
 }
 
@@ -122,17 +125,17 @@ pub struct SendUpdate {
 pub struct PollUpdate {
     /// The update's id.
     pub id: Name,
-    /// How long the caller waits.
+    /// The event for which the caller waits.
     pub wait: UpdateWait,
 }
 
-/// How long the sender of an update waits.
+/// The event for which the sender of an update waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateWait {
-    /// Until the workflow accepts or rejects it.
+    /// The workflow accepts or rejects the update.
     Accepted,
-    /// Until the workflow has completed it.
+    /// The workflow has completed the update.
     #[default]
     Completed,
 }

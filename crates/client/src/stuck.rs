@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Description;
 
-/// Why an open run cannot go on.
+/// The reason why an open run cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stuck {
     /// The kind of problem.

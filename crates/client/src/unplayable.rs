@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A run that the code at hand cannot play.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Unplayable {
     /// Its workflow id, which the caller chose.
     pub workflow_id: Name,
@@ -16,6 +17,13 @@ pub struct Unplayable {
     pub workflow: Name,
     /// The report: what would happen, where, and what to do.
     pub reason: String,
+}
+
+impl Unplayable {
+    /// Creates the report on a run.
+    pub fn new(workflow_id: Name, run_id: Name, workflow: Name, reason: String) -> Self {
+        Self { workflow_id, run_id, workflow, reason }
+    }
 }
 
 impl fmt::Display for Unplayable {

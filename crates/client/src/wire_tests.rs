@@ -314,6 +314,7 @@ fn calls_replies_and_errors_are_what_their_number_says() {
     assert_eq!(shown(&calls, "call"), verbs);
     assert_eq!(shown(&replies, "reply"), variants::<ClientReply>("reply"));
     let all = format!("{calls}{replies}{errors}");
+    assert!(!all.contains("\"secs\""), "durations are written as text");
     assert_golden(env!("CARGO_MANIFEST_DIR"), "calls", CALLS_NUMBER, "jsonl", &all);
 }
 
@@ -353,4 +354,45 @@ fn page_of_a_newer_backend_is_read_with_the_status_and_the_cause_as_unknown() {
     let run = &page.runs[0];
     assert_eq!((run.status, run.status.is_open()), (Status::Unknown, false));
     assert_eq!(run.stuck.as_ref().unwrap().cause, StuckCause::Unknown);
+}
+
+/// Types without `#[non_exhaustive]`: what callers make and a backend takes apart field by field, so that a backend which ignores a
+/// new field does not compile; the two states of an update; and what is one value for ever.
+const EXHAUSTIVE: [&str; 13] = [
+    "Filter",
+    "Cursor",
+    "IdConflict",
+    "StartRun",
+    "SendSignal",
+    "QueryRun",
+    "SendUpdate",
+    "PollUpdate",
+    "UpdateWait",
+    "UpdateState",
+    "CompleteActivity",
+    "ResolvePromise",
+    "RunHistory",
+];
+
+/// Stores write this answer column by column, so they take it apart as well.
+const TAKEN_APART_BY_STORES: [&str; 1] = ["Stuck"];
+
+#[test]
+fn answers_can_gain_fields_and_requests_cannot_do_so_unseen() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut exhaustive = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let mut can_grow = false;
+        for line in text.lines() {
+            let item = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "));
+            let name = item.and_then(|item| item.split(|c: char| !c.is_alphanumeric()).next());
+            exhaustive.extend(name.filter(|_| !can_grow).map(str::to_owned));
+            can_grow = line == "#[non_exhaustive]" || can_grow && line.starts_with(['#', '/']);
+        }
+    }
+    exhaustive.sort();
+    let mut expected: Vec<&str> = EXHAUSTIVE.into_iter().chain(TAKEN_APART_BY_STORES).collect();
+    expected.sort_unstable();
+    assert_eq!(exhaustive, expected, "docs/compatibility.md has the rule");
 }

@@ -19,7 +19,7 @@ pub enum ActivationError {
     #[error("{0}")]
     Violation(Violation),
     /// The code panicked.
-    #[error("workflow code panicked in unit {unit}, after {}: {message}{}\nThe run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.", place(.site), hint(.message))]
+    #[error("workflow code panicked in {}, after {}: {message}{}\nThe run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.", .unit.named(), place(.site), hint(.message))]
     Panic {
         /// The panic's message.
         message: String,
@@ -29,7 +29,7 @@ pub enum ActivationError {
         site: Option<CallSite>,
     },
     /// Workflow code, or a layer above the core, refused a recorded or delivered value that this code cannot read.
-    #[error("{message}\nin {}unit {unit}, at {site}", .recorded.as_ref().map(|turn| format!("{turn}, ")).unwrap_or_default())]
+    #[error("{message}\nin {}{}, at {site}", .recorded.as_ref().map(|turn| format!("{turn}, ")).unwrap_or_default(), .unit.named())]
     Refused {
         /// The value that was refused, and what to do.
         message: String,
@@ -55,7 +55,7 @@ pub enum ActivationError {
         difference: String,
     },
     /// The turn was interrupted from outside.
-    #[error("the turn was interrupted in unit {unit}, after {}: {reason}", place(.site))]
+    #[error("the turn was interrupted in {}, after {}: {reason}", .unit.named(), place(.site))]
     Interrupted {
         /// The reason.
         reason: String,
@@ -123,7 +123,7 @@ fn place(site: &Option<CallSite>) -> String {
 
 /// A broken rule of the scheduler.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[error("scheduler violation in unit {unit}{}: {kind}", site.as_ref().map(|site| format!(", at {site}")).unwrap_or_default())]
+#[error("scheduler violation in {}{}: {kind}", unit.named(), site.as_ref().map(|site| format!(", at {site}")).unwrap_or_default())]
 pub struct Violation {
     /// The rule that was broken.
     pub kind: ViolationKind,

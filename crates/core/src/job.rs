@@ -110,7 +110,6 @@ pub enum Resolution {
     },
     /// The outcome of the closure.
     #[n(3)]
-    #[serde(rename = "run")]
     SideEffect(#[n(0)] Outcome),
     /// The child started, with this run id, or could not start. After a failure no result follows.
     #[n(4)]
@@ -148,10 +147,10 @@ pub enum Resolution {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartOutcome {
-    /// It started, under this run id or token.
+    /// The operation started, under this run id or token.
     #[n(0)]
     As(#[n(0)] Name),
-    /// It could not be started, or was cancelled before.
+    /// The operation could not be started, or was cancelled before.
     #[n(1)]
     Failed(#[n(0)] Box<Failure>),
 }
@@ -178,7 +177,7 @@ impl Resolution {
             Self::Timer => "timer",
             Self::Activity(_) => "activity",
             Self::Backoff { .. } => "backoff of a local activity",
-            Self::SideEffect(_) => "run",
+            Self::SideEffect(_) => "side effect",
             Self::ChildStarted(_) => "child start",
             Self::Child(_) => "child",
             Self::SignalExternal { .. } => "signal external",

@@ -141,6 +141,6 @@ impl fmt::Display for Shown<'_> {
         if let Some(nth) = self.1 {
             write!(f, ", {}({nth})", command.kind.word())?;
         }
-        write!(f, ", unit {}, at {}", command.unit, command.site)
+        write!(f, ", {}, at {}", command.unit.named(), command.site)
     }
 }

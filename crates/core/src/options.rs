@@ -15,21 +15,21 @@ use crate::time::{text_duration, text_duration_option};
 pub struct Retry {
     /// The pause before the first retry.
     #[n(0)]
-    #[serde(rename = "initial", with = "text_duration")]
+    #[serde(with = "text_duration")]
     pub first_pause: Duration,
     /// The factor by which each pause is longer than the one before.
     #[n(1)]
     pub factor: f64,
     /// The longest pause.
     #[n(2)]
-    #[serde(rename = "longest", with = "text_duration")]
+    #[serde(with = "text_duration")]
     pub max_pause: Duration,
     /// The number of attempts including the first; 0 means no limit.
     #[n(3)]
     pub attempts: u32,
     /// Types of failures that are not retried.
     #[n(4)]
-    #[serde(rename = "not_retryable", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub non_retryable: Vec<Name>,
 }
 
@@ -188,23 +188,23 @@ pub enum ParentClose {
     RequestCancel,
 }
 
-/// Whether a workflow id may be used again.
+/// The rule for a start whose workflow id belongs to an earlier run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum IdReuse {
-    /// Once the earlier run is closed.
+    /// The id may be used again once the earlier run is closed.
     #[n(0)]
     #[default]
     AllowDuplicate,
-    /// Only after the earlier run failed, was cancelled, terminated or timed out.
+    /// The id may be used again after the earlier run failed, was cancelled, terminated or timed out.
     #[n(1)]
     AllowDuplicateFailedOnly,
-    /// Never.
+    /// The id may not be used again.
     #[n(2)]
     RejectDuplicate,
-    /// At once: an open earlier run is terminated.
+    /// The id may be used again at once: an open earlier run is terminated.
     #[n(3)]
     TerminateIfRunning,
 }

@@ -90,7 +90,7 @@ pub(crate) fn parse_seconds(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds.parse().ok()?, nanos))
 }
 
-/// Durations in text transcripts.
+/// Serializes durations as text transcripts do.
 pub(crate) mod text_duration {
     use super::{Duration, Seconds, parse_seconds};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -105,8 +105,8 @@ pub(crate) mod text_duration {
     }
 }
 
-/// Durations that may be absent, in text transcripts.
-pub(crate) mod text_duration_option {
+/// Serializes durations that may be absent as text transcripts do, for `#[serde(with = "text_duration_option")]`: `"2s"`, `"0.25s"`.
+pub mod text_duration_option {
     use super::{Duration, text_duration};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -114,11 +114,19 @@ pub(crate) mod text_duration_option {
     #[serde(transparent)]
     struct Wrapped(#[serde(with = "text_duration")] Duration);
 
-    pub(crate) fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes the seconds with their unit.
+    ///
+    /// # Errors
+    /// What the serializer says.
+    pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         duration.map(Wrapped).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    /// Reads what [`serialize`] wrote, to the nanosecond.
+    ///
+    /// # Errors
+    /// If it is no duration.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<Wrapped>::deserialize(deserializer)?.map(|wrapped| wrapped.0))
     }
 }

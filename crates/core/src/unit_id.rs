@@ -97,6 +97,11 @@ impl UnitId {
         self.0.is_empty()
     }
 
+    /// Returns the unit as errors name it: `the root unit`, `unit [p0]`.
+    pub fn named(&self) -> NamedUnit<'_> {
+        NamedUnit(self)
+    }
+
     /// Returns whether this is a handler or a unit that a handler started.
     pub fn is_handler(&self) -> bool {
         matches!(self.0.first(), Some(Seg::H(_)))
@@ -132,6 +137,19 @@ impl fmt::Display for UnitId {
             write!(f, "{comma}{}{}", seg.letter(), seg.index())?;
         }
         f.write_str("]")
+    }
+}
+
+/// A unit as errors name it. Made by [`UnitId::named`].
+#[derive(Clone, Copy, Debug)]
+pub struct NamedUnit<'a>(&'a UnitId);
+
+impl fmt::Display for NamedUnit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_root() {
+            true => f.write_str("the root unit"),
+            false => write!(f, "unit {}", self.0),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! How typed values become payloads and back: JSON, or a converter of the app's own.
 
-use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserializer, Serialize, Serializer};
 
 use crate::json::{self, BAD_INPUT, BAD_OUTPUT, excerpt};
+use crate::type_names::short_type_name;
 
 /// The error of a [`PayloadConverter`].
 pub type ConverterError = Box<dyn std::error::Error + Send + Sync>;
@@ -93,7 +93,7 @@ impl Converter {
     pub fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Payload, Failure> {
         let Some(converter) = &self.own else { return json::encode(value) };
         converter.encode(TypedValue(&value)).map_err(|error| {
-            let message = format!("a value of type `{}` cannot be encoded: {error}", type_name::<T>());
+            let message = format!("a value of type `{}` cannot be encoded: {error}", short_type_name::<T>());
             Failure::application(message).typed(BAD_OUTPUT).non_retryable()
         })
     }
@@ -110,7 +110,8 @@ impl Converter {
             Ok(())
         };
         let failure = |error: String| {
-            let message = format!("the payload is no `{}`: {error}; it is {}", type_name::<T>(), excerpt(payload));
+            let message =
+                format!("the payload is no `{}`: {error}; it is {}", short_type_name::<T>(), excerpt(payload));
             Failure::application(message).typed(BAD_INPUT).non_retryable()
         };
         let decoded = converter.decode(payload, ValueReader(&mut read)).map_err(|error| failure(error.to_string()));
@@ -132,7 +133,7 @@ impl Converter {
     fn about<T>(&self, payload: &Payload, mut failure: Failure) -> Failure {
         let is_external = failure.type_name.as_deref() == Some(json::EXTERNAL_PAYLOAD);
         if self.redacts && !is_external {
-            let (wanted, size) = (type_name::<T>(), payload.inline_size());
+            let (wanted, size) = (short_type_name::<T>(), payload.inline_size());
             failure.message = format!("the payload is no `{wanted}`: it has {size} bytes and is not shown");
         }
         failure

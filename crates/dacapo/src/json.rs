@@ -12,7 +12,6 @@
 //!   [`BAD_INPUT`]; a handler of signals fails alone.
 //! - an activity's input: the attempt fails with [`BAD_INPUT`], which is not tried again.
 
-use std::any::type_name;
 use std::cell::Cell;
 
 pub use serde_json::{Value, json};
@@ -20,6 +19,8 @@ pub use serde_json::{Value, json};
 use dacapo_core::{ExternalPayload, Failure, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::type_names::short_type_name;
 
 /// The type of failures that report an input that does not decode.
 pub const BAD_INPUT: &str = "BadInput";
@@ -62,7 +63,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
     written.map_err(|error| {
         let message = format!(
             "a value of type `{}` cannot be encoded as JSON: {error}; use a type that JSON can hold",
-            type_name::<T>()
+            short_type_name::<T>()
         );
         Failure::application(message).typed(BAD_OUTPUT).non_retryable()
     })
@@ -73,7 +74,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, Failure> {
 pub fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, Failure> {
     serde_json::from_slice(bytes(payload)?).map_err(|error| {
         let message =
-            format!("the value cannot be read as `{}`: {error}; it is {}", type_name::<T>(), excerpt(payload));
+            format!("the value cannot be read as `{}`: {error}; it is {}", short_type_name::<T>(), excerpt(payload));
         Failure::application(message).typed(BAD_INPUT).non_retryable()
     })
 }

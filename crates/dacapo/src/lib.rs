@@ -58,6 +58,7 @@ mod returned;
 mod state_handlers;
 #[cfg(feature = "temporal")]
 pub mod temporal;
+mod type_names;
 mod workflow;
 
 pub use activities::{Activities, ActivityList};

@@ -30,13 +30,13 @@ impl<T, E> Returned for Result<T, E> {
 pub struct Thrown<E>(PhantomData<fn() -> E>);
 
 impl<E> Thrown<E> {
-    /// For this error.
+    /// Chooses the conversion of this error.
     pub fn of(_: &E) -> Self {
         Self(PhantomData)
     }
 }
 
-/// Errors that say themselves what failure they are.
+/// Errors with a conversion `Into<Failure>`.
 pub trait ByInto {
     /// The way from the error to the failure.
     fn way(&self) -> IntoWay {
@@ -66,7 +66,7 @@ pub trait AnyType {
 
 impl<E> AnyType for Thrown<E> {}
 
-/// By `Into<Failure>`.
+/// The conversion by `Into<Failure>`.
 pub struct IntoWay;
 
 impl IntoWay {
@@ -76,7 +76,7 @@ impl IntoWay {
     }
 }
 
-/// By what the error says.
+/// The conversion of an error's text into an application failure.
 pub struct ErrorWay;
 
 impl ErrorWay {
@@ -86,7 +86,7 @@ impl ErrorWay {
     }
 }
 
-/// By nothing.
+/// No conversion: the type is no error.
 pub struct NoWay;
 
 impl NoWay {

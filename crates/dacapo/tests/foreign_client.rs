@@ -142,7 +142,7 @@ async fn calls_that_another_backend_lacks_are_refused_by_feature_and_backend() {
     let run = connection.start(waits, "two lamps".into()).id("a").await.unwrap();
     let runs = connection.runs();
     let told = [
-        (run.result_or_stuck().await.map(drop), "stuck runs"),
+        (run.result_or_stuck().await.map(drop), "waits that end when a run is stuck"),
         (run.inspect().await.map(drop), "inspection"),
         (run.release().await, "quarantine"),
         (run.delete().await, "deletion"),
@@ -152,7 +152,7 @@ async fn calls_that_another_backend_lacks_are_refused_by_feature_and_backend() {
         (runs.verify(|_| {}).await.map(drop), "verification"),
         (runs.back_up("elsewhere.db").await, "backup"),
         (runs.export(&dacapo::Filter::all(), Vec::new()).await.map(drop), "export and import"),
-        (runs.stuck_runs().await.map(drop), "stuck runs"),
+        (runs.stuck_runs().await.map(drop), "lists of stuck runs"),
     ];
     for (answer, feature) in told {
         let refused = answer.unwrap_err().to_string();

@@ -241,10 +241,10 @@ async fn a_shutdown_tells_that_the_file_is_gone() {
     let app = place.serve("orders.db").await;
     app.start(waits, ()).id("open").await.unwrap();
     std::fs::remove_file(place.path("orders.db")).unwrap();
-    let told = app.shutdown().await.store.unwrap().to_string();
+    let told = app.shutdown().await.error.unwrap().to_string();
     assert!(told.contains("orders.db was removed or replaced"), "{told}");
     let app = place.serve("others.db").await;
-    assert_eq!(app.shutdown().await.store, None);
+    assert_eq!(app.shutdown().await.error, None);
 }
 
 /// A backend may ignore pins that it does not know: the connection asks it before.

@@ -68,7 +68,7 @@ impl Default for Options {
             build: Name::default(),
             own_policy: None,
             crash_limits: CrashLimits::default(),
-            capabilities: Capabilities::new("embedded", features()),
+            capabilities: Capabilities::new("memory", features()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The state of an engine: one owner for each part of it, each with its own lock.
 //!
 //! Owners know nothing of each other. A change of several owners at once is an effect (`turn/effects.rs`), or a small
-//! function of the folder that it belongs to; ARCHITECTURE.md lists the ranks of their locks.
+//! function of the folder that it belongs to; docs/engine.md lists the ranks of their locks.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

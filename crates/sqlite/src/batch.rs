@@ -7,8 +7,8 @@ use dacapo_store::{Batch, StoreError, Write, Written, apply};
 use crate::commit_note::CommitNote;
 use crate::counters::Counters;
 use crate::served_files::ServedFiles;
+use crate::store_error::store_error;
 use crate::tables::Tables;
-use crate::trouble::trouble;
 
 type WriteResult = Result<Written, StoreError>;
 
@@ -36,7 +36,11 @@ impl FileBatch {
 
     /// Runs a statement that stays prepared for all commits.
     fn run(&self, sql: &str) -> Result<(), StoreError> {
-        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(drop).map_err(trouble)
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map(drop)
+            .map_err(store_error)
     }
 
     /// Applies all writes in one transaction. An error fails the whole group.

@@ -22,9 +22,12 @@ use dacapo_sys::Slots;
 
 use crate::counters::{Counters, StoreId};
 use crate::last_row::LastRow;
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 
-/// The number of slots: the store; the count and the kind of the row; its two numbers; a checksum over all of that.
+/// The number of the format, the last word of the note. A note of another number is read as none.
+const FORMAT: u64 = 1;
+/// The number of slots: the store; the count and the kind of the row; its two numbers; a checksum over all of that and the
+/// number of the format.
 const SLOTS: usize = 4;
 const SIZE: usize = SLOTS * 16;
 
@@ -44,7 +47,7 @@ impl Noted {
         File::open(path).ok()?.read_exact(&mut bytes).ok()?;
         let (store, rest) = bytes.split_first_chunk::<16>()?;
         let (words, _) = rest.as_chunks::<8>();
-        let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
+        let word = |at: usize| words.get(at).map(|word| u64::from_le_bytes(*word));
         let row = LastRow::of_code([word(1)?, word(2)?, word(3)?]);
         let noted = Self { store: *store, counted: word(0)?, row };
         (noted.slots().as_flattened() == bytes).then_some(noted)
@@ -54,15 +57,15 @@ impl Noted {
         let [kind, first, second] = LastRow::code(self.row);
         let pair = |first: u64, second: u64| {
             let mut slot = [0; 16];
-            slot[..8].copy_from_slice(&first.to_ne_bytes());
-            slot[8..].copy_from_slice(&second.to_ne_bytes());
+            slot[..8].copy_from_slice(&first.to_le_bytes());
+            slot[8..].copy_from_slice(&second.to_le_bytes());
             slot
         };
         let content = [self.store, pair(self.counted, kind), pair(first, second)];
         let mut sum = crc32fast::Hasher::new();
         content.iter().for_each(|slot| sum.update(slot));
         let [store, commit, row] = content;
-        [store, commit, row, pair(sum.finalize().into(), 0)]
+        [store, commit, row, pair(sum.finalize().into(), FORMAT)]
     }
 }
 
@@ -120,7 +123,7 @@ pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), Store
         )))
     };
     // One snapshot for all reads: the process that serves the file may delete the row between two reads.
-    let _snapshot = connection.unchecked_transaction().map_err(trouble)?;
+    let _snapshot = connection.unchecked_transaction().map_err(store_error)?;
     // A store's tables are made before the first commit that is noted.
     let Some(found) = Counters::read(connection)? else { return lost() };
     if found.store != noted.store || found.counted > noted.counted {
@@ -131,4 +134,43 @@ pub(crate) fn check(connection: &Connection, database: &str) -> Result<(), Store
         None => found.counted == noted.counted,
     };
     if is_there { Ok(()) } else { lost() }
+}
+
+#[cfg(test)]
+mod tests {
+    use dacapo_testkit::assert_golden;
+
+    use super::*;
+
+    #[test]
+    fn note_of_a_commit_is_what_its_number_says() {
+        let rows = [
+            ("counted", None),
+            ("run", Some(LastRow::Run(1 << 10))),
+            ("turn", Some(LastRow::Turn { run: 1 << 10, turn: 7 })),
+            ("message", Some(LastRow::Message(9))),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.db-commits");
+        let line = |(name, row): &(&str, Option<LastRow>)| {
+            let noted = Noted { store: *b"store-of-16-byte", counted: 3, row: *row };
+            let bytes = noted.slots().as_flattened().to_vec();
+            std::fs::write(&file, &bytes).unwrap();
+            assert_eq!(Noted::read(&file), Some(noted), "{name}");
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{name} {hex}\n")
+        };
+        let written: String = rows.iter().map(line).collect();
+        assert_golden(env!("CARGO_MANIFEST_DIR"), "commit-note", FORMAT, "hex", &written);
+    }
+
+    #[test]
+    fn note_of_another_number_is_read_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.db-commits");
+        let mut bytes = Noted { store: [0; 16], counted: 0, row: None }.slots().as_flattened().to_vec();
+        bytes[SIZE - 8] = 2;
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(Noted::read(&file), None);
+    }
 }

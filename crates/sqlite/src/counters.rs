@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use dacapo_store::{RunNo, Shard, StoreError};
 
+use crate::store_error::store_error;
 use crate::sum::{Part, Sum};
-use crate::trouble::trouble;
 
 /// How many numbers are reserved at a time. The rest of a block stays unused when the process ends.
 const BLOCK: i64 = 1 << 20;
@@ -32,7 +32,7 @@ impl Counters {
     /// Reads the counters of a database. None if it has no tables yet, or none that count commits.
     pub(crate) fn read(connection: &Connection) -> Result<Option<Self>, StoreError> {
         let sql = "SELECT count(*) FROM pragma_table_info('numbers') WHERE name = 'commits'";
-        if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(trouble)? == 0 {
+        if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(store_error)? == 0 {
             return Ok(None);
         }
         let Some((counters, stored)) = Self::stored(connection)? else { return Ok(None) };
@@ -46,7 +46,7 @@ impl Counters {
             let counters = Self { store: row.get(0)?, counted: row.get::<_, i64>(1)? as u64, next: end, end };
             Ok((counters, row.get(3)?))
         });
-        row.optional().map_err(trouble)
+        row.optional().map_err(store_error)
     }
 
     /// Computes the row's checksum anew.
@@ -77,9 +77,9 @@ impl Counters {
     /// Writes the row.
     pub(crate) fn write(&self, connection: &Connection) -> Result<(), StoreError> {
         let sql = "UPDATE numbers SET commits = ?, next = ?, sum = ?";
-        let mut statement = connection.prepare_cached(sql).map_err(trouble)?;
+        let mut statement = connection.prepare_cached(sql).map_err(store_error)?;
         let row = params![self.counted as i64, self.end, self.sum().finish()];
-        statement.execute(row).map(drop).map_err(trouble)
+        statement.execute(row).map(drop).map_err(store_error)
     }
 
     fn sum(&self) -> Sum {

@@ -132,30 +132,30 @@ fn try_lock(_: &File) -> Result<(), TryLockError> {
 }
 
 fn busy(database: &str, inode: Inode) -> StoreError {
-    let holder = match holder(inode) {
+    let process = match locking_process(inode) {
         Some(process) if process == std::process::id() => "this process".to_owned(),
         Some(process) => format!("process {process}"),
         None => "a process that cannot be seen from here, perhaps in another container,".to_owned(),
     };
     StoreError::Busy(format!(
-        "{holder} holds the lock on {database} and serves it, perhaps under another path (a bind mount). One process serves a \
+        "{process} holds the lock on {database} and serves it, perhaps under another path (a bind mount). One process serves a \
          file at a time: stop that one first, or open the file read-only (`sqlite:{database}?mode=ro`) to look at it"
     ))
 }
 
 /// Returns the process that holds the lock on a file, if this process may see that.
 #[cfg(target_os = "linux")]
-fn holder(inode: Inode) -> Option<u32> {
+fn locking_process(inode: Inode) -> Option<u32> {
     let (locks, file) = (std::fs::read_to_string("/proc/locks").ok()?, inode.in_proc_locks());
     // 1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010689 0 EOF
-    let holder = |line: &str| {
+    let process = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         (fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&file.as_str())).then(|| fields[4].parse().ok())?
     };
-    locks.lines().find_map(holder)
+    locks.lines().find_map(process)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn holder(_: Inode) -> Option<u32> {
+fn locking_process(_: Inode) -> Option<u32> {
     None
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use dacapo_store::StoreError;
 
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastRow {
@@ -42,6 +42,6 @@ impl LastRow {
             Self::Message(no) => ("SELECT 1 FROM messages WHERE no = ?1 AND ?2 = 0", no, 0),
         };
         let found = connection.query_row(sql, [first, second], |row| row.get::<_, i64>(0)).optional();
-        found.map(|found| found.is_some()).map_err(trouble)
+        found.map(|found| found.is_some()).map_err(store_error)
     }
 }

@@ -4,12 +4,12 @@
 //! process, so that the next one owns everything at once. The file itself is locked too, because it may have several
 //! paths. Other processes may open the same file for reading.
 
+mod backup_files;
 mod batch;
 mod columns;
 mod commit_note;
 mod counters;
 mod file_lock;
-mod ground;
 mod inode;
 mod last_row;
 mod lease;
@@ -18,9 +18,9 @@ mod row;
 mod running;
 mod schema;
 mod served_files;
+mod store_error;
 mod sum;
 mod tables;
-mod trouble;
 mod tuning;
 mod upkeep;
 
@@ -39,9 +39,9 @@ use file_lock::FileLock;
 use lease::Lease;
 use running::RunningFile;
 use served_files::ServedFiles;
-use trouble::{corrupt, naming};
+use store_error::{corrupt, naming};
 
-pub use ground::Ground;
+pub use backup_files::BackupFiles;
 pub use tuning::Tuning;
 
 /// The most writes that share one transaction.

@@ -14,7 +14,7 @@ use dacapo_store::{
 use crate::SqliteStore;
 use crate::columns::moment;
 use crate::row::{attribute, message, run, task, timer, turn};
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -28,10 +28,10 @@ const ASKED: &str = "SELECT run FROM messages WHERE chain = ? AND key = ? ORDER 
 impl SqliteStore {
     fn rows<T>(&self, sql: &str, values: &[Value], read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
         let reader = self.reader();
-        let mut statement = reader.prepare_cached(sql).map_err(trouble)?;
-        let mut rows = statement.query(params_from_iter(values)).map_err(trouble)?;
+        let mut statement = reader.prepare_cached(sql).map_err(store_error)?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(store_error)?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(trouble)? {
+        while let Some(row) = rows.next().map_err(store_error)? {
             found.push(read(row)?);
         }
         Ok(found)
@@ -118,7 +118,7 @@ impl ReadRuns for SqliteStore {
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
         let values = [before.map_or(i64::MAX, |before| before.0).into(), (limit as i64).into()];
         let sql = "SELECT no FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?";
-        self.rows(sql, &values, |row| row.get(0).map(RunNo).map_err(trouble))
+        self.rows(sql, &values, |row| row.get(0).map(RunNo).map_err(store_error))
     }
 
     fn belongings(&self, run: RunNo) -> Result<Belongings> {
@@ -138,13 +138,13 @@ impl ReadRuns for SqliteStore {
     fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
         self.rows(WITH_CRASH_COUNT, &[], |row| {
             let read = || Ok((row.get(0)?, RunNo(row.get(1)?)));
-            read().map_err(trouble)
+            read().map_err(store_error)
         })
     }
 
     fn closed_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
         self.rows(CLOSED_BEFORE, &[moment(before).into(), (limit as i64).into()], |row| {
-            row.get(0).map(RunNo).map_err(trouble)
+            row.get(0).map(RunNo).map_err(store_error)
         })
     }
 
@@ -154,7 +154,7 @@ impl ReadRuns for SqliteStore {
 
     fn count(&self, filter: &Filter) -> Result<u64> {
         let (sql, values) = count_sql(filter);
-        let counts = self.rows(&sql, &values, |row| row.get::<_, i64>(0).map_err(trouble))?;
+        let counts = self.rows(&sql, &values, |row| row.get::<_, i64>(0).map_err(store_error))?;
         Ok(counts.first().map_or(0, |count| *count as u64))
     }
 }
@@ -163,9 +163,9 @@ impl ReadTurns for SqliteStore {
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
         let reader = self.reader();
         let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn >= ? ORDER BY turn", turn::COLUMNS);
-        let mut statement = reader.prepare_cached(&sql).map_err(trouble)?;
-        let mut rows = statement.query(params![run.0, from as i64]).map_err(trouble)?;
-        while let Some(row) = rows.next().map_err(trouble)? {
+        let mut statement = reader.prepare_cached(&sql).map_err(store_error)?;
+        let mut rows = statement.query(params![run.0, from as i64]).map_err(store_error)?;
+        while let Some(row) = rows.next().map_err(store_error)? {
             let (turn, record) = turn::read(run, row)?;
             if show(turn, record).is_break() {
                 break;
@@ -188,13 +188,13 @@ impl ReadMessages for SqliteStore {
 
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
         let (chain, request) = (chain.to_owned().into(), request.to_owned().into());
-        self.rows(ASKED, &[chain, request], |row| row.get(0).map(RunNo).map_err(trouble))
+        self.rows(ASKED, &[chain, request], |row| row.get(0).map(RunNo).map_err(store_error))
     }
 
     fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
         let sql = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
              WHERE messages.taken IS NULL AND runs.status = 0 ORDER BY messages.run LIMIT ?";
-        self.rows(sql, &[(limit as i64).into()], |row| row.get(0).map(RunNo).map_err(trouble))
+        self.rows(sql, &[(limit as i64).into()], |row| row.get(0).map(RunNo).map_err(store_error))
     }
 }
 

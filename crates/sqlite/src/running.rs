@@ -24,10 +24,12 @@ use crate::SqliteStore;
 const SLOTS: usize = 1024;
 /// The size of a note: a kind with the second at which the work began, and a number.
 const SIZE: usize = 16;
-const ATTEMPT: u8 = 1;
-const RUN: u8 = 2;
-const START: u8 = 3;
-const ANSWER: u8 = 4;
+/// The number of the format: the upper half of each note's kind. Notes of another number are ignored.
+const FORMAT: u8 = 1;
+const ATTEMPT: u8 = FORMAT << 4 | 1;
+const RUN: u8 = FORMAT << 4 | 2;
+const START: u8 = FORMAT << 4 | 3;
+const ANSWER: u8 = FORMAT << 4 | 4;
 /// Work that began more than this many seconds before the process died is not counted. Code that kills a process does
 /// so soon, and when a process is killed from outside, the code that has run for long is not the cause.
 const COUNTED_FOR: u64 = 60;
@@ -225,7 +227,36 @@ impl RunningNotes for SqliteStore {
 mod tests {
     use std::path::Path;
 
+    use dacapo_testkit::assert_golden;
+
     use super::*;
+
+    #[test]
+    fn running_notes_are_what_their_number_says() {
+        let notes = [
+            ("attempt", Doing::Attempt(TaskNo(7))),
+            ("run", Doing::Run(RunNo(1 << 10))),
+            ("start", Doing::Start(u64::MAX)),
+            ("answer", Doing::Answer(RunNo(3 << 10))),
+        ];
+        let began = 1_772_366_400;
+        let line = |(name, doing): &(&str, Doing)| {
+            let bytes = bytes_of(*doing, began);
+            assert_eq!(read(&bytes, began), Some(*doing), "{name}");
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{name} {hex}\n")
+        };
+        let written: String = notes.iter().map(line).collect();
+        assert_golden(env!("CARGO_MANIFEST_DIR"), "running-notes", FORMAT.into(), "hex", &written);
+    }
+
+    #[test]
+    fn note_of_another_number_is_ignored() {
+        let mut note = bytes_of(Doing::Run(RunNo(1)), 0);
+        assert_eq!(read(&note, 0), Some(Doing::Run(RunNo(1))));
+        note[7] = (FORMAT + 1) << 4 | 2;
+        assert_eq!(read(&note, 0), None);
+    }
 
     fn open(folder: &Path) -> SqliteStore {
         SqliteStore::open(folder.join("x.db").to_str().unwrap()).unwrap()

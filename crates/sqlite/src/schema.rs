@@ -8,7 +8,7 @@ use dacapo_store::StoreError;
 
 use crate::Tuning;
 use crate::counters::Counters;
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 
 /// "dcp1": marks a file as a Dacapo store.
 const APPLICATION: i64 = 0x6463_7031;
@@ -28,13 +28,14 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     let found = version(connection)?;
     check_version(connection, found)?;
     // Only now, because it changes the file.
-    connection.execute_batch(DURABLE).map_err(trouble)?;
+    connection.execute_batch(DURABLE).map_err(store_error)?;
     if found == 0 {
-        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(trouble)?;
+        let transaction =
+            Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(store_error)?;
         let script = format!("{SCHEMA} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-        transaction.execute_batch(&script).map_err(trouble)?;
+        transaction.execute_batch(&script).map_err(store_error)?;
         Counters::seal(&transaction)?;
-        transaction.commit().map_err(trouble)?;
+        transaction.commit().map_err(store_error)?;
     }
     Ok(())
 }
@@ -43,7 +44,7 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), StoreError> {
 pub(crate) fn tune(connection: &Connection, tuning: &Tuning) -> Result<(), StoreError> {
     let Tuning { checkpoint_pages, log_bytes } = tuning;
     let script = format!("PRAGMA wal_autocheckpoint = {checkpoint_pages}; PRAGMA journal_size_limit = {log_bytes};");
-    connection.execute_batch(&script).map_err(trouble)
+    connection.execute_batch(&script).map_err(store_error)
 }
 
 /// Refuses a file that is not a Dacapo store, and changes nothing.
@@ -62,9 +63,10 @@ fn check_version(connection: &Connection, found: i64) -> Result<(), StoreError> 
     if found == 0 {
         return Ok(());
     }
-    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").map_err(trouble)?;
-    let made = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
-    let made: Vec<String> = made.collect::<Result<_, _>>().map_err(trouble)?;
+    let mut statement =
+        connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").map_err(store_error)?;
+    let made = statement.query_map([], |row| row.get::<_, String>(0)).map_err(store_error)?;
+    let made: Vec<String> = made.collect::<Result<_, _>>().map_err(store_error)?;
     // Operators may have added indexes of their own.
     let known = made.iter().filter(|statement| SCHEMA.contains(&format!("\n{statement};"))).count();
     if known == SCHEMA.matches("\nCREATE ").count() {
@@ -77,7 +79,7 @@ fn check_version(connection: &Connection, found: i64) -> Result<(), StoreError> 
 
 /// Returns the schema version of a Dacapo store, or 0 for an empty file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
-    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).map_err(trouble);
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).map_err(store_error);
     let application = number("PRAGMA application_id")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     match (application, tables) {
@@ -111,14 +113,14 @@ fn connect_with(path: &str, flags: OpenFlags, layer: Option<&str>) -> Result<Con
         Some(layer) => Connection::open_with_flags_and_vfs(path, flags, layer),
         None => Connection::open_with_flags(path, flags),
     };
-    let connection = connection.map_err(trouble)?;
+    let connection = connection.map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A store that is dropped and not closed leaves the file as a process that died would: no checkpoint moves the log
     // then.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(trouble)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(store_error)?;
     // With this option a query plan does not depend on the parameters, so SQLite need not make it anew each time.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(trouble)?;
-    connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(trouble)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
+    connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(store_error)?;
     Ok(connection)
 }
 

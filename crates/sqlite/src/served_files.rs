@@ -25,14 +25,14 @@ impl ServedFiles {
     /// # Errors
     /// If they are not as serving requires.
     pub(crate) fn new(database: &str, lease: &Lease, lock: &FileLock) -> Result<Self, StoreError> {
-        let trouble = |error: std::io::Error| StoreError::Unavailable(format!("{database}: {error}"));
+        let store_error = |error: std::io::Error| StoreError::Unavailable(format!("{database}: {error}"));
         // The program may change its working directory.
-        let absolute = |path: &Path| std::path::absolute(path).map_err(trouble);
+        let absolute = |path: &Path| std::path::absolute(path).map_err(store_error);
         let files = Self {
             database: absolute(Path::new(database))?,
             file: lock.inode(),
             lease: absolute(lease.path())?,
-            lease_file: lease.inode().map_err(trouble)?,
+            lease_file: lease.inode().map_err(store_error)?,
             log: None,
         };
         files.check()?;

@@ -7,7 +7,7 @@ use crc32fast::Hasher;
 
 use dacapo_store::StoreError;
 
-use crate::trouble::corrupt;
+use crate::store_error::corrupt;
 
 /// The table and columns that a checksum covers. The numbers are part of the stored checksums and never change their
 /// meaning.

@@ -14,7 +14,7 @@ use crate::counters::Counters;
 use crate::last_row::LastRow;
 use crate::row::run_sums::{self, Identity};
 use crate::row::{attribute, deleted_run, message, run, task, timer, turn};
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -46,7 +46,7 @@ impl<'c> Tables<'c> {
     }
 
     fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(trouble)
+        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(store_error)
     }
 
     /// Changes columns of a run that share a checksum with others: the row is checked before, and sealed after.
@@ -60,10 +60,10 @@ impl<'c> Tables<'c> {
 
     fn unseen_messages(&self, run: RunNo) -> Result<Vec<MessageNo>> {
         let sql = format!("SELECT {} FROM messages WHERE run = ? AND taken IS NULL", message::COLUMNS);
-        let mut statement = self.connection.prepare_cached(&sql).map_err(trouble)?;
-        let mut rows = statement.query([run.0]).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(&sql).map_err(store_error)?;
+        let mut rows = statement.query([run.0]).map_err(store_error)?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(trouble)? {
+        while let Some(row) = rows.next().map_err(store_error)? {
             found.push(message::read(row)?.no);
         }
         Ok(found)
@@ -92,15 +92,15 @@ impl<'c> Tables<'c> {
 
     /// Returns the last of the rows that can be removed now, and whether there are no more after it.
     fn portion<K: FromSql>(&self, sql: &str, run: i64, left: &mut Left) -> Result<(Option<K>, bool)> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
         // Asks for one more row, to see whether there is one.
-        let mut rows = statement.query(params![run, left.rows as i64 + 1]).map_err(trouble)?;
+        let mut rows = statement.query(params![run, left.rows as i64 + 1]).map_err(store_error)?;
         let mut last = None;
-        while let Some(row) = rows.next().map_err(trouble)? {
+        while let Some(row) = rows.next().map_err(store_error)? {
             if left.rows == 0 || left.bytes == 0 {
                 return Ok((last, false));
             }
-            let (key, size): (K, i64) = row.try_into().map_err(trouble)?;
+            let (key, size): (K, i64) = row.try_into().map_err(store_error)?;
             left.rows -= 1;
             left.bytes = left.bytes.saturating_sub(size as usize);
             last = Some(key);
@@ -114,14 +114,14 @@ impl<'c> Tables<'c> {
 
     /// Returns the first row that a query finds.
     fn first<T>(&self, sql: &str, params: impl Params, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Option<T>> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
-        let mut rows = statement.query(params).map_err(trouble)?;
-        rows.next().map_err(trouble)?.map(read).transpose()
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        let mut rows = statement.query(params).map_err(store_error)?;
+        rows.next().map_err(store_error)?.map(read).transpose()
     }
 
     fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
-        statement.query_row(params, |row| row.get(0)).optional().map_err(trouble)
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        statement.query_row(params, |row| row.get(0)).optional().map_err(store_error)
     }
 }
 
@@ -222,9 +222,9 @@ impl Rows for Tables<'_> {
 
     fn open_children(&mut self, run: RunNo) -> Result<Vec<(RunNo, ParentClose)>> {
         let sql = "SELECT no, parent_close FROM runs WHERE parent = ? AND status = 0 ORDER BY no";
-        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
-        let children = statement.query_map([run.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(trouble)?;
-        let children: Vec<(i64, i64)> = children.collect::<std::result::Result<_, _>>().map_err(trouble)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        let children = statement.query_map([run.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(store_error)?;
+        let children: Vec<(i64, i64)> = children.collect::<std::result::Result<_, _>>().map_err(store_error)?;
         children.into_iter().map(|(no, close)| Ok((RunNo(no), run::parent_close(close)?))).collect()
     }
 
@@ -341,9 +341,9 @@ impl Rows for Tables<'_> {
     fn copy_turns(&mut self, from: RunNo, to: RunNo, count: u64) -> Result<()> {
         let sql = format!("SELECT {} FROM turns WHERE run = ? AND turn < ? ORDER BY turn", turn::COLUMNS);
         let connection = self.connection;
-        let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
-        let mut rows = statement.query(params![from.0, count as i64]).map_err(trouble)?;
-        while let Some(row) = rows.next().map_err(trouble)? {
+        let mut statement = connection.prepare_cached(&sql).map_err(store_error)?;
+        let mut rows = statement.query(params![from.0, count as i64]).map_err(store_error)?;
+        while let Some(row) = rows.next().map_err(store_error)? {
             let (number, record) = turn::read(from, row)?;
             self.insert_turn(to, number, record)?;
         }

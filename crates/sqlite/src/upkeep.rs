@@ -6,10 +6,10 @@ use rusqlite::{Connection, Row};
 
 use dacapo_store::{Nodes, StoreError, Upkeep, private_file};
 
+use crate::backup_files::{BackupFiles, FileSystem};
 use crate::counters::Counters;
-use crate::ground::{FileSystem, Ground};
 use crate::row::{attribute, deleted_run, message, task, timer};
-use crate::trouble::trouble;
+use crate::store_error::store_error;
 use crate::{SqliteStore, commit_note, schema};
 
 /// The answer of SQLite's integrity check when it finds no problem.
@@ -20,7 +20,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If the backup cannot be made. Then there is no file.
-    pub fn back_up_on(&self, to: &Path, ground: &dyn Ground) -> Result<(), StoreError> {
+    pub fn back_up_on(&self, to: &Path, files: &dyn BackupFiles) -> Result<(), StoreError> {
         let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
         if to.exists() {
             let there = format!(
@@ -38,14 +38,14 @@ impl SqliteStore {
         private_file().create_new(true).write(true).open(&part).map_err(failed)?;
         let name = part.to_str().ok_or_else(|| StoreError::Unsupported("the path is no text".to_owned()))?;
         let copied = schema::connect_to_read(&self.path)
-            .and_then(|reader| copy(&reader, name).map_err(trouble))
-            .and_then(|()| ground.flush(&part).and_then(|()| ground.rename(&part, to)).map_err(failed));
+            .and_then(|reader| copy(&reader, name).map_err(store_error))
+            .and_then(|()| files.flush(&part).and_then(|()| files.rename(&part, to)).map_err(failed));
         if copied.is_err() {
             let _ = std::fs::remove_file(&part);
             return copied;
         }
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        ground.flush_folder(folder).map_err(failed)
+        files.flush_folder(folder).map_err(failed)
     }
 }
 
@@ -69,9 +69,9 @@ impl Upkeep for SqliteStore {
 
     fn problems(&self) -> Result<Vec<String>, StoreError> {
         let reader = schema::connect_to_read(&self.path)?;
-        let mut statement = reader.prepare("PRAGMA integrity_check").map_err(trouble)?;
-        let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(trouble)?;
-        let found: Vec<String> = found.collect::<Result<_, _>>().map_err(trouble)?;
+        let mut statement = reader.prepare("PRAGMA integrity_check").map_err(store_error)?;
+        let found = statement.query_map([], |row| row.get::<_, String>(0)).map_err(store_error)?;
+        let found: Vec<String> = found.collect::<Result<_, _>>().map_err(store_error)?;
         let mut problems: Vec<String> = found.into_iter().filter(|problem| problem != SOUND).collect();
         problems.extend(problem(commit_note::check(&reader, &self.path))?);
         problems.extend(problem(Counters::read(&reader))?);
@@ -95,10 +95,10 @@ fn damaged_rows(
     sql: &str,
     read: fn(&Row<'_>) -> Result<(), StoreError>,
 ) -> Result<Vec<String>, StoreError> {
-    let mut statement = reader.prepare(sql).map_err(trouble)?;
-    let mut rows = statement.query([]).map_err(trouble)?;
+    let mut statement = reader.prepare(sql).map_err(store_error)?;
+    let mut rows = statement.query([]).map_err(store_error)?;
     let mut problems = Vec::new();
-    while let Some(row) = rows.next().map_err(trouble)? {
+    while let Some(row) = rows.next().map_err(store_error)? {
         problems.extend(problem(read(row))?);
     }
     Ok(problems)

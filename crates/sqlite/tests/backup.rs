@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault};
-use dacapo_sqlite::{Ground, SqliteStore, Tuning};
+use dacapo_sqlite::{BackupFiles, SqliteStore, Tuning};
 use dacapo_store::{Filter, IdConflict, NewRun, ReadRuns, Upkeep, Write, Writes};
 
 const RUNS: u64 = 6;
@@ -22,7 +22,7 @@ enum Leaves {
 
 struct OnDisk<'d>(&'d Disk, Leaves);
 
-impl Ground for OnDisk<'_> {
+impl BackupFiles for OnDisk<'_> {
     fn flush(&self, file: &Path) -> Result<()> {
         if self.1 == Leaves::FlushOfFile { Ok(()) } else { self.0.flush(file) }
     }

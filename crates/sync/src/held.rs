@@ -52,7 +52,7 @@ pub(crate) fn release(rank: Rank) {
     });
 }
 
-/// Returns a lock that this thread holds and whose holder must not block, if there is one.
+/// Returns a lock that this thread holds and under which it must not block, if there is one.
 pub(crate) fn not_blocking() -> Option<Rank> {
     HELD.try_with(|held| held.borrow().iter().copied().find(|held| !held.may_block)).ok().flatten()
 }

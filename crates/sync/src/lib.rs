@@ -4,7 +4,7 @@
 //! in builds with debug assertions another order panics and names both locks, so that a possible deadlock is found by the
 //! first test that takes the wrong order, and not by the first unlucky schedule. Release builds check nothing.
 //!
-//! A rank also says whether its holder may block, that is, read or write the store. [`forbid_blocking`] forbids the
+//! A rank also says whether a thread may block under it, that is, read or write the store. [`forbid_blocking`] forbids the
 //! same to a stretch of code, for instance a commit callback. Functions that block call [`assert_may_block`].
 //!
 //! A panic while a lock is held does not poison it: state is kept valid between statements, and user code never runs under

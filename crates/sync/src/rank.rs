@@ -9,12 +9,12 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Creates a lock class whose holder must not block, because threads that serve others wait for it.
+    /// Creates a lock class under which a thread must not block, because threads that serve others wait for it.
     pub const fn new(number: u16, name: &'static str) -> Self {
         Self { number, name, may_block: false }
     }
 
-    /// Creates a lock class whose holder may block: a connection, a transaction.
+    /// Creates a lock class under which a thread may block: a connection, a transaction.
     pub const fn blocking(number: u16, name: &'static str) -> Self {
         Self { number, name, may_block: true }
     }
@@ -24,7 +24,7 @@ impl Rank {
         self.number
     }
 
-    /// Returns the lock class's name, as in the table of ARCHITECTURE.md.
+    /// Returns the lock class's name, as in the table of docs/engine.md.
     pub const fn name(self) -> &'static str {
         self.name
     }

@@ -1,4 +1,4 @@
-//! Every lock class of Dacapo, in the order in which a thread may take them. ARCHITECTURE.md shows this table.
+//! Every lock class of Dacapo, in the order in which a thread may take them. docs/engine.md shows this table.
 
 use crate::Rank;
 
@@ -40,7 +40,7 @@ ranks! {
     TIMERS = new 100 "engine: timers";
     /// Why the engine has stopped.
     HALTED = new 110 "engine: halted";
-    /// The record from which inputs were last read. Its holder reads the store.
+    /// The record from which inputs were last read. The store is read under it.
     INPUTS = blocking 120 "engine: inputs";
     /// Whether a deferred turn was refused.
     DEFERRED_TURNS = new 130 "engine: deferred turns";
@@ -98,7 +98,7 @@ ranks! {
     STORE_NOTES = blocking 330 "store: notes";
     /// A store's share of the lock on its database file.
     FILE_LOCK = blocking 340 "sqlite: file lock";
-    /// The database files that this process has open. Its holder opens and closes them.
+    /// The database files that this process has open. They are opened and closed under it.
     OPEN_FILES = blocking 350 "sqlite: open files";
     /// A store's lease.
     LEASE = blocking 360 "sqlite: lease";

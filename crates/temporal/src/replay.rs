@@ -24,7 +24,9 @@ use crate::player::{PlayerOptions, QueuePlayer};
 use crate::proto::activation::remove_from_cache::EvictionReason;
 use crate::proto::activation::{RemoveFromCache, WorkflowActivation, workflow_activation_job::Variant};
 use crate::proto::completion::{WorkflowActivationCompletion, workflow_activation_completion::Status};
-use crate::proto::history::{History, WorkflowExecutionStartedEventAttributes, history_event::Attributes};
+use crate::proto::history::{
+    History, HistoryEvent, WorkflowExecutionStartedEventAttributes, history_event::Attributes,
+};
 
 /// The queue of a replay: no server knows of it.
 const QUEUE: Name = Name::from_static("replay");
@@ -145,25 +147,25 @@ impl Replayer {
     async fn replay(&self, history: History) -> Result<Option<Unplayable>> {
         let Some(begun) = begin_of(&history) else {
             return Err(Error::InvalidArgument(
-                "this history cannot be replayed: its first event is not the start of a run".to_owned(),
+                "this history cannot be replayed: its first event is not the start of a run, with a workflow type and a task queue. \
+                 Export the whole history"
+                    .to_owned(),
             ));
         };
+        // Temporal's core waits for ever for the first task of a history that has none.
+        if !history.events.iter().any(is_task) {
+            return Ok(None);
+        }
         let workflow_id = begun.workflow_id.clone();
-        let mut report = Unplayable {
-            workflow_id: workflow_id.clone().into(),
-            run_id: begun.original_execution_run_id.clone().into(),
-            workflow: begun.workflow_type.clone().unwrap_or_default().name.into(),
-            reason: String::new(),
-        };
-        let feed = futures::stream::iter([HistoryForReplay::new(history, workflow_id)]);
+        let run_id = begun.original_execution_run_id.clone().into();
+        let workflow = begun.workflow_type.clone().unwrap_or_default().name.into();
+        let report = |reason| Unplayable::new(workflow_id.clone().into(), run_id, workflow, reason);
+        let feed = futures::stream::iter([HistoryForReplay::new(history, workflow_id.clone())]);
         let core = init_replay_worker(ReplayWorkerInput::new(config()?, feed))
             .map_err(|error| Error::Refused(format!("a replay cannot be started: {error}")))?;
         let outcome = self.play(&core).await?;
         core.finalize_shutdown().await;
-        Ok(outcome.map(|reason| {
-            report.reason = reason;
-            report
-        }))
+        Ok(outcome.map(report))
     }
 
     /// Plays all activations of a history. Returns why they cannot be played.
@@ -177,7 +179,7 @@ impl Replayer {
             };
             if let Some(evicted) = eviction(&activation) {
                 // The first eviction says how the history was played.
-                outcome.get_or_insert(judged(evicted, refused.take()));
+                outcome.get_or_insert(outcome_of(evicted, refused.take()));
             }
             let completion = self.complete(activation).await?;
             if let Some(Status::Failed(failed)) = &completion.status {
@@ -207,9 +209,16 @@ impl Drop for Replayer {
     }
 }
 
+fn is_task(event: &HistoryEvent) -> bool {
+    matches!(event.attributes, Some(Attributes::WorkflowTaskStartedEventAttributes(_)))
+}
+
+/// Returns the start of the run. Temporal's core panics where it has no workflow type or no task queue.
 fn begin_of(history: &History) -> Option<&WorkflowExecutionStartedEventAttributes> {
     match history.events.first()?.attributes.as_ref()? {
-        Attributes::WorkflowExecutionStartedEventAttributes(started) => Some(started),
+        Attributes::WorkflowExecutionStartedEventAttributes(started) => {
+            Some(started).filter(|started| started.workflow_type.is_some() && started.task_queue.is_some())
+        }
         _ => None,
     }
 }
@@ -222,7 +231,7 @@ fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCache> {
 }
 
 /// Why a run left the replay. None if its history was played to the end.
-fn judged(evicted: &RemoveFromCache, refused: Option<String>) -> Option<String> {
+fn outcome_of(evicted: &RemoveFromCache, refused: Option<String>) -> Option<String> {
     match evicted.reason() {
         EvictionReason::LangRequested => None,
         EvictionReason::LangFail => Some(refused.unwrap_or_else(|| evicted.message.clone())),

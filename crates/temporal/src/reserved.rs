@@ -3,6 +3,11 @@
 use dacapo_client::{Error, Result};
 use dacapo_core::Headers;
 
+/// The number of the names and flags below, and of what the values under these names look like. It is raised when a worker of the
+/// number before would misread what this one writes. Nothing reads it.
+#[cfg(test)]
+const CLUSTER_NUMBER: u64 = 1;
+
 /// The begin of every reserved name.
 pub(crate) const PREFIX: &str = "dacapo:";
 
@@ -46,7 +51,36 @@ fn reserved(what: &str, name: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use dacapo_client::StuckCause;
+    use dacapo_core::{Failure, Order, Payload, Pins, Signal, to_stored};
+    use dacapo_testkit::assert_golden;
+
     use super::*;
+    use crate::flags::flags_of;
+    use crate::player::cause_of;
+    use crate::player::promises::Resolve;
+    use crate::token::token_to_text;
+
+    /// What workers and clients of Dacapo leave on a cluster for each other, beside what Temporal defines.
+    #[test]
+    fn names_and_flags_on_a_cluster_are_what_their_number_says() {
+        let root_first = Pins { order: Order::RootFirst, ..Pins::default() };
+        let signals = [Signal { name: "go".into(), input: vec![Payload::json("1")], ..Signal::default() }];
+        let hex: String = to_stored(&signals[..]).iter().map(|byte| format!("{byte:02x}")).collect();
+        let resolve = Resolve { promise: "consent".into(), result: Ok(Payload::json("true")) };
+        let resolve = serde_json::to_string(&resolve).unwrap();
+        let stuck = "dacapo:stuck/panic";
+        assert_eq!(cause_of(&Failure::application("no").typed(stuck)), Some(StuckCause::Panic));
+        let flags = |pins: &Pins| serde_json::to_string(&flags_of(pins)).unwrap();
+        let (first, pinned, token) = (flags(&Pins::default()), flags(&root_first), token_to_text(&[0, 255, 7]));
+        let written = format!(
+            "language flags {first}\nlanguage flags of order root_first {pinned}\nheader {PINS} {pinned}\n\
+             header {START} \"01a1ef60-e76e-7569-bb93-4ca70a0d0270\"\nheader {LEFT_SIGNALS} {hex}\nquery {PUBLISHED}\n\
+             query {INSPECT}\nquery {STACK_TRACE}\nupdate {RESOLVE_PROMISE} {resolve}\nactivity {SIDE_EFFECT}NAME\n\
+             failure of a task {stuck}\ncompletion token {token}\n"
+        );
+        assert_golden(env!("CARGO_MANIFEST_DIR"), "cluster-names", CLUSTER_NUMBER, "txt", &written);
+    }
 
     #[test]
     fn reserved_names_of_messages_and_headers_are_refused() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dacapo_store::{Done, Store, Write};
 use parking_lot::Mutex;
 
-use crate::front::Front;
+use crate::store_layer::StoreLayer;
 
 /// The moments at which a process can die. Between them nothing happens that another process could see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Crash {
     }
 }
 
-impl Front for Arc<Crash> {
+impl StoreLayer for Arc<Crash> {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         if !self.passes(Moment::BeforeCommit) {
             return;

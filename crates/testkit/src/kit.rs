@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo::{
-    ActivityFn, ActivityType, App, Catalog, Converter, Error, Failure, Handle, Interceptor, Register, StartCall,
-    Timestamp, WorkflowFn, WorkflowType,
+    ActivityFn, ActivityType, App, Catalog, Converter, Description, Error, Failure, Handle, Interceptor, Register,
+    StartCall, Timestamp, WorkflowFn, WorkflowType,
 };
 use dacapo_client::StartRun;
 use dacapo_core::{Name, Transcript};
@@ -85,13 +85,19 @@ impl Kit {
     }
 
     /// Sets which runs stay in memory between turns. The behaviour of runs never depends on it.
+    ///
+    /// ```
+    /// # use dacapo_testkit::{Cache, Kit};
+    /// let kit = Kit::new().cache(Cache::AtMost(0)); // Every turn is played after a replay.
+    /// ```
     #[must_use]
     pub fn cache(mut self, cache: Cache) -> Self {
         self.processes.options.cache = cache;
         self
     }
 
-    /// Uses a store that each process opens with `opens`, instead of one in memory.
+    /// Uses a store that each process opens with `opens`, instead of one in memory. Stores are no public interface yet.
+    #[doc(hidden)]
     #[must_use]
     pub fn over(mut self, opens: impl Fn() -> Arc<dyn Store> + 'static) -> Self {
         self.processes.opens = Some(Arc::new(opens));
@@ -376,7 +382,7 @@ impl Kit {
     /// Describes all runs in full: how each stands, what its units wait for, and its turns. For a test that fails and
     /// whose message says too little.
     pub fn report(&mut self) -> String {
-        let runs = self.histories();
+        let runs = self.processes.histories();
         let of =
             |run: &RunDescription| RunId { workflow_id: run.workflow_id.clone(), run_id: Some(run.run_id.clone()) };
         let sim = self.processes.sim();
@@ -407,9 +413,9 @@ impl Kit {
         self.wait(handle.transcript()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Returns the histories of all runs, newest first, those of a chain and of children included.
-    pub fn histories(&mut self) -> Vec<(RunDescription, Transcript)> {
-        self.processes.histories()
+    /// Returns the description and the history of every run, newest first: those of a chain and of children included.
+    pub fn histories(&mut self) -> Vec<(Description, Transcript)> {
+        self.processes.histories().into_iter().map(|(run, transcript)| (run.into(), transcript)).collect()
     }
 
     /// Returns how many attempts there were, in all processes so far.
@@ -426,7 +432,7 @@ impl Kit {
     /// only attempts that were lost in a crash were made again.
     #[track_caller]
     pub fn assert_results_are_recorded_once(&mut self) {
-        let histories = by_run_id(self.histories());
+        let histories = by_run_id(self.processes.histories());
         histories.values().for_each(assert_recorded_once);
         for (run_id, left) in self.processes.left.iter().flatten() {
             let kept = histories.get(run_id).is_some_and(|history| history.turns.starts_with(&left.turns));

@@ -54,10 +54,9 @@
 //! ```
 
 mod check;
+mod checksums;
 mod crash;
 mod fake;
-mod forge;
-mod front;
 mod golden;
 #[cfg(doctest)]
 mod guides;
@@ -69,17 +68,18 @@ mod render;
 mod script;
 mod simulated_nodes;
 mod simulation;
+mod store_layer;
 mod sweep;
 mod temporal_server;
 mod virtual_host;
 mod virtual_time;
 
 pub use check::{check, check_replay, check_workflow, workflow};
+pub use checksums::{sealed, sealed_lines};
 pub use crash::Moment;
+pub use dacapo_engine::Cache;
 pub use expect_test::{Expect, expect};
 pub use fake::{Fake, FakeCtx};
-pub use forge::{sealed, sealed_lines};
-pub use front::{Front, Fronted};
 pub use golden::{WRITE_GOLDEN, assert_golden};
 pub use kit::{Kit, KitRun};
 pub use ledger::AttemptCounts;
@@ -88,6 +88,7 @@ pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
 pub use simulated_nodes::{LEASE, NewsFor, RENEWAL, SLOW_POLL, SimulatedNodes};
 pub use simulation::{CACHES, Simulation};
+pub use store_layer::{LayeredStore, StoreLayer};
 pub use sweep::{Sweep, Swept};
 pub use temporal_server::{SHARED_SERVER, TEMPORAL_TOOL, TemporalServer};
 pub use virtual_time::Sleep;

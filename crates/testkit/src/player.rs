@@ -11,7 +11,7 @@ use dacapo_core::{
 use crate::render::render_completion;
 use crate::script::{JobLine, Script, Step};
 
-/// How a script is played.
+/// The way in which a script is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The run stays in memory.

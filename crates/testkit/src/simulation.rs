@@ -14,8 +14,8 @@ use dacapo_sync::allow_blocking;
 
 use crate::crash::{Crash, Moment};
 use crate::fake::Fakes;
-use crate::front::Fronted;
 use crate::ledger::AttemptCounts;
+use crate::store_layer::LayeredStore;
 use crate::virtual_host::{VirtualHost, World};
 use crate::virtual_time::VirtualTime;
 
@@ -23,7 +23,7 @@ use crate::virtual_time::VirtualTime;
 pub struct Simulation {
     opens: Opens,
     store: Arc<dyn Store>,
-    mortal: Arc<Fronted<Arc<Crash>>>,
+    mortal: Arc<LayeredStore<Arc<Crash>>>,
     options: Options,
     crash: Arc<Crash>,
     world: World,
@@ -45,7 +45,7 @@ impl std::ops::Deref for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.0.bury();
+        self.0.disconnect();
     }
 }
 
@@ -79,7 +79,7 @@ impl Simulation {
         let crash = dies_at.map_or_else(Crash::never, Crash::at);
         let host = VirtualHost::new(world.clone(), crash.clone());
         let store = opens();
-        let mortal = Fronted::new(store.clone(), crash.clone());
+        let mortal = LayeredStore::new(store.clone(), crash.clone());
         let engine = Engine::open(mortal.clone(), host.clone(), options.clone()).expect("the store can be opened");
         let host = Process(host);
         Self { opens, store, mortal, options, crash, world, host, engine }
@@ -123,8 +123,8 @@ impl Simulation {
         allow_blocking(|| world.ledger.count_lost(&store));
         engine.stop();
         // Releases the file as the operating system would, even if the test still holds the dead engine.
-        host.bury();
-        mortal.bury();
+        host.disconnect();
+        mortal.disconnect();
         drop((engine, store));
         Self::opening(opens, options, world, dies_at)
     }

@@ -81,7 +81,7 @@ impl VirtualHost {
     }
 
     /// Drops all work of a dead process. The work may hold the engine, which holds this host.
-    pub(crate) fn bury(&self) {
+    pub(crate) fn disconnect(&self) {
         let mut state = self.lock();
         let (work, waiting) = (std::mem::take(&mut state.work), std::mem::take(&mut state.waiting));
         drop(state);

@@ -201,7 +201,7 @@ impl Shared {
     /// Gives up on a turn; returns it if it has ended in this moment.
     fn give_up(&self, turn: Watched) -> Option<Watched> {
         let Watched { limit, number, watch, thread, .. } = &turn;
-        let unit = watch.running().map_or_else(|| "none".to_owned(), |unit| unit.to_string());
+        let unit = watch.running().map_or_else(|| "between units".to_owned(), |unit| unit.named().to_string());
         let site = watch.site();
         let after = site.as_ref().map_or_else(|| "no call yet".to_owned(), |site| format!("the call at {site}"));
         let doing = thread.as_ref().and_then(TurnThread::id).and_then(doing).unwrap_or("its state is not known");
@@ -215,7 +215,7 @@ impl Shared {
             Err(error) => format!(" No thread could be started in its place: {error}."),
         };
         let reason = format!(
-            "deadlock: turn {} did not return within {:?}; unit {unit}, after {after}; its thread: {doing}. \
+            "deadlock: turn {} did not return within {:?}; {unit}, after {after}; its thread: {doing}. \
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
             number, limit,

@@ -64,7 +64,7 @@ impl Interrupt for StuckTurn {
     }
 
     fn place(&self) -> String {
-        let unit = self.watch.running().map_or_else(|| "between units".to_owned(), |unit| format!("unit {unit}"));
+        let unit = self.watch.running().map_or_else(|| "between units".to_owned(), |unit| unit.named().to_string());
         let site = self.watch.site().map_or_else(|| "no call yet".to_owned(), |site| format!("last call at {site}"));
         format!("turn {}, {unit}, {site}", self.turn)
     }

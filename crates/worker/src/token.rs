@@ -34,7 +34,7 @@ pub enum TokenError {
     Damaged,
 }
 
-/// The prefix of a token, which also names its format.
+/// The prefix of a token. Its last digit is the number of the format.
 const PREFIX: &str = "dcpt1";
 
 impl fmt::Display for CompletionToken {
@@ -83,7 +83,22 @@ fn read(digits: &str) -> Option<CompletionToken> {
 
 #[cfg(test)]
 mod tests {
+    use dacapo_testkit::assert_golden;
+
     use super::*;
+
+    #[test]
+    fn completion_token_is_what_its_number_says() {
+        let token = CompletionToken {
+            workflow_id: "order/ä 42".into(),
+            run_id: "01a1ef60-e76e-7569-bb93-4ca70a0d0270".into(),
+            activity_id: "fd49ce85-5d72-4c30-bb24-57aa03edea44".into(),
+            attempt: 7,
+        };
+        let number = PREFIX.trim_start_matches("dcpt").parse().unwrap();
+        let kept = assert_golden(env!("CARGO_MANIFEST_DIR"), "completion-token", number, "txt", &format!("{token}\n"));
+        assert_eq!(kept.trim_end().parse(), Ok(token));
+    }
 
     #[test]
     fn a_token_comes_back_from_its_text_and_no_other_text_is_one() {

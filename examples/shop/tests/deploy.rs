@@ -387,7 +387,7 @@ fn assert_unreadable(block: &str) {
     for told in [
         r#"the result of side effect "reference": the value cannot be read as `u64`"#,
         r#"it is `"SHOP "#,
-        "recorded by build shop-v1, unit [], at examples/shop/src/checkout/v3.rs:",
+        "recorded by build shop-v1, the root unit, at examples/shop/src/checkout/v3.rs:",
         "The run stays open; it goes on once the code can read what was recorded.",
     ] {
         assert!(block.contains(told), "{told} is not in:\n{block}");
@@ -398,9 +398,9 @@ fn assert_nondeterminism(block: &str) {
     for told in [
         "nondeterminism: a command differs from what was recorded",
         "--> turn 1, command 0",
-        "recorded: patch screening, unit [], at examples/shop/src/checkout/v2.rs:",
+        "recorded: patch screening, the root unit, at examples/shop/src/checkout/v2.rs:",
         ", by build shop-v2",
-        "new:      run reference #1, run(0), unit [], at examples/shop/src/checkout/v3.rs:",
+        "new:      side effect reference #1, side effect(0), the root unit, at examples/shop/src/checkout/v3.rs:",
         "help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or begin it again from here with `reset(1, …)`",
     ] {
         assert!(block.contains(told), "{told} is not in:\n{block}");

@@ -1,7 +1,7 @@
 //! Handles: starting, ending, describing and listing runs.
 
 use dacapo::prelude::*;
-use dacapo::{ClientError, Error, EventKind, OperationKind};
+use dacapo::{ClientError, Error, EventKind, Feature, OperationKind};
 
 use crate::{Backend, described, wait};
 
@@ -111,6 +111,43 @@ pub(crate) async fn history_tells_what_happened(backend: &Backend) {
     assert_eq!(run.result().await, Ok(8));
     let told: Vec<&str> = run.history().await.unwrap().iter().map(|event| word(&event.kind)).collect();
     assert_eq!(told, ["started", "signalled", "operation started", "operation ended", "closed"]);
+    app.shutdown().await;
+}
+
+pub(crate) async fn transcript_is_the_same_by_handle_and_by_workflow_id(backend: &Backend) {
+    let app = backend.serve((doubles, double)).await;
+    let run = app.start(doubles, ()).id("a").await.unwrap();
+    run.signal(GO, 4).await.unwrap();
+    run.result().await.unwrap();
+    let transcript = app.runs().transcript("a").await.unwrap();
+    assert_eq!((transcript.workflow.as_str(), transcript.turns.is_empty()), ("doubles", false));
+    assert_eq!(transcript, run.transcript().await.unwrap());
+    app.shutdown().await;
+}
+
+/// A backend refuses the calls of a feature if and only if it does not list the feature.
+pub(crate) async fn capabilities_say_which_calls_are_refused(backend: &Backend) {
+    let app = backend.serve((doubles, double)).await;
+    let run = app.start(doubles, ()).id("a").await.unwrap();
+    run.signal(GO, 4).await.unwrap();
+    run.result().await.unwrap();
+    let runs = app.runs();
+    let answers = [
+        (Feature::ResultOrStuck, run.result_or_stuck().await.map(drop)),
+        (Feature::StuckRuns, runs.stuck_runs().await.map(drop)),
+        (Feature::StuckRuns, runs.count(&Filter::stuck()).await.map(drop)),
+        (Feature::Inspection, run.inspect().await.map(drop)),
+        (Feature::Quarantine, run.release().await),
+        (Feature::Verification, runs.verify(|_| {}).await.map(drop)),
+        (Feature::Archive, runs.export(&Filter::all(), Vec::new()).await.map(drop)),
+        (Feature::Backup, runs.back_up(backend.folder.path().join("copy.db")).await),
+        (Feature::Deletion, run.delete().await),
+    ];
+    for (feature, answer) in answers {
+        let lacks = |error: &Error| matches!(error, Error::Client(ClientError::Unsupported { feature: lacks, .. }) if *lacks == feature);
+        let is_refused = answer.as_ref().is_err_and(lacks);
+        assert_eq!(app.capabilities().has(feature), !is_refused, "{feature}: {answer:?}");
+    }
     app.shutdown().await;
 }
 

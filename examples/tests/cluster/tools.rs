@@ -36,7 +36,7 @@ async fn stack_shows_what_each_unit_waits_for_and_where() {
     let app = namespace.serve((adds, double)).await;
     app.start(adds, ()).id("run").await.unwrap();
     let stack = namespace.tool(&["workflow", "stack", "--workflow-id", "run"]);
-    assert!(stack.contains("unit []") && stack.contains("waits for signal add"), "{stack}");
+    assert!(stack.contains("the root unit") && stack.contains("waits for signal add"), "{stack}");
     assert!(stack.contains("examples/tests/cluster/tools.rs:"), "{stack}");
     app.shutdown().await;
 }

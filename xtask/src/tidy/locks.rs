@@ -1,7 +1,7 @@
 //! Locks of the product have a rank, and poisoning is handled in one place.
 //!
 //! Test builds check the order in which a thread takes ranked locks (`dacapo_sync`). The core's dependencies are fixed, so it has
-//! one newtype of its own. Tests may use any lock. ARCHITECTURE.md lists every rank.
+//! one newtype of its own. Tests may use any lock. docs/engine.md lists every rank.
 
 use super::Finding;
 use super::standard_paths::standard_paths;
@@ -19,7 +19,7 @@ const RANKED: &[&str] = &["dacapo", "engine", "sqlite", "store", "sys", "tempora
 
 /// The table of ranks, and the page that lists them.
 const RANKS: &str = "crates/sync/src/ranks.rs";
-const PAGE: &str = "ARCHITECTURE.md";
+const PAGE: &str = "docs/engine.md";
 
 const UNRANKED: &[&str] = &["::sync::Mutex", "::sync::RwLock", "::sync::Condvar"];
 
@@ -94,7 +94,7 @@ mod tests {
         let ranks =
             "    /// One run.\n    RUN = new 30 \"engine: run\";\n    READER = blocking 320 \"store: reader\";\n";
         let tree = Tree::of(&[(RANKS, ranks), (PAGE, "| engine | **30** run: `CachedRun` |")]);
-        let expected = "crates/sync/src/ranks.rs:3: ARCHITECTURE.md has no `**320** reader` in its table of locks";
+        let expected = "crates/sync/src/ranks.rs:3: docs/engine.md has no `**320** reader` in its table of locks";
         assert_eq!(shown(&find(&tree)), [expected]);
     }
 

@@ -48,7 +48,6 @@ pub enum CommandKind {
     LocalActivity(#[n(0)] Box<ScheduleLocalActivity>),
     /// Run a closure of the workflow itself, once.
     #[n(2)]
-    #[serde(rename = "run")]
     SideEffect(#[n(0)] Box<ScheduleSideEffect>),
     /// Start a timer.
     #[n(3)]
@@ -125,7 +124,7 @@ impl CommandKind {
         match self {
             Self::Activity(_) => "activity",
             Self::LocalActivity(_) => "local activity",
-            Self::SideEffect(_) => "run",
+            Self::SideEffect(_) => "side effect",
             Self::Timer(_) => "timer",
             Self::Child(_) => "child",
             Self::SignalExternal(_) => "signal external",

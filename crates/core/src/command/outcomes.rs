@@ -56,10 +56,10 @@ pub struct SetState {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It completed, with this value.
+    /// The operation or update completed, with this value.
     #[n(0)]
     Completed(#[n(0)] Payload),
-    /// It failed; a cancellation is a failure too.
+    /// The operation or update failed; a cancellation is a failure too.
     #[n(1)]
     Failed(#[n(0)] Box<Failure>),
 }

@@ -21,7 +21,6 @@ pub enum Operation {
     LocalActivity,
     /// A closure of the workflow.
     #[n(2)]
-    #[serde(rename = "run")]
     SideEffect,
     /// A timer.
     #[n(3)]
@@ -48,7 +47,7 @@ impl fmt::Display for Operation {
         f.write_str(match self {
             Self::Activity => "activity",
             Self::LocalActivity => "local activity",
-            Self::SideEffect => "run",
+            Self::SideEffect => "side effect",
             Self::Timer => "timer",
             Self::Child => "child",
             Self::SignalExternal => "signal external",

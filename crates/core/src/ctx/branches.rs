@@ -35,13 +35,13 @@ impl<T> Clone for Handover<T> {
 
 /// Units, and a slot that is done when all of them have ended. A cancellation does not end this wait: it cancels the
 /// units themselves, which clean up and end.
-pub(crate) struct Crew {
+pub(crate) struct UnitGroup {
     pub(crate) shared: Arc<Shared>,
     pub(crate) slot: SlotId,
     units: Vec<UnitKey>,
 }
 
-impl Crew {
+impl UnitGroup {
     pub(crate) fn new(shared: Arc<Shared>, state: &mut State, site: &'static Location<'static>) -> Self {
         let slot = state.open_wait(What::Units, site);
         if let Some(opened) = state.slots.get_mut(&slot) {
@@ -50,7 +50,7 @@ impl Crew {
         Self { shared, slot, units: Vec::new() }
     }
 
-    /// Creates a crew without units, for a run that is being torn down.
+    /// Creates a group without units, for a run that is being torn down.
     pub(crate) fn inert(shared: Arc<Shared>) -> Self {
         Self { shared, slot: SlotId::Never, units: Vec::new() }
     }
@@ -76,7 +76,7 @@ impl Crew {
         self.units.push(state.spawn(id, OnEnd::Joined(self.slot), scope, Box::pin(future), false));
     }
 
-    /// Creates a crew for a slot whose units are counted elsewhere.
+    /// Creates a group for a slot whose units are counted elsewhere.
     pub(crate) fn of_slot(shared: Arc<Shared>, slot: SlotId) -> Self {
         Self { shared, slot, units: Vec::new() }
     }
@@ -106,7 +106,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for UnitGroup {
     fn drop(&mut self) {
         self.give_up();
     }

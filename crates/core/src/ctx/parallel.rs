@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::branches::{Crew, Handover};
+use super::branches::{Handover, UnitGroup};
 use crate::lock::Lock;
 use crate::options::CancelType;
 use crate::run::{Shared, SlotId, Value, What};
@@ -31,14 +31,14 @@ impl Ctx {
         let outputs: Vec<_> = branches.iter().map(|_| Handover::new()).collect();
         let places = Arc::new(Lock::new(Places::unlimited()));
         let Some(mut state) = self.shared.enter(site) else {
-            return Parallel { crew: Crew::inert(self.shared.clone()), outputs, places };
+            return Parallel { group: UnitGroup::inert(self.shared.clone()), outputs, places };
         };
         places.lock().scheduled_early = before.is_some_and(|before| state.next_seq > before);
-        let mut crew = Crew::new(self.shared.clone(), &mut state, site);
+        let mut group = UnitGroup::new(self.shared.clone(), &mut state, site);
         let scope = state.scope;
         for (branch, output) in branches.into_iter().zip(outputs.iter().cloned()) {
             let (shared, places) = (self.shared.clone(), places.clone());
-            crew.spawn(&mut state, Seg::P, scope, async move {
+            group.spawn(&mut state, Seg::P, scope, async move {
                 let mut place = Place { shared, places, slot: SlotId::Never };
                 poll_fn(|cx| place.poll_free(cx, site)).await;
                 output.put(branch.await);
@@ -47,14 +47,14 @@ impl Ctx {
             });
         }
         drop(state);
-        Parallel { crew, outputs, places }
+        Parallel { group, outputs, places }
     }
 }
 
 /// Branches that are being played: await it for all their outputs.
 #[must_use = "dropping it gives the branches up; await it"]
 pub struct Parallel<T> {
-    crew: Crew,
+    group: UnitGroup,
     outputs: Vec<Handover<T>>,
     places: Arc<Lock<Places>>,
 }
@@ -68,7 +68,7 @@ impl<T> Parallel<T> {
     /// and is only awaited in a branch is not held back.
     #[track_caller]
     pub fn at_most(self, most: usize) -> Self {
-        let Some(state) = self.crew.shared.enter(Location::caller()) else { return self };
+        let Some(state) = self.group.shared.enter(Location::caller()) else { return self };
         let mut places = self.places.lock();
         let misuse = match (most, places.has_begun, places.scheduled_early) {
             (0, ..) => Some("`at_most(0)` would play no branch; allow at least 1"),
@@ -82,7 +82,7 @@ impl<T> Parallel<T> {
         places.free = most;
         drop(places);
         if let Some(text) = misuse {
-            self.crew.shared.misuse(state, ViolationKind::Misuse(text.to_owned()));
+            self.group.shared.misuse(state, ViolationKind::Misuse(text.to_owned()));
         }
         drop(state);
         self
@@ -93,7 +93,7 @@ impl<T> Future for Parallel<T> {
     type Output = Vec<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<T>> {
-        match ready!(self.crew.poll_done(cx)) {
+        match ready!(self.group.poll_done(cx)) {
             Ok(()) => Poll::Ready(self.outputs.iter().filter_map(Handover::take).collect()),
             // Only a future that was moved out of its run gets here, and there are no outputs for it.
             Err(_) => Poll::Pending,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::branches::Crew;
+use super::branches::UnitGroup;
 use super::race::Either;
 use super::state_cell::StateCell;
 use crate::job::{Signal, Update};
@@ -33,11 +33,11 @@ impl Ctx {
 
 /// The result of the synchronous part of a phase's handler.
 pub enum Handled {
-    /// It is done; the payload answers an update.
+    /// The handler is done; the payload answers an update.
     Done(Payload),
-    /// It failed; that answers an update, and ends nothing else.
+    /// The handler failed; the failure answers an update, and ends nothing else.
     Failed(Failure),
-    /// It goes on, as a unit of its own.
+    /// The handler goes on, as a unit of its own.
     Async(UnitFuture),
 }
 
@@ -56,9 +56,9 @@ impl Handled {
 /// The reason why a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseEnd {
-    /// Its condition holds.
+    /// The condition of the phase holds.
     Condition,
-    /// Its time ran out.
+    /// The time of the phase is over.
     Timeout,
 }
 
@@ -219,8 +219,8 @@ impl OpenPhase {
         let Some(slot) = shared.enter_poll().map(|mut state| state.close_phase(self.id, self.site)) else {
             return Err(Cancelled::evicted());
         };
-        let mut crew = Crew::of_slot(shared, slot);
-        std::future::poll_fn(|cx| crew.poll_done(cx)).await
+        let mut group = UnitGroup::of_slot(shared, slot);
+        std::future::poll_fn(|cx| group.poll_done(cx)).await
     }
 }
 

@@ -164,7 +164,7 @@ pub(super) fn decide(
 fn take_results(shared: &Shared, sides: &mut dyn Sides, standings: &mut Standings, cx: &mut Context<'_>) -> Option<()> {
     let mut waiting = Vec::new();
     loop {
-        rouse(shared);
+        wake_peeked(shared);
         let best = standings.best();
         let Some((came, place)) = standings.ahead.first().copied() else { break };
         let hidden = shared.enter_poll()?.earliest_hidden();
@@ -247,17 +247,17 @@ impl Drop for Looking<'_> {
 
 /// Wakes the futures whose results were peeked at, within the same step: a join polls only those of its futures that
 /// were woken, and the peek has used up those wakes.
-fn rouse(shared: &Shared) {
+fn wake_peeked(shared: &Shared) {
     let Some(mut state) = shared.enter_poll() else { return };
     let look = state.look_mut();
     let wakers = std::mem::take(&mut look.wakers);
     if wakers.is_empty() {
         return;
     }
-    look.rousing = true;
+    look.wakes_peeked = true;
     drop(state);
     wakers.into_iter().for_each(Waker::wake);
-    shared.lock().look_mut().rousing = false;
+    shared.lock().look_mut().wakes_peeked = false;
 }
 
 /// Two futures in a race.

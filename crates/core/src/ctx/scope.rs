@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::branches::{Crew, Handover};
+use super::branches::{Handover, UnitGroup};
 use super::cancel::{CancelHandle, Cancellable};
 use crate::lock::Lock;
 use crate::{Ctx, Failure, Payload, Seg, ViolationKind};
@@ -21,13 +21,13 @@ impl Ctx {
         P: Future<Output = Result<T, Failure>>,
     {
         let site = Location::caller();
-        let crew = match self.shared.enter(site) {
-            Some(mut state) => Crew::new(self.shared.clone(), &mut state, site),
-            None => Crew::inert(self.shared.clone()),
+        let group = match self.shared.enter(site) {
+            Some(mut state) => UnitGroup::new(self.shared.clone(), &mut state, site),
+            None => UnitGroup::inert(self.shared.clone()),
         };
         let stop = self.new_cancel_scope(site);
-        let crew = Arc::new(Lock::new(crew));
-        let scope = Scope { ctx: self.clone(), crew, failure: Handover::new(), stop: stop.clone() };
+        let group = Arc::new(Lock::new(group));
+        let scope = Scope { ctx: self.clone(), group, failure: Handover::new(), stop: stop.clone() };
         let body = self.within(&stop, body(scope.clone()));
         ScopePlay { scope, body: Some(body), result: None }
     }
@@ -37,7 +37,7 @@ impl Ctx {
 #[derive(Clone)]
 pub struct Scope {
     ctx: Ctx,
-    crew: Arc<Lock<Crew>>,
+    group: Arc<Lock<UnitGroup>>,
     failure: Handover<Failure>,
     stop: CancelHandle,
 }
@@ -46,11 +46,11 @@ impl Scope {
     /// Launches a unit that the scope waits for. Its failure cancels the scope.
     #[track_caller]
     pub fn launch(&self, future: impl Future<Output = Result<(), Failure>> + Send + 'static) {
-        // The crew before the state, as in `ScopePlay`, which a foreign thread may drop at the same time.
-        let mut crew = self.crew.lock();
+        // The group before the state, as in `ScopePlay`, which a foreign thread may drop at the same time.
+        let mut group = self.group.lock();
         let Some(mut state) = self.ctx.shared.enter(Location::caller()) else { return };
-        if !state.slots.contains_key(&crew.slot) {
-            drop(crew);
+        if !state.slots.contains_key(&group.slot) {
+            drop(group);
             let text = "the scope has ended; launch into it before its body returns".to_owned();
             self.ctx.shared.misuse(state, ViolationKind::Misuse(text));
         }
@@ -62,7 +62,7 @@ impl Scope {
             }
             Ok(Payload::empty())
         };
-        crew.spawn(&mut state, Seg::L, scope, play);
+        group.spawn(&mut state, Seg::L, scope, play);
     }
 
     fn fail(&self, failure: Failure) {
@@ -97,8 +97,8 @@ impl<T, P: Future<Output = Result<T, Failure>>> Future for ScopePlay<P> {
             self.result = Some(Box::new(result));
         }
         let scope = self.scope.clone();
-        let mut crew = scope.crew.lock();
-        ready!(crew.poll_done(cx)).map_err(Failure::from)?;
+        let mut group = scope.group.lock();
+        ready!(group.poll_done(cx)).map_err(Failure::from)?;
         match (self.scope.failure.take(), self.result.take()) {
             (Some(failure), _) => Poll::Ready(Err(failure)),
             (None, Some(result)) => Poll::Ready(*result),
@@ -109,8 +109,8 @@ impl<T, P: Future<Output = Result<T, Failure>>> Future for ScopePlay<P> {
 
 impl<P: Future> Drop for ScopePlay<P> {
     fn drop(&mut self) {
-        // Units hold the scope's handle, and with it the crew: without this the crew would outlive the scope.
+        // Units hold the scope's handle, and with it the group: without this the group would outlive the scope.
         self.body = None;
-        self.scope.crew.lock().give_up();
+        self.scope.group.lock().give_up();
     }
 }

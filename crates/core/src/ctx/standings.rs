@@ -107,7 +107,7 @@ impl Wake for SideWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // A side that was only peeked at is woken so that it can be polled to take that result. The race knows of it.
-        if !self.shared.lock().is_rousing() {
+        if !self.shared.lock().is_waking_peeked() {
             self.woken.push(self.place);
         }
         self.woken.wake_parent();

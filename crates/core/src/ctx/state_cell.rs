@@ -62,12 +62,12 @@ impl<S> StateCell<S> {
     /// Returns whether the caller is a closure of this run, which may only read. If it is a condition, it depends on
     /// this cell.
     fn is_computed(&self) -> bool {
-        let holder = CurrentTurn::of_thread();
-        if !matches!(holder.mode, ThreadWork::Closure | ThreadWork::Query) {
+        let current = CurrentTurn::of_thread();
+        if !matches!(current.mode, ThreadWork::Closure | ThreadWork::Query) {
             return false;
         }
         let mut state = self.shared.lock();
-        let computes = holder.plays(state.token);
+        let computes = current.plays(state.token);
         if computes {
             state.read_cell(self.id);
         }

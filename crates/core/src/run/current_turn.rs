@@ -64,8 +64,8 @@ impl TurnGuard {
 
     /// Creates a guard for the same activation in another mode.
     pub(crate) fn mode(mode: ThreadWork) -> Self {
-        let holder = CURRENT_TURN.get();
-        Self(CURRENT_TURN.replace(CurrentTurn { mode, ..holder }))
+        let current = CURRENT_TURN.get();
+        Self(CURRENT_TURN.replace(CurrentTurn { mode, ..current }))
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) fn is_stopped(completion: &Completion) -> bool {
 }
 
 /// Compares the completions of both plays. Returns the first if they are the same.
-pub(super) fn judge(first: Completion, second: Completion, redact: bool) -> Completion {
+pub(super) fn compare_plays(first: Completion, second: Completion, redact: bool) -> Completion {
     if first == second || has_same_meaning(&first, &second) {
         return first;
     }
@@ -57,8 +57,8 @@ fn fields(first: &Command, second: &Command) -> String {
 fn difference(first: &[Command], second: &[Command], redact: bool) -> String {
     let position = first.iter().zip(second).position(|(a, b)| a != b).unwrap_or(first.len().min(second.len()));
     let show = |command: Option<&Command>| match command {
-        Some(command) if redact => format!("{} {} (at {})", command.unit, command.kind.word(), command.site),
-        Some(command) => format!("{} {} (at {})", command.unit, command.kind, command.site),
+        Some(command) if redact => format!("{} in {} (at {})", command.kind.word(), command.unit.named(), command.site),
+        Some(command) => format!("{} in {} (at {})", command.kind, command.unit.named(), command.site),
         None => "nothing".to_owned(),
     };
     let fields = match (first.get(position), second.get(position)) {

@@ -132,8 +132,8 @@ impl State {
         self.seals[position].sealed = true;
         let command = &mut self.commands[position];
         let bound = self.seals[position].bound;
-        let judge = |matcher: &Matcher| matcher.judge(bound, self.turn, position, command);
-        match self.matcher.as_deref().map_or(Comparison::Same, judge) {
+        let compare = |matcher: &Matcher| matcher.compare_command(bound, self.turn, position, command);
+        match self.matcher.as_deref().map_or(Comparison::Same, compare) {
             Comparison::Same => {}
             Comparison::Tuned(recorded, fields) => {
                 let (shown, site) = (recorded.to_string(), command.site.clone());
@@ -156,7 +156,7 @@ impl State {
         (0..position).find_map(|earlier| {
             let Seal { sealed: false, bound } = self.seals[earlier] else { return None };
             self.resolve_defaults(earlier);
-            match self.matcher.as_ref()?.judge(bound, self.turn, earlier, &self.commands[earlier]) {
+            match self.matcher.as_ref()?.compare_command(bound, self.turn, earlier, &self.commands[earlier]) {
                 Comparison::Different(report) => Some(report),
                 Comparison::Same | Comparison::Tuned(..) => None,
             }

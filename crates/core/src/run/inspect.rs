@@ -129,7 +129,7 @@ fn wait(id: SlotId, slot: &Slot) -> Wait {
 impl fmt::Display for Inspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for unit in &self.units {
-            writeln!(f, "{} since turn {}", unit.id, unit.since)?;
+            writeln!(f, "{} since turn {}", unit.id.named(), unit.since)?;
             if unit.waits.is_empty() {
                 writeln!(
                     f,

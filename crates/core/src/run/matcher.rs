@@ -59,7 +59,7 @@ impl Matcher {
     }
 
     /// Compares a sealed command with what it is bound to.
-    pub(crate) fn judge(&self, bound: Bound, turn: u64, position: usize, new: &Command) -> Comparison {
+    pub(crate) fn compare_command(&self, bound: Bound, turn: u64, position: usize, new: &Command) -> Comparison {
         let recorded = match bound {
             Bound::Live => return Comparison::Same,
             Bound::Extra => {

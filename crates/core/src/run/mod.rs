@@ -123,7 +123,7 @@ impl Run {
                 let first = self.play(activation.clone());
                 let answer = match first {
                     first if double_play::is_stopped(&first) => first,
-                    first => double_play::judge(first, twin.play(activation), self.redact),
+                    first => double_play::compare_plays(first, twin.play(activation), self.redact),
                 };
                 self.twin = Some(twin);
                 answer

@@ -38,13 +38,13 @@ impl Run {
         let handler = self.shared.lock().query_handler(&query.name)?;
         let result = catch_unwind(AssertUnwindSafe(|| handler(query)));
         let failed = |message: String| Failure::application(message).typed("QueryFailed").non_retryable();
-        let meddled = || failed(format!("query {:?} tried to change the run; a query only reads", query.name));
+        let refused = || failed(format!("query {:?} tried to change the run; a query only reads", query.name));
         match result {
             // The handler woke a unit or dropped a future: the run has changed, and is built again before its next
             // turn.
-            Ok(_) if self.shared.lock().fault.is_some() => Err(meddled()),
+            Ok(_) if self.shared.lock().fault.is_some() => Err(refused()),
             Ok(answer) => answer,
-            Err(payload) if payload.is::<Stop>() => Err(meddled()),
+            Err(payload) if payload.is::<Stop>() => Err(refused()),
             Err(payload) => {
                 Err(failed(format!("the handler of query {:?} panicked: {}", query.name, last_words(payload))))
             }

@@ -57,9 +57,9 @@ impl Shared {
 
     /// Locks the state for a call of the ctx that only reads, which a query may make too; see [`Shared::enter`].
     pub(crate) fn look(&self, site: &'static Location<'static>) -> Option<MutexGuard<'_, State>> {
-        let holder = CurrentTurn::of_thread();
+        let current = CurrentTurn::of_thread();
         let state = self.lock();
-        if holder.mode == ThreadWork::Query && holder.plays(state.token) {
+        if current.mode == ThreadWork::Query && current.plays(state.token) {
             return Some(state);
         }
         drop(state);
@@ -72,15 +72,15 @@ impl Shared {
     }
 
     fn admit(&self, site: Option<&'static Location<'static>>) -> Option<MutexGuard<'_, State>> {
-        let holder = CurrentTurn::of_thread();
+        let current = CurrentTurn::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted || panicking() {
             return None;
         }
-        if !holder.plays(state.token) {
+        if !current.plays(state.token) {
             self.refuse_foreign(state, site);
         }
-        match holder.mode {
+        match current.mode {
             ThreadWork::Step => {}
             ThreadWork::Teardown => return None,
             ThreadWork::Closure | ThreadWork::Kernel => {
@@ -121,18 +121,18 @@ impl Shared {
 
     /// Locks the state for a drop of one of the run's futures. Never unwinds.
     pub(crate) fn enter_drop(&self) -> Option<MutexGuard<'_, State>> {
-        let holder = CurrentTurn::of_thread();
+        let current = CurrentTurn::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted {
             return None;
         }
-        if !holder.plays(state.token) {
+        if !current.plays(state.token) {
             let violation = state.violate(ViolationKind::ForeignCall, None);
             drop(state);
             self.report(&violation);
             return None;
         }
-        let may = match holder.mode {
+        let may = match current.mode {
             ThreadWork::Step | ThreadWork::Teardown => true,
             // A closure over a state cell runs within its unit's step, and may replace what the cell holds.
             ThreadWork::Closure if state.running.is_some() => true,
@@ -164,13 +164,13 @@ impl Shared {
     /// Fails the turn because this code cannot read a recorded or delivered value, and unwinds out of the user's code.
     /// In a query it fails the query alone.
     pub(crate) fn refuse(&self, message: String, site: &'static Location<'static>) -> ! {
-        let holder = CurrentTurn::of_thread();
+        let current = CurrentTurn::of_thread();
         let state = self.lock();
-        if holder.mode == ThreadWork::Query {
+        if current.mode == ThreadWork::Query {
             drop(state);
             resume_unwind(Box::new(message));
         }
-        if !holder.plays(state.token) {
+        if !current.plays(state.token) {
             self.refuse_foreign(state, Some(site));
         }
         let unit = state.running_id();
@@ -210,22 +210,22 @@ impl Shared {
     }
 
     fn wake(&self, unit: UnitKey) {
-        let holder = CurrentTurn::of_thread();
+        let current = CurrentTurn::of_thread();
         let mut state = self.lock();
         if state.life == Life::Evicted {
             return;
         }
         // A query must change nothing, and neither must a closure that the executor runs between steps.
-        let meddles = match holder.mode {
+        let may_not_wake = match current.mode {
             ThreadWork::Query => true,
             ThreadWork::Closure => state.running.is_none(),
             ThreadWork::Step | ThreadWork::Kernel | ThreadWork::Teardown => false,
         };
-        if !holder.plays(state.token) || meddles {
+        if !current.plays(state.token) || may_not_wake {
             let violation = state.foreign_wake(unit);
             drop(state);
             self.report(&violation);
-        } else if !(state.is_rousing() && state.running == Some(unit)) {
+        } else if !(state.is_waking_peeked() && state.running == Some(unit)) {
             state.make_runnable(unit);
         }
     }

@@ -159,7 +159,7 @@ pub(crate) struct Look {
     /// The wakers of futures whose results were peeked at and not taken.
     pub(crate) wakers: Vec<Waker>,
     /// Whether those wakers are being woken: the running unit needs no further step for that.
-    pub(crate) rousing: bool,
+    pub(crate) wakes_peeked: bool,
     /// The limit for taking results: a result that came after this one is not taken yet.
     pub(crate) horizon: Option<Ordinal>,
 }
@@ -319,8 +319,8 @@ impl State {
         self.look.as_ref().is_some_and(|look| look.depth > 0)
     }
 
-    pub(crate) fn is_rousing(&self) -> bool {
-        self.look.as_ref().is_some_and(|look| look.rousing)
+    pub(crate) fn is_waking_peeked(&self) -> bool {
+        self.look.as_ref().is_some_and(|look| look.wakes_peeked)
     }
 
     pub(crate) fn warn(&mut self, warning: Warning) {

@@ -12,7 +12,7 @@ use crate::activation::History;
 use crate::{CallSite, Command, CommandKind, Job, Name, Pins, Timestamp, UnitId};
 
 const TITLE: &str = "dacapo transcript ";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The data on the line of a turn, besides its number.
 #[derive(Serialize, Deserialize)]

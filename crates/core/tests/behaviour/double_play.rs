@@ -120,7 +120,7 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
     let mut play = Player::new(always, Default::default(), Mode::Double);
     play.play("start");
     assert!(
-        play.printed.starts_with("failed: workflow code panicked in unit [], after no call: every time"),
+        play.printed.starts_with("failed: workflow code panicked in the root unit, after no call: every time"),
         "{}",
         play.printed
     );
@@ -128,7 +128,7 @@ fn a_failure_in_one_play_only_is_a_difference_and_in_both_is_itself() {
 
 /// C-26: closures of side effects are the one thing that executes once: the second instance's is never handed out.
 #[test]
-fn the_body_of_a_run_is_handed_out_once() {
+fn closure_of_a_side_effect_is_handed_out_once() {
     let once = workflow(|ctx: Ctx, _| async move { ctx.side_effect("once", || async { say("ran") }).await });
     let mut play = Player::new(once, Default::default(), Mode::Double);
     play.play("start");
@@ -136,7 +136,7 @@ fn the_body_of_a_run_is_handed_out_once() {
     assert!(play.run().take_closure(seq).is_some());
     assert!(play.run().take_closure(seq).is_none());
     play.play("resolve once = ran");
-    assert_eq!(play.printed, "turn 0  [] run once\nturn 1  [] complete ran\n");
+    assert_eq!(play.printed, "turn 0  [] side effect once\nturn 1  [] complete ran\n");
 }
 
 thread_local! {

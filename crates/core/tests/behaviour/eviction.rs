@@ -70,10 +70,10 @@ fn an_eviction_polls_nothing_drops_every_guard_once_and_decides_nothing() {
 fn a_destructor_that_uses_its_ctx_during_eviction_does_nothing() {
     check(
         |ctx: Ctx, _| async move {
-            let _meddler = Meddler(ctx.clone());
+            let _calls = CallsWhenDropped(ctx.clone());
             let inside = ctx.clone();
             drop(ctx.launch(async move {
-                let _meddler = Meddler(inside.clone());
+                let _calls = CallsWhenDropped(inside.clone());
                 inside.activity("launched", "").await
             }));
             let done = ctx.activity("A", "").await?;
@@ -135,7 +135,7 @@ fn dropping_a_run_is_an_eviction() {
         let guard = Guard(notes.clone(), "dropped");
         async move {
             let _guard = guard;
-            let _meddler = Meddler(ctx.clone());
+            let _calls = CallsWhenDropped(ctx.clone());
             ctx.activity("A", "").await
         }
     });

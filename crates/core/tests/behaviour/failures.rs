@@ -319,7 +319,7 @@ fn launching_into_a_scope_that_has_ended_is_refused() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/failures.rs: the scope has ended; launch into it before its body returns
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/failures.rs: the scope has ended; launch into it before its body returns
         "#]],
     );
 }

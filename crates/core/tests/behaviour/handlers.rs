@@ -225,7 +225,7 @@ fn a_second_handler_of_one_name_is_refused() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/handlers.rs: signal "s" has a handler already; one name has one handler
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/handlers.rs: signal "s" has a handler already; one name has one handler
         "#]],
     );
 }

@@ -33,13 +33,13 @@ fn inspected(script: &str) -> dacapo_core::Inspection {
 fn an_inspection_shows_every_unit_and_what_it_waits_for() {
     let at_rest = inspected("start\n signal s\n resolve A");
     expect![[r#"
-        [] since turn 0
+        the root unit since turn 0
           waits for other units since turn 0, at crates/core/tests/behaviour/inspection.rs
-        [l0] since turn 0
+        unit [l0] since turn 0
           waits for the start of child C #0 since turn 0, at crates/core/tests/behaviour/inspection.rs
-        [p2] since turn 0
+        unit [p2] since turn 0
           waits for activity B #2 since turn 0, at crates/core/tests/behaviour/inspection.rs
-        [h0] since turn 1
+        unit [h0] since turn 1
           waits for a condition since turn 1, at crates/core/tests/behaviour/inspection.rs
     "#]]
     .assert_eq(&without_lines(&at_rest.to_string()));
@@ -64,10 +64,10 @@ fn the_round_counter_counts_the_rounds_that_were_played() {
 fn a_race_shows_both_its_waits_and_resolved_operations_are_gone() {
     let at_rest = inspected("start\n resolve A, resolve B");
     expect![[r#"
-        [] since turn 0
+        the root unit since turn 0
           waits for timer 5s #3 since turn 1, at crates/core/tests/behaviour/inspection.rs
           waits for signal stop since turn 1, at crates/core/tests/behaviour/inspection.rs
-        [l0] since turn 0
+        unit [l0] since turn 0
           waits for the start of child C #0 since turn 0, at crates/core/tests/behaviour/inspection.rs
     "#]]
     .assert_eq(&without_lines(&at_rest.to_string()));
@@ -119,7 +119,7 @@ fn a_phase_shows_the_place_where_it_was_opened() {
     let mut play = Player::new(phased, Default::default(), Mode::Whole);
     play.play("start");
     expect![[r#"
-        [] since turn 0
+        the root unit since turn 0
           waits for timer 5s #0 since turn 0, at crates/core/tests/behaviour/inspection.rs
           waits for a condition since turn 0, at crates/core/tests/behaviour/inspection.rs
     "#]]

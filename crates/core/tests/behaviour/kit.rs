@@ -57,20 +57,20 @@ impl Drop for Guard {
 }
 
 /// Calls its ctx when it is dropped, as clean-up code does.
-pub(crate) struct Meddler(pub(crate) Ctx);
+pub(crate) struct CallsWhenDropped(pub(crate) Ctx);
 
-impl Drop for Meddler {
+impl Drop for CallsWhenDropped {
     fn drop(&mut self) {
         let ctx = &self.0;
         ctx.now();
         ctx.random_u64();
         ctx.cancellation();
-        ctx.set_state("meddled", "yes");
+        ctx.set_state("changed", "yes");
         drop(ctx.sleep(secs(1)).summary("from a destructor"));
         drop(ctx.activity("from a destructor", ""));
         drop(ctx.launch(async { Ok(()) }));
         drop(ctx.parallel([async {}]));
-        ctx.publish("meddled");
+        ctx.publish("changed");
     }
 }
 

@@ -170,22 +170,22 @@ fn a_panic_fails_the_activation_wherever_it_happens() {
         }
     }
     expect![[r#"
-        root: failed: workflow code panicked in unit [], after no call: on purpose
-        the function before its first await: failed: workflow code panicked in unit [], after no call: on purpose
+        root: failed: workflow code panicked in the root unit, after no call: on purpose
+        the function before its first await: failed: workflow code panicked in the root unit, after no call: on purpose
         branch: failed: workflow code panicked in unit [p0], after the call at crates/core/tests/behaviour/panics.rs: on purpose
         launched unit: failed: workflow code panicked in unit [l0], after the call at crates/core/tests/behaviour/panics.rs: on purpose
         unit of a scope: failed: workflow code panicked in unit [l0], after the call at crates/core/tests/behaviour/panics.rs: on purpose
         signal handler: failed: workflow code panicked in unit [h0], after the call at crates/core/tests/behaviour/panics.rs: on purpose
         update handler: failed: workflow code panicked in unit [h0], after the call at crates/core/tests/behaviour/panics.rs: on purpose
-        validator: failed: workflow code panicked in unit [], after the call at crates/core/tests/behaviour/panics.rs: on purpose
-        condition: failed: workflow code panicked in unit [], after no call: on purpose
-        condition between rounds: failed: workflow code panicked in unit [], after no call: on purpose
-        state closure: failed: workflow code panicked in unit [], after the call at crates/core/tests/behaviour/panics.rs: on purpose
+        validator: failed: workflow code panicked in the root unit, after the call at crates/core/tests/behaviour/panics.rs: on purpose
+        condition: failed: workflow code panicked in the root unit, after no call: on purpose
+        condition between rounds: failed: workflow code panicked in the root unit, after no call: on purpose
+        state closure: failed: workflow code panicked in the root unit, after the call at crates/core/tests/behaviour/panics.rs: on purpose
         synchronous part of a phase: failed: workflow code panicked in unit [h0], after the call at crates/core/src/ctx/phase.rs: on purpose
         asynchronous part of a phase: failed: workflow code panicked in unit [h0,a0], after the call at crates/core/src/ctx/phase.rs: on purpose
-        destructor of a future that is done: failed: workflow code panicked in unit [], after no call: on purpose
+        destructor of a future that is done: failed: workflow code panicked in the root unit, after no call: on purpose
         destructor of a branch that is given up: failed: workflow code panicked in unit [p0], after the call at crates/core/tests/behaviour/panics.rs: on purpose
-        waker of another make: failed: workflow code panicked in unit [], after the call at crates/core/tests/behaviour/panics.rs: on purpose
+        waker of another make: failed: workflow code panicked in the root unit, after the call at crates/core/tests/behaviour/panics.rs: on purpose
     "#]].assert_eq(&report);
 }
 
@@ -205,7 +205,7 @@ fn a_run_goes_on_when_the_panic_is_gone() {
     play.play("resolve A = a");
     expect![[r#"
         turn 0  [] activity A
-        failed: workflow code panicked in unit [], after the call at crates/core/tests/behaviour/panics.rs: not yet implemented
+        failed: workflow code panicked in the root unit, after the call at crates/core/tests/behaviour/panics.rs: not yet implemented
         The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
         turn 1  [] complete a
     "#]].assert_eq(&without_lines(&play.printed));
@@ -253,12 +253,12 @@ fn a_destructor_that_panics_while_the_run_closes_is_a_warning() {
 fn a_destructor_that_uses_its_ctx_while_a_panic_unwinds_does_nothing() {
     check_refused(
         |ctx: Ctx, _| async move {
-            let _meddler = Meddler(ctx.clone());
+            let _calls = CallsWhenDropped(ctx.clone());
             panics().await
         },
         "start",
         expect![[r#"
-            failed: workflow code panicked in unit [], after no call: on purpose
+            failed: workflow code panicked in the root unit, after no call: on purpose
             The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
         "#]],
     );
@@ -271,7 +271,7 @@ fn a_destructor_that_uses_its_ctx_while_the_run_closes_does_nothing() {
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
             drop(ctx.launch(async move {
-                let _meddler = Meddler(inside.clone());
+                let _calls = CallsWhenDropped(inside.clone());
                 inside.activity("launched", "").await
             }));
             ctx.next_signal("stop").await?;
@@ -293,7 +293,7 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
         |ctx: Ctx, _| async move {
             let inside = ctx.clone();
             let branches = ctx.parallel([async move {
-                let _meddler = Meddler(inside.clone());
+                let _calls = CallsWhenDropped(inside.clone());
                 inside.activity("branch", "").await
             }]);
             ctx.race(async { Ok::<_, Failure>(branches.await) }, ctx.sleep(secs(5))).await?;
@@ -303,8 +303,8 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
          fire 5s",
         expect![[r#"
             turn 0  [] timer 5s  [p0] activity branch
-            turn 1  [p0] cancel #1  [p0] state meddled = yes  [p0] timer 1s  [p0] cancel #2  [p0] activity from a destructor  [p0] cancel #3  [] complete done
-              published meddled
+            turn 1  [p0] cancel #1  [p0] state changed = yes  [p0] timer 1s  [p0] cancel #2  [p0] activity from a destructor  [p0] cancel #3  [] complete done
+              published changed
         "#]],
     );
 }
@@ -315,14 +315,14 @@ fn a_destructor_of_a_branch_that_is_given_up_may_use_its_ctx() {
 fn dropping_a_run_whose_closure_holds_a_guard_that_uses_its_ctx_does_not_hang() {
     check(
         |ctx: Ctx, _| async move {
-            let meddler = Meddler(ctx.clone());
+            let calls = CallsWhenDropped(ctx.clone());
             drop(ctx.side_effect("unwanted", move || async move {
-                drop(meddler);
+                drop(calls);
                 say("never")
             }));
-            let meddler = Meddler(ctx.clone());
+            let calls = CallsWhenDropped(ctx.clone());
             ctx.side_effect("wanted", move || async move {
-                drop(meddler);
+                drop(calls);
                 say("never run here")
             })
             .await
@@ -330,7 +330,7 @@ fn dropping_a_run_whose_closure_holds_a_guard_that_uses_its_ctx_does_not_hang() 
         "start
          resolve wanted = done",
         expect![[r#"
-            turn 0  [] run unwanted  [] cancel #0  [] run wanted
+            turn 0  [] side effect unwanted  [] cancel #0  [] side effect wanted
             turn 1  [] complete done
         "#]],
     );

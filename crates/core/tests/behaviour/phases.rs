@@ -284,7 +284,7 @@ fn a_second_phase_cannot_be_opened_while_one_is_open() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/phases.rs: a phase is open already; one at a time
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/phases.rs: a phase is open already; one at a time
         "#]],
     );
 }

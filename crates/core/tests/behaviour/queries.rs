@@ -100,7 +100,7 @@ fn an_unknown_query_is_an_error_that_names_those_that_are_known() {
 /// C-32: whatever a query does to its ctx, the query fails and the run goes on as before.
 #[test]
 fn a_query_that_changes_the_run_is_an_error_and_changes_nothing() {
-    let meddling = |ctx: Ctx, _| async move {
+    let changes = |ctx: Ctx, _| async move {
         let count = ctx.state(0);
         let changed = count.clone();
         ctx.on_query("update a cell", move |_| {
@@ -127,7 +127,7 @@ fn a_query_that_changes_the_run_is_an_error_and_changes_nothing() {
         say(format!("{} {:?}", count.read(i32::to_string), ctx.get_state("key")))
     };
     check(
-        meddling,
+        changes,
         "start
          query update a cell
          query schedule

@@ -24,7 +24,7 @@ fn a_refusal_fails_the_activation_and_the_run_goes_on_when_it_is_read() {
         expect![[r#"
             turn 0  [] activity count
             failed: no number came, but many
-            in unit [], at crates/core/tests/behaviour/refusals.rs
+            in the root unit, at crates/core/tests/behaviour/refusals.rs
             turn 1  [] complete 5
         "#]],
     );
@@ -44,7 +44,7 @@ fn a_refusal_of_what_was_recorded_names_the_turn_and_the_build() {
     let failed = play.transcript.replay(&workflow(picky), RunOptions::default()).err().unwrap();
     expect![[r#"
         no number came, but many
-        in turn 1, recorded by build kit, unit [], at crates/core/tests/behaviour/refusals.rs"#]]
+        in turn 1, recorded by build kit, the root unit, at crates/core/tests/behaviour/refusals.rs"#]]
     .assert_eq(&without_lines(&failed.error.to_string()));
 }
 
@@ -59,7 +59,7 @@ fn a_refusal_in_a_condition_fails_the_activation() {
         "start",
         expect![[r#"
             failed: it cannot be read
-            in unit [], at crates/core/tests/behaviour/refusals.rs
+            in the root unit, at crates/core/tests/behaviour/refusals.rs
         "#]],
     );
 }
@@ -113,7 +113,7 @@ fn the_guard_of_a_cell_may_be_held_while_the_ctx_is_called_but_not_twice() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/refusals.rs: a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/refusals.rs: a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
         "#]],
     );
 }
@@ -135,7 +135,7 @@ fn a_condition_looks_into_a_cell_and_cannot_change_it() {
         "start",
         expect![[r#"
             failed: a condition, validator or query changed a state cell; such closures only look
-            in unit [], at crates/core/tests/behaviour/refusals.rs
+            in the root unit, at crates/core/tests/behaviour/refusals.rs
         "#]],
     );
 }

@@ -241,7 +241,7 @@ fn a_waker_that_panics_fails_the_activation() {
     let done = dacapo_core::Outcome::Completed("".into());
     let resolution = dacapo_core::Resolution::Activity(done);
     let answer = play(&mut run, vec![Job::resolve(dacapo_core::Seq(0), resolution)]);
-    assert!(answer.starts_with("failed: workflow code panicked in unit []"), "{answer}");
+    assert!(answer.starts_with("failed: workflow code panicked in the root unit"), "{answer}");
 }
 
 /// A panic that carries a bomb came out of `activate`.
@@ -291,8 +291,8 @@ fn two_destructors_that_panic_do_not_abort_the_process() {
 /// A policy that used a ctx, and a waker that did so when it was dropped, waited for the run's lock for ever.
 #[test]
 fn user_code_that_meets_the_ctx_in_odd_places_does_not_hang() {
-    struct Meddles(Arc<Mutex<Option<Ctx>>>);
-    impl Policy for Meddles {
+    struct CallsCtx(Arc<Mutex<Option<Ctx>>>);
+    impl Policy for CallsCtx {
         fn choose(&mut self, _: &Enabled<'_>) -> Result<usize, PolicyError> {
             let ctx = self.0.lock().unwrap().clone();
             ctx.map(|ctx| ctx.now());
@@ -309,8 +309,8 @@ fn user_code_that_meets_the_ctx_in_odd_places_does_not_hang() {
             say("done")
         }
     });
-    let pins = Pins { policy: PolicySpec::Own { name: "meddles".into() }, ..Pins::default() };
-    let own: OwnPolicy = Arc::new(move || Box::new(Meddles(outside.clone())));
+    let pins = Pins { policy: PolicySpec::Own { name: "calls-ctx".into() }, ..Pins::default() };
+    let own: OwnPolicy = Arc::new(move || Box::new(CallsCtx(outside.clone())));
     let options = RunOptions { pins, double_play: false, own_policy: Some(own), ..RunOptions::default() };
     let mut run = Run::new(main, options).unwrap();
     assert!(play(&mut run, start()).starts_with("failed: "));
@@ -359,7 +359,7 @@ fn a_query_that_wakes_a_unit_fails_and_the_run_is_built_again() {
         expect![[r#"
             turn 0  [] activity A
             no answer: query "send" tried to change the run; a query only reads
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/regressions.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/regressions.rs:351:26: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
         "#]],
     );
 }

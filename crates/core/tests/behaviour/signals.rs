@@ -191,7 +191,7 @@ fn a_signal_that_a_handler_takes_cannot_be_waited_for() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/signals.rs: signal "s" has a handler, so it cannot be waited for as well: take it in one place
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/signals.rs: signal "s" has a handler, so it cannot be waited for as well: take it in one place
         "#]],
     );
 }
@@ -206,7 +206,7 @@ fn a_signal_that_a_handler_takes_cannot_be_looked_for() {
         },
         "start, signal s",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/signals.rs: signal "s" has a handler, so it cannot be waited for as well: take it in one place
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/signals.rs: signal "s" has a handler, so it cannot be waited for as well: take it in one place
         "#]],
     );
 }
@@ -226,7 +226,7 @@ fn a_signal_that_is_waited_for_cannot_get_a_handler() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/signals.rs: signal "s" is being waited for; it cannot have a handler as well
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/signals.rs: signal "s" is being waited for; it cannot have a handler as well
         "#]],
     );
 }

@@ -46,7 +46,7 @@ fn a_ctx_used_from_another_thread_fails_the_activation_and_panics_there() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -65,7 +65,7 @@ fn a_ctx_used_by_a_task_of_another_runtime_fails_the_activation() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -80,7 +80,7 @@ fn a_spawn_on_another_runtime_panics_at_the_call() {
         },
         "start",
         expect![[r#"
-            failed: workflow code panicked in unit [], after no call: there is no reactor running, must be called from the context of a Tokio 1.x runtime
+            failed: workflow code panicked in the root unit, after no call: there is no reactor running, must be called from the context of a Tokio 1.x runtime
             Workflow code is played outside any async runtime, on purpose: use `ctx.sleep` for time, `ctx.launch` or `ctx.parallel` for concurrency, and an activity for I/O.
             The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
         "#]],
@@ -103,9 +103,9 @@ fn a_ctx_used_after_its_turn_panics_there_and_fails_the_next_activation() {
     assert_eq!(shown(&run.activate(start())), "turn 0\n");
     let ctx = leaked.lock().unwrap().take().unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| ctx.set_state("late", "value"))).is_err());
-    expect!["scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency"].assert_eq(&told.lock().unwrap().join("\n"));
+    expect!["scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency"].assert_eq(&told.lock().unwrap().join("\n"));
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+        failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
     "#]].assert_eq(&refused(&run.activate(signal("s"))));
     assert!(refused(&run.activate(signal("s"))).contains("failed before"), "and it stays so until it is evicted");
 }
@@ -135,11 +135,11 @@ fn a_run_that_uses_another_run_s_ctx_fails_and_so_does_the_other() {
         }
     });
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+        failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
     "#]].assert_eq(&refused(&single(&violator).activate(start())));
     assert_eq!(told.lock().unwrap().len(), 1);
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+        failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
     "#]].assert_eq(&refused(&victim.activate(signal("s"))));
 }
 
@@ -154,7 +154,7 @@ fn a_future_dropped_on_another_thread_fails_the_activation() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -172,7 +172,7 @@ fn a_closure_that_the_executor_runs_cannot_call_its_ctx() {
         },
         closure,
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
             failed: the activation does not fit the run: the first job of the first turn must be a start
         "#]],
     );
@@ -184,7 +184,7 @@ fn a_closure_that_the_executor_runs_cannot_call_its_ctx() {
         },
         closure,
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
             failed: the activation does not fit the run: the first job of the first turn must be a start
         "#]],
     );
@@ -196,7 +196,7 @@ fn a_closure_that_the_executor_runs_cannot_call_its_ctx() {
         },
         closure,
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
             failed: the activation does not fit the run: the first job of the first turn must be a start
         "#]],
     );
@@ -214,7 +214,7 @@ fn a_closure_that_the_executor_runs_cannot_call_its_ctx() {
         closure,
         expect![[r#"
             turn 0
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
         "#]],
     );
     check_refused(
@@ -275,7 +275,7 @@ fn a_closure_over_a_cell_cannot_enter_the_cell_again() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
         "#]],
     );
 }
@@ -292,7 +292,7 @@ fn a_cell_read_from_another_thread_fails_the_activation() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a ctx was used from another thread, another runtime's task, another run, or after its turn; only the unit that holds the turn may call it: use `ctx.launch` or `ctx.parallel` for concurrency
         "#]],
     );
 }
@@ -308,7 +308,7 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
         "#]],
     );
     check_refused(
@@ -320,7 +320,7 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
         "#]],
     );
 }
@@ -340,7 +340,7 @@ fn an_option_that_is_set_a_turn_too_late_reaches_no_other_command() {
          signal go",
         expect![[r#"
             turn 0  [] activity A
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
         "#]],
     );
 }
@@ -367,9 +367,9 @@ fn a_wake_from_outside_at_rest_is_reported_at_once_and_fails_the_next_activation
     assert_eq!(shown(&run.activate(start())), "turn 0\n");
     let waker = waker.lock().unwrap().take().unwrap();
     std::thread::spawn(move || waker.wake()).join().unwrap();
-    expect!["scheduler violation in unit []: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`"].assert_eq(&told.lock().unwrap().join("\n"));
+    expect!["scheduler violation in the root unit: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`"].assert_eq(&told.lock().unwrap().join("\n"));
     expect![[r#"
-        failed: scheduler violation in unit []: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
+        failed: scheduler violation in the root unit: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
     "#]].assert_eq(&refused(&run.activate(signal("s"))));
 }
 
@@ -417,7 +417,7 @@ fn a_wake_from_outside_during_a_turn_fails_that_turn_and_is_reported_at_once() {
     });
     let (mut run, told) = reported(&waking);
     expect![[r#"
-        failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
+        failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`
     "#]].assert_eq(&refused(&run.activate(start())));
     assert_eq!(told.lock().unwrap().len(), 1);
 }
@@ -474,26 +474,26 @@ fn a_refused_handler_may_hold_parts_of_the_run() {
     check_refused(
         |ctx: Ctx, _| async move {
             ctx.on_signal("s", |_| async { Ok(()) });
-            let ((_, handle), meddler) = (ctx.cancellable(async {}), Meddler(ctx.clone()));
+            let ((_, handle), calls) = (ctx.cancellable(async {}), CallsWhenDropped(ctx.clone()));
             ctx.on_signal("s", move |_| {
-                let _held = (&handle, &meddler);
+                let _held = (&handle, &calls);
                 async { Ok(()) }
             });
             say("never")
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: signal "s" has a handler already; one name has one handler
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: signal "s" has a handler already; one name has one handler
         "#]],
     );
     check_refused(
         |ctx: Ctx, _| async move {
             ctx.on_update("u", |_| Ok(()), |_| async { say("") });
-            let ((_, handle), meddler) = (ctx.cancellable(async {}), Meddler(ctx.clone()));
+            let ((_, handle), calls) = (ctx.cancellable(async {}), CallsWhenDropped(ctx.clone()));
             ctx.on_update(
                 "u",
                 move |_| {
-                    let _held = &meddler;
+                    let _held = &calls;
                     Ok(())
                 },
                 move |_| {
@@ -505,7 +505,7 @@ fn a_refused_handler_may_hold_parts_of_the_run() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: update "u" has a handler already; one name has one handler
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: update "u" has a handler already; one name has one handler
         "#]],
     );
 }
@@ -544,7 +544,7 @@ fn code_that_catches_the_unwinding_of_a_violation_cannot_go_on() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: a closure that the executor runs (a condition, a validator, a state update) called its ctx; such closures only compute
         "#]],
     );
 }
@@ -586,9 +586,9 @@ fn a_condition_that_holds_at_once_cannot_call_its_ctx_either() {
     assert!(refused(&run.activate(start())).contains("closure"));
 }
 
-/// The first trouble is the cause, and what follows from it is not what people need to hear.
+/// The first error is the cause, and what follows from it is not what people need to hear.
 #[test]
-fn a_failed_activation_names_its_first_trouble() {
+fn failed_activation_names_its_first_error() {
     check_refused(
         |ctx: Ctx, _| async move {
             let mut timer = ctx.sleep(secs(1));
@@ -598,7 +598,7 @@ fn a_failed_activation_names_its_first_trouble() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
         "#]],
     );
 }

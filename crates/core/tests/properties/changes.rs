@@ -25,7 +25,7 @@ fn a_change_of_the_program_that_changes_a_recorded_turn_is_caught_and_named() {
         let mut rng = Rng::from_seed(case.seed ^ 0x6368_616e_6765);
         for _ in 0..6 {
             let changed = change(&case.program, &mut rng);
-            let counter = match judge(&case, &changed, &recording.transcript)? {
+            let counter = match replay_fails(&case, &changed, &recording.transcript)? {
                 true => &caught,
                 false => &passed,
             };
@@ -75,7 +75,7 @@ fn a_change_of_a_randomly_played_program_is_caught_or_changes_no_command() {
 }
 
 /// Whether the replay of a changed program fails, which it must exactly if it decides something else.
-fn judge(case: &Case, changed: &Program, transcript: &Transcript) -> Result<bool, Problem> {
+fn replay_fails(case: &Case, changed: &Program, transcript: &Transcript) -> Result<bool, Problem> {
     let workflow = workflow(changed, &Marks::default());
     let differs = first_difference(case, changed, transcript)?;
     match (transcript.replay(&workflow, options(&case.pins, false)), differs) {

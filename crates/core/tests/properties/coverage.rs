@@ -84,7 +84,7 @@ pub(crate) const FEATURES: [&str; 65] = [
     "signal external",
     "cancel external",
     "promise",
-    "run",
+    "side effect",
     "nexus",
     "future detached",
     "future dropped",

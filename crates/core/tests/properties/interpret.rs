@@ -103,7 +103,7 @@ impl Env {
             Op::Start { what, name, input, how } => {
                 let cancelled = self.ctx.cancellation().is_some();
                 let came = self.start(*what, *name, *input + acc % 2, *how).await;
-                self.judge(*what, *how, place, cancelled, &came);
+                self.check_result(*what, *how, place, cancelled, &came);
                 came
             }
             Op::ContinueAsNew(value) if place.root => {
@@ -124,12 +124,13 @@ impl Env {
     }
 
     /// Cancellation is a level: a wait begun under it fails at once, and none in a shield does.
-    fn judge(&self, what: Seqd, how: How, place: Place, cancelled: bool, came: &Result<u64, Failure>) {
+    fn check_result(&self, what: Seqd, how: How, place: Place, cancelled: bool, came: &Result<u64, Failure>) {
         let by_the_run = |failure: &Failure| failure.kind == FailureKind::Cancelled && failure.message == CANCELLED;
         if place.shielded && came.as_ref().is_err_and(by_the_run) {
             self.marks.hit(BROKEN[0]);
         }
-        let waits = how == How::Await && matches!(what, Seqd::Timer | Seqd::Promise | Seqd::Run | Seqd::SignalExternal);
+        let waits =
+            how == How::Await && matches!(what, Seqd::Timer | Seqd::Promise | Seqd::SideEffect | Seqd::SignalExternal);
         if waits && cancelled && came.is_ok() {
             self.marks.hit(BROKEN[1]);
         }
@@ -190,8 +191,8 @@ impl Env {
                 marks.hit("promise");
                 ctx.promise(name).map(value).boxed()
             }
-            Seqd::Run => {
-                marks.hit("run");
+            Seqd::SideEffect => {
+                marks.hit("side effect");
                 ctx.side_effect(name, || async { Ok(Payload::empty()) }).map(value).boxed()
             }
             Seqd::Nexus => deal!("nexus", ctx.nexus("end", "service", name, text)).map(value).boxed(),

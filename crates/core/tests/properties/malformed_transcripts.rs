@@ -232,8 +232,8 @@ fn texts_with_a_changed_line_are_read_or_refused_and_never_panic() {
 fn generated_text_is_no_transcript() {
     let mut rng = Rng::from_seed(20);
     let words = [
-        "dacapo transcript 1",
         "dacapo transcript 2",
+        "dacapo transcript 3",
         "dacapo",
         "workflow",
         "\"kit\"",

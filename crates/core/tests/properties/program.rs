@@ -36,7 +36,7 @@ pub(crate) enum Seqd {
     SignalExternal,
     CancelExternal,
     Promise,
-    Run,
+    SideEffect,
     Nexus,
 }
 
@@ -304,7 +304,7 @@ impl Draw<'_> {
             7 => Seqd::SignalExternal,
             8 => Seqd::CancelExternal,
             9 => Seqd::Promise,
-            10 => Seqd::Run,
+            10 => Seqd::SideEffect,
             11 => Seqd::Nexus,
             _ => Seqd::Timer,
         };

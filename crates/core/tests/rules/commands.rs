@@ -146,7 +146,7 @@ fn options_are_set_until_the_command_is_sealed() {
     ] {
         let last = printed.lines().last().unwrap();
         assert!(
-            last.starts_with("failed: scheduler violation in unit [], at crates/core/tests/rules/commands.rs:"),
+            last.starts_with("failed: scheduler violation in the root unit, at crates/core/tests/rules/commands.rs:"),
             "{last}"
         );
     }

@@ -1,7 +1,7 @@
 //! Identity: every field of every command, and what replay makes of a change in it.
 //!
 //! The table is the record itself: a transcript with one command of each kind, changed field by field. A field that is
-//! added to a command without being judged here fails the last test.
+//! added to a command without a row here fails the last test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +170,7 @@ const TABLE: &[(&str, &[(&str, Change)])] = &[
         ],
     ),
     (
-        "run",
+        "side_effect",
         &[("seq", Fails), ("id", Fails), ("name", Fails), ("retry", Warns), ("timeouts", Warns), ("summary", Warns)],
     ),
     ("timer", &[("seq", Fails), ("duration", Fails), ("summary", Warns)]),
@@ -364,7 +364,7 @@ fn places(kind: &str) -> Vec<(Workflow, Transcript, usize, usize)> {
 
 /// S0-47, S0-55, S0-58, S0-59, S0-72, C-5, C-49, T-24, T-27: field by field over every kind of command.
 #[test]
-fn every_field_of_every_command_is_judged_as_the_table_says() {
+fn every_field_of_every_command_is_compared_as_the_table_says() {
     for (kind, fields) in TABLE {
         let places = places(kind);
         assert!(!places.is_empty(), "no transcript holds {kind}");
@@ -386,7 +386,7 @@ fn every_field_of_every_command_is_judged_as_the_table_says() {
 
 /// S0-47, S0-55: a failure is what it says, and not where it was seen.
 #[test]
-fn every_field_of_a_failure_is_judged_as_the_table_says() {
+fn every_field_of_a_failure_is_compared_as_the_table_says() {
     let (workflow, transcript, turn, position) = places("fail").remove(0);
     for (field, expected) in OF_A_FAILURE {
         let other = mutated(&transcript, turn, position, &["fail", "failure", field]).unwrap();
@@ -438,7 +438,7 @@ fn who_recorded_a_turn_and_where_it_was_decided_are_not_compared() {
 fn a_stored_activity_holds_all_that_a_task_needs() {
     let (_, transcript, turn, position) = places("activity").remove(0);
     let command = &transcript.turns[turn].commands[position];
-    expect![[r#"{"activity":{"seq":0,"id":"0349e02b-958f-43af-861b-29cc10fc0596","activity":"A","input":["input"],"headers":{"trace":"1"},"queue":"other","timeouts":{"schedule_to_close":"1s","schedule_to_start":"2s","start_to_close":"3s","heartbeat":"4s"},"retry":{"initial":"1s","factor":2.0,"longest":"100s","attempts":4,"not_retryable":["Fatal"]},"cancel":"abandon","priority":{"key":3,"fairness_key":"tenant","fairness_weight":2.0},"summary":"what it is for"}}"#]].assert_eq(&serde_json::to_string(&command.kind).unwrap());
+    expect![[r#"{"activity":{"seq":0,"id":"0349e02b-958f-43af-861b-29cc10fc0596","activity":"A","input":["input"],"headers":{"trace":"1"},"queue":"other","timeouts":{"schedule_to_close":"1s","schedule_to_start":"2s","start_to_close":"3s","heartbeat":"4s"},"retry":{"first_pause":"1s","factor":2.0,"max_pause":"100s","attempts":4,"non_retryable":["Fatal"]},"cancel":"abandon","priority":{"key":3,"fairness_key":"tenant","fairness_weight":2.0},"summary":"what it is for"}}"#]].assert_eq(&serde_json::to_string(&command.kind).unwrap());
 }
 
 /// A payload as a cipher writes it: other bytes each time, with a digest of the value under them.

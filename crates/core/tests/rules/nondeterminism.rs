@@ -23,7 +23,7 @@ fn a_missing_command_is_nondeterminism() {
             failed: nondeterminism: a recorded command is missing
               --> turn 0, command 1
                |
-               | recorded: activity B #1, activity(1), unit [], at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
+               | recorded: activity B #1, activity(1), the root unit, at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
                | new:      nothing
                |
                = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
@@ -50,8 +50,8 @@ fn an_early_return_does_not_hide_recorded_work() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 1
                |
-               | recorded: activity B #1, activity(1), unit [], at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
-               | new:      complete, unit [], at crates/core/tests/rules/nondeterminism.rs:45:5
+               | recorded: activity B #1, activity(1), the root unit, at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
+               | new:      complete, the root unit, at crates/core/tests/rules/nondeterminism.rs:45:5
                |
                | command: recorded "activity", new "complete"
                |
@@ -79,7 +79,7 @@ fn an_extra_command_is_nondeterminism() {
               --> turn 0, command 2
                |
                | recorded: nothing, by build kit
-               | new:      activity C #2, activity(2), unit [], at crates/core/tests/rules/nondeterminism.rs:69:13
+               | new:      activity C #2, activity(2), the root unit, at crates/core/tests/rules/nondeterminism.rs:69:13
                |
                = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
         "#]],
@@ -122,8 +122,8 @@ fn a_reordered_command_is_nondeterminism() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 0
                |
-               | recorded: activity A #0, activity(0), unit [], at crates/core/tests/rules/nondeterminism.rs:6:17, by build kit
-               | new:      activity B #0, activity(0), unit [], at crates/core/tests/rules/nondeterminism.rs:112:21
+               | recorded: activity A #0, activity(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:6:17, by build kit
+               | new:      activity B #0, activity(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:112:21
                |
                | activity: recorded "A", new "B"
                |
@@ -146,8 +146,8 @@ fn a_reordered_command_is_nondeterminism() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 0
                |
-               | recorded: activity A #0, activity(0), unit [], at crates/core/tests/rules/nondeterminism.rs:134:32, by build kit
-               | new:      timer 5s #0, timer(0), unit [], at crates/core/tests/rules/nondeterminism.rs:138:32
+               | recorded: activity A #0, activity(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:134:32, by build kit
+               | new:      timer 5s #0, timer(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:138:32
                |
                | command: recorded "activity", new "timer"
                |
@@ -173,8 +173,8 @@ fn a_changed_command_is_nondeterminism() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 0
                |
-               | recorded: activity A #0, activity(0), unit [], at crates/core/tests/rules/nondeterminism.rs:163:13, by build kit
-               | new:      activity A #0, activity(0), unit [], at crates/core/tests/rules/nondeterminism.rs:166:13
+               | recorded: activity A #0, activity(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:163:13, by build kit
+               | new:      activity A #0, activity(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:166:13
                |
                | input: recorded [five], new [six]
                |
@@ -301,8 +301,8 @@ fn a_report_numbers_operations_in_the_run_and_among_their_kind() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 1, command 1
                |
-               | recorded: timer 5s #2, timer(0), unit [], at crates/core/tests/rules/nondeterminism.rs:286:56, by build kit
-               | new:      activity C #2, activity(2), unit [], at crates/core/tests/rules/nondeterminism.rs:291:52
+               | recorded: timer 5s #2, timer(0), the root unit, at crates/core/tests/rules/nondeterminism.rs:286:56, by build kit
+               | new:      activity C #2, activity(2), the root unit, at crates/core/tests/rules/nondeterminism.rs:291:52
                |
                | command: recorded "timer", new "activity"
                |

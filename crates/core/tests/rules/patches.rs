@@ -82,8 +82,8 @@ fn a_patch_that_was_not_deprecated_cannot_be_removed() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 0
                |
-               | recorded: patch faster, unit [], at crates/core/tests/rules/patches.rs:11:23, by build kit
-               | new:      activity new #0, activity(0), unit [], at crates/core/tests/rules/patches.rs:25:9
+               | recorded: patch faster, the root unit, at crates/core/tests/rules/patches.rs:11:23, by build kit
+               | new:      activity new #0, activity(0), the root unit, at crates/core/tests/rules/patches.rs:25:9
                |
                | command: recorded "patch", new "activity"
                |

@@ -84,8 +84,8 @@ fn replay_stops_at_a_changed_side_of_a_race_of_three() {
             failed: nondeterminism: a command differs from what was recorded
               --> turn 0, command 1
                |
-               | recorded: timer 5s #1, timer(0), unit [], at crates/core/tests/rules/race_of.rs:6:84, by build kit
-               | new:      timer 6s #1, timer(0), unit [], at crates/core/tests/rules/race_of.rs:75:71
+               | recorded: timer 5s #1, timer(0), the root unit, at crates/core/tests/rules/race_of.rs:6:84, by build kit
+               | new:      timer 6s #1, timer(0), the root unit, at crates/core/tests/rules/race_of.rs:75:71
                |
                | duration: recorded 5s, new 6s
                |

@@ -46,7 +46,7 @@ fn closure_of_a_side_effect_is_dropped_once_its_result_is_recorded() {
     play.play("resolve R = made\nresolve A");
     let mut again = play.transcript.replay(&function, RunOptions::default()).unwrap();
     assert!(again.take_closure(Seq(0)).is_none());
-    assert_eq!(decided(&play.transcript), ["[] run R", "[] activity A", "[] complete"]);
+    assert_eq!(decided(&play.transcript), ["[] side effect R", "[] activity A", "[] complete"]);
 }
 
 /// S4-16, S4-49: on replay a future is ready at its first poll when its result had come, and pending when it had not.

@@ -82,7 +82,7 @@ async fn all_kinds(ctx: Ctx, _: Payload) -> Done {
 fn only_what_can_be_resolved_takes_a_seq_and_all_stands_in_call_order() {
     let played = play(all_kinds, "start");
     expect![[r#"
-        turn 0  [] state key = value  [] activity A  [] memo note  [] timer 1s  [] patch patch  [] child C  [] local activity L  [] run R  [] signal external S to other  [] cancel external other  [] nexus service/operation  [] promise P  [] activity B  [] search attributes city
+        turn 0  [] state key = value  [] activity A  [] memo note  [] timer 1s  [] patch patch  [] child C  [] local activity L  [] side effect R  [] signal external S to other  [] cancel external other  [] nexus service/operation  [] promise P  [] activity B  [] search attributes city
     "#]]
     .assert_eq(&played.printed);
     assert_eq!(seqs(&played.transcript), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);

@@ -102,7 +102,7 @@ fn every_activation_gets_one_answer_that_says_what_happened() {
     assert_eq!(answer("fail"), "turn 0  [] fail: no\n");
     assert_eq!(
         answer("panic"),
-        "failed: workflow code panicked in unit [], after no call: a bad day\n\
+        "failed: workflow code panicked in the root unit, after no call: a bad day\n\
          The run stays open and is played again from the beginning; deploy code that does not panic here, or return an \
          `Err` to fail the run.\n"
     );

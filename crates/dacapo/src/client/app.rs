@@ -109,7 +109,7 @@ impl App {
             (runs, run) = blocking(move || runs.next_run().map(|run| (runs, run))).await??;
             let Some(run) = run else { return Ok(imported) };
             let run_id = run.run.run_id.to_string();
-            archive::judge(&mut imported, run_id, engine.import(run).await)?;
+            archive::count_imported(&mut imported, run_id, engine.import(run).await)?;
         }
     }
 
@@ -184,7 +184,7 @@ impl App {
         report
     }
 
-    /// Stops serving at once. Attempts that run are given up and tried again by the next process; those who wait are told.
+    /// Stops serving at once. Attempts that run are given up and tried again by the next process; callers that wait get an error.
     pub async fn stop(self) {
         let Self { connection, serving } = self;
         drop(connection);
@@ -233,12 +233,12 @@ impl App {
         match ended {
             Some(why) => {
                 let report = self.shutdown().await;
-                Err(report.store.map_or_else(|| Error::Zombies(why), Error::from))
+                Err(report.error.map_or_else(|| Error::Zombies(why), Error::from))
             }
             None => {
                 self.serving.log_what_ends();
                 let report = self.shutdown().await;
-                report.store.clone().map_or(Ok(report), |error| Err(error.into()))
+                report.error.clone().map_or(Ok(report), |error| Err(error.into()))
             }
         }
     }

@@ -33,7 +33,11 @@ pub struct Imported {
 }
 
 /// Counts the answer of a store to one run of an import.
-pub(super) fn judge(imported: &mut Imported, run_id: String, answer: std::result::Result<(), Error>) -> Result<()> {
+pub(super) fn count_imported(
+    imported: &mut Imported,
+    run_id: String,
+    answer: std::result::Result<(), Error>,
+) -> Result<()> {
     match answer {
         Ok(()) => imported.runs += 1,
         Err(Error::RunExists(_)) => imported.known.push(run_id),

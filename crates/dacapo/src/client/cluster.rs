@@ -77,7 +77,7 @@ impl Serving for ClusterServing {
     fn shut_down(&self) -> Waiting<'_, ShutdownReport> {
         Box::pin(async {
             let Report { took, asked_to_stop, cut_off, left, error } = self.serving.shut_down().await;
-            ShutdownReport { took, asked_to_stop, cut_off, left, store: error }
+            ShutdownReport { took, asked_to_stop, cut_off, left, error }
         })
     }
 

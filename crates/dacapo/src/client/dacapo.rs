@@ -57,7 +57,7 @@ impl Dacapo {
     /// Opens a store of your own. Stores are no public interface yet.
     #[doc(hidden)]
     pub fn over_store(store: Arc<dyn Store>) -> Self {
-        Self::over(Opened::Store { store, backend: "embedded", read_only: false })
+        Self::over(Opened::Store { store, backend: "own store", read_only: false })
     }
 
     fn over(opened: Opened) -> Self {

@@ -7,7 +7,7 @@ use dacapo_core::{Failure, Name};
 use dacapo_worker::{RegistryError, SettingErrors};
 use thiserror::Error;
 
-/// Why a call failed. Workflow code never sees one of these: it sees a [`Failure`](crate::Failure).
+/// The error of a call. Workflow code never sees one of these: it sees a [`Failure`](crate::Failure).
 #[derive(Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -62,7 +62,7 @@ impl Error {
         Self::Value(Box::new(failure))
     }
 
-    /// A value that cannot be decoded, with what it is.
+    /// Creates the error for a value that cannot be decoded; `what` names the value.
     pub(crate) fn value_of(what: impl fmt::Display, mut failure: Failure) -> Self {
         failure.message = format!("{what}: {}", failure.message);
         Self::value(failure)

@@ -8,7 +8,6 @@ use dacapo_core::Transcript;
 use dacapo_engine::blocking;
 
 use crate::client::link::Link;
-use crate::client::transcript::transcript;
 use crate::client::{Filter, IntoName, Result, archive};
 
 /// The runs of a backend, to look at. Over a store it works beside the process that serves it.
@@ -69,7 +68,7 @@ impl Runs {
     /// Returns all turns of the open run of this workflow id, or of the last, as a replay needs them.
     pub async fn transcript(&self, workflow_id: impl IntoName) -> Result<Transcript> {
         let run = RunRef::latest(workflow_id.into_name());
-        transcript(self.link.client().raw_history(run).await?)
+        self.link.transcript(self.link.client().raw_history(run).await?).await
     }
 
     /// Groups stuck runs by their cause, the largest group first: a bad deploy that makes a thousand runs stuck is one group.

@@ -1,6 +1,5 @@
 //! Search attributes, the memo, and the published snapshot of a run.
 
-use std::any::type_name;
 use std::panic::Location;
 
 use dacapo_core::Name;
@@ -8,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::recorded::{ResultReader, encoded};
+use crate::type_names::short_type_name;
 use crate::{Attr, Ctx, FromAttribute, IntoAttribute, attribute};
 
 impl<S> Ctx<S> {
@@ -48,7 +48,7 @@ impl<S> Ctx<S> {
         let info = self.raw.info()?;
         let value = info.search_attributes.get(attribute.name())?;
         Some(T::from_attribute(value).unwrap_or_else(|| {
-            let (name, wanted) = (attribute.name(), type_name::<T>());
+            let (name, wanted) = (attribute.name(), short_type_name::<T>());
             let value = if self.converter().redacts() { "its value".to_owned() } else { format!("{value:?}") };
             let text = format!(
                 "search attribute {name:?}: {value} is no `{wanted}`\nThe run stays open; it goes on once the code reads the \

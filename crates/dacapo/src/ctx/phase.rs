@@ -47,11 +47,11 @@ impl<S> Ctx<S> {
 
 /// The result of the synchronous part of a phase's handler.
 pub enum Handled<O = ()> {
-    /// It is done. The value answers an update.
+    /// The handler is done. The value answers an update.
     Done(O),
-    /// It failed. The failure answers an update, and ends no other unit.
+    /// The handler failed. The failure answers an update, and ends no other unit.
     Failed(Failure),
-    /// It goes on as a unit of its own.
+    /// The handler goes on as a unit of its own.
     Async(Pin<Box<dyn Future<Output = Result<O, Failure>> + Send>>),
 }
 

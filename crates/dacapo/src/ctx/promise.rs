@@ -40,7 +40,7 @@ impl<S> Ctx<S> {
     }
 }
 
-/// A promise: await it for what it is resolved with. Dropping it closes it.
+/// An open promise: a future of the value that a caller resolves it with. Dropping it closes it.
 #[must_use = "dropping a promise closes it; await it"]
 pub struct OpenPromise<T> {
     pending: dacapo_core::Promise,

@@ -6,9 +6,8 @@ use dacapo::backend::{ClientCall, ClientFuture, ClientReply};
 use dacapo::json::{BAD_INPUT, BAD_OUTPUT, Value};
 use dacapo::prelude::*;
 use dacapo::{Converter, ConverterError, Interceptor, Next, Payload, PayloadConverter, Query, TypedValue, ValueReader};
-use dacapo_engine::Cache;
 use dacapo_store::{MemoryStore, Store};
-use dacapo_testkit::{Kit, Sweep};
+use dacapo_testkit::{Cache, Kit, Sweep};
 use serde::{Deserialize, Serialize};
 
 /// MessagePack; reads JSON, too.

@@ -8,8 +8,7 @@ use dacapo::{
     ActivityCall, ActivityInfo, ClientError, CodeFuture, Error, InboundKind, InboundMessage, Interceptor, Next,
     OutboundCommand, OutboundKind, Payload, Query, WorkflowCall,
 };
-use dacapo_engine::Cache;
-use dacapo_testkit::Kit;
+use dacapo_testkit::{Cache, Kit};
 
 const TENANT: &str = "tenant";
 

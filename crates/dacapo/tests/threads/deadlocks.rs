@@ -107,7 +107,7 @@ async fn turn_that_does_not_return_is_abandoned_and_other_runs_go_on() {
         [(&blocked, "the call at crates/dacapo"), (&at_once, "after no call"), (&spinning, "the call at")]
     {
         let reason = stuck(run, "deadlock: turn ").await;
-        assert!(reason.contains("unit []") && reason.contains(place), "{reason}");
+        assert!(reason.contains("the root unit") && reason.contains(place), "{reason}");
     }
     // The first time a panic is printed may take longer than a turn here should; then it is played again.
     stuck(&panicked, "on purpose").await;

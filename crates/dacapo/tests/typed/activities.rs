@@ -288,7 +288,7 @@ fn an_activity_awaited_in_a_workflow_fails_the_activation() {
         forgets,
         "start = 4",
         dacapo_testkit::expect![[r#"
-        failed: workflow code panicked in unit [], after no call: activity "double" was awaited in a workflow: write `ctx.call(…)` instead
+        failed: workflow code panicked in the root unit, after no call: activity "double" was awaited in a workflow: write `ctx.call(…)` instead
         The run stays open and is played again from the beginning; deploy code that does not panic here, or return an `Err` to fail the run.
     "#]],
     );

@@ -277,7 +277,7 @@ fn promise_side_effect_and_signal_return_typed_values() {
          signal nudge = 7, signal nudge = 8",
         expect![[r#"
             turn 0  [] promise approval
-            turn 1  [] run draw
+            turn 1  [] side effect draw
             turn 2  [] signal external nudge to other
             turn 3  [] cancel external third
             turn 4

@@ -51,7 +51,7 @@ fn result_of_another_type_fails_the_activation_and_corrected_code_goes_on() {
             turn 0  [] activity measure
             failed: the result of activity "measure": the value cannot be read as `u64`: invalid type: string "ten", expected u64 at line 1 column 5; it is `"ten"`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
             turn 1  [] complete "10"
         "#]],
     );
@@ -68,7 +68,7 @@ fn no_record_of_another_type_becomes_a_value() {
             turn 0  [] local activity measure
             failed: the result of local activity "measure": the value cannot be read as `u64`: invalid type: sequence, expected u64 at line 1 column 0; it is `[1]`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
     check_refused(
@@ -79,9 +79,9 @@ fn no_record_of_another_type_becomes_a_value() {
         expect![[r#"
             turn 0  [] child careful
             turn 1
-            failed: the result of child "careful": the value cannot be read as `alloc::string::String`: invalid type: integer `5`, expected a string at line 1 column 1; it is `5`
+            failed: the result of child "careful": the value cannot be read as `String`: invalid type: integer `5`, expected a string at line 1 column 1; it is `5`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
     check_refused(
@@ -89,10 +89,10 @@ fn no_record_of_another_type_becomes_a_value() {
         r#"start = "run"
            resolve roll"#,
         expect![[r#"
-            turn 0  [] run roll
+            turn 0  [] side effect roll
             failed: the result of side effect "roll": the value cannot be read as `u64`: invalid type: null, expected u64 at line 1 column 4; it is nothing
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
     check_refused(
@@ -101,18 +101,18 @@ fn no_record_of_another_type_becomes_a_value() {
            resolve word = false"#,
         expect![[r#"
             turn 0  [] promise word
-            failed: the promise "word": the value cannot be read as `alloc::string::String`: invalid type: boolean `false`, expected a string at line 1 column 5; it is `false`
+            failed: the promise "word": the value cannot be read as `String`: invalid type: boolean `false`, expected a string at line 1 column 5; it is `false`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
     check_refused(
         careful,
         r#"start = "key""#,
         expect![[r#"
-            failed: the durable key "k": the value cannot be read as `alloc::string::String`: invalid type: sequence, expected a string at line 1 column 0; it is `[1]`
+            failed: the durable key "k": the value cannot be read as `String`: invalid type: sequence, expected a string at line 1 column 0; it is `[1]`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
 }
@@ -124,9 +124,9 @@ fn an_input_of_another_type_fails_the_activation() {
         careful,
         r#"start = {"what":1}"#,
         expect![[r#"
-            failed: the input of workflow "careful": argument `what`: the value cannot be read as `alloc::string::String`: invalid type: map, expected a string at line 1 column 0; it is `{"what":1}`
+            failed: the input of workflow "careful": argument `what`: the value cannot be read as `String`: invalid type: map, expected a string at line 1 column 0; it is `{"what":1}`
             The run stays open; it goes on once the code can read what was recorded.
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
 }
@@ -165,8 +165,8 @@ fn a_value_that_json_cannot_hold_fails_the_activation() {
         unencodable,
         "start",
         expect![[r#"
-            failed: a value of type `alloc::collections::btree::map::BTreeMap<(i32, i32), i32>` cannot be encoded as JSON: key must be a string; use a type that JSON can hold
-            in unit [], at crates/dacapo/tests/typed/decoding.rs
+            failed: a value of type `BTreeMap<(i32, i32), i32>` cannot be encoded as JSON: key must be a string; use a type that JSON can hold
+            in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
 }
@@ -189,7 +189,7 @@ fn query_that_cannot_read_a_durable_key_fails_alone() {
          fire",
         expect![[r#"
             turn 0  [] state k = [1]  [] timer 1s
-            no answer: the handler of query "look" panicked: the durable key "k": the value cannot be read as `alloc::string::String`: invalid type: sequence, expected a string at line 1 column 0; it is `[1]`
+            no answer: the handler of query "look" panicked: the durable key "k": the value cannot be read as `String`: invalid type: sequence, expected a string at line 1 column 0; it is `[1]`
             The run stays open; it goes on once the code can read what was recorded.
             turn 1  [] complete
         "#]],
@@ -215,7 +215,7 @@ fn empty_payload_decodes_as_null() {
     assert_eq!(decode::<Pair>(&Payload::from(r#"{"a":1}"#)), Ok(Pair { a: 1, b: None }));
     let failure = decode::<Pair>(&Payload::from("[]")).unwrap_err();
     assert!(failure.non_retryable);
-    assert!(failure.message.starts_with("the value cannot be read as `typed::decoding::Pair`"), "{failure}");
+    assert!(failure.message.starts_with("the value cannot be read as `Pair`"), "{failure}");
     let long = decode::<u8>(&encode(&"x".repeat(1000)).unwrap()).unwrap_err();
     assert!(long.message.ends_with("…` (1002 bytes)"), "{long}");
 }
@@ -284,7 +284,7 @@ fn an_update_that_was_accepted_and_cannot_be_read_any_more_fails_the_activation(
         asks_words,
         expect![[r#"
             turn 0  [] timer 1s
-            failed: the accepted update "ask": the value cannot be read as `alloc::string::String`: invalid type: integer `5`, expected a string at line 1 column 1; it is `5`
+            failed: the accepted update "ask": the value cannot be read as `String`: invalid type: integer `5`, expected a string at line 1 column 1; it is `5`
             The run stays open; it goes on once the code can read what was recorded.
             in turn 1, recorded by build kit, unit [h0], at crates/dacapo/tests/typed/decoding.rs
         "#]],

@@ -89,7 +89,7 @@ fn message_that_does_not_decode_fails_its_sender_and_not_the_run() {
               warning: signal handler [h0] failed: signal "add": the value cannot be read as `u64`: invalid type: string "five", expected u64 at line 1 column 6; it is `"five"`
             no turn
               rejected u1: update "take": the value cannot be read as `u64`: invalid type: map, expected u64 at line 1 column 0; it is `{"n":1}`
-            no answer: query "left": the value cannot be read as `alloc::string::String`: invalid type: integer `7`, expected a string at line 1 column 1; it is `7`
+            no answer: query "left": the value cannot be read as `String`: invalid type: integer `7`, expected a string at line 1 column 1; it is `7`
             turn 2  [] complete 1
         "#]],
     );

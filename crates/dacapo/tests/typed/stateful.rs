@@ -187,21 +187,21 @@ fn entering_the_state_twice_fails_the_activation() {
         Tally::run,
         "start",
         expect![[r#"
-            failed: scheduler violation in unit [], at crates/dacapo/tests/typed/stateful.rs a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
+            failed: scheduler violation in the root unit, at crates/dacapo/tests/typed/stateful.rs a state cell was entered while it was entered already; let go of one guard, or return from one closure, before the next
         "#]],
     );
 }
 
 #[derive(Default)]
-struct Meddler(u64);
+struct Changes(u64);
 
 #[workflow]
-impl Meddler {
+impl Changes {
     #[run]
-    async fn run(ctx: Ctx<Self>, meddle: bool) -> Result<u64, Failure> {
+    async fn run(ctx: Ctx<Self>, change: bool) -> Result<u64, Failure> {
         let inner = ctx.clone();
         ctx.wait_until(move || {
-            if meddle {
+            if change {
                 inner.state().0 = 1;
             }
             inner.state().0 == 0
@@ -214,18 +214,18 @@ impl Meddler {
 #[test]
 fn condition_that_changes_the_state_fails_the_activation() {
     check(
-        Meddler::run,
+        Changes::run,
         "start = false",
         expect![[r#"
         turn 0  [] complete 0
     "#]],
     );
     check_refused(
-        Meddler::run,
+        Changes::run,
         "start = true",
         expect![[r#"
             failed: a condition, validator or query changed a state cell; such closures only look
-            in unit [], at crates/dacapo/tests/typed/stateful.rs
+            in the root unit, at crates/dacapo/tests/typed/stateful.rs
         "#]],
     );
 }

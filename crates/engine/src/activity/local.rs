@@ -133,7 +133,8 @@ impl Work {
 
     fn failed(&self, failure: Failure, retry: RetryState) -> Resolution {
         let about = ActivityFailed { activity: self.name.clone(), id: self.id.clone(), retry };
-        let message = format!("{} {} failed", if self.is_closure { "run" } else { "local activity" }, self.name);
+        let message =
+            format!("{} {} failed", if self.is_closure { "side effect" } else { "local activity" }, self.name);
         let failure = Failure::new(FailureKind::Activity(Box::new(about)), message).caused_by(failure);
         self.resolution(Outcome::Failed(Box::new(failure)))
     }

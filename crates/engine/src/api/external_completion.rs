@@ -1,7 +1,7 @@
 //! External completion: the code of an attempt has ended, and the holder of the attempt's token completes it.
 //!
 //! Such an attempt takes no place and survives restarts without being made again; in all else it is an attempt like any
-//! other: its timeouts count from its beginning, and its failures are judged by the retry policy.
+//! other: its timeouts count from its beginning, and its failures are retried as the retry policy says.
 
 use std::sync::Arc;
 

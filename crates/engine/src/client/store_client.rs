@@ -25,7 +25,7 @@ impl StoreClient {
     pub fn new(reader: Reader, backend: &str) -> Self {
         let mut capabilities = Capabilities::new(
             format!("{backend}, read-only"),
-            [Feature::StuckRuns, Feature::Verification, Feature::Backup, Feature::Archive],
+            [Feature::StuckRuns, Feature::ResultOrStuck, Feature::Verification, Feature::Backup, Feature::Archive],
         );
         if !reader.has_backup() {
             capabilities.features.remove(&Feature::Backup);

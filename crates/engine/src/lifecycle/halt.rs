@@ -16,7 +16,7 @@ pub(crate) fn halt(shared: &Shared, error: Error) {
         ));
         shared.zombie_alarms.shut_down(&error.to_string());
     }
-    shared.shutdown.break_off(shared.host.steady_now(), trouble(error.clone()));
+    shared.shutdown.break_off(shared.host.steady_now(), store_error(error.clone()));
     shared.waiters.stop();
     // Collect the handles first: giving up drops user code, which must run while no lock is held.
     let mut handles = shared.tasks.handles();
@@ -27,8 +27,8 @@ pub(crate) fn halt(shared: &Shared, error: Error) {
     refuse_callers(shared, &error);
 }
 
-/// The reason for which an engine has stopped, unless a caller asked for it.
-pub(crate) fn trouble(reason: Error) -> Option<Error> {
+/// Returns the error for which an engine has stopped; none if a caller asked for it.
+pub(crate) fn store_error(reason: Error) -> Option<Error> {
     (reason != Error::ShutDown).then_some(reason)
 }
 
@@ -51,7 +51,7 @@ fn refuse_callers(shared: &Shared, error: &Error) {
 
 /// Stops the engine because a caller asked for it, and closes the store. Returns the store's error, if there is one.
 pub(crate) fn halt_and_close(shared: &Shared) -> Option<Error> {
-    let before = shared.halted.reason().and_then(trouble);
+    let before = shared.halted.reason().and_then(store_error);
     halt(shared, Error::ShutDown);
     let Some(error) = shared.store().close().err() else { return before };
     log::engine_error(&format_args!("the engine has stopped, and something is wrong with its store: {error}"));

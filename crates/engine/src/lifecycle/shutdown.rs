@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::activity::pending::pending_activity;
 use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
-use crate::lifecycle::halt::{halt_and_close, trouble};
+use crate::lifecycle::halt::{halt_and_close, store_error};
 use crate::lifecycle::shutdown_state::ShutdownReport;
 use crate::run::cached_run::PlayState;
 use crate::run::deliver::wake;
@@ -30,14 +30,14 @@ use crate::writes::submit;
 pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<ShutdownReport>>) {
     if let Some(error) = shared.halted.reason() {
         // There is nothing to wait for, and a caller learns why.
-        let report = ShutdownReport { store: trouble(error), ..ShutdownReport::default() };
+        let report = ShutdownReport { error: store_error(error), ..ShutdownReport::default() };
         return waiter.into_iter().for_each(|waiter| drop(waiter.send(report.clone())));
     }
     let began = shared.host.steady_now();
     let Some(drain) = shared.shutdown.begin(began, waiter) else { return };
     if shared.halted.is_halted() {
         // The engine stopped this very moment, and found no shutdown to break off.
-        return shared.shutdown.break_off(began, shared.halted.reason().and_then(trouble));
+        return shared.shutdown.break_off(began, shared.halted.reason().and_then(store_error));
     }
     flush_deferred(shared);
     for worker in shared.workers.all() {

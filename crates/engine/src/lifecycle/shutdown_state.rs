@@ -22,8 +22,9 @@ pub struct ShutdownReport {
     pub cut_off: Vec<PendingActivity>,
     /// Code that was asked to stop before the shutdown and still runs.
     pub left: Vec<StoppingCode>,
-    /// The store's error, if there is one: acknowledged work may not be where it should be.
-    pub store: Option<dacapo_client::Error>,
+    /// The error of the store, or of the cluster that handed out no more tasks, if there is one. After an error of the store
+    /// acknowledged work may not be where it should be.
+    pub error: Option<dacapo_client::Error>,
 }
 
 /// The state of a shutdown: whether it has begun, and how far it is.
@@ -119,17 +120,17 @@ impl ShutdownState {
     }
 
     /// Answers callers that wait for the end of a shutdown, because the engine has stopped for another reason.
-    pub(crate) fn break_off(&self, now: Steady, store: Option<Error>) {
+    pub(crate) fn break_off(&self, now: Steady, error: Option<Error>) {
         let goes_on = self.state.lock().as_ref().is_some_and(|shutdown| !shutdown.is_over);
         if goes_on {
-            self.report(now, Vec::new(), store);
+            self.report(now, Vec::new(), error);
         }
     }
 
     /// Answers callers that wait for the end of a shutdown with its report.
-    pub(crate) fn report(&self, now: Steady, left: Vec<StoppingCode>, store: Option<Error>) {
+    pub(crate) fn report(&self, now: Steady, left: Vec<StoppingCode>, error: Option<Error>) {
         let Some(Shutdown { drain, asked_to_stop, cut_off, waiters, .. }) = self.state.lock().take() else { return };
-        let report = ShutdownReport { took: now.0.since(drain.began()), asked_to_stop, cut_off, left, store };
+        let report = ShutdownReport { took: now.0.since(drain.began()), asked_to_stop, cut_off, left, error };
         for waiter in waiters {
             let _ = waiter.send(report.clone());
         }

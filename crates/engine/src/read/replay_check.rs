@@ -57,7 +57,7 @@ impl Reader {
                         Some(reason)
                     }
                 };
-                found.extend(reason.map(|reason| Unplayable { workflow_id, run_id, workflow, reason }));
+                found.extend(reason.map(|reason| Unplayable::new(workflow_id, run_id, workflow, reason)));
                 played += 1;
             }
             progress(played);

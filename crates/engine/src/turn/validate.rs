@@ -31,7 +31,7 @@ pub(crate) fn validate(
         let shown = if redact { kind.word().to_owned() } else { kind.to_string() };
         let shown: String = shown.chars().take(100).collect();
         let shown = shown.trim_end();
-        let text = format!("{shown}, asked for by unit {unit} at {site}: {problem}");
+        let text = format!("{shown}, asked for by {} at {site}: {problem}", unit.named());
         Some(StuckReason::new(StuckCause::Limit, site.to_string(), text))
     })
 }

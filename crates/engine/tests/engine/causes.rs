@@ -82,7 +82,7 @@ fn stuck_run_has_a_typed_cause_and_what_tells_it_from_others() {
             (StuckCause::Limit, "crates/engine/tests/engine/kit".to_owned()),
             (
                 StuckCause::Unsupported,
-                "Nexus operation s/o cannot be called: this backend (embedded) does not support Nexus operations: call an \
+                "Nexus operation s/o cannot be called: this backend (memory) does not support Nexus operations: call an \
                  activity, or use a backend that has it"
                     .to_owned()
             ),

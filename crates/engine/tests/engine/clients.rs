@@ -117,7 +117,7 @@ fn every_verb_of_a_client_reaches_the_engine_and_all_its_data_survives_json() {
     let refused = sim.wait(client.heartbeat("nonsense".into(), payload(""))).unwrap_err();
     assert!(matches!(refused, Error::InvalidToken(_)), "{refused:?}");
     let refused = carried(sim.wait(client.back_up("/nowhere/at/all".into())).unwrap_err());
-    assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "embedded".into() });
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "memory".into() });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use dacapo_client::Error;
 use dacapo_core::Ctx;
 use dacapo_engine::{Options, RunId};
 use dacapo_store::Doing;
-use dacapo_testkit::{Fronted, Moment, Simulation};
+use dacapo_testkit::{LayeredStore, Moment, Simulation};
 
 use crate::crashed_store::CrashedStore;
 use crate::kit::{Gate, Serve, World, completed, describe, payload, signal, stuck, text, without_delays};
@@ -31,7 +31,7 @@ fn serve(world: &World, gate: &Gate) -> Options {
 }
 
 struct Setup {
-    store: Arc<Fronted<CrashedStore>>,
+    store: Arc<LayeredStore<CrashedStore>>,
     world: World,
     gate: Gate,
 }

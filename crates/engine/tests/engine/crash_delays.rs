@@ -7,7 +7,7 @@ use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{ActivityState, CrashLimits, Options, RunId};
 use dacapo_store::Doing;
-use dacapo_testkit::{Fronted, Simulation};
+use dacapo_testkit::{LayeredStore, Simulation};
 
 use crate::crashed_store::CrashedStore;
 use crate::kit::{
@@ -35,7 +35,7 @@ fn crash_count(sim: &Simulation, id: &'static str) -> u32 {
 }
 
 /// The process dies so often while the activity of this run runs. Each process runs it, after its delay.
-fn dies(mut sim: Simulation, store: &Arc<Fronted<CrashedStore>>, id: &'static str, times: u32) -> Simulation {
+fn dies(mut sim: Simulation, store: &Arc<LayeredStore<CrashedStore>>, id: &'static str, times: u32) -> Simulation {
     for _ in 0..times {
         store.dies_while(&[task(&sim, id)]);
         sim = sim.restart();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use dacapo_store::{CrashCount, Doing, Done, MemoryStore, NoteSlot, RunningNotes, Store, Write};
-use dacapo_testkit::{Front, Fronted};
+use dacapo_testkit::{LayeredStore, StoreLayer};
 
 #[derive(Default)]
 pub(crate) struct CrashedStore {
@@ -17,8 +17,8 @@ pub(crate) struct CrashedStore {
 }
 
 impl CrashedStore {
-    pub(crate) fn new() -> Arc<Fronted<Self>> {
-        Fronted::new(Arc::new(MemoryStore::new()), Self::default())
+    pub(crate) fn new() -> Arc<LayeredStore<Self>> {
+        LayeredStore::new(Arc::new(MemoryStore::new()), Self::default())
     }
 
     /// The process dies while these are under way.
@@ -49,7 +49,7 @@ impl CrashedStore {
     }
 }
 
-impl Front for CrashedStore {
+impl StoreLayer for CrashedStore {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         if let Write::CrashCounts(_) | Write::Attempt(_) = &write
             && let Some(withheld) = &mut *self.withheld.lock().unwrap()

@@ -12,7 +12,7 @@ use dacapo_client::Error;
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Headers, Name, Order, Pins, Retry, Timestamp, Watch};
 use dacapo_engine::{Engine, Host, NewStart, Options, RunId, Steady, UpdateStage, WaitFor, Work, WorkKind};
 use dacapo_store::{Done, MemoryStore, ReadTasks, Status, Store, StoreError, Write};
-use dacapo_testkit::{CACHES, Front, Fronted, Simulation};
+use dacapo_testkit::{CACHES, LayeredStore, Simulation, StoreLayer};
 use dacapo_worker::{Attempt, AttemptCode, GiveUp, WatchedTurn};
 
 use crate::kit::{
@@ -40,8 +40,8 @@ enum Mood {
 }
 
 impl Moody {
-    fn new() -> Arc<Fronted<Self>> {
-        Fronted::new(Arc::new(MemoryStore::new()), Self::default())
+    fn new() -> Arc<LayeredStore<Self>> {
+        LayeredStore::new(Arc::new(MemoryStore::new()), Self::default())
     }
 
     fn is(&self, mood: Mood) {
@@ -56,7 +56,7 @@ impl Moody {
     }
 }
 
-impl Front for Moody {
+impl StoreLayer for Moody {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let mood = *self.mood.lock().unwrap();
         match (mood, &write) {

@@ -47,7 +47,7 @@ fn payload_beyond_the_limit_makes_its_run_stuck_and_names_the_call() {
         sim.settle();
         let reason = stuck(&sim, "a").0;
         assert!(
-            reason.starts_with("activity work, asked for by unit [] at crates/engine/tests/engine/limits.rs:"),
+            reason.starts_with("activity work, asked for by the root unit at crates/engine/tests/engine/limits.rs:"),
             "{reason}"
         );
         assert!(reason.contains("a payload is 101 bytes long, at most 100 are allowed"), "{reason}");

@@ -51,8 +51,8 @@ fn a_closure_runs_once_however_often_its_run_is_replayed() {
         assert_eq!(world.count(), before + 1, "{cache:?}");
         before = world.count();
         let expected = expect![[r#"
-            0 at 0ns: start runs -> run draw
-            1 at 0ns: resolve #0 run -> timer 60s
+            0 at 0ns: start runs -> side effect draw
+            1 at 0ns: resolve #0 side effect -> timer 60s
             2 at 60s: resolve #1 timer ->
             3 at 140s: signal go -> complete
         "#]];
@@ -183,7 +183,7 @@ fn a_local_activity_that_uses_up_its_attempts_fails_with_its_last_failure() {
     });
 }
 
-/// Types that are named as pointless are judged alike here and for activities on a queue.
+/// Types that are named as pointless are treated alike here and for activities on a queue.
 #[test]
 fn a_local_failure_of_a_type_that_is_not_retryable_ends_it_and_says_so() {
     let picky = Retry { non_retryable: vec!["Luck".into()], ..Retry::exponential() };
@@ -255,12 +255,12 @@ fn many_local_steps_in_a_row_are_deferred_and_no_query_is_answered_from_an_uncom
             assert_eq!(sim.result("a"), completed("10"));
             let expected = expect![[r#"
                 0 at 0ns: start chain ->
-                1 at 0ns: signal go -> run add
-                2 at 0ns: resolve #0 run -> run add
-                3 at 0ns: resolve #1 run -> run add
-                4 at 0ns: resolve #2 run -> run add
-                5 at 0ns: resolve #3 run -> run add
-                6 at 0ns: resolve #4 run -> complete 10
+                1 at 0ns: signal go -> side effect add
+                2 at 0ns: resolve #0 side effect -> side effect add
+                3 at 0ns: resolve #1 side effect -> side effect add
+                4 at 0ns: resolve #2 side effect -> side effect add
+                5 at 0ns: resolve #3 side effect -> side effect add
+                6 at 0ns: resolve #4 side effect -> complete 10
             "#]];
             expected.assert_eq(&turns(sim, "a"));
             vec!["a"]

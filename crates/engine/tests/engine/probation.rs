@@ -6,7 +6,7 @@ use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{NewStart, Options, RunId, WaitFor};
 use dacapo_store::{Doing, Filter, Status, Stuck, StuckCause, Write};
-use dacapo_testkit::{Fronted, Simulation};
+use dacapo_testkit::{LayeredStore, Simulation};
 
 use crate::crashed_store::CrashedStore;
 use crate::kit::{
@@ -63,7 +63,7 @@ fn new_start() -> NewStart {
 }
 
 /// A sim on which the process of a run died three times, while nothing came for it.
-fn quarantined(store: &Arc<Fronted<CrashedStore>>, options: Options) -> Simulation {
+fn quarantined(store: &Arc<LayeredStore<CrashedStore>>, options: Options) -> Simulation {
     let mut sim = Simulation::over(store.clone(), options);
     sim.wait(sim.engine().start(new_start())).unwrap();
     sim.settle();

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use dacapo_core::{Command, CommandKind, Ctx, Outcome, Timestamp, TurnRecord};
 use dacapo_engine::Reader;
 use dacapo_store::{Done, MemoryStore, NodeNo, ReadRuns, RunRow, Status, Store, TurnOf, TurnWrite, Write};
-use dacapo_testkit::{Front, Fronted, Simulation};
+use dacapo_testkit::{LayeredStore, Simulation, StoreLayer};
 
 use crate::kit::{Serve, options, payload};
 
 /// Does these writes while the first record is looked at.
-struct Meddling {
+struct WritesMeanwhile {
     store: Arc<MemoryStore>,
     writes: Mutex<Vec<Write>>,
 }
 
-impl Front for Meddling {
+impl StoreLayer for WritesMeanwhile {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         store.submit(write, done);
     }
@@ -83,8 +83,8 @@ fn changes_during_verify_are_no_problem() {
         sim.start("waits", "newer", "").unwrap();
         sim.settle();
         let older = store.find("older", None).unwrap().unwrap();
-        let front = Meddling { store: store.clone(), writes: Mutex::new(writes(&older)) };
-        let reader = Reader::new(Fronted::new(store.clone(), front));
+        let layer = WritesMeanwhile { store: store.clone(), writes: Mutex::new(writes(&older)) };
+        let reader = Reader::new(LayeredStore::new(store.clone(), layer));
         assert_eq!(reader.verify(&mut |_| {}).unwrap(), [], "{what}");
         assert_ne!(store.run(older.no).unwrap().map(|row| row.turns), Some(older.turns), "{what}");
     }

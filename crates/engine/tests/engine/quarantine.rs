@@ -7,7 +7,7 @@ use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure};
 use dacapo_engine::{ActivityState, Options, RunId};
 use dacapo_store::Doing;
-use dacapo_testkit::{Fronted, Simulation};
+use dacapo_testkit::{LayeredStore, Simulation};
 
 use crate::crashed_store::CrashedStore;
 use crate::kit::{
@@ -123,7 +123,7 @@ fn attempt_left_to_external_completion_does_not_count_as_a_crash() {
 }
 
 /// A sim on which the process of an activity died three times.
-fn quarantined(world: &World, gate: &Gate) -> (Simulation, Arc<Fronted<CrashedStore>>) {
+fn quarantined(world: &World, gate: &Gate) -> (Simulation, Arc<LayeredStore<CrashedStore>>) {
     let store = CrashedStore::new();
     let mut sim = Simulation::over(store.clone(), work(world, gate));
     sim.start("one", "a", "a").unwrap();

@@ -8,7 +8,7 @@ use dacapo_core::Ctx;
 use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_sqlite::SqliteStore;
 use dacapo_store::{Done, Filter, MemoryStore, Store, Write};
-use dacapo_testkit::{Front, Fronted, Simulation};
+use dacapo_testkit::{LayeredStore, Simulation, StoreLayer};
 
 use crate::kit::{Serve, completed, describe, options, payload, secs, signal, status};
 
@@ -178,7 +178,7 @@ fn runs_that_are_deleted_by_hand_are_swept_up_together() {
 #[derive(Default)]
 struct Slow(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
 
-impl Front for Slow {
+impl StoreLayer for Slow {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let mut waiting = self.0.lock().unwrap();
         match write {
@@ -194,7 +194,7 @@ impl Front for Slow {
 
 #[test]
 fn rows_of_a_run_deleted_during_a_sweep_are_removed_too() {
-    let store = Fronted::new(Arc::new(MemoryStore::new()), Slow::default());
+    let store = LayeredStore::new(Arc::new(MemoryStore::new()), Slow::default());
     let sim = Simulation::over(store.clone(), serve());
     for id in ["a", "b"] {
         sim.start("short", id, "").unwrap();

@@ -276,8 +276,8 @@ fn commands_that_the_engine_cannot_do_are_refused_and_not_dropped() {
         sim.start("cron", "b", "").unwrap();
         sim.settle();
         let expected = expect![[r#"
-            Nexus operation bank/pay cannot be called: this backend (embedded) does not support Nexus operations: call an activity, or use a backend that has it
-            child workflow cron cannot start by the cron line "* * * * *": this backend (embedded) does not support cron lines: sleep in a loop and continue as new, or start runs from your own scheduler
+            Nexus operation bank/pay cannot be called: this backend (memory) does not support Nexus operations: call an activity, or use a backend that has it
+            child workflow cron cannot start by the cron line "* * * * *": this backend (memory) does not support cron lines: sleep in a loop and continue as new, or start runs from your own scheduler
         "#]];
         expected.assert_eq(&format!("{}\n{}\n", stuck(sim, "a").0, stuck(sim, "b").0));
         assert_eq!((describe(sim, "a").turns, describe(sim, "b").turns), (0, 0), "nothing of it is recorded");

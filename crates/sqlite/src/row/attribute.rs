@@ -6,8 +6,8 @@ use dacapo_core::{AttributeValue, Name};
 use dacapo_store::{RunNo, StoreError};
 
 use crate::columns::{moment, name, time};
+use crate::store_error::{corrupt, store_error};
 use crate::sum::{self, Sum};
-use crate::trouble::{corrupt, trouble};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -79,7 +79,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<(Name, Part)> {
         };
         Ok((RunNo(row.get(0)?), name(row, 1)?, part, row.get(8)?))
     };
-    let (run, name, part, stored) = read().map_err(trouble)?;
+    let (run, name, part, stored) = read().map_err(store_error)?;
     part.sum(run, &name).check(stored, || format!("attribute {:?} of {run}", name.as_str()))?;
     Ok((name, part))
 }

@@ -5,8 +5,8 @@ use rusqlite::{Connection, Row, params};
 use dacapo_store::{MessageNo, MessageRow, RunNo, StoreError};
 
 use crate::columns::{moment, name, time};
+use crate::store_error::store_error;
 use crate::sum::{Part, Sum};
-use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -60,9 +60,9 @@ impl Stored {
 
 /// Reads a message and compares its checksums.
 pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow> {
-    let stored = Stored::read(row).map_err(trouble)?;
+    let stored = Stored::read(row).map_err(store_error)?;
     let sums = || Ok((row.get(8)?, row.get(9)?, row.get(10)?));
-    if stored.sums() != sums().map_err(trouble)? {
+    if stored.sums() != sums().map_err(store_error)? {
         let MessageRow { no, run, key, .. } = &stored.row;
         let what = format!("message {} ({:?}) of {run} does not match its checksum", no.0, key.as_str());
         return Err(StoreError::Corrupt(what));
@@ -80,5 +80,5 @@ pub(crate) fn seal(connection: &Connection, no: MessageNo) -> Result<()> {
         let sql = "UPDATE messages SET sum = ?, taken_sum = ?, outcome_sum = ? WHERE no = ?";
         connection.prepare_cached(sql)?.execute(params![sum, taken, outcome, no.0])
     };
-    seal().map(drop).map_err(trouble)
+    seal().map(drop).map_err(store_error)
 }

@@ -7,7 +7,7 @@ use dacapo_store::{Epoch, NodeNo, Parent, RunNo, RunRow, Status, StoreError, Stu
 
 use crate::columns::{moment, name, time};
 use crate::row::run_sums::{self, Identity};
-use crate::trouble::{corrupt, trouble};
+use crate::store_error::{corrupt, store_error};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -20,9 +20,9 @@ pub(crate) const COLUMNS: &str = "no, run_id, workflow_id, workflow, queue, stat
 /// Finds the run that meets a condition.
 pub(crate) fn find(connection: &Connection, condition: &str, params: impl Params) -> Result<Option<RunRow>> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE {condition}");
-    let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
-    let mut rows = statement.query(params).map_err(trouble)?;
-    rows.next().map_err(trouble)?.map(read).transpose()
+    let mut statement = connection.prepare_cached(&sql).map_err(store_error)?;
+    let mut rows = statement.query(params).map_err(store_error)?;
+    rows.next().map_err(store_error)?.map(read).transpose()
 }
 
 /// Reads a run and compares its checksums.
@@ -33,9 +33,9 @@ pub(crate) fn read(row: &Row<'_>) -> Result<RunRow> {
 /// Returns the request that started a run, if one did. None if there is no such run.
 pub(crate) fn request(connection: &Connection, no: RunNo) -> Result<Option<Option<Name>>> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE no = ?");
-    let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
-    let mut rows = statement.query([no.0]).map_err(trouble)?;
-    let row = rows.next().map_err(trouble)?;
+    let mut statement = connection.prepare_cached(&sql).map_err(store_error)?;
+    let mut rows = statement.query([no.0]).map_err(store_error)?;
+    let row = rows.next().map_err(store_error)?;
     row.map(|row| Ok(Stored::checked(row)?.request.map(Name::from))).transpose()
 }
 
@@ -44,16 +44,16 @@ pub(crate) fn request(connection: &Connection, no: RunNo) -> Result<Option<Optio
 pub(crate) fn seal(connection: &Connection, no: RunNo) -> Result<()> {
     let sql = format!("SELECT {COLUMNS} FROM runs WHERE no = ?");
     let sums = {
-        let mut statement = connection.prepare_cached(&sql).map_err(trouble)?;
-        let mut rows = statement.query([no.0]).map_err(trouble)?;
-        let Some(row) = rows.next().map_err(trouble)? else { return Ok(()) };
+        let mut statement = connection.prepare_cached(&sql).map_err(store_error)?;
+        let mut rows = statement.query([no.0]).map_err(store_error)?;
+        let Some(row) = rows.next().map_err(store_error)? else { return Ok(()) };
         Stored::read(row)?.sums()
     };
     let sql = "UPDATE runs SET identity_sum = ?, progress_sum = ?, stuck_sum = ?, memo_sum = ?, published_sum = ?, \
          result_sum = ? WHERE no = ?";
     let values = params![sums.identity, sums.progress, sums.stuck, sums.memo, sums.published, sums.result, no.0];
-    let mut statement = connection.prepare_cached(sql).map_err(trouble)?;
-    statement.execute(values).map(drop).map_err(trouble)
+    let mut statement = connection.prepare_cached(sql).map_err(store_error)?;
+    statement.execute(values).map(drop).map_err(store_error)
 }
 
 /// The checksums of a run.
@@ -91,13 +91,13 @@ impl Stored {
     /// Reads a run and compares its checksums.
     fn checked(row: &Row<'_>) -> Result<Self> {
         let stored = Self::read(row)?;
-        stored.check(&Sums::read(row).map_err(trouble)?)?;
+        stored.check(&Sums::read(row).map_err(store_error)?)?;
         Ok(stored)
     }
 
     fn read(row: &Row<'_>) -> Result<Self> {
-        let (parent, stuck, status) = (read_parent(row)?, read_stuck(row)?, row.get(5).map_err(trouble)?);
-        let no = RunNo(row.get(0).map_err(trouble)?);
+        let (parent, stuck, status) = (read_parent(row)?, read_stuck(row)?, row.get(5).map_err(store_error)?);
+        let no = RunNo(row.get(0).map_err(store_error)?);
         let status = Status::from_code(status).ok_or_else(|| corrupt(format!("{no} has status {status}")))?;
         let read = || {
             let owner = row.get::<_, Option<i64>>(9)?.map(NodeNo);
@@ -124,7 +124,7 @@ impl Stored {
             };
             Ok(Self { row: run, owner, request: row.get(24)? })
         };
-        read().map_err(trouble)
+        read().map_err(store_error)
     }
 
     fn sums(&self) -> Sums {
@@ -164,14 +164,14 @@ impl Stored {
 
 fn read_parent(row: &Row<'_>) -> Result<Option<Parent>> {
     let columns: [Option<i64>; 3] =
-        [row.get(12).map_err(trouble)?, row.get(13).map_err(trouble)?, row.get(14).map_err(trouble)?];
+        [row.get(12).map_err(store_error)?, row.get(13).map_err(store_error)?, row.get(14).map_err(store_error)?];
     let [Some(run), Some(seq), Some(close)] = columns else { return Ok(None) };
     Ok(Some(Parent { run: RunNo(run), seq: Seq(seq as u64), close: parent_close(close)? }))
 }
 
 fn read_stuck(row: &Row<'_>) -> Result<Option<Stuck>> {
     let read = || Ok((row.get(31)?, row.get(32)?, row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?));
-    Ok(match read().map_err(trouble)? {
+    Ok(match read().map_err(store_error)? {
         (Some(code), Some(subject), Some(reason), Some(since), Some(attempts), Some(retry)) => {
             let unknown = || corrupt(format!("a run is stuck for cause {code}, which this build does not know"));
             let cause = StuckCause::from_code(code).ok_or_else(unknown)?;

@@ -6,8 +6,8 @@ use dacapo_core::{Seq, Timestamp};
 use dacapo_store::{AttemptWrite, NewTask, NodeNo, RunNo, StoreError, TaskNo, TaskRow};
 
 use crate::columns::{moment, name, time};
+use crate::store_error::store_error;
 use crate::sum::{Part, Sum};
-use crate::trouble::trouble;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -129,7 +129,7 @@ fn sums(task: &TaskRow) -> (i64, i64) {
 /// Reads a task and compares its checksums.
 pub(crate) fn read(row: &Row<'_>) -> Result<TaskRow> {
     let read = || Ok((read_stored(row)?, (row.get(14)?, row.get(15)?)));
-    let (task, stored) = read().map_err(trouble)?;
+    let (task, stored) = read().map_err(store_error)?;
     if sums(&task) != stored {
         return Err(StoreError::Corrupt(format!("task {} of {} does not match its checksum", task.no.0, task.run)));
     }
@@ -146,5 +146,5 @@ pub(crate) fn seal(connection: &Connection, no: TaskNo) -> Result<()> {
         let sql = "UPDATE tasks SET sum = ?, attempt_sum = ? WHERE no = ?";
         connection.prepare_cached(sql)?.execute(params![sum, attempt_sum, no.0])
     };
-    seal().map(drop).map_err(trouble)
+    seal().map(drop).map_err(store_error)
 }

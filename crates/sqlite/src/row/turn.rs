@@ -4,8 +4,8 @@ use rusqlite::Row;
 
 use dacapo_store::{RunNo, StoreError};
 
+use crate::store_error::{corrupt, store_error};
 use crate::sum::Part;
-use crate::trouble::{corrupt, trouble};
 
 /// The columns of a turn, in the order in which [`read`] reads them.
 pub(crate) const COLUMNS: &str = "turn, record, sum";
@@ -32,7 +32,7 @@ pub(crate) fn sum(run: RunNo, turn: u64, record: &[u8]) -> i64 {
 /// Reads the number and the record of a turn of this run and compares its checksum.
 pub(crate) fn read<'r>(run: RunNo, row: &'r Row<'_>) -> Result<(u64, &'r [u8]), StoreError> {
     let read = || Ok((row.get::<_, i64>(0)? as u64, row.get_ref(1)?, row.get::<_, i64>(2)?));
-    let (turn, record, stored) = read().map_err(trouble)?;
+    let (turn, record, stored) = read().map_err(store_error)?;
     let record = record.as_blob().map_err(|error| corrupt(error.to_string()))?;
     if sum(run, turn, record) != stored {
         return Err(corrupt(format!("turn {turn} of {run} does not match its checksum")));

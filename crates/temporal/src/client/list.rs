@@ -121,7 +121,7 @@ mod tests {
         let unknown = Filter { status: Some(Status::Unknown), ..Filter::all() };
         assert!(matches!(query(&unknown, lacks()), Err(Error::InvalidArgument(_))));
         let refused = query(&Filter::stuck(), lacks()).unwrap_err().to_string();
-        assert!(refused.contains("(temporal) does not support stuck runs"), "{refused}");
+        assert!(refused.contains("(temporal) does not support lists of stuck runs"), "{refused}");
     }
 
     #[test]

@@ -71,8 +71,9 @@ impl ClusterClient {
 
 /// Returns the name of this backend and what it can do.
 pub fn capabilities() -> Capabilities {
-    use Feature::{Deletion, Inspection, Nexus, Promises, Queries, SideEffects, Writing};
-    Capabilities::new(BACKEND, [Writing, Queries, Promises, SideEffects, Inspection, Deletion, Nexus, Feature::Cron])
+    use Feature::{Cron, Deletion, Inspection, Nexus, Promises, Queries, ResultOrStuck, SideEffects, Writing};
+    let features = [Writing, Queries, Promises, SideEffects, Inspection, ResultOrStuck, Deletion, Nexus, Cron];
+    Capabilities::new(BACKEND, features)
 }
 
 impl Client for ClusterClient {

@@ -42,7 +42,7 @@ pub(super) fn to_proto(answer: Answer) -> WorkflowCommand {
 fn stack_trace(run: &Inspection) -> String {
     let mut text = String::new();
     for unit in &run.units {
-        let _ = writeln!(text, "unit {}, since turn {}", unit.id, unit.since);
+        let _ = writeln!(text, "{}, since turn {}", unit.id.named(), unit.since);
         for wait in &unit.waits {
             let _ = writeln!(text, "    waits for {}, since turn {}\n        at {}", wait.what, wait.since, wait.site);
         }

@@ -167,7 +167,7 @@ fn final_outcome(pending: &Pending, outcome: Outcome) -> Outcome {
         _ => RetryState::NonRetryableFailure,
     };
     let failed = ActivityFailed { activity: command.name.clone(), id: command.id.to_string().into(), retry };
-    let message = format!("run {} failed", command.name);
+    let message = format!("side effect {} failed", command.name);
     Outcome::Failed(Box::new(Failure::new(FailureKind::Activity(Box::new(failed)), message).caused_by(cause)))
 }
 

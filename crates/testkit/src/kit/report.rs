@@ -123,10 +123,10 @@ fn waits(sim: &Simulation, run: &RunDescription) -> Vec<String> {
 fn lines(inspected: &Inspection, run: &RunDescription, since: impl Fn(u64) -> String) -> Vec<String> {
     let line = |unit: &dacapo_core::UnitId, wait: &Wait| {
         let state = attempt(wait, run).unwrap_or_default();
-        format!("{unit} waits for {} {}, at {}{state}", wait.what, since(wait.since), wait.site)
+        format!("{} waits for {} {}, at {}{state}", unit.named(), wait.what, since(wait.since), wait.site)
     };
     let idle = |unit: &dacapo_core::UnitId| {
-        format!("{unit} waits for a channel, a lock or another future that is not of this run")
+        format!("{} waits for a channel, a lock or another future that is not of this run", unit.named())
     };
     // A unit that waits for other units goes on when those do, so it comes last.
     let (mut first, mut last) = (Vec::new(), Vec::new());

@@ -142,12 +142,12 @@ impl Effective {
 
 fn queue_errors(queues: &[QueueSettings]) -> Vec<SettingError> {
     let mut seen = BTreeSet::new();
-    let judge = |queue: &Name| match (queue.is_empty(), seen.insert(queue.clone())) {
+    let problem = |queue: &Name| match (queue.is_empty(), seen.insert(queue.clone())) {
         (true, _) => Some(SettingError::NamelessQueue),
         (false, false) => Some(SettingError::QueueTwice { queue: queue.to_string() }),
         (false, true) => None,
     };
-    queues.iter().map(|settings| &settings.queue).filter_map(judge).collect()
+    queues.iter().map(|settings| &settings.queue).filter_map(problem).collect()
 }
 
 /// Reads the settings that code gave for a queue, or for the application.

@@ -165,7 +165,7 @@ fn a_variable_that_two_queues_could_mean_is_refused() {
     expected.assert_eq(&said(&twins().environment([("DACAPO_QUEUE_ORDERS_EU_MAX_ZOMBIE_COUNT", "2")])));
     twins().environment([("DACAPO_MAX_ZOMBIE_COUNT", "2")]).effective().unwrap();
 
-    // A queue whose name begins with another's is no trouble as long as only one reading is a setting.
+    // A queue whose name begins with another's is no problem as long as only one reading is a setting.
     let nested = queue("a").queue(QueueSettings::new("a_b")).environment([("DACAPO_QUEUE_A_B_MAX_ZOMBIE_COUNT", "2")]);
     let effective = nested.effective().unwrap();
     assert_eq!((effective.queues["a"].max_zombie_count, effective.queues["a_b"].max_zombie_count), (10, 2));

@@ -279,9 +279,9 @@ fn a_turn_that_blocks_is_a_zombie() {
     let id = owner.request(turn_entity(), Arc::new(turn));
     assert_eq!(owner.count_at(9), 0);
     let said = logged(|| assert_eq!(owner.count_at(10), 1));
-    assert!(
-        said.starts_with("ERROR kind=turn id=\"w/r\" type_name=\"stuck\" queue=\"q\" zombies=1 place=\"turn 0, unit [")
-    );
+    assert!(said.starts_with(
+        "ERROR kind=turn id=\"w/r\" type_name=\"stuck\" queue=\"q\" zombies=1 place=\"turn 0, the root unit, "
+    ));
     assert!(said.contains("last call at crates/worker/tests/worker/stubborn.rs:"), "{said}");
     release.send(()).unwrap();
     assert!(matches!(played.join().unwrap(), ActivationError::Interrupted { .. }));

@@ -23,8 +23,8 @@ pub(in crate::client) struct ArchiveReader<R> {
 impl<R: BufRead + Seek> ArchiveReader<R> {
     /// A file that is whole and sound. All of it is read for that, so that a file that is not changes nothing.
     pub(in crate::client) fn checked(mut from: R) -> Result<Self> {
-        let trouble = |error| bad(1, error);
-        let begin = from.stream_position().map_err(trouble)?;
+        let unreadable = |error| bad(1, error);
+        let begin = from.stream_position().map_err(unreadable)?;
         let mut runs = Self::new(from)?;
         let mut nexts = BTreeMap::new();
         while let Some(run) = runs.next_run()? {
@@ -39,7 +39,7 @@ impl<R: BufRead + Seek> ArchiveReader<R> {
                 format_args!("run {run_id} goes on as others that go on as it, without an end"),
             ));
         }
-        runs.from.seek(std::io::SeekFrom::Start(begin)).map_err(trouble)?;
+        runs.from.seek(std::io::SeekFrom::Start(begin)).map_err(unreadable)?;
         Self::new(runs.from)
     }
 }

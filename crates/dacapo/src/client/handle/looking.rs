@@ -43,6 +43,8 @@ impl<O> Handle<O> {
 
     /// Returns the history of the run: what has happened, in order, in terms that all backends share.
     ///
+    /// Of the failed attempts of an activity it has their number and the failure before the last one, not those before it.
+    ///
     /// ```
     /// # use dacapo::prelude::*;
     /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {

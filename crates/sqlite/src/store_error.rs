@@ -5,7 +5,7 @@ use rusqlite::{Error, ErrorCode};
 use dacapo_store::StoreError;
 
 /// Converts an error by what the caller can do about it.
-pub(crate) fn trouble(error: Error) -> StoreError {
+pub(crate) fn store_error(error: Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(text),
@@ -52,7 +52,7 @@ mod tests {
     fn lock_of_another_program_is_not_reported_as_a_second_server() {
         for code in [rusqlite::ffi::SQLITE_BUSY, rusqlite::ffi::SQLITE_LOCKED] {
             let locked = Error::SqliteFailure(rusqlite::ffi::Error::new(code), Some("database is locked".to_owned()));
-            let error = naming("orders.db", trouble(locked));
+            let error = naming("orders.db", store_error(locked));
             assert_eq!(
                 error.to_string(),
                 "the store is locked by another program: orders.db: database is locked. End the transaction or the backup of that \

@@ -9,7 +9,7 @@ use crate::markdown;
 use crate::tidy;
 use crate::tree::Tree;
 
-pub(super) fn judge(table: &Table, shown: &Shown, tree: &Tree) -> Vec<String> {
+pub(super) fn find_problems(table: &Table, shown: &Shown, tree: &Tree) -> Vec<String> {
     let mut problems = sequence(table);
     for row in &table.rows {
         problems.extend(row_problems(row, shown, tree).into_iter().map(|text| format!("{} {text}", row.id)));
@@ -106,7 +106,7 @@ mod tests {
             })
             .collect();
         let tree = Tree::of(&[("docs/a.md", "")]);
-        let found = judge(&Table::parse(rows).unwrap(), &Shown::by(&tests), &tree);
+        let found = find_problems(&Table::parse(rows).unwrap(), &Shown::by(&tests), &tree);
         found.into_iter().filter(|problem| !problem.ends_with("is missing: write its row")).collect()
     }
 

@@ -13,7 +13,7 @@ use dacapo_store::{
 use parking_lot::RwLock;
 
 /// A test's code between an engine and its store.
-pub trait Front: Send + Sync {
+pub trait StoreLayer: Send + Sync {
     /// Submits the write to the store, or handles it in another way.
     fn submit(&self, store: &dyn Store, write: Write, done: Done);
 
@@ -28,20 +28,20 @@ pub trait Front: Send + Sync {
     }
 }
 
-/// A store with a [`Front`] before it.
-pub struct Fronted<F> {
-    front: F,
+/// A store with a [`StoreLayer`] between it and the engine.
+pub struct LayeredStore<F> {
+    layer: F,
     /// None once the process is dead, even if a test still has its engine: the file is released for the next process.
     store: RwLock<Option<Arc<dyn Store>>>,
 }
 
-impl<F: Front> Fronted<F> {
-    /// Creates a store that goes through this front.
-    pub fn new(store: Arc<dyn Store>, front: F) -> Arc<Self> {
-        Arc::new(Self { front, store: RwLock::new(Some(store)) })
+impl<F: StoreLayer> LayeredStore<F> {
+    /// Creates a store that goes through this layer.
+    pub fn new(store: Arc<dyn Store>, layer: F) -> Arc<Self> {
+        Arc::new(Self { layer, store: RwLock::new(Some(store)) })
     }
 
-    pub(crate) fn bury(&self) {
+    pub(crate) fn disconnect(&self) {
         self.store.write().take();
     }
 
@@ -51,24 +51,24 @@ impl<F: Front> Fronted<F> {
     }
 }
 
-impl<F> Deref for Fronted<F> {
+impl<F> Deref for LayeredStore<F> {
     type Target = F;
 
     fn deref(&self) -> &F {
-        &self.front
+        &self.layer
     }
 }
 
-impl<F: Front> Writes for Fronted<F> {
+impl<F: StoreLayer> Writes for LayeredStore<F> {
     fn submit(&self, write: Write, done: Done) {
         // A dead process gets no answer.
         if let Ok(store) = self.store() {
-            self.front.submit(&*store, write, done);
+            self.layer.submit(&*store, write, done);
         }
     }
 }
 
-impl<F: Front> ReadRuns for Fronted<F> {
+impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>, StoreError> {
         self.store()?.run(no)
     }
@@ -114,32 +114,32 @@ impl<F: Front> ReadRuns for Fronted<F> {
     }
 }
 
-impl<F: Front> RunningNotes for Fronted<F> {
+impl<F: StoreLayer> RunningNotes for LayeredStore<F> {
     fn began(&self, doing: Doing) -> Option<NoteSlot> {
-        self.front.running(&*self.store().ok()?).began(doing)
+        self.layer.running(&*self.store().ok()?).began(doing)
     }
 
     fn ended(&self, slot: NoteSlot) {
         if let Ok(store) = self.store() {
-            self.front.running(&*store).ended(slot);
+            self.layer.running(&*store).ended(slot);
         }
     }
 
     fn left(&self) -> Vec<Doing> {
-        self.store().map(|store| self.front.running(&*store).left()).unwrap_or_default()
+        self.store().map(|store| self.layer.running(&*store).left()).unwrap_or_default()
     }
 
     fn forget_left(&self) {
         if let Ok(store) = self.store() {
-            self.front.running(&*store).forget_left();
+            self.layer.running(&*store).forget_left();
         }
     }
 }
 
-/// One process serves a store that has a front.
-impl<F: Front> Nodes for Fronted<F> {}
+/// One process serves a store that has a layer.
+impl<F: StoreLayer> Nodes for LayeredStore<F> {}
 
-impl<F: Front> Upkeep for Fronted<F> {
+impl<F: StoreLayer> Upkeep for LayeredStore<F> {
     fn back_up(&self, to: &Path) -> Result<(), StoreError> {
         self.store()?.back_up(to)
     }
@@ -153,21 +153,21 @@ impl<F: Front> Upkeep for Fronted<F> {
     }
 }
 
-impl<F: Front> ReadTurns for Fronted<F> {
+impl<F: StoreLayer> ReadTurns for LayeredStore<F> {
     fn turns(
         &self,
         run: RunNo,
         from: u64,
         show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.store()?.turns(run, from, &mut |number, record| match self.front.show(number, record) {
+        self.store()?.turns(run, from, &mut |number, record| match self.layer.show(number, record) {
             Some(record) => show(number, &record),
             None => ControlFlow::Break(()),
         })
     }
 }
 
-impl<F: Front> ReadMessages for Fronted<F> {
+impl<F: StoreLayer> ReadMessages for LayeredStore<F> {
     fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>, StoreError> {
         self.store()?.asked(chain, request)
     }
@@ -185,7 +185,7 @@ impl<F: Front> ReadMessages for Fronted<F> {
     }
 }
 
-impl<F: Front> ReadTasks for Fronted<F> {
+impl<F: StoreLayer> ReadTasks for LayeredStore<F> {
     fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         self.store()?.tasks(queues, above, limit)
     }
@@ -199,7 +199,7 @@ impl<F: Front> ReadTasks for Fronted<F> {
     }
 }
 
-impl<F: Front> ReadTimers for Fronted<F> {
+impl<F: StoreLayer> ReadTimers for LayeredStore<F> {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
         self.store()?.due(until, limit)
     }

@@ -1,4 +1,4 @@
-//! Trouble with the store: writes that fail, and answers that never come. Nothing that was acknowledged is lost.
+//! Errors of the store: writes that fail, and answers that never come. Nothing that was acknowledged is lost.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use dacapo_client::Error;
 use dacapo_core::{CommandKind, Ctx, Failure, OperationId, Payload, Seq};
 use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_store::{Done, MemoryStore, NewMessage, RunNo, Status, Store, StoreError, StuckCause, Write};
-use dacapo_testkit::{CACHES, Front, Fronted, Simulation, sealed};
+use dacapo_testkit::{CACHES, LayeredStore, Simulation, StoreLayer, sealed};
 
 use crate::kit::{
     NO_ROWS, Serve, World, completed, describe, options, payload, rows, secs, signal, signal_of, since_start, status,
@@ -20,7 +20,7 @@ use crate::recorder::Recorder;
 /// A store that refuses some writes, or does them and answers that the outcome is unknown.
 struct Fragile {
     writes: AtomicU64,
-    trouble: Mutex<Trouble>,
+    fault: Mutex<Fault>,
     /// What the store shows of records, instead of what it holds.
     garbled: Mutex<Option<Vec<u8>>>,
     /// From this turn on it shows nothing.
@@ -28,7 +28,7 @@ struct Fragile {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Trouble {
+enum Fault {
     None,
     /// There is no room.
     Full,
@@ -39,28 +39,28 @@ enum Trouble {
 }
 
 impl Fragile {
-    fn new(trouble: Trouble) -> Arc<Fronted<Self>> {
+    fn new(fault: Fault) -> Arc<LayeredStore<Self>> {
         let (writes, garbled, cut) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
-        Fronted::new(Arc::new(MemoryStore::new()), Self { writes, trouble: Mutex::new(trouble), garbled, cut })
+        LayeredStore::new(Arc::new(MemoryStore::new()), Self { writes, fault: Mutex::new(fault), garbled, cut })
     }
 
-    fn is(&self, trouble: Trouble) {
-        *self.trouble.lock().unwrap() = trouble;
+    fn is(&self, fault: Fault) {
+        *self.fault.lock().unwrap() = fault;
     }
 }
 
-impl Front for Fragile {
+impl StoreLayer for Fragile {
     fn submit(&self, store: &dyn Store, write: Write, done: Done) {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         let unknown = || Err(StoreError::Unavailable("the disk is gone".into()));
-        let trouble = *self.trouble.lock().unwrap();
-        match trouble {
-            Trouble::Full => done(Err(StoreError::Full("no space".into()))),
-            Trouble::UnknownBefore(at) if number >= at => done(unknown()),
-            Trouble::UnknownAfter(at) if number == at => {
+        let fault = *self.fault.lock().unwrap();
+        match fault {
+            Fault::Full => done(Err(StoreError::Full("no space".into()))),
+            Fault::UnknownBefore(at) if number >= at => done(unknown()),
+            Fault::UnknownAfter(at) if number == at => {
                 store.submit(write, Box::new(move |_| done(unknown())));
             }
-            Trouble::UnknownAfter(at) if number > at => done(unknown()),
+            Fault::UnknownAfter(at) if number > at => done(unknown()),
             _ => store.submit(write, done),
         }
     }
@@ -97,24 +97,24 @@ fn new() -> NewStart {
 }
 
 fn begin(sim: &Simulation) {
-    sim.wait(sim.engine().start(new())).expect("a store without trouble takes it");
+    sim.wait(sim.engine().start(new())).expect("a store without a fault takes it");
 }
 
 #[test]
 fn a_full_store_stops_nothing_for_good_and_everything_goes_on_when_there_is_room() {
     for cache in CACHES {
         let world = World::default();
-        let store = Fragile::new(Trouble::None);
+        let store = Fragile::new(Fault::None);
         let sim = Simulation::over(store.clone(), serving(&world).cache(cache));
         begin(&sim);
         sim.settle();
-        store.is(Trouble::Full);
+        store.is(Fault::Full);
         sim.advance(secs(5));
         let refused = sim.wait(sim.engine().signal(&RunId::of("a"), signal_of("go", "3"), None)).unwrap_err();
         assert_eq!(refused, Error::from(StoreError::Full("no space".into())));
         sim.advance(secs(120));
         assert_eq!((status(&sim, "a"), describe(&sim, "a").turns), (Status::Open, 1), "{cache:?}");
-        store.is(Trouble::None);
+        store.is(Fault::None);
         signal(&sim, "a", "go", "3");
         assert_eq!(sim.result("a"), completed("1 2 3 4"), "{cache:?}");
         assert_eq!(world.count(), 2, "{cache:?}: what was done is not done again");
@@ -125,7 +125,7 @@ fn a_full_store_stops_nothing_for_good_and_everything_goes_on_when_there_is_room
 #[test]
 fn a_run_that_used_up_its_time_while_the_store_was_full_ends_when_there_is_room() {
     for cache in CACHES {
-        let store = Fragile::new(Trouble::None);
+        let store = Fragile::new(Fault::None);
         let waits = |ctx: Ctx, _| async move {
             ctx.next_signal("never").await.map(|_| Payload::empty()).map_err(Failure::from)
         };
@@ -133,10 +133,10 @@ fn a_run_that_used_up_its_time_while_the_store_was_full_ends_when_there_is_room(
         let run_timeout = Some(secs(10));
         let new = NewStart { workflow: "waits".into(), workflow_id: "a".into(), run_timeout, ..NewStart::default() };
         sim.wait(sim.engine().start(new)).unwrap();
-        store.is(Trouble::Full);
+        store.is(Fault::Full);
         sim.advance(secs(15));
         assert_eq!(status(&sim, "a"), Status::Open);
-        store.is(Trouble::None);
+        store.is(Fault::None);
         assert_eq!(sim.result("a").0, Status::TimedOut, "{cache:?}");
         assert!(since_start(describe(&sim, "a").closed.unwrap()) <= secs(80));
     }
@@ -145,7 +145,7 @@ fn a_run_that_used_up_its_time_while_the_store_was_full_ends_when_there_is_room(
 /// Whatever became of a write whose outcome is unknown, the next process goes on from what the store holds.
 #[test]
 fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
-    for unknown in [Trouble::UnknownAfter, Trouble::UnknownBefore] {
+    for unknown in [Fault::UnknownAfter, Fault::UnknownBefore] {
         for at in 0..40 {
             let store = Fragile::new(unknown(at));
             let world = World::default();
@@ -155,8 +155,8 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
             let go = || signal_of("go", "3");
             let sent = sim.wait(sim.engine().signal(&RunId::of("a"), go(), Some("r-1".into())));
             sim.play_out();
-            let troubled = started.is_err() || sent.is_err() || sim.start("child", "probe", "").is_err();
-            store.is(Trouble::None);
+            let failed = started.is_err() || sent.is_err() || sim.start("child", "probe", "").is_err();
+            store.is(Fault::None);
             let sim = sim.restart();
             begin(&sim);
             sim.settle();
@@ -165,7 +165,7 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
             }
             assert_eq!(sim.result("a"), completed("1 2 3 4"), "write {at}");
             assert_eq!((rows(&sim, "a"), sim.store().next_due().unwrap()), (NO_ROWS, None), "write {at}");
-            if !troubled {
+            if !failed {
                 break;
             }
         }
@@ -175,13 +175,13 @@ fn after_a_commit_whose_outcome_is_unknown_the_next_process_goes_on() {
 /// The process lives on and can do nothing: its metrics must show that.
 #[test]
 fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
-    let (store, recorder) = (Fragile::new(Trouble::UnknownBefore(1)), Recorder::default());
+    let (store, recorder) = (Fragile::new(Fault::UnknownBefore(1)), Recorder::default());
     let sim = recorder.during(|| Simulation::over(store.clone(), serving(&World::default())));
     sim.wait(sim.engine().start(new())).unwrap();
     assert_eq!(recorder.show(&["dacapo_stopped"]), "");
     sim.advance(secs(30));
     assert_eq!(recorder.show(&["dacapo_stopped"]), "dacapo_stopped 1\n");
-    store.is(Trouble::None);
+    store.is(Fault::None);
     let sim = recorder.during(|| sim.restart());
     sim.settle();
     assert_eq!(recorder.show(&["dacapo_stopped"]), "");
@@ -190,21 +190,21 @@ fn an_engine_that_stopped_because_of_its_store_is_measured_as_stopped() {
 /// A shutdown after the engine had stopped reported that all was well.
 #[test]
 fn shutdown_of_an_engine_that_stopped_because_of_its_store_reports_the_store_s_error() {
-    let store = Fragile::new(Trouble::UnknownBefore(1));
+    let store = Fragile::new(Fault::UnknownBefore(1));
     let sim = Simulation::over(store.clone(), serving(&World::default()));
     sim.wait(sim.engine().start(new())).unwrap();
     sim.advance(secs(30));
     assert!(sim.engine().is_shutting_down());
     let why = sim.wait(sim.engine().shuts_down_by_itself());
     let report = sim.wait(sim.engine().shut_down());
-    let error = report.store.expect("why it stopped").to_string();
+    let error = report.error.expect("why it stopped").to_string();
     assert_eq!(*why, *error);
 }
 
 /// What is missing at the end of a history must not look like a run that is at an earlier point.
 #[test]
 fn truncated_history_makes_its_run_stuck_and_answers_nothing() {
-    let store = Fragile::new(Trouble::None);
+    let store = Fragile::new(Fault::None);
     let sim = Simulation::over(store.clone(), serving(&World::default()));
     begin(&sim);
     sim.advance(secs(20));
@@ -225,7 +225,7 @@ fn truncated_history_makes_its_run_stuck_and_answers_nothing() {
 /// S4-13
 #[test]
 fn history_of_another_format_makes_its_run_stuck_with_a_clear_reason() {
-    let store = Fragile::new(Trouble::None);
+    let store = Fragile::new(Fault::None);
     let sim = Simulation::over(store.clone(), serving(&World::default()));
     begin(&sim);
     sim.advance(secs(20));
@@ -273,7 +273,7 @@ fn a_recorded_task_without_a_proper_id_or_of_an_unknown_kind_is_neither_tried_no
         options
     };
     for (done, cache) in CACHES.into_iter().enumerate() {
-        let store = Fragile::new(Trouble::None);
+        let store = Fragile::new(Fault::None);
         let mut sim = Simulation::over(store.clone(), serve("default").cache(cache));
         let run = sim.start("calls", "a", "").unwrap().run;
         sim.settle();
@@ -334,7 +334,7 @@ fn message_of_an_unknown_kind_makes_its_run_stuck_and_is_not_dropped() {
 #[test]
 fn an_engine_that_was_stopped_does_nothing_more_and_says_so() {
     let world = World::default();
-    let sim = Simulation::over(Fragile::new(Trouble::None), serving(&world));
+    let sim = Simulation::over(Fragile::new(Fault::None), serving(&world));
     begin(&sim);
     sim.engine().stop();
     let before = sim.moments();

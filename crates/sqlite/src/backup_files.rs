@@ -1,4 +1,4 @@
-//! The folder that a backup is written into. It is a trait so that tests can replace it by a disk that forgets what was
+//! The file operations of a backup. They are a trait so that tests can replace them by a disk that forgets what was
 //! not flushed: these operations do not go through SQLite.
 
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::Result;
 use std::path::Path;
 
 /// The file operations of a backup.
-pub trait Ground {
+pub trait BackupFiles {
     /// Makes the content of a file durable.
     fn flush(&self, file: &Path) -> Result<()>;
     /// Renames a file. The new name is durable once the folder is flushed.
@@ -18,7 +18,7 @@ pub trait Ground {
 /// The real file system.
 pub(crate) struct FileSystem;
 
-impl Ground for FileSystem {
+impl BackupFiles for FileSystem {
     fn flush(&self, file: &Path) -> Result<()> {
         File::open(file)?.sync_all()
     }
