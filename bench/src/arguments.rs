@@ -8,15 +8,17 @@ use dacapo_bench_meter::Size;
 
 pub(crate) const HELP: &str = "\
 dacapo-bench [--quick] [--only w1,w2,…] [--dir FOLDER]   run workloads, one line of JSON for each measurement
+dacapo-bench … --url postgres://…                        the same in schemas of their own of a PostgreSQL database
 dacapo-bench company [--quick] [--dir FOLDER]            turns of healthy runs, alone and in bad company
 dacapo-bench growth [--quick] [--dir FOLDER]             what each item costs as things grow
 dacapo-bench retention [--quick] [--dir FOLDER]          full load, with and without retention beside it
 dacapo-bench plot FILE…                                  the lines of `growth` as a picture (SVG)
-dacapo-bench table FILE…                                 such lines as a table, with bars and ratios
+dacapo-bench table [--database] FILE…                    such lines as a table, with bars and ratios; or those of a database
 
   --quick        a little of each workload, to see that it works
   --only         these workloads alone, of w1 to w6
-  --dir          where the files are made and removed again: on a real disk (target/bench)";
+  --dir          where the files are made and removed again: on a real disk (target/bench)
+  --url          the database in which schemas are made, and left";
 
 pub(crate) enum Task {
     Help,
@@ -28,10 +30,12 @@ pub(crate) enum Task {
     /// Full load, with and without retention.
     Retention(Arguments),
     Table(Vec<PathBuf>),
+    /// The lines of a database as a table.
+    DatabaseTable(Vec<PathBuf>),
     Plot(Vec<PathBuf>),
-    /// For W6, which starts this program again: serve a file, do nothing, and say what that took.
+    /// For W6, which starts this program again: serve a store, do nothing, and say what that took.
     Idle {
-        file: String,
+        url: String,
         time: Duration,
     },
 }
@@ -40,6 +44,8 @@ pub(crate) struct Arguments {
     pub(crate) size: Size,
     pub(crate) only: Vec<Workload>,
     pub(crate) folder: PathBuf,
+    /// The URL of the database to run workloads in, instead of files.
+    pub(crate) database: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +56,12 @@ pub(crate) enum Workload {
     W4,
     W5,
     W6,
+}
+
+impl Workload {
+    pub(crate) fn name(self) -> &'static str {
+        ALL.iter().find(|(_, workload)| *workload == self).map_or("", |(name, _)| name)
+    }
 }
 
 const ALL: [(&str, Workload); 6] = [
@@ -70,11 +82,12 @@ impl Task {
             ["company", options @ ..] => Self::Company(Arguments::parse(options)?),
             ["growth", options @ ..] => Self::Growth(Arguments::parse(options)?),
             ["retention", options @ ..] => Self::Retention(Arguments::parse(options)?),
+            ["table", "--database", files @ ..] => Self::DatabaseTable(files.iter().map(PathBuf::from).collect()),
             ["table", files @ ..] => Self::Table(files.iter().map(PathBuf::from).collect()),
             ["plot", files @ ..] => Self::Plot(files.iter().map(PathBuf::from).collect()),
-            ["idle", file, millis] => {
+            ["idle", url, millis] => {
                 let millis = millis.parse().with_context(|| format!("{millis:?} is no number of milliseconds"))?;
-                Self::Idle { file: (*file).to_owned(), time: Duration::from_millis(millis) }
+                Self::Idle { url: (*url).to_owned(), time: Duration::from_millis(millis) }
             }
             options => Self::Run(Arguments::parse(options)?),
         })
@@ -94,7 +107,7 @@ impl Arguments {
 
     fn parse(mut words: &[&str]) -> Result<Self> {
         let only = ALL.iter().map(|(_, workload)| *workload).collect();
-        let mut arguments = Self { size: Size::FULL, only, folder: PathBuf::from("target/bench") };
+        let mut arguments = Self { size: Size::FULL, only, folder: PathBuf::from("target/bench"), database: None };
         loop {
             words = match words {
                 [] => return Ok(arguments),
@@ -108,6 +121,10 @@ impl Arguments {
                 }
                 ["--dir", folder, rest @ ..] => {
                     arguments.folder = PathBuf::from(folder);
+                    rest
+                }
+                ["--url", url, rest @ ..] => {
+                    arguments.database = Some((*url).to_owned());
                     rest
                 }
                 [other, ..] => bail!("`{other}` says nothing\n\n{HELP}"),

@@ -18,7 +18,7 @@ use dacapo_store::{
     Written,
 };
 
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, file_url};
 
 /// More bytes than the store lets its log grow to before it is written over.
 const LOG: usize = 20 << 20;
@@ -189,7 +189,7 @@ fn new_run() -> NewRun {
 
 /// What Dacapo records for a step in the middle of a chain, to the byte.
 async fn record_of_a_step(file: &Path) -> Result<Vec<u8>> {
-    let embedded = Embedded::open(file).await?;
+    let embedded = Embedded::open(&file_url(file)).await?;
     embedded.run(Shape::Chain(5), "step".to_owned(), payload(0)).await?;
     embedded.close().await;
     let store = SqliteStore::open_read_only(&file.display().to_string())?;

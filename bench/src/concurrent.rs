@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use dacapo_bench_meter::{Rounds, Shape, Size};
 
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, file_url};
 use crate::kept;
 use crate::prototype::{Prototype, Waves};
 
@@ -23,8 +23,8 @@ pub(crate) async fn fans(size: &Size, folder: &Path) -> Result<()> {
 }
 
 async fn run(size: &Size, folder: &Path, workload: &'static str, shape: Shape, waves: Waves) -> Result<()> {
-    let (file, bare) = (folder.join("dacapo.db"), folder.join("prototype.db"));
-    let embedded = Arc::new(Embedded::open(&file).await?);
+    let (url, bare) = (file_url(&folder.join("dacapo.db")), folder.join("prototype.db"));
+    let embedded = Arc::new(Embedded::open(&url).await?);
     let mut rounds = Rounds::new(embedded.clone(), workload, shape, waves.workflows);
     let mut prototype = Prototype::open(&bare, workload, waves)?;
     loop {
@@ -38,7 +38,7 @@ async fn run(size: &Size, folder: &Path, workload: &'static str, shape: Shape, w
         }
     }
     embedded.close().await;
-    kept::completed(&file, rounds.workflows()).await?;
+    kept::completed(&url, rounds.workflows()).await?;
     rounds.line().print();
     prototype.close(&bare, "steps")?.print();
     Ok(())

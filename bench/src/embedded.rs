@@ -1,10 +1,10 @@
-//! Dacapo on a file, as any program would use it: with the settings it comes with.
+//! Dacapo on a file or a database, as any program would use it: with the settings it comes with.
 
 use std::path::Path;
 
 use anyhow::Result;
 use dacapo::{App, Dacapo};
-use dacapo_bench_meter::{Shape, System};
+use dacapo_bench_meter::{Shape, System, new_schema};
 
 use crate::programs::{asked, chain, echo, fan, sleeper};
 
@@ -13,14 +13,30 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    pub(crate) async fn open(file: &Path) -> Result<Self> {
-        let dacapo = Dacapo::open(&format!("sqlite:{}", file.display())).await?;
+    pub(crate) async fn open(url: &str) -> Result<Self> {
+        let dacapo = Dacapo::open(url).await?;
         Ok(Self { app: dacapo.serve((chain, fan, asked, sleeper, echo)).await? })
     }
 
     pub(crate) async fn close(&self) {
         self.app.clone().shutdown().await;
     }
+}
+
+/// Returns the URL of a file.
+pub(crate) fn file_url(file: &Path) -> String {
+    format!("sqlite:{}", file.display())
+}
+
+/// Returns the URL of a schema of a database that is not there yet.
+pub(crate) fn new_schema_url(database: &str, workload: &str) -> String {
+    with_setting(database, &format!("schema={}", new_schema(workload)))
+}
+
+/// Adds a setting to a URL.
+pub(crate) fn with_setting(url: &str, setting: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{setting}")
 }
 
 impl System for Embedded {

@@ -1,6 +1,5 @@
-//! A process that serves a file and has nothing to do.
+//! A process that serves a store and has nothing to do.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -8,10 +7,10 @@ use dacapo_bench_meter::{Latencies, Line, Usage};
 
 use crate::embedded::Embedded;
 
-/// Serves a file, waits, and says what the waiting took and how much memory there is then. The one time is that of opening.
-pub(crate) async fn watch(file: &str, time: Duration) -> Result<()> {
+/// Serves a store, waits, and says what the waiting took and how much memory there is then. The one time is that of opening.
+pub(crate) async fn watch(url: &str, time: Duration) -> Result<()> {
     let begun = Instant::now();
-    let embedded = Embedded::open(Path::new(file)).await?;
+    let embedded = Embedded::open(url).await?;
     let mut opening = Latencies::default();
     opening.push(begun.elapsed());
     let before = Usage::now();

@@ -1,17 +1,17 @@
-//! What is in a file when it is opened again: figures of work that was not kept would say nothing.
-
-use std::path::Path;
+//! What is in a store when it is opened again: figures of work that was not kept would say nothing.
 
 use anyhow::{Context, Result, ensure};
 use dacapo::{Dacapo, Filter, Status};
 use dacapo_bench_meter::payload;
 
-/// Checks that a file holds so many completed runs and no other, each with the payload of the number its id ends with.
-pub(crate) async fn completed(file: &Path, runs: u64) -> Result<()> {
-    let looked = look(file).await?;
+use crate::embedded::with_setting;
+
+/// Checks that a store holds so many completed runs and no other, each with the payload of the number its id ends with.
+pub(crate) async fn completed(url: &str, runs: u64) -> Result<()> {
+    let looked = look(url).await?;
     let completed = Filter::all().status(Status::Completed);
     let (all, done) = (looked.runs().count(&Filter::all()).await?, looked.runs().count(&completed).await?);
-    ensure!((all, done) == (runs, runs), "{runs} runs were completed, and the file has {done} of {all}");
+    ensure!((all, done) == (runs, runs), "{runs} runs were completed, and the store has {done} of {all}");
     let mut page = looked.runs().list(&completed, PAGE).await?;
     loop {
         for run in &page.runs {
@@ -27,22 +27,22 @@ pub(crate) async fn completed(file: &Path, runs: u64) -> Result<()> {
     }
 }
 
-/// Checks that a file holds so many open runs.
-pub(crate) async fn open(file: &Path, runs: u64) -> Result<()> {
-    let open = look(file).await?.runs().count(&Filter::open()).await?;
-    ensure!(open == runs, "{runs} runs were started, and the file has {open}");
+/// Checks that a store holds so many open runs.
+pub(crate) async fn open(url: &str, runs: u64) -> Result<()> {
+    let open = look(url).await?.runs().count(&Filter::open()).await?;
+    ensure!(open == runs, "{runs} runs were started, and the store has {open}");
     Ok(())
 }
 
-/// Checks that a file holds the whole history of each of its runs.
-pub(crate) async fn whole(file: &Path) -> Result<()> {
-    let problems = look(file).await?.runs().verify(|_| {}).await?;
+/// Checks that a store holds the whole history of each of its runs.
+pub(crate) async fn whole(url: &str) -> Result<()> {
+    let problems = look(url).await?.runs().verify(|_| {}).await?;
     ensure!(problems.is_empty(), "{problems:?}");
     Ok(())
 }
 
 const PAGE: usize = 1_000;
 
-async fn look(file: &Path) -> Result<Dacapo> {
-    Ok(Dacapo::open(&format!("sqlite:{}?mode=ro", file.display())).await?)
+async fn look(url: &str) -> Result<Dacapo> {
+    Ok(Dacapo::open(&with_setting(url, "mode=ro")).await?)
 }

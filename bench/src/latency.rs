@@ -7,12 +7,12 @@ use anyhow::Result;
 use dacapo_bench_meter::{Rounds, Size, Turnaround};
 
 use crate::bare_commit::BareCommit;
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, file_url};
 use crate::kept;
 
 pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
-    let file = folder.join("dacapo.db");
-    let embedded = Arc::new(Embedded::open(&file).await?);
+    let url = file_url(&folder.join("dacapo.db"));
+    let embedded = Arc::new(Embedded::open(&url).await?);
     Rounds::warm_up(embedded.clone(), size.warm_up).await?;
     let mut bare = BareCommit::open(folder).await?;
     let mut turnaround = Turnaround::default();
@@ -21,7 +21,7 @@ pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
         bare.commit(2)?;
     }
     embedded.close().await;
-    kept::completed(&file, u64::from(size.warm_up) + u64::from(size.turnarounds)).await?;
+    kept::completed(&url, u64::from(size.warm_up) + u64::from(size.turnarounds)).await?;
     turnaround
         .line("dacapo")
         .figure("bare_commits", turnaround.p50() / bare.p50())

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use dacapo_bench_meter::{Long, Rounds, Size};
 
 use crate::bare_commit::BareCommit;
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, file_url};
 use crate::kept;
 
 /// How often the steps are interrupted for bare commits.
@@ -22,8 +22,8 @@ pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
 }
 
 async fn of(steps: u32, size: &Size, folder: &Path) -> Result<()> {
-    let file = folder.join("dacapo.db");
-    let embedded = Arc::new(Embedded::open(&file).await?);
+    let url = file_url(&folder.join("dacapo.db"));
+    let embedded = Arc::new(Embedded::open(&url).await?);
     Rounds::warm_up(embedded.clone(), size.warm_up).await?;
     let bare = Arc::new(Mutex::new((BareCommit::open(folder).await?, Ok(()))));
     let pausing = bare.clone();
@@ -37,7 +37,7 @@ async fn of(steps: u32, size: &Size, folder: &Path) -> Result<()> {
     let long = Long { steps, every: (steps / PAUSES) as usize };
     let took = long.run(&*embedded, &format!("w3-{steps}"), Box::new(pause)).await?;
     embedded.close().await;
-    kept::completed(&file, u64::from(size.warm_up) + 1).await?;
+    kept::completed(&url, u64::from(size.warm_up) + 1).await?;
     let mut bare = bare.lock().expect("a bare commit panicked");
     std::mem::replace(&mut bare.1, Ok(())).context("a bare commit failed")?;
     let took = took.without(bare.0.usage());

@@ -7,6 +7,7 @@ mod arguments;
 mod bare_commit;
 mod company;
 mod concurrent;
+mod database;
 mod embedded;
 mod growth;
 mod idle;
@@ -31,7 +32,8 @@ async fn main() -> Result<()> {
         Task::Help => println!("{}", arguments::HELP),
         Task::Table(files) => print!("{}", table::of_files(&files)?),
         Task::Plot(files) => print!("{}", plot::of_files(&files)?),
-        Task::Idle { file, time } => idle::watch(&file, time).await?,
+        Task::Idle { url, time } => idle::watch(&url, time).await?,
+        Task::DatabaseTable(files) => print!("{}", table::of_files_on_a_database(&files)?),
         Task::Run(arguments) => run(&arguments).await?,
         Task::Company(arguments) => {
             let party = if arguments.is_quick() { company::Party::QUICK } else { company::Party::FULL };
@@ -49,13 +51,17 @@ async fn main() -> Result<()> {
 async fn run(arguments: &Arguments) -> Result<()> {
     let size = &arguments.size;
     for workload in &arguments.only {
+        if let Some(database) = &arguments.database {
+            database::run(*workload, size, database).await?;
+            continue;
+        }
         let folder = arguments.fresh_folder()?;
         match workload {
             Workload::W1 => concurrent::chains(size, folder.path()).await?,
             Workload::W2 => concurrent::fans(size, folder.path()).await?,
             Workload::W3 => long::run(size, folder.path()).await?,
             Workload::W4 => latency::run(size, folder.path()).await?,
-            Workload::W5 => replay::run(size, folder.path()).await?,
+            Workload::W5 => replay::run(size, &embedded::file_url(&folder.path().join("dacapo.db"))).await?,
             Workload::W6 => sleepers::run(size, folder.path()).await?,
         }
     }

@@ -1,6 +1,5 @@
-//! W5: a long run that is not in memory answers a question, for which it is played again from the file.
+//! W5: a long run that is not in memory answers a question, for which it is played again from what is kept.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -13,10 +12,9 @@ use crate::programs::{SEEN, asked};
 /// How long the history may take to be made, and a run to come to rest.
 const LIMIT: Duration = Duration::from_secs(600);
 
-pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
+pub(crate) async fn run(size: &Size, url: &str) -> Result<()> {
     let (activities, times) = size.history;
-    let file = folder.join("dacapo.db");
-    let embedded = Embedded::open(&file).await?;
+    let embedded = Embedded::open(url).await?;
     let run = embedded.app.start(asked, (activities, payload(5))).id("w5").await?;
     let began = Instant::now();
     while run.query(SEEN, ()).await? < activities {
@@ -40,8 +38,8 @@ pub(crate) async fn run(size: &Size, folder: &Path) -> Result<()> {
     }
     let usage = before.since();
     embedded.close().await;
-    kept::open(&file, 1).await?;
-    kept::whole(&file).await?;
+    kept::open(url, 1).await?;
+    kept::whole(url).await?;
     // An activity is two events: it was scheduled, and it was completed.
     let events = u64::from(activities) * 2;
     let n = (events * u64::from(times), "events");

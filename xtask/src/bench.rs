@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo;
+use crate::{cargo, postgres};
 
 const WORKLOADS: [&str; 6] = ["w1", "w2", "w3", "w4", "w5", "w6"];
 
@@ -26,17 +26,31 @@ struct Program {
     /// The folder of its workspace.
     folder: &'static str,
     package: &'static str,
+    features: &'static [&'static str],
     args: &'static [&'static str],
 }
 
-const OWN: Program = Program { name: "dacapo", folder: ".", package: "dacapo-bench", args: &[] };
+const OWN: Program = Program { name: "dacapo", folder: ".", package: "dacapo-bench", features: &[], args: &[] };
+
+const OWN_ON_POSTGRES: Program = Program { features: &["postgres"], ..OWN };
 
 /// The rivals cannot be linked into one program: each workspace has its own SQLite.
 const RIVALS: [Program; 3] = [
-    Program { name: "durare", folder: "bench/rivals", package: "dacapo-bench-rivals", args: &["durare"] },
-    Program { name: "duroxide", folder: "bench/rivals", package: "dacapo-bench-rivals", args: &["duroxide"] },
-    Program { name: "durust", folder: "bench/rivals/durust", package: "dacapo-bench-durust", args: &[] },
+    DURARE,
+    Program { name: "duroxide", args: &["duroxide"], ..DURARE },
+    Program { name: "durust", folder: "bench/rivals/durust", package: "dacapo-bench-durust", features: &[], args: &[] },
 ];
+
+const DURARE: Program = Program {
+    name: "durare",
+    folder: "bench/rivals",
+    package: "dacapo-bench-rivals",
+    features: &[],
+    args: &["durare"],
+};
+
+/// The rivals that have a store in PostgreSQL.
+const ON_POSTGRES: [&str; 2] = ["durare", "durust"];
 
 struct Options {
     own: bool,
@@ -48,6 +62,8 @@ struct Options {
     against: Option<String>,
     /// Whether the worker on a Temporal server is compared with that of Temporal's own SDK.
     temporal: bool,
+    /// Whether the systems run on a PostgreSQL server, as far as they can.
+    postgres: bool,
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
@@ -58,29 +74,34 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
     if options.temporal {
         return temporal::run(root, &options);
     }
-    let mut programs = vec![&OWN];
+    let mut programs = vec![if options.postgres { &OWN_ON_POSTGRES } else { &OWN }];
     if !options.own {
-        programs.extend(&RIVALS);
+        programs.extend(RIVALS.iter().filter(|rival| !options.postgres || ON_POSTGRES.contains(&rival.name)));
     }
     for program in &programs {
         program.build(root)?;
     }
     let folder = root.join("target/bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let files: Vec<PathBuf> = programs.iter().map(|program| folder.join(format!("{}.jsonl", program.name))).collect();
+    let suffix = if options.postgres { "-postgres" } else { "" };
+    let files: Vec<PathBuf> =
+        programs.iter().map(|program| folder.join(format!("{}{suffix}.jsonl", program.name))).collect();
     for file in &files {
         fs::write(file, "").with_context(|| format!("cannot write {}", file.display()))?;
     }
+    // All systems use one server, which commits durably, in turns.
+    let server = if options.postgres { Some(postgres::start(root, &[])?) } else { None };
+    let database = server.as_ref().map(dacapo_test_postgres::Server::url);
     for run in 1..=options.runs {
         for workload in WORKLOADS.into_iter().filter(|workload| options.includes(workload)) {
             for (program, file) in programs.iter().zip(&files) {
                 println!("run {run} of {}: {workload} on {}", options.runs, program.name);
-                program.measure(root, workload, options.quick, file)?;
+                program.measure(root, workload, options.quick, database.as_deref(), file)?;
             }
         }
     }
     let mut table = Command::new(OWN.executable(root));
-    success(table.arg("table").args(&files), "the table")
+    success(table.arg("table").args(options.postgres.then_some("--database")).args(&files), "the table")
 }
 
 /// Builds the bench of Dacapo itself.
@@ -99,7 +120,7 @@ impl Options {
     }
 
     fn parse(mut words: &[&str]) -> Result<Self> {
-        let mut options = Self { own: false, quick: false, runs: 0, only: Vec::new(), against: None, temporal: false };
+        let mut options = Self { own: false, quick: false, runs: 0, only: Vec::new(), against: None, temporal: false, postgres: false };
         loop {
             words = match words {
                 [] => break,
@@ -127,8 +148,12 @@ impl Options {
                     options.temporal = true;
                     rest
                 }
+                ["--postgres", rest @ ..] => {
+                    options.postgres = true;
+                    rest
+                }
                 [other, ..] => bail!(
-                    "`{other}` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV, --temporal"
+                    "`{other}` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV, --temporal, --postgres"
                 ),
             }
         }
@@ -164,16 +189,18 @@ impl Program {
         let mut command = cargo::command(&root.join(self.folder));
         cargo::forget_caller(&mut command);
         command.args(["build", "--release", "--locked", "--package", self.package]);
+        command.args(self.features.iter().flat_map(|feature| ["--features", feature]));
         success(command.arg("--target-dir").arg(self.target(root)), self.package)
     }
 
-    /// Appends the lines of a workload to a file.
-    fn measure(&self, root: &Path, workload: &str, quick: bool, file: &Path) -> Result<()> {
+    /// Appends the lines of a workload to a file. It is run in this database, if one is given.
+    fn measure(&self, root: &Path, workload: &str, quick: bool, database: Option<&str>, file: &Path) -> Result<()> {
         let lines =
             OpenOptions::new().append(true).open(file).with_context(|| format!("cannot open {}", file.display()))?;
         let mut command = Command::new(self.executable(root));
         command.current_dir(root).args(self.args).args(["--only", workload]);
-        command.args(quick.then_some("--quick")).stdout(lines);
+        command.args(quick.then_some("--quick")).args(database.map(|url| ["--url", url]).into_iter().flatten());
+        command.stdout(lines);
         success(&mut command, self.name)
     }
 }
@@ -195,8 +222,8 @@ mod tests {
         let options = Options::parse(&["--quick", "--runs", "3"]).unwrap();
         assert_eq!((options.own, options.quick, options.runs), (false, true, 3));
         let error = Options::parse(&["--fast"]).err().unwrap().to_string();
-        let expected =
-            "`--fast` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV, --temporal";
+        let expected = "`--fast` is no option of bench: --own, --quick, --runs N, --only w1,w2,…, --against REV, --temporal, \
+             --postgres";
         assert_eq!(error, expected);
         let options = Options::parse(&["--rounds", "3", "--against", "main", "--only", "w1,w4"]).unwrap();
         assert_eq!((options.against.as_deref(), options.runs), (Some("main"), 3));
@@ -206,7 +233,13 @@ mod tests {
         );
         assert_eq!(Options::parse(&["--temporal"]).unwrap().runs, temporal::ROUNDS);
         assert!(options.includes("w4") && !options.includes("w2"));
+        assert!(Options::parse(&["--postgres", "--quick"]).unwrap().postgres);
         assert!(Options::parse(&["--only", "w9"]).is_err());
+    }
+
+    #[test]
+    fn rivals_on_postgres_are_rivals() {
+        assert!(ON_POSTGRES.iter().all(|name| RIVALS.iter().any(|rival| rival.name == *name)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{api, cargo, package, requirements, temporal, tidy};
+use crate::{api, cargo, package, postgres, requirements, temporal, tidy};
 
 struct Step {
     name: &'static str,
@@ -19,14 +19,15 @@ enum Work {
     Own(fn(&Path) -> Result<()>),
 }
 
-/// The features of the Temporal backend, which is not part of the default build.
-const TEMPORAL: &str = "dacapo/temporal,dacapo-examples/temporal";
+/// The features of what is not part of the default build: the Temporal backend, the store in PostgreSQL and its tests.
+const FEATURES: &str =
+    "dacapo/temporal,dacapo-examples/temporal,dacapo/postgres,dacapo-examples/postgres,dacapo-postgres/conformance";
 
 const STILL: &[Step] = &[
     Step { name: "rustfmt", work: plain(&["fmt", "--all", "--check"]), advice: "run `cargo fmt --all`" },
     Step {
         name: "clippy",
-        work: plain(&["clippy", "--workspace", "--all-targets", "--features", TEMPORAL, "--", "--deny", "warnings"]),
+        work: plain(&["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "--deny", "warnings"]),
         advice: "heed the lint, or allow it where it stands with a reason",
     },
     Step { name: "tidy", work: Work::Own(tidy::run), advice: "each finding says what to do" },
@@ -38,7 +39,7 @@ const STILL: &[Step] = &[
     Step {
         name: "docs",
         work: Work::Cargo {
-            args: &["doc", "--workspace", "--no-deps", "--features", TEMPORAL],
+            args: &["doc", "--workspace", "--no-deps", "--features", FEATURES],
             env: &[("RUSTDOCFLAGS", "-D warnings")],
         },
         advice: "repair the doc comment",
@@ -67,6 +68,11 @@ const WHOLE: &[Step] = &[
         name: "temporal",
         work: Work::Own(temporal::all),
         advice: "read the first failure above; `cargo xtask temporal` runs this step alone",
+    },
+    Step {
+        name: "postgres",
+        work: Work::Own(postgres::all),
+        advice: "read the first failure above; `cargo xtask postgres` runs this step alone",
     },
     Step { name: "doctests", work: plain(&["test", "--workspace", "--doc"]), advice: "repair the example" },
     Step {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::process::{self, Ended};
 use crate::{bench, cargo};
 
-const HELP: &str = "long takes any of soak, crash, million, package, bench, temporal (all of them by default), and --minutes N for the soak (20)";
+const HELP: &str = "long takes any of soak, crash, million, package, bench, temporal, postgres (all of them by default), and --minutes N for the soak (20)";
 
 /// One command of a group.
 struct Job {
@@ -113,6 +113,14 @@ const JOBS: &[Job] = &[
         program: Xtask(&["bench", "--temporal"]),
         env: &[],
         limit: 90,
+    },
+    // A test that kills its server starts one of its own: `dacapo_test_postgres::Server`.
+    Job {
+        group: "postgres",
+        what: "the workloads on one PostgreSQL server",
+        program: Xtask(&["bench", "--postgres"]),
+        env: &[],
+        limit: 60,
     },
 ];
 

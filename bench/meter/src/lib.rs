@@ -22,7 +22,7 @@ pub use latencies::Latencies;
 pub use line::Line;
 pub use long::{Long, Steps};
 pub use process::process_cpu_seconds;
-pub use rival::{Rival, RivalArguments, measure};
+pub use rival::{Place, Rival, RivalArguments, measure, new_schema};
 pub use rounds::Rounds;
 pub use size::Size;
 pub use sleepers::start_sleepers;

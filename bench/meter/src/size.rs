@@ -39,6 +39,12 @@ impl Size {
         idle: Duration::from_secs(10),
     };
 
+    /// Rivals warm up with fewer chains: a rival's log in SQLite is written over from its thousandth page on, Dacapo's from its
+    /// four-thousandth, and rivals' chains take longer. On PostgreSQL all systems warm up with as many.
+    pub const fn rival_warm_up(&self) -> u32 {
+        self.warm_up / 10
+    }
+
     /// Enough to see that everything works.
     pub const QUICK: Self = Self {
         time: Duration::ZERO,

@@ -1,13 +1,15 @@
-//! durare on SQLite. It comes with `synchronous=NORMAL`, which does not flush; here it is given a pool that does.
+//! durare on SQLite and on PostgreSQL. On SQLite it comes with `synchronous=NORMAL`, which does not flush; here it is given a pool that does.
+//! On PostgreSQL it commits as the server says, and is given more connections than it comes with.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use dacapo_bench_meter::{Rival, Shape, System, ticks};
-use durare::{DurableContext, DurableEngine, SqliteProvider, WorkflowOptions};
+use dacapo_bench_meter::{Place, Rival, Shape, System, ticks};
+use durare::{DurableContext, DurableEngine, PostgresProvider, SqliteProvider, WorkflowOptions};
 use futures::future::try_join_all;
+use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 pub struct Durare(DurableEngine);
@@ -62,22 +64,41 @@ impl System for Durare {
 }
 
 impl Rival for Durare {
-    async fn open(file: &Path) -> Result<Self> {
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .foreign_keys(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(Duration::from_secs(60));
-        // Its own number of connections; ten thousand starts at once have to wait for one.
-        let pool = SqlitePoolOptions::new().max_connections(5).acquire_timeout(Duration::from_secs(600));
-        let provider = SqliteProvider::from_pool(pool.connect_with(options).await?);
-        Ok(Self(DurableEngine::new(Arc::new(provider)).await?))
+    async fn open(place: &Place) -> Result<Self> {
+        Ok(Self(match place {
+            Place::File(file) => DurableEngine::new(Arc::new(on_sqlite(file).await?)).await?,
+            Place::Schema { database, schema } => {
+                DurableEngine::new(Arc::new(on_postgres(database, schema).await?)).await?
+            }
+        }))
     }
 
     async fn close(&self) {
         // Sleepers do not end; nothing is measured any more.
         let _ = self.0.shutdown(Duration::ZERO).await;
     }
+}
+
+/// How long one of ten thousand starts at once may wait for a connection.
+const WAIT: Duration = Duration::from_secs(600);
+
+/// Connections to PostgreSQL; it comes with 8.
+const CONNECTIONS: u32 = 24;
+
+async fn on_sqlite(file: &Path) -> Result<SqliteProvider> {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .foreign_keys(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(60));
+    // Its own number of connections.
+    let pool = SqlitePoolOptions::new().max_connections(5).acquire_timeout(WAIT);
+    Ok(SqliteProvider::from_pool(pool.connect_with(options).await?))
+}
+
+async fn on_postgres(database: &str, schema: &str) -> Result<PostgresProvider> {
+    let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(WAIT);
+    Ok(PostgresProvider::from_pool_with_schema(pool.connect(database).await?, schema)?)
 }

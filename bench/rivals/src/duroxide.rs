@@ -1,11 +1,10 @@
 //! duroxide on SQLite, with more workers and shorter waits than it comes with. Its pool cannot be replaced, and it does not flush.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use dacapo_bench_meter::{Rival, Shape, System, finished, ticks};
+use dacapo_bench_meter::{Place, Rival, Shape, System, finished, ticks};
 use duroxide::providers::sqlite::SqliteProvider;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::runtime::{Runtime, RuntimeOptions};
@@ -71,7 +70,8 @@ impl System for Duroxide {
 }
 
 impl Rival for Duroxide {
-    async fn open(file: &Path) -> Result<Self> {
+    async fn open(place: &Place) -> Result<Self> {
+        let Place::File(file) = place else { bail!("duroxide has no store in PostgreSQL") };
         let store = Arc::new(SqliteProvider::new(&format!("sqlite:{}?mode=rwc", file.display()), None).await?);
         // It would warn of every lock it meets, and on the output that lines are printed to. Set before is set for good.
         let _ = tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default());

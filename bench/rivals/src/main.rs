@@ -1,4 +1,4 @@
-//! The workloads of the bench on other crates for durable execution: `rivals durare|duroxide [--quick] [--only w1,…]`.
+//! The workloads of the bench on other crates for durable execution: `rivals durare|duroxide [--quick] [--only w1,…] [--url DATABASE]`.
 //!
 //! Each is set up as its documents advise for speed, and made to flush if it can be. The lines say how often it did.
 

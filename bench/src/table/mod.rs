@@ -1,6 +1,7 @@
 //! Lines of measurements as tables for people: Dacapo against its bars, and beside its rivals.
 
 mod bars;
+mod database;
 mod rivals;
 
 use std::path::PathBuf;
@@ -10,6 +11,17 @@ use dacapo_bench_meter::Line;
 
 /// The tables of all lines of these files.
 pub(crate) fn of_files(files: &[PathBuf]) -> Result<String> {
+    let measured = read(files)?;
+    Ok([bars::table(&measured), rivals::table(&measured, &rivals::COLUMNS)].join("\n"))
+}
+
+/// The tables of lines that were measured on a database.
+pub(crate) fn of_files_on_a_database(files: &[PathBuf]) -> Result<String> {
+    let measured = read(files)?;
+    Ok([database::table(&measured), rivals::table(&measured, rivals::WITHOUT_FLUSHES)].join("\n"))
+}
+
+fn read(files: &[PathBuf]) -> Result<Measured> {
     let mut lines = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -17,8 +29,7 @@ pub(crate) fn of_files(files: &[PathBuf]) -> Result<String> {
             lines.push(serde_json::from_str(line).with_context(|| format!("{}: {line}", file.display()))?);
         }
     }
-    let measured = Measured(lines);
-    Ok([bars::table(&measured), rivals::table(&measured)].join("\n"))
+    Ok(Measured(lines))
 }
 
 /// All that was measured.
@@ -126,6 +137,22 @@ mod tests {
     #[test]
     fn rivals_stand_beside_dacapo_with_their_distance() {
         let both = Measured(vec![line("w1", "dacapo", 50_000), line("w1", "slow", 500)]);
-        assert!(rivals::table(&both).contains("| slow | 500 (100 ×) |"), "{}", rivals::table(&both));
+        let table = rivals::table(&both, &rivals::COLUMNS);
+        assert!(table.contains("| slow | 500 (100 ×) |"), "{table}");
+    }
+
+    #[test]
+    fn dacapo_on_a_database_meets_its_bar_beside_the_best_rival() {
+        let met = |dacapo: u64, rival: u64| {
+            let lines = vec![line("w1", "dacapo", dacapo), line("w1", "a", rival), line("w1", "b", 7)];
+            database::table(&Measured(lines)).contains("| yes |")
+        };
+        assert!(met(12_000, 4_000));
+        assert!(!met(12_000, 4_001), "less than three times the best");
+        assert!(!met(9_999, 100), "less than 10,000 in a second");
+        // A workload of one second takes a rival of fewer steps longer for each.
+        let steps = |rival| vec![line("w3_1000", "dacapo", 1_000), line("w3_1000", "durare 0.5", rival)];
+        assert!(database::table(&Measured(steps(999))).contains("| yes |"));
+        assert!(database::table(&Measured(steps(1_001))).contains("| no |"));
     }
 }

@@ -8,9 +8,9 @@ use super::{Measured, number};
 const LIMITS: [&str; 3] = ["prototype", "bare_commit", "bare_commit_same_thread"];
 
 /// A column: its title, its workload, its figure, and whether more of it is better.
-type Column = (&'static str, &'static str, fn(&Line) -> f64, bool);
+pub(super) type Column = (&'static str, &'static str, fn(&Line) -> f64, bool);
 
-const COLUMNS: [Column; 6] = [
+pub(super) const COLUMNS: [Column; 6] = [
     ("W1 activities/s", "w1", |line| line.throughput, true),
     ("W2 activities/s", "w2", |line| line.throughput, true),
     ("W3 ms per step of 1,000", "w3_1000", |line| line.seconds * 1e3 / line.n as f64, false),
@@ -19,14 +19,17 @@ const COLUMNS: [Column; 6] = [
     ("flushes per step of W3", "w3_1000", |line| line.fsyncs as f64 / line.n as f64, false),
 ];
 
-pub(super) fn table(measured: &Measured) -> String {
-    let mut text = format!("| |{}\n", COLUMNS.map(|(title, ..)| format!(" {title} |")).concat());
-    text += &format!("|---|{}\n", "---|".repeat(COLUMNS.len()));
+/// The columns without the last: a server flushes in another process.
+pub(super) const WITHOUT_FLUSHES: &[Column] = COLUMNS.split_last().expect("there are columns").1;
+
+pub(super) fn table(measured: &Measured, columns: &[Column]) -> String {
+    let titles: String = columns.iter().map(|(title, ..)| format!(" {title} |")).collect();
+    let mut text = format!("| |{titles}\n|---|{}\n", "---|".repeat(columns.len()));
     let mut systems: Vec<&str> = measured.systems().into_iter().filter(|system| !LIMITS.contains(system)).collect();
     systems.sort_by_key(|system| *system != "dacapo");
     for system in systems {
-        let cells = COLUMNS.map(|column| format!(" {} |", cell(measured, system, column)));
-        text += &format!("| {system} |{}\n", cells.concat());
+        let cells: String = columns.iter().map(|column| format!(" {} |", cell(measured, system, *column))).collect();
+        text += &format!("| {system} |{cells}\n");
     }
     text
 }

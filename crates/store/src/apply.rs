@@ -97,7 +97,7 @@ fn settle(
             rows.set_outcome(run, key, outcome)?;
         }
     }
-    tasks.iter().try_for_each(|task| rows.delete_task(*task).map(drop))?;
+    tasks.iter().try_for_each(|task| rows.remove_task(*task))?;
     Ok(Written::Done)
 }
 
@@ -105,7 +105,7 @@ fn forget(rows: &mut impl Rows, run: RunNo, tasks: &[TaskNo], timers: &[(Timesta
     if rows.run(run)?.is_some_and(|row| row.status.is_open()) {
         return Err(Refused::Open.into());
     }
-    tasks.iter().try_for_each(|task| rows.delete_task(*task).map(drop))?;
+    tasks.iter().try_for_each(|task| rows.remove_task(*task))?;
     timers.iter().try_for_each(|(due, kind)| rows.delete_timer(run, *due, *kind))?;
     Ok(Written::Done)
 }

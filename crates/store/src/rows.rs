@@ -72,6 +72,10 @@ pub trait Rows {
     fn insert_task(&mut self, run: RunNo, turn: u64, task: &NewTask) -> Result<TaskNo>;
     /// Removes a task. Returns whether it was there.
     fn delete_task(&mut self, task: TaskNo) -> Result<bool>;
+    /// Removes a task, whether it is there or not: a store over a network need not look.
+    fn remove_task(&mut self, task: TaskNo) -> Result<()> {
+        self.delete_task(task).map(drop)
+    }
     /// Removes the task of an operation.
     fn delete_task_of(&mut self, run: RunNo, seq: Seq) -> Result<()>;
     /// Removes all tasks of a run.

@@ -92,7 +92,7 @@ fn insert_rows(rows: &mut impl Rows, run: RunNo, write: &TurnWrite, written: &mu
         written.tasks.push(rows.insert_task(run, write.turn, task)?);
     }
     for task in &write.ended_tasks {
-        rows.delete_task(*task)?;
+        rows.remove_task(*task)?;
     }
     for seq in &write.ended_activities {
         rows.delete_task_of(run, *seq)?;

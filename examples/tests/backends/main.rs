@@ -87,6 +87,8 @@ backends! {
     {
         memory: |_| "memory:".to_owned(),
         sqlite: |folder| format!("sqlite:{}", folder.join("store.db").display()),
+        #[cfg(feature = "postgres")]
+        postgres: |_| dacapo_test_postgres::new_schema_url(),
         #[cfg(feature = "temporal")]
         temporal: crate::on_temporal,
     }
@@ -102,7 +104,8 @@ backends! {
             attempt_ends_at_its_timeout attributes_memo_and_snapshot_are_described
             answer_to_an_update_is_asked_for_later_by_its_request_id activity_is_completed_by_its_id
             run_signals_another_run closed_run_is_deleted_where_the_backend_can
-            next_process_goes_on_where_the_store_outlives_one;
+            next_process_goes_on_where_the_store_outlives_one backup_is_made_where_the_backend_can
+            runs_are_exported_and_imported_where_the_backend_can;
         programs: fan_out_counts_every_part saga_gives_everything_back entity_lives_on_as_new_runs counter_continues_as_new
             handle_of_a_start_finds_the_run_that_it_continued_as
             approval_is_decided;

@@ -1,5 +1,8 @@
 //! What operators and other programs do with runs: resets, late answers, pending activities, descriptions, deletion.
 
+use std::fs::File;
+use std::io::BufReader;
+
 use dacapo::prelude::*;
 use dacapo::{ActivityState, ClientError, Description, Error, Feature};
 
@@ -180,5 +183,46 @@ pub(crate) async fn next_process_goes_on_where_the_store_outlives_one(backend: &
     let run = app.handle(sums_two, "a");
     run.signal(ADD, 2).await.unwrap();
     assert_eq!(run.result().await, Ok(42));
+    app.shutdown().await;
+}
+
+pub(crate) async fn backup_is_made_where_the_backend_can(backend: &Backend) {
+    let app = backend.serve(sums_two).await;
+    app.start(sums_two, ()).id("a").await.unwrap();
+    let file = backend.folder.path().join("backup.db");
+    match (app.runs().back_up(&file).await, app.capabilities().has(Feature::Backup)) {
+        (Ok(()), true) => {
+            let copy = Dacapo::connect(&format!("sqlite:{}", file.display())).await.unwrap();
+            assert_eq!(copy.runs().count(&Filter::all()).await, Ok(1));
+        }
+        (Err(Error::Client(ClientError::Unsupported { feature: Feature::Backup, .. })), false) => {
+            assert!(!file.exists());
+        }
+        (answer, can) => panic!("{answer:?}, and the backend can back up: {can}"),
+    }
+    app.shutdown().await;
+}
+
+pub(crate) async fn runs_are_exported_and_imported_where_the_backend_can(backend: &Backend) {
+    let app = backend.serve(sums_two).await;
+    let closed = app.start(sums_two, ()).id("closed").await.unwrap();
+    closed.terminate("over").await.unwrap();
+    let open = app.start(sums_two, ()).id("open").await.unwrap();
+    let file = backend.folder.path().join("runs.jsonl");
+    match (app.runs().export_to_file(&Filter::all(), &file).await, app.capabilities().has(Feature::Archive)) {
+        (Ok(2), true) => {
+            let read = || BufReader::new(File::open(&file).unwrap());
+            let known = app.import(read()).await.unwrap();
+            assert_eq!((known.runs, known.known.len(), known.open.len()), (0, 1, 1));
+            closed.delete().await.unwrap();
+            assert_eq!(app.import(read()).await.unwrap().runs, 1);
+            assert!(matches!(closed.result().await, Err(Error::Run { status: Status::Terminated, .. })));
+        }
+        (Err(Error::Client(ClientError::Unsupported { feature: Feature::Archive, .. })), false) => {
+            assert!(!file.exists());
+        }
+        (answer, can) => panic!("{answer:?}, and the backend can export: {can}"),
+    }
+    open.terminate("seen").await.unwrap();
     app.shutdown().await;
 }

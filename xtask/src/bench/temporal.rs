@@ -20,8 +20,13 @@ use crate::temporal::{Server, Tools};
 pub(super) const ROUNDS: usize = 10;
 
 /// Both workers and the caller, in one build.
-pub(super) const PROGRAM: Program =
-    Program { name: "temporal", folder: "bench/rivals/temporal", package: "dacapo-bench-temporal", args: &[] };
+pub(super) const PROGRAM: Program = Program {
+    name: "temporal",
+    folder: "bench/rivals/temporal",
+    package: "dacapo-bench-temporal",
+    features: &[],
+    args: &[],
+};
 
 const WORKLOADS: [&str; 3] = ["w1", "w2", "w4"];
 

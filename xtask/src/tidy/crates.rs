@@ -31,6 +31,7 @@ const CRATES: &[(&str, &[Check])] = &[
     ("temporal", &[Cycles, Functions, Files, Methods]),
     ("macros", &[Cycles, Files, Methods]),
     ("dacapo", &[Cycles, Functions, Files]),
+    ("test-postgres", &[Cycles, Functions, Files, Methods]),
     ("testkit", &[Cycles, Functions, Files, Methods]),
     ("faults", &[Cycles, Functions, Files, Methods]),
 ];

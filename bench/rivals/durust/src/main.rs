@@ -1,21 +1,24 @@
-//! The workloads of the bench on durust: `dacapo-bench-durust [--quick] [--only w1,…]`. It flushes every commit.
+//! The workloads of the bench on durust: `dacapo-bench-durust [--quick] [--only w1,…] [--url DATABASE]`. On SQLite it flushes every commit, on
+//! PostgreSQL it commits as the server says.
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use dacapo_bench_meter::{Rival, RivalArguments, Shape, System, finished, measure, ticks};
+use anyhow::{Context, Result, bail};
+use dacapo_bench_meter::{Place, Rival, RivalArguments, Shape, System, finished, measure, ticks};
 use durust::provider::{DurableBackend, HistoryEventData, StreamHistoryRequest};
-use durust::{Client, EventId, RunId, SqliteBackend, Worker, WorkerShutdown};
+use durust::{Client, EventId, PostgresBackend, PostgresBackendConfig, RunId, SqliteBackend, Worker, WorkerShutdown};
 use serde::{Deserialize, Serialize};
 
 const QUEUE: &str = "bench";
 
-struct Durust {
-    backend: SqliteBackend,
-    client: Client<SqliteBackend>,
+/// Connections to PostgreSQL; it comes with 16.
+const CONNECTIONS: usize = 24;
+
+struct Durust<B> {
+    backend: B,
+    client: Client<B>,
     shutdown: WorkerShutdown,
     worker: Mutex<Option<JoinHandle<Result<()>>>>,
 }
@@ -66,7 +69,45 @@ async fn sleeper(input: Echo) -> durust::Result<String> {
     Ok(input.payload)
 }
 
-impl Durust {
+impl<B: DurableBackend> Durust<B> {
+    /// Starts a worker.
+    fn over(backend: B) -> Self {
+        let mut worker = Worker::builder(backend.clone())
+            .workflow_task_queue(QUEUE)
+            .activity_task_queue(QUEUE)
+            .register_workflow(chain)
+            .register_workflow(fan)
+            .register_workflow(sleeper)
+            .register_activity(echo)
+            .max_cached_workflows(20_000)
+            .max_concurrent_workflow_tasks(256)
+            .workflow_task_prefetch_limit(256)
+            .workflow_task_commit_batch_size(64)
+            .max_concurrent_activities(512)
+            .activity_task_batch_size(64)
+            .activity_completion_batch_size(64)
+            .idle_wait(Duration::from_millis(1))
+            .max_idle_wait(Duration::from_millis(1))
+            .build();
+        let shutdown = worker.shutdown_handle();
+        // Its future cannot change threads, so it gets one of its own.
+        let worker = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            Ok(runtime.block_on(worker.run())?)
+        });
+        Self { client: Client::new(backend.clone()), backend, shutdown, worker: Mutex::new(Some(worker)) }
+    }
+
+    /// Ends the worker.
+    async fn end(&self) {
+        self.shutdown.shutdown();
+        let worker = self.worker.lock().ok().and_then(|mut worker| worker.take());
+        if let Some(worker) = worker {
+            // What it came to does not matter: nothing is measured any more.
+            let _ = tokio::task::spawn_blocking(move || worker.join()).await;
+        }
+    }
+
     /// What a run came to, if that is written.
     async fn result(&self, run: &RunId) -> Result<Option<String>> {
         let mut after = EventId::ZERO;
@@ -88,7 +129,7 @@ impl Durust {
     }
 }
 
-impl System for Durust {
+impl<B: DurableBackend> System for Durust<B> {
     fn name(&self) -> &'static str {
         "durust 0.2"
     }
@@ -116,46 +157,34 @@ impl System for Durust {
     }
 }
 
-impl Rival for Durust {
-    async fn open(file: &Path) -> Result<Self> {
-        let backend = SqliteBackend::open(file)?;
-        let mut worker = Worker::builder(backend.clone())
-            .workflow_task_queue(QUEUE)
-            .activity_task_queue(QUEUE)
-            .register_workflow(chain)
-            .register_workflow(fan)
-            .register_workflow(sleeper)
-            .register_activity(echo)
-            .max_cached_workflows(20_000)
-            .max_concurrent_workflow_tasks(256)
-            .workflow_task_prefetch_limit(256)
-            .workflow_task_commit_batch_size(64)
-            .max_concurrent_activities(512)
-            .activity_task_batch_size(64)
-            .activity_completion_batch_size(64)
-            .idle_wait(Duration::from_millis(1))
-            .max_idle_wait(Duration::from_millis(1))
-            .build();
-        let shutdown = worker.shutdown_handle();
-        // Its future cannot change threads, so it gets one of its own.
-        let worker = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            Ok(runtime.block_on(worker.run())?)
-        });
-        Ok(Self { client: Client::new(backend.clone()), backend, shutdown, worker: Mutex::new(Some(worker)) })
+impl Rival for Durust<SqliteBackend> {
+    async fn open(place: &Place) -> Result<Self> {
+        let Place::File(file) = place else { bail!("a database is opened by the other backend") };
+        Ok(Self::over(SqliteBackend::open(file)?))
     }
 
     async fn close(&self) {
-        self.shutdown.shutdown();
-        let worker = self.worker.lock().ok().and_then(|mut worker| worker.take());
-        if let Some(worker) = worker {
-            // What it came to does not matter: nothing is measured any more.
-            let _ = tokio::task::spawn_blocking(move || worker.join()).await;
-        }
+        self.end().await;
+    }
+}
+
+impl Rival for Durust<PostgresBackend> {
+    async fn open(place: &Place) -> Result<Self> {
+        let Place::Schema { database, schema } = place else { bail!("a file is opened by the other backend") };
+        let config = PostgresBackendConfig::new(database).schema(schema).max_pool_size(CONNECTIONS);
+        Ok(Self::over(PostgresBackend::connect_with_config(config).await?))
+    }
+
+    async fn close(&self) {
+        self.end().await;
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    measure::<Durust>(&RivalArguments::parse(std::env::args().skip(1))?).await
+    let arguments = RivalArguments::parse(std::env::args().skip(1))?;
+    match arguments.is_on_database() {
+        true => measure::<Durust<PostgresBackend>>(&arguments).await,
+        false => measure::<Durust<SqliteBackend>>(&arguments).await,
+    }
 }

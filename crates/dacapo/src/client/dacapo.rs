@@ -32,13 +32,14 @@ pub struct Dacapo {
 
 impl Dacapo {
     /// Opens a store: `memory:`, `sqlite:orders.db`, or `sqlite:orders.db?mode=ro` to look at a file that another process
-    /// serves. With the feature `temporal` also a Temporal cluster: `temporal://localhost:7233/default?queue=orders`.
+    /// serves. With the feature `postgres` also a PostgreSQL database: `postgres://user@localhost/orders`, or the same with `mode=ro`.
+    /// With the feature `temporal` also a Temporal cluster: `temporal://localhost:7233/default?queue=orders`.
     pub async fn open(url: &str) -> Result<Self> {
         Ok(Self::over(Opened::open(Place::parse(url)?).await?))
     }
 
-    /// Connects to a backend and serves nothing: looks at the runs of a store that another process serves. A file is opened
-    /// for reading only; by a Temporal cluster everything can be done but serving. [`Connection::with_converter`] and [`Connection::with_interceptor`] add to it what the serving
+    /// Connects to a backend and serves nothing: looks at the runs of a store that another process serves. A file or a
+    /// database is opened for reading only; by a Temporal cluster everything can be done but serving. [`Connection::with_converter`] and [`Connection::with_interceptor`] add to it what the serving
     /// app has. The settings `DACAPO_CRASH_*` of the environment decide which activities it describes as quarantined, as in
     /// [`Dacapo::open`].
     ///

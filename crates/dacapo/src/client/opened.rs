@@ -39,6 +39,8 @@ impl Opened {
                     "SQLite is not part of this build: enable the feature `sqlite`".to_owned(),
                 ));
             }
+            #[cfg(feature = "postgres")]
+            Place::Postgres { url, read_only } => dacapo_engine::blocking(move || postgres(&url, read_only)).await??,
             #[cfg(feature = "temporal")]
             Place::Temporal(address) => return Ok(Self::Cluster(dacapo_temporal::Cluster::connect(address).await?)),
         };
@@ -84,5 +86,12 @@ impl Opened {
 fn sqlite(path: &str, read_only: bool) -> Result<Arc<dyn Store>> {
     use dacapo_sqlite::SqliteStore;
     let store = if read_only { SqliteStore::open_read_only(path) } else { SqliteStore::open(path) };
+    Ok(Arc::new(store.map_err(dacapo_client::Error::from)?))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str, read_only: bool) -> Result<Arc<dyn Store>> {
+    use dacapo_postgres::PostgresStore;
+    let store = if read_only { PostgresStore::open_read_only(url) } else { PostgresStore::open(url) };
     Ok(Arc::new(store.map_err(dacapo_client::Error::from)?))
 }

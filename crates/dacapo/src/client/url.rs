@@ -10,6 +10,12 @@ pub(crate) enum Place {
         path: String,
         read_only: bool,
     },
+    /// The store reads the URL.
+    #[cfg(feature = "postgres")]
+    Postgres {
+        url: String,
+        read_only: bool,
+    },
     #[cfg(feature = "temporal")]
     Temporal(dacapo_temporal::Address),
 }
@@ -21,7 +27,12 @@ impl Place {
             let address = dacapo_temporal::Address::parse(url);
             return address.map(Self::Temporal).map_err(|bad| Error::Url(bad.to_string()));
         }
-        let bad = |problem: String| Err(Error::Url(format!("{url:?} cannot be opened: {problem}. {KNOWN}")));
+        #[cfg(feature = "postgres")]
+        if ["postgres:", "postgresql:"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Ok(Self::postgres(url));
+        }
+        let shown = without_password(url);
+        let bad = |problem: String| Err(Error::Url(format!("{shown:?} cannot be opened: {problem}. {KNOWN}")));
         let Some((scheme, rest)) = url.split_once(':') else { return bad("it names no kind of store".to_owned()) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut read_only = false;
@@ -44,9 +55,23 @@ impl Place {
             "temporal" => {
                 bad("temporal is not part of this build: enable the feature `temporal` of the crate".to_owned())
             }
-            "postgres" | "postgresql" => bad(format!("{scheme} is not part of this build")),
+            "postgres" | "postgresql" => bad(format!(
+                "{scheme} is not part of this build: enable the feature `postgres` of the crate, as in \
+                 `dacapo = {{ version = \"{}\", features = [\"postgres\"] }}`",
+                env!("CARGO_PKG_VERSION")
+            )),
             other => bad(format!("{other:?} is no kind of store")),
         }
+    }
+
+    /// A database. The setting `mode=ro` is read here, as for a file; all others are left to the store.
+    #[cfg(feature = "postgres")]
+    fn postgres(url: &str) -> Self {
+        let (database, query) = url.split_once('?').unwrap_or((url, ""));
+        let settings = query.split('&').filter(|setting| !setting.is_empty());
+        let (mode, others): (Vec<&str>, Vec<&str>) = settings.partition(|setting| *setting == "mode=ro");
+        let separator = if others.is_empty() { "" } else { "?" };
+        Self::Postgres { url: format!("{database}{separator}{}", others.join("&")), read_only: !mode.is_empty() }
     }
 }
 
@@ -56,19 +81,28 @@ impl Place {
         match self {
             Self::Memory => "memory",
             Self::Sqlite { .. } => "sqlite",
+            #[cfg(feature = "postgres")]
+            Self::Postgres { .. } => "postgres",
             #[cfg(feature = "temporal")]
             Self::Temporal(_) => "temporal",
         }
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
-        matches!(self, Self::Sqlite { read_only: true, .. })
+        match self {
+            Self::Sqlite { read_only, .. } => *read_only,
+            #[cfg(feature = "postgres")]
+            Self::Postgres { read_only, .. } => *read_only,
+            _ => false,
+        }
     }
 
-    /// Returns this place, to be connected to: a file is opened for reading only.
+    /// Returns this place, to be connected to: a file or a database is opened for reading only.
     pub(crate) fn connected(self, url: &str) -> Result<Self> {
         match self {
             Self::Sqlite { path, .. } => Ok(Self::Sqlite { path, read_only: true }),
+            #[cfg(feature = "postgres")]
+            Self::Postgres { url, .. } => Ok(Self::Postgres { url, read_only: true }),
             #[cfg(feature = "temporal")]
             Self::Temporal(address) => Ok(Self::Temporal(address)),
             Self::Memory => Err(Error::Url(format!(
@@ -79,8 +113,21 @@ impl Place {
     }
 }
 
-const KNOWN: &str = "Open `memory:`, `sqlite:orders.db`, `sqlite:orders.db?mode=ro` to look at a file that another process serves, or \
-                     `temporal://localhost:7233/default` with the feature `temporal`";
+/// Returns the URL as errors show it: without the password that may be in it.
+fn without_password(url: &str) -> String {
+    let password = || {
+        let (scheme, rest) = url.split_once("://")?;
+        // A password that is not encoded may hold any character.
+        let (login, place) = rest.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        Some(format!("{scheme}://{user}:…@{place}"))
+    };
+    password().unwrap_or_else(|| url.to_owned())
+}
+
+const KNOWN: &str = "Open `memory:`, `sqlite:orders.db`, `sqlite:orders.db?mode=ro` to look at a file that another process serves, \
+                     `postgres://user@localhost/orders` with the feature `postgres`, or `temporal://localhost:7233/default` with the \
+                     feature `temporal`";
 
 #[cfg(test)]
 mod tests {
@@ -119,12 +166,38 @@ mod tests {
             "sqlite://",
             "sqlite:x?mode=rw",
             "mysql:x",
-            "postgres://localhost/x",
             "temporal:localhost",
         ] {
             let error = Place::parse(url).expect_err(url).to_string();
             let has_example = error.contains("sqlite:orders.db") || error.contains("queue=orders");
             assert!(has_example && error.contains(&format!("{url:?}")), "{error}");
         }
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[test]
+    fn url_of_a_database_names_the_feature_where_that_is_off_and_keeps_the_password_out() {
+        for scheme in ["postgres", "postgresql"] {
+            let error = Place::parse(&format!("{scheme}://ada:se@cret@localhost/x")).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("\"{scheme}://ada:…@localhost/x\" cannot be opened")), "{error}");
+            assert!(error.contains("features = [\"postgres\"]"), "{error}");
+        }
+        let error = Place::parse("postgres://localhost/x").unwrap_err().to_string();
+        assert!(error.contains("\"postgres://localhost/x\"") && error.contains("sqlite:orders.db"), "{error}");
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn url_of_a_database_is_left_to_the_store_except_for_its_mode() {
+        let database = |url: &str, read_only| Ok(Place::Postgres { url: url.to_owned(), read_only });
+        for url in ["postgres://ada@host:1/x?schema=orders&sslmode=require", "postgresql:///x", "postgres:"] {
+            assert_eq!(Place::parse(url), database(url, false));
+        }
+        let of_schema = "postgres://host/x?schema=orders";
+        for url in ["postgres://host/x?mode=ro&schema=orders", "postgres://host/x?schema=orders&mode=ro"] {
+            assert_eq!(Place::parse(url), database(of_schema, true));
+        }
+        assert_eq!(Place::parse("postgres://host/x?mode=ro"), database("postgres://host/x", true));
+        assert_eq!(Place::parse(of_schema).and_then(|place| place.connected(of_schema)), database(of_schema, true));
     }
 }

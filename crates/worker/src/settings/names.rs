@@ -8,8 +8,14 @@ use super::value::Reading;
 pub(super) const PREFIX: &str = "DACAPO_";
 
 /// Variables of this repository's own tests and tools, which are not settings.
-pub(super) const TOOLS: &[&str] =
-    &["DACAPO_KILLS", "DACAPO_KILL_SEED", "DACAPO_PROGRAMS", "DACAPO_SOAK_SECONDS", "DACAPO_WRITE_GOLDEN"];
+pub(super) const TOOLS: &[&str] = &[
+    "DACAPO_KILLS",
+    "DACAPO_KILL_SEED",
+    "DACAPO_POSTGRES_URL",
+    "DACAPO_PROGRAMS",
+    "DACAPO_SOAK_SECONDS",
+    "DACAPO_WRITE_GOLDEN",
+];
 
 /// Finds the setting of a name in any spelling: `force_exit_timeout`, `FORCE_EXIT_TIMEOUT`, `forceExitTimeout`, and for
 /// times also with `_ms` or `Ms` at the end, which makes the value a plain number of milliseconds.

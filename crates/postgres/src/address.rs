@@ -1,0 +1,179 @@
+//! The address of a store: a URL of PostgreSQL's own form, with a few parameters of Dacapo.
+
+use std::str::FromStr;
+
+use dacapo_store::StoreError;
+use tokio_postgres::Config;
+
+/// The schema of a store, unless the URL names another.
+const SCHEMA: &str = "dacapo";
+
+/// The settings of every session. A plan is made once for a statement and never depends on its values, because the
+/// arrays of one group say nothing about those of the next.
+const SESSION: &str = "-c plan_cache_mode=force_generic_plan -c jit=off -c client_min_messages=warning -c default_transaction_isolation=read\\ committed";
+
+/// A store's server, database and schema.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) schema: String,
+    pub(crate) encryption: Encryption,
+    /// The file with the certificates of authorities that are trusted besides the system's.
+    pub(crate) authorities: Option<String>,
+}
+
+/// How a connection is encrypted, in the words of PostgreSQL's own clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encryption {
+    /// `disable`
+    None,
+    /// `prefer`: encrypted if the server can.
+    Preferred,
+    /// `require`: encrypted, whatever the server's certificate says.
+    Required,
+    /// `verify-full`: encrypted, by a server whose certificate is checked.
+    Verified,
+}
+
+impl Address {
+    /// Reads a URL such as `postgres://app@db.example/app?schema=orders`.
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut schema = SCHEMA.to_owned();
+        let mut encryption = None;
+        let mut authorities = None;
+        let mut others = Vec::new();
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                Some(("schema", value)) => schema = checked_schema(value)?,
+                Some(("sslmode", value)) => encryption = Some(Encryption::parse(value)?),
+                Some(("sslrootcert", value)) => authorities = Some(value.to_owned()),
+                Some(("options", _)) => {
+                    return Err(wrong(
+                        "`options` is used by Dacapo itself: set defaults of the role or the database instead",
+                    ));
+                }
+                _ => others.push(parameter),
+            }
+        }
+        let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+        let mut config = Config::from_str(&rest).map_err(|error| wrong(&reason(&error)))?;
+        let default = if authorities.is_some() { Encryption::Verified } else { Encryption::Preferred };
+        let encryption = encryption.unwrap_or(default);
+        config.ssl_mode(encryption.mode());
+        config.options(format!("-c search_path={schema} {SESSION}"));
+        if config.get_application_name().is_none() {
+            config.application_name("dacapo");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(std::time::Duration::from_secs(10));
+        }
+        Ok(Self { config, schema, encryption, authorities })
+    }
+
+    /// Returns the server and the database as an operator knows them, without a password.
+    pub(crate) fn shown(&self) -> String {
+        use tokio_postgres::config::Host;
+        let host = self.config.get_hosts().first().map_or_else(String::new, |host| match host {
+            Host::Tcp(host) => host.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        let database = self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres");
+        format!("{host}:{port}/{database}, schema {}", self.schema)
+    }
+}
+
+impl Encryption {
+    fn parse(word: &str) -> Result<Self, StoreError> {
+        Ok(match word {
+            "disable" => Self::None,
+            "prefer" | "allow" => Self::Preferred,
+            "require" => Self::Required,
+            "verify-ca" | "verify-full" => Self::Verified,
+            other => {
+                return Err(wrong(&format!(
+                    "`sslmode` is {other:?}: it is one of disable, prefer, require, verify-full"
+                )));
+            }
+        })
+    }
+
+    fn mode(self) -> tokio_postgres::config::SslMode {
+        use tokio_postgres::config::SslMode;
+        match self {
+            Self::None => SslMode::Disable,
+            Self::Preferred => SslMode::Prefer,
+            Self::Required | Self::Verified => SslMode::Require,
+        }
+    }
+}
+
+/// Checks that a schema's name can be written into statements and settings as it is.
+fn checked_schema(name: &str) -> Result<String, StoreError> {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_');
+    let goes_on = letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    if begins && goes_on && name.len() <= 63 && !name.starts_with("pg_") {
+        return Ok(name.to_owned());
+    }
+    Err(wrong(&format!(
+        "`schema` is {name:?}: it takes at most 63 of the letters a to z, digits and underscores, no digit first, and not pg_ first"
+    )))
+}
+
+fn wrong(what: &str) -> StoreError {
+    StoreError::Unsupported(format!("the URL of the store is wrong: {what}"))
+}
+
+/// Returns an error with its causes, without what is said twice.
+pub(crate) fn reason(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(url: &str) -> String {
+        Address::parse(url).err().expect("the URL is wrong").to_string()
+    }
+
+    #[test]
+    fn parameters_of_dacapo_are_taken_and_the_others_go_to_the_client() {
+        let address = Address::parse(
+            "postgres://app:secret@db.example:5433/shop?schema=orders&connect_timeout=3&sslmode=disable",
+        );
+        let address = address.unwrap();
+        assert_eq!(address.shown(), "db.example:5433/shop, schema orders");
+        assert_eq!(address.encryption, Encryption::None);
+        assert_eq!(address.config.get_connect_timeout().unwrap().as_secs(), 3);
+        let options = address.config.get_options().unwrap();
+        assert!(options.starts_with("-c search_path=orders "), "{options}");
+    }
+
+    #[test]
+    fn a_server_is_verified_when_the_authority_is_named() {
+        let verified = Address::parse("postgres://db/shop?sslrootcert=/etc/ca.pem").unwrap();
+        assert_eq!(verified.encryption, Encryption::Verified);
+        assert_eq!(Address::parse("postgres://db/shop").unwrap().encryption, Encryption::Preferred);
+    }
+
+    #[test]
+    fn a_wrong_url_says_what_is_wrong() {
+        assert!(error("postgres://db/shop?schema=Orders").contains("`schema` is \"Orders\""));
+        assert!(error("postgres://db/shop?schema=pg_x").contains("not pg_ first"));
+        assert!(error("postgres://db/shop?sslmode=maybe").contains("one of disable, prefer"));
+        assert!(error("postgres://db/shop?options=-c%20x").contains("used by Dacapo itself"));
+        assert!(error("postgres://db:port/shop").contains("the URL of the store is wrong"));
+    }
+}

@@ -1,0 +1,234 @@
+//! Reading the tables.
+
+use std::ops::ControlFlow;
+
+use dacapo_core::{AttributeValue, Name, Timestamp};
+use dacapo_store::{
+    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
+    StoreError, TaskNo, TaskRow, TimerRow,
+};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::row::{attribute, get, message, moment, run, task, time, timer};
+use crate::trip::{Trip, Value, values};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// The turns that are read in one round trip. A history is rarely longer, and a long one is not held in memory twice.
+const TURNS: i64 = 2_000;
+
+impl PostgresStore {
+    fn rows(&self, sql: impl Into<String>, values: Vec<Value<'_>>) -> Result<Vec<Row>> {
+        let mut trip = Trip::default();
+        trip.step(sql.into(), values);
+        Ok(self.readers.run(&trip)?.pop().unwrap_or_default())
+    }
+
+    fn find_run(&self, condition: &str, values: Vec<Value<'_>>) -> Result<Option<RunRow>> {
+        let rows = self.rows(format!("SELECT {} FROM runs WHERE {condition}", run::COLUMNS), values)?;
+        rows.first().map(run::read).transpose()
+    }
+}
+
+fn numbers(rows: &[Row]) -> Result<Vec<RunNo>> {
+    rows.iter().map(|row| Ok(RunNo(get(row, 0)?))).collect()
+}
+
+/// Writes a filter as SQL.
+fn condition(filter: &Filter) -> (String, Vec<Value<'_>>) {
+    let mut terms = vec!["true".to_owned()];
+    let mut values: Vec<Value<'_>> = Vec::new();
+    let mut term = |text: &str, value: Value<'static>| {
+        values.push(value);
+        terms.push(format!("{text} ${}", values.len()));
+    };
+    if let Some(workflow) = &filter.workflow {
+        term("workflow =", Box::new(workflow.to_string()));
+    }
+    if let Some(workflow_id) = &filter.workflow_id {
+        term("workflow_id =", Box::new(workflow_id.to_string()));
+    }
+    if let Some(from) = filter.started_from {
+        term("started >=", Box::new(moment(from)));
+    }
+    if let Some(before) = filter.started_before {
+        term("started <", Box::new(moment(before)));
+    }
+    // A constant, so that the index of open runs can be used.
+    terms.extend(filter.status.map(|status| format!("status = {}", status.code())));
+    if filter.stuck {
+        terms.push("stuck_cause IS NOT NULL".to_owned());
+    }
+    (terms.join(" AND "), values)
+}
+
+impl ReadRuns for PostgresStore {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        self.find_run("no = $1", values![no.0])
+    }
+
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
+        match run_id {
+            Some(run_id) => self.find_run("run_id = $1 AND workflow_id = $2", values![run_id, workflow_id]),
+            None => {
+                // The open run, or else the last one, in one statement: it must not close between two.
+                let open = "(SELECT no FROM runs WHERE workflow_id = $1 AND status = 0)";
+                let last = "(SELECT max(no) FROM runs WHERE workflow_id = $1)";
+                self.find_run(&format!("no = coalesce({open}, {last})"), values![workflow_id])
+            }
+        }
+    }
+
+    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let (condition, mut values) = condition(filter);
+        let place = values.len();
+        let sql = format!(
+            "SELECT {} FROM runs WHERE {condition} AND no < ${} ORDER BY no DESC LIMIT ${}",
+            run::COLUMNS,
+            place + 1,
+            place + 2
+        );
+        values.extend(values![before.map_or(i64::MAX, |before| before.0), limit as i64]);
+        self.rows(sql, values)?.iter().map(run::read).collect()
+    }
+
+    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        let (condition, mut values) = condition(filter);
+        let place = values.len();
+        let sql = format!(
+            "SELECT {} FROM runs WHERE {condition} AND no > ${} ORDER BY no LIMIT ${}",
+            run::COLUMNS,
+            place + 1,
+            place + 2
+        );
+        values.extend(values![after.map_or(i64::MIN, |after| after.0), limit as i64]);
+        self.rows(sql, values)?.iter().map(run::read).collect()
+    }
+
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
+        let sql = "SELECT no FROM runs WHERE no < $1 ORDER BY no DESC LIMIT $2";
+        numbers(&self.rows(sql, values![before.map_or(i64::MAX, |before| before.0), limit as i64])?)
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings> {
+        let mut trip = Trip::default();
+        trip.step("SELECT request FROM runs WHERE no = $1", values![run.0]);
+        trip.step(
+            format!("SELECT {} FROM attributes WHERE run = $1 ORDER BY name, place", attribute::COLUMNS),
+            values![run.0],
+        );
+        trip.step(format!("SELECT {} FROM messages WHERE run = $1 ORDER BY no", message::COLUMNS), values![run.0]);
+        let answers = self.readers.run(&trip)?;
+        let Some(row) = answers[0].first() else { return Ok(Belongings::default()) };
+        let parts: Vec<_> = answers[1].iter().map(attribute::read).collect::<Result<_>>()?;
+        Ok(Belongings {
+            request: get::<Option<String>>(row, 0)?.map(Name::from),
+            attributes: attribute::values(run, &parts)?,
+            messages: answers[2].iter().map(message::read).collect::<Result<_>>()?,
+        })
+    }
+
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>> {
+        let sql = format!("SELECT {} FROM attributes WHERE run = $1 ORDER BY name, place", attribute::COLUMNS);
+        let parts: Vec<_> = self.rows(sql, values![run.0])?.iter().map(attribute::read).collect::<Result<_>>()?;
+        attribute::values(run, &parts)
+    }
+
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
+        let sql = "SELECT crash_count, no FROM runs WHERE crash_count > 0 AND status = 0 ORDER BY crash_count, no";
+        let rows = self.rows(sql, values![])?;
+        rows.iter().map(|row| Ok((get::<i64>(row, 0)? as u32, RunNo(get(row, 1)?)))).collect()
+    }
+
+    fn closed_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
+        let sql = "SELECT no FROM runs WHERE closed < $1 ORDER BY closed, no LIMIT $2";
+        numbers(&self.rows(sql, values![moment(before), limit as i64])?)
+    }
+
+    fn has_remains(&self) -> Result<bool> {
+        Ok(!self.rows("SELECT run FROM garbage LIMIT 1", values![])?.is_empty())
+    }
+
+    fn count(&self, filter: &Filter) -> Result<u64> {
+        let (condition, values) = condition(filter);
+        let rows = self.rows(format!("SELECT count(*) FROM runs WHERE {condition}"), values)?;
+        rows.first().map_or(Ok(0), |row| Ok(get::<i64>(row, 0)? as u64))
+    }
+}
+
+impl ReadTurns for PostgresStore {
+    fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        let sql = "SELECT turn, record FROM turns WHERE run = $1 AND turn >= $2 ORDER BY turn LIMIT $3";
+        let mut next = from as i64;
+        loop {
+            let rows = self.rows(sql, values![run.0, next, TURNS])?;
+            for row in &rows {
+                let turn: i64 = get(row, 0)?;
+                if show(turn as u64, get(row, 1)?).is_break() {
+                    return Ok(());
+                }
+                next = turn + 1;
+            }
+            if (rows.len() as i64) < TURNS {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl ReadMessages for PostgresStore {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
+        let sql = format!("SELECT {} FROM messages WHERE run = $1 AND taken IS NULL ORDER BY no", message::COLUMNS);
+        self.rows(sql, values![run.0])?.iter().map(message::read).collect()
+    }
+
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
+        let sql = format!("SELECT {} FROM messages WHERE run = $1 AND key = $2", message::COLUMNS);
+        self.rows(sql, values![run.0, key])?.first().map(message::read).transpose()
+    }
+
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
+        numbers(
+            &self
+                .rows("SELECT run FROM messages WHERE chain = $1 AND key = $2 ORDER BY run", values![chain, request])?,
+        )
+    }
+
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
+        let sql = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
+             WHERE messages.taken IS NULL AND runs.status = 0 ORDER BY messages.run LIMIT $1";
+        numbers(&self.rows(sql, values![limit as i64])?)
+    }
+}
+
+impl ReadTasks for PostgresStore {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        let sql = format!("SELECT {} FROM tasks WHERE no > $1 AND queue = ANY($2) ORDER BY no LIMIT $3", task::COLUMNS);
+        let queues: Vec<&str> = queues.iter().map(Name::as_str).collect();
+        self.rows(sql, values![above, queues, limit as i64])?.iter().map(task::read).collect()
+    }
+
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        let sql = format!("SELECT {} FROM tasks WHERE no = $1", task::COLUMNS);
+        self.rows(sql, values![no.0])?.first().map(task::read).transpose()
+    }
+
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
+        let sql = format!("SELECT {} FROM tasks WHERE run = $1 ORDER BY no", task::COLUMNS);
+        self.rows(sql, values![run.0])?.iter().map(task::read).collect()
+    }
+}
+
+impl ReadTimers for PostgresStore {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
+        let sql =
+            format!("SELECT {} FROM timers WHERE due <= $1 ORDER BY due, run, kind, seq LIMIT $2", timer::COLUMNS);
+        self.rows(sql, values![moment(until), limit as i64])?.iter().map(timer::read).collect()
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>> {
+        let rows = self.rows("SELECT min(due) FROM timers", values![])?;
+        rows.first().map_or(Ok(None), |row| Ok(get::<Option<i64>>(row, 0)?.map(time)))
+    }
+}
