@@ -120,7 +120,15 @@ impl Options {
     }
 
     fn parse(mut words: &[&str]) -> Result<Self> {
-        let mut options = Self { own: false, quick: false, runs: 0, only: Vec::new(), against: None, temporal: false, postgres: false };
+        let mut options = Self {
+            own: false,
+            quick: false,
+            runs: 0,
+            only: Vec::new(),
+            against: None,
+            temporal: false,
+            postgres: false,
+        };
         loop {
             words = match words {
                 [] => break,

@@ -17,6 +17,9 @@ pub(crate) fn with_children(parent: u32) -> Vec<u32> {
 
 /// Sends a signal such as `-KILL` to processes, as far as they exist.
 pub(crate) fn signal(name: &str, pids: &[u32]) {
+    if pids.is_empty() {
+        return;
+    }
     let _ = Command::new("kill").arg(name).args(pids.iter().map(u32::to_string)).stderr(Stdio::null()).status();
 }
 
