@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn state_and_parent_are_read_behind_any_name() {
-        let stat = Stat::parse("42 (post) gres) S 7 42 42 0").unwrap();
+        let stat = Stat::parse("42 (a) b) S 7 42 42 0").unwrap();
         assert_eq!((stat.state, stat.parent), ('S', 7));
     }
 
