@@ -20,8 +20,8 @@ enum Work {
 }
 
 /// The features of what is not part of the default build: the Temporal backend, the store in PostgreSQL and its tests.
-const FEATURES: &str =
-    "dacapo/temporal,dacapo-examples/temporal,dacapo/postgres,dacapo-examples/postgres,dacapo-postgres/conformance";
+const FEATURES: &str = "dacapo/temporal,dacapo-examples/temporal,dacapo/postgres,dacapo-examples/postgres,dacapo-postgres/conformance,\
+     dacapo-bench/postgres,dacapo-test-postgres/server";
 
 const STILL: &[Step] = &[
     Step { name: "rustfmt", work: plain(&["fmt", "--all", "--check"]), advice: "run `cargo fmt --all`" },

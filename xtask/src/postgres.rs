@@ -9,6 +9,7 @@ use crate::cargo;
 
 /// The tests, by package. Each test has a schema of its own.
 const TESTS: &[&[&str]] = &[
+    &["-p", "dacapo-test-postgres", "--features", "server", "--test", "server"],
     &["-p", "dacapo-postgres", "--features", "conformance", "--tests"],
     &["-p", "dacapo-examples", "--features", "postgres", "--test", "backends"],
 ];
@@ -18,7 +19,7 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<()> {
     cargo::default_build_lacks(root, "postgres")?;
     let server = start(root, &[])?;
     println!("postgres: a server runs on port {}", server.port());
-    // Both are run, so that one look shows all that is wrong.
+    // All are run, so that one look shows all that is wrong.
     let failed: Vec<String> =
         TESTS.iter().filter_map(|args| test(root, &server, args, only).err()).map(|error| error.to_string()).collect();
     ensure!(failed.is_empty(), "{}", failed.join("\n"));

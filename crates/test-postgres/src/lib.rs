@@ -1,7 +1,7 @@
 //! A PostgreSQL server for tests and benchmarks.
 //!
 //! [`Server::start`] starts one with a data directory of its own, on a free port of the loopback, with durable commits. A server refuses to
-//! run as root, so root starts it as the user `nobody`. It ends, and its directory is removed, when the value is dropped.
+//! run as root, so root starts it as a user without rights. It ends, and its directory is removed, when the value is dropped.
 //!
 //! Tests that only need a database share the one that [`SHARED_DATABASE`] names; `cargo xtask postgres` starts it. Each test has a schema
 //! of its own ([`new_schema_url`]).

@@ -17,6 +17,9 @@ pub(crate) fn with_children(parent: u32) -> Vec<u32> {
 
 /// Sends a signal such as `-KILL` to processes, as far as they exist.
 pub(crate) fn signal(name: &str, pids: &[u32]) {
+    if pids.is_empty() {
+        return;
+    }
     let _ = Command::new("kill").arg(name).args(pids.iter().map(u32::to_string)).stderr(Stdio::null()).status();
 }
 
@@ -57,7 +60,7 @@ mod tests {
 
     #[test]
     fn state_and_parent_are_read_behind_any_name() {
-        let stat = Stat::parse("42 (post) gres) S 7 42 42 0").unwrap();
+        let stat = Stat::parse("42 (a) b) S 7 42 42 0").unwrap();
         assert_eq!((stat.state, stat.parent), ('S', 7));
     }
 

@@ -138,7 +138,7 @@ impl Server {
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).stdin(Stdio::null());
-        // Variables such as PGDATA and PGPORT of whoever calls this are not meant for this server.
+        // Variables such as PGDATA and PGPORT of the calling process are not meant for this server.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }

@@ -16,7 +16,7 @@ const QUEUE: &str = "bench";
 /// Connections to PostgreSQL; it comes with 16.
 const CONNECTIONS: usize = 24;
 
-struct Durust<B> {
+struct Durust<B: DurableBackend> {
     backend: B,
     client: Client<B>,
     shutdown: WorkerShutdown,
