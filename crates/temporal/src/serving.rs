@@ -150,10 +150,10 @@ impl ClusterWorkers {
         self.queues.iter().map(|queue| queue.player.runs_in_memory()).sum()
     }
 
-    /// Takes runs at rest out of memory.
+    /// Takes runs at rest out of memory, but not those with a local activity or a side effect: their workflow task would be lost.
     pub fn evict_idle(&self) {
         for queue in &self.queues {
-            queue.player.run_ids().iter().for_each(|run_id| queue.core.evict(run_id));
+            queue.player.idle_runs().iter().for_each(|run_id| queue.core.evict(run_id));
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct BridgeState {
     pins: Option<Payload>,
     /// Activities that have no result and were not cancelled.
     open_activities: BTreeMap<Seq, (Name, CallSite)>,
+    /// Local activities that have no result, cancelled or not.
+    open_local: BTreeSet<Seq>,
     now: Timestamp,
 }
 
@@ -58,8 +60,6 @@ pub(crate) struct Outbox {
     pub(crate) attempts: Vec<NextAttempt>,
     /// Operations whose closures are not needed any more.
     pub(crate) resolved: BTreeSet<Seq>,
-    /// Whether the run has to leave memory, because closures of it are spent.
-    pub(crate) leaves: bool,
 }
 
 impl BridgeState {
@@ -106,6 +106,7 @@ impl BridgeState {
             Job::Resolve { seq, ref resolution, .. } => {
                 if matches!(resolution, Resolution::Activity(_) | Resolution::Backoff { .. }) {
                     self.open_activities.remove(&seq);
+                    self.open_local.remove(&seq);
                 }
                 Some(job)
             }
@@ -117,7 +118,6 @@ impl BridgeState {
         match next {
             Next::Pause(number, pause) => {
                 outbox.commands.push(start_timer(number, pause).into());
-                outbox.leaves = true;
             }
             Next::Attempt(attempt) => self.attempt(attempt, outbox),
             Next::Resolve(..) => {}
@@ -192,7 +192,10 @@ impl BridgeState {
         let mut open = |seq, name: &Name| drop(self.open_activities.insert(seq, (name.clone(), command.site.clone())));
         match &command.kind {
             CommandKind::Activity(c) => open(c.seq, &c.activity),
-            CommandKind::LocalActivity(c) => open(c.seq, &c.activity),
+            CommandKind::LocalActivity(c) => {
+                open(c.seq, &c.activity);
+                self.open_local.insert(c.seq);
+            }
             CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
             CommandKind::Promise(c) => self.promises.open(c),
             CommandKind::Memo(changes) => self.change_memo(changes),
@@ -287,6 +290,16 @@ impl BridgeState {
                 None
             }
         }
+    }
+
+    /// Whether a local activity or an attempt of a side effect is open. Its workflow task is lost if the run leaves memory.
+    pub(crate) fn has_local_work(&self) -> bool {
+        !self.open_local.is_empty() || self.side_effects.has_open_attempts()
+    }
+
+    /// Whether the run has to leave memory now, to be played again: a side effect waits for its next attempt, and its closure is spent.
+    pub(crate) fn is_to_leave(&self, has_closure: impl Fn(Seq) -> bool) -> bool {
+        !self.has_local_work() && self.side_effects.pausing().any(|seq| !has_closure(seq))
     }
 
     /// Whether this number is of a side effect, in any of its attempts.

@@ -41,6 +41,11 @@ impl Closures {
         Some((attempt, closure))
     }
 
+    /// Whether the closure of an operation is here.
+    pub(crate) fn has(&self, run: &Name, seq: Seq) -> bool {
+        self.0.lock().get(run).is_some_and(|of_run| of_run.closures.contains_key(&seq))
+    }
+
     /// Drops what belongs to an operation that has a result.
     pub(crate) fn resolved(&self, run: &Name, seq: Seq) {
         let mut all = self.0.lock();

@@ -37,6 +37,7 @@ use crate::proto::activation::workflow_activation_job::Variant;
 use crate::proto::activation::{
     InitializeWorkflow, RemoveFromCache, WorkflowActivation, remove_from_cache::EvictionReason,
 };
+use crate::proto::commands::WorkflowCommand;
 use crate::reserved::RESOLVE_PROMISE;
 use cached_run::{BridgeState, CachedRun, Outbox, Target, is_own_timer};
 use closures::Closures;
@@ -93,9 +94,14 @@ impl QueuePlayer {
         self.runs.lock().at_rest.len()
     }
 
-    /// The run ids of all runs in memory.
-    pub(crate) fn run_ids(&self) -> Vec<Name> {
-        self.runs.lock().at_rest.keys().cloned().collect()
+    /// The run ids of all runs in memory that can leave it: without local work.
+    pub(crate) fn idle_runs(&self) -> Vec<Name> {
+        let runs = self.runs.lock();
+        runs.at_rest
+            .iter()
+            .filter(|(_, cached)| !cached.state.has_local_work())
+            .map(|(run_id, _)| run_id.clone())
+            .collect()
     }
 
     /// Plays an activation on this thread, and replies to it. `evict` asks the server's core to take a run out of memory.
@@ -171,8 +177,6 @@ impl QueuePlayer {
             debug_assert!(resolved.is_none(), "nothing was played, so nothing was opened");
         }
         let flags = if activation.is_replaying { Vec::new() } else { cached.flags.clone() };
-        // A pause that is over was waited for by an earlier worker: what it waited for is in the history.
-        outbox.leaves &= !activation.is_replaying;
         self.rest(run_id, cached, outbox, flags, reply, evict);
         Ok(())
     }
@@ -337,17 +341,20 @@ impl QueuePlayer {
         reply: &Reply,
         evict: &dyn Fn(&str),
     ) {
-        let Outbox { commands, attempts, resolved, leaves } = outbox;
+        let Outbox { commands, attempts, resolved } = outbox;
         for attempt in attempts {
             let closure = cached.run.take_closure(attempt.seq);
             self.closures.keep(run_id, attempt, closure);
         }
         resolved.into_iter().for_each(|seq| self.closures.resolved(run_id, seq));
+        let leaves =
+            !commands.iter().any(is_answered_at_once) && cached.state.is_to_leave(|seq| self.closures.has(run_id, seq));
         self.runs.lock().at_rest.insert(run_id.clone(), cached);
-        reply.done(commands, flags);
         if leaves {
+            // Before the reply: then core evicts the run as soon as it has reported this task.
             evict(run_id);
         }
+        reply.done(commands, flags);
     }
 
     fn answer(self: &Arc<Self>, run_id: &Name, queries: Vec<Query>, reply: &Reply) {
@@ -374,6 +381,21 @@ impl QueuePlayer {
         self.runs.lock().at_rest.insert(run_id.clone(), cached);
         reply.done(commands, Vec::new());
     }
+}
+
+/// Whether core answers a command by another activation of the same workflow task. A run that leaves memory before loses the task.
+fn is_answered_at_once(command: &WorkflowCommand) -> bool {
+    use crate::proto::commands::workflow_command::Variant as Sent;
+    matches!(
+        command.variant,
+        Some(
+            Sent::RequestCancelActivity(_)
+                | Sent::RequestCancelLocalActivity(_)
+                | Sent::CancelChildWorkflowExecution(_)
+                | Sent::CancelSignalWorkflow(_)
+                | Sent::RequestCancelNexusOperation(_)
+        )
+    )
 }
 
 fn take_init(variants: &mut Vec<Variant>) -> Option<Box<InitializeWorkflow>> {
