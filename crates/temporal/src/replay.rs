@@ -20,9 +20,9 @@ use crate::history_json::history_from_json;
 use crate::host::ClusterHost;
 use crate::player::recorder::TranscriptRecorder;
 use crate::player::reply::Reply;
-use crate::player::{PlayerOptions, QueuePlayer};
+use crate::player::{PlayerOptions, QueuePlayer, eviction};
 use crate::proto::activation::remove_from_cache::EvictionReason;
-use crate::proto::activation::{RemoveFromCache, WorkflowActivation, workflow_activation_job::Variant};
+use crate::proto::activation::{RemoveFromCache, WorkflowActivation};
 use crate::proto::completion::{WorkflowActivationCompletion, workflow_activation_completion::Status};
 use crate::proto::history::{History, WorkflowExecutionStartedEventAttributes, history_event::Attributes};
 
@@ -212,13 +212,6 @@ fn begin_of(history: &History) -> Option<&WorkflowExecutionStartedEventAttribute
         Attributes::WorkflowExecutionStartedEventAttributes(started) => Some(started),
         _ => None,
     }
-}
-
-fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCache> {
-    activation.jobs.iter().find_map(|job| match &job.variant {
-        Some(Variant::RemoveFromCache(evicted)) => Some(evicted),
-        _ => None,
-    })
 }
 
 /// Why a run left the replay. None if its history was played to the end.

@@ -26,7 +26,7 @@ use crate::connect::Cluster;
 use crate::core_worker::CoreWorker;
 use crate::host::ClusterHost;
 use crate::player::reply::Reply;
-use crate::player::{PlayerOptions, QueuePlayer};
+use crate::player::{PlayerOptions, QueuePlayer, eviction};
 use crate::replay::{OpenRuns, transcript_of};
 
 /// How long a shutdown waits for the server after the last attempt has ended or was left behind.
@@ -126,7 +126,7 @@ impl ClusterWorkers {
         }
         let mut loops = JoinSet::new();
         for queue in &queues {
-            loops.spawn(play_workflows(host.clone(), queue.core.clone(), queue.player.clone()));
+            loops.spawn(play_workflows(queue.player.clone(), queue.activities.clone()));
             loops.spawn(run_activities(queue.core.clone(), queue.activities.clone()));
         }
         let (watching, workers) = (host.clone(), workers(&queues));
@@ -258,17 +258,23 @@ async fn drain(loops: &mut JoinSet<()>) {
 }
 
 /// Plays activations on turn threads until core has shut down.
-async fn play_workflows(host: Arc<ClusterHost>, core: Arc<CoreWorker>, player: Arc<QueuePlayer>) {
+async fn play_workflows(player: Arc<QueuePlayer>, activities: Arc<Activities>) {
+    let (core, host) = (activities.core.clone(), activities.host.clone());
     loop {
         let activation = match core.worker().poll_workflow_activation().await {
             Ok(activation) => activation,
             Err(PollError::ShutDown) => return,
             Err(error) => return broken_off(&host, "workflow tasks", &error),
         };
-        let (outlet, evictor, player) = (core.clone(), core.clone(), player.clone());
+        let (outlet, evictor, player, activities) = (core.clone(), core.clone(), player.clone(), activities.clone());
         let reply = Reply::new(&activation.run_id, move |completion| outlet.complete_activation(completion));
         let queue = player.queue().clone();
-        host.pool.submit(Some(&queue), move || player.play(activation, &reply, &|run_id| evictor.evict(run_id)));
+        host.pool.submit(Some(&queue), move || {
+            if eviction(&activation).is_some() {
+                activities.run_left(&activation.run_id);
+            }
+            player.play(activation, &reply, &|run_id| evictor.evict(run_id));
+        });
     }
 }
 

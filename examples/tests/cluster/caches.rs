@@ -96,8 +96,8 @@ static SLOW: AtomicU64 = AtomicU64::new(0);
 async fn joins_slow_and_failing(ctx: Ctx) -> Result<u64, Failure> {
     let slow = ctx.side_effect("slow", || async {
         SLOW.fetch_add(1, Ordering::SeqCst);
-        // sleep: it has to be under way when the other one fails, and long after.
-        tokio::time::sleep(secs(3)).await;
+        // sleep: it has to be under way when the other one fails, and until the server is told that the task goes on, after 8 seconds.
+        tokio::time::sleep(secs(10)).await;
         Ok(40_u64)
     });
     let failing = || async {

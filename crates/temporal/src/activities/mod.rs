@@ -37,8 +37,16 @@ pub(crate) struct Activities {
 /// An attempt that runs.
 pub(crate) struct Running {
     handle: AttemptHandle,
+    /// Whether it is one of a local activity or a side effect: the server knows nothing of it.
+    is_local: bool,
     /// Whether the server asked for its cancellation: it takes no other.
     is_cancelled: bool,
+}
+
+impl Running {
+    fn is_local_of(&self, run_id: &str) -> bool {
+        self.is_local && self.handle.ctx().info().run_id == run_id
+    }
 }
 
 impl Activities {
@@ -76,7 +84,7 @@ impl Activities {
         let (this, ended, of_token) = (self.clone(), ctx.clone(), token.clone());
         let done = move |result| this.ended(of_token, &ended, is_local, result);
         let name = ctx.info().activity.clone();
-        self.run(token, &name, Attempt::new(activity, ctx, input, done));
+        self.run(token, &name, is_local, Attempt::new(activity, ctx, input, done));
     }
 
     fn ctx(&self, token: &[u8], info: ActivityInfo, is_local: bool) -> ActivityCtx {
@@ -94,9 +102,9 @@ impl Activities {
     }
 
     /// Runs an attempt of what meters know by this name. It is in the list of running ones before it can end.
-    fn run(&self, token: Vec<u8>, name: &str, attempt: Attempt) {
+    fn run(&self, token: Vec<u8>, name: &str, is_local: bool, attempt: Attempt) {
         let attempt = attempt.counted_by(self.worker.meters().of_activity(name));
-        let running = Running { handle: attempt.handle(), is_cancelled: false };
+        let running = Running { handle: attempt.handle(), is_local, is_cancelled: false };
         self.running.lock().insert(token, running);
         self.attempts.start(attempt);
     }
@@ -160,6 +168,21 @@ impl Activities {
         self.host.terminate(&self.worker, Entity::activity(handle.ctx().info()), handle, reason);
         let failure = Failure::new(FailureKind::Cancelled, reason.to_owned());
         self.complete(token, ActivityExecutionResult::cancel(failure_to_proto(&failure)));
+    }
+
+    /// Stops the local attempts of a run that leaves memory. Core has forgotten them, so they are not completed.
+    pub(crate) fn run_left(&self, run_id: &str) {
+        let mut running = self.running.lock();
+        let (gone, rest) =
+            std::mem::take(&mut *running).into_iter().partition(|(_, running)| running.is_local_of(run_id));
+        *running = rest;
+        drop(running);
+        for (_, Running { handle, .. }) in gone {
+            if handle.let_go() {
+                let entity = Entity::activity(handle.ctx().info());
+                self.host.terminate(&self.worker, entity, &handle, "its run has left memory");
+            }
+        }
     }
 
     /// Leaves behind all attempts that still run. The server tries them again.

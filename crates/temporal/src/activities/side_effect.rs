@@ -27,7 +27,7 @@ impl Activities {
         let limit = limit(&next, now);
         let (this, of_token) = (self.clone(), token.clone());
         let done = move |result| this.side_effect_ended(of_token, &next, result);
-        self.run(token, SIDE_EFFECT, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
+        self.run(token, SIDE_EFFECT, true, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
     }
 
     fn side_effect_ended(&self, token: Vec<u8>, next: &NextAttempt, result: Result<Payload, Failure>) {

@@ -398,6 +398,14 @@ fn is_answered_at_once(command: &WorkflowCommand) -> bool {
     )
 }
 
+/// The reason why an activation takes its run out of memory, if it does.
+pub(crate) fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCache> {
+    activation.jobs.iter().find_map(|job| match &job.variant {
+        Some(Variant::RemoveFromCache(reason)) => Some(reason),
+        _ => None,
+    })
+}
+
 fn take_init(variants: &mut Vec<Variant>) -> Option<Box<InitializeWorkflow>> {
     let at = variants.iter().position(|variant| matches!(variant, Variant::InitializeWorkflow(_)))?;
     match variants.remove(at) {
