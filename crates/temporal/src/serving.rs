@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dacapo_client::{Error, PendingActivity, Progress, Result, Unplayable};
@@ -121,6 +122,7 @@ impl ClusterWorkers {
                 attempts: Attempts::new(runtime.clone()),
                 payload_limit: options.app.payload_limit,
                 running: Activities::running(),
+                stops: AtomicBool::new(false),
             });
             queues.push(ServedQueue { worker, core, player, activities });
         }

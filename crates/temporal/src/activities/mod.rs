@@ -4,6 +4,7 @@ mod side_effect;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dacapo_client::PendingActivity;
 use dacapo_core::{Failure, FailureKind, Name, Payload, Seq};
@@ -32,6 +33,8 @@ pub(crate) struct Activities {
     pub(crate) attempts: Attempts,
     pub(crate) payload_limit: usize,
     pub(crate) running: Mutex<BTreeMap<Vec<u8>, Running>>,
+    /// Whether a shutdown has asked the attempts to stop. Local ones are left to the next worker from then on.
+    pub(crate) stops: AtomicBool,
 }
 
 /// An attempt that runs.
@@ -64,6 +67,9 @@ impl Activities {
     }
 
     fn begin(self: &Arc<Self>, token: Vec<u8>, mut start: Start) {
+        if start.is_local && self.stops.load(Ordering::SeqCst) {
+            return self.leave_run(&start.workflow_execution.unwrap_or_default().run_id);
+        }
         let input = std::mem::take(&mut start.input).into_iter().map(payload_from_proto).collect();
         if let Some(name) = start.activity_type.strip_prefix(SIDE_EFFECT).map(str::to_owned) {
             return self.begin_side_effect(token, start, &name);
@@ -110,6 +116,11 @@ impl Activities {
     }
 
     fn ended(&self, token: Vec<u8>, ctx: &ActivityCtx, is_local: bool, result: Result<Payload, Failure>) {
+        let is_stopped = result.as_ref().is_err_and(|failure| failure.is_cancelled() && ctx.cancellation().is_some());
+        if is_local && is_stopped && self.stops.load(Ordering::SeqCst) && !self.is_cancelled(&token) {
+            drop(self.running.lock().remove(&token));
+            return self.leave_run(&ctx.info().run_id);
+        }
         let result = match result {
             result if ctx.is_left_to_others(&result) && !is_local => ActivityExecutionResult::will_complete_async(),
             result if ctx.is_left_to_others(&result) => {
@@ -118,7 +129,7 @@ impl Activities {
                 ActivityExecutionResult::fail(failure_to_proto(&failure))
             }
             Ok(value) => ActivityExecutionResult::ok(payload_to_proto(&value)),
-            Err(failure) if failure.is_cancelled() && ctx.cancellation().is_some() => self.cancelled(&token, &failure),
+            Err(failure) if is_stopped => self.cancelled(&token, &failure),
             Err(failure) => ActivityExecutionResult::fail(failure_to_proto(&failure)),
         };
         self.complete(token, result);
@@ -126,12 +137,17 @@ impl Activities {
 
     /// The result of an attempt that has ended as cancelled. One that was not cancelled by the server has failed, and is tried again.
     fn cancelled(&self, token: &[u8], failure: &Failure) -> ActivityExecutionResult {
-        if self.running.lock().get(token).is_some_and(|running| running.is_cancelled) {
+        if self.is_cancelled(token) {
             let cancelled = failure.chain().find(|link| link.kind == FailureKind::Cancelled);
             return ActivityExecutionResult::cancel(failure_to_proto(cancelled.unwrap_or(failure)));
         }
         let stopped = Failure::application(format!("the attempt was stopped: {failure}")).typed("AttemptStopped");
         ActivityExecutionResult::fail(failure_to_proto(&stopped))
+    }
+
+    /// Whether the server asked for the cancellation of an attempt.
+    fn is_cancelled(&self, token: &[u8]) -> bool {
+        self.running.lock().get(token).is_some_and(|running| running.is_cancelled)
     }
 
     fn complete(&self, token: Vec<u8>, result: ActivityExecutionResult) {
@@ -185,16 +201,29 @@ impl Activities {
         }
     }
 
+    /// Leaves the local work of a run to the next worker, unless an attempt of it runs on: its workflow task is not completed, and none
+    /// of its attempts counts as failed.
+    fn leave_run(&self, run_id: &str) {
+        if !self.running.lock().values().any(|running| running.is_local_of(run_id)) {
+            self.core.evict(run_id);
+        }
+    }
+
     /// Leaves behind all attempts that still run. The server tries them again.
     pub(crate) fn cut_off(&self) -> Vec<PendingActivity> {
+        self.stops.store(true, Ordering::SeqCst);
         let all = std::mem::take(&mut *self.running.lock());
+        self.player.runs_with_local_work().iter().for_each(|run_id| self.leave_run(run_id));
         let mut left = Vec::new();
-        for (token, Running { handle, .. }) in all {
+        for (token, Running { handle, is_local, .. }) in all {
             let info = handle.ctx().info();
             let mut activity = PendingActivity::new(Seq::default(), info.activity_id.clone(), info.activity.clone());
             (activity.attempt, activity.scheduled, activity.queue) = (info.attempt, info.scheduled, info.queue.clone());
             left.push(activity);
             handle.give_up("the worker has shut down");
+            if is_local {
+                continue;
+            }
             let failure = Failure::application("the worker has shut down").typed("WorkerShutdown");
             self.core.complete_activity(ActivityTaskCompletion {
                 task_token: token,
@@ -211,8 +240,11 @@ impl Activities {
 
     /// Asks all attempts that run to stop. Returns how many there are.
     pub(crate) fn ask_to_stop(&self) -> usize {
+        self.stops.store(true, Ordering::SeqCst);
         let all: Vec<AttemptHandle> = self.running.lock().values().map(|running| running.handle.clone()).collect();
         all.iter().for_each(|handle| handle.cancel("the worker shuts down"));
+        // Local work may also wait for its next attempt.
+        self.player.runs_with_local_work().iter().for_each(|run_id| self.leave_run(run_id));
         all.len()
     }
 }

@@ -96,12 +96,17 @@ impl QueuePlayer {
 
     /// The run ids of all runs in memory that can leave it: without local work.
     pub(crate) fn idle_runs(&self) -> Vec<Name> {
+        self.run_ids(|cached| !cached.state.has_local_work())
+    }
+
+    /// The run ids of all runs in memory with a local activity or a side effect that is open.
+    pub(crate) fn runs_with_local_work(&self) -> Vec<Name> {
+        self.run_ids(|cached| cached.state.has_local_work())
+    }
+
+    fn run_ids(&self, of: impl Fn(&CachedRun) -> bool) -> Vec<Name> {
         let runs = self.runs.lock();
-        runs.at_rest
-            .iter()
-            .filter(|(_, cached)| !cached.state.has_local_work())
-            .map(|(run_id, _)| run_id.clone())
-            .collect()
+        runs.at_rest.iter().filter(|(_, cached)| of(cached)).map(|(run_id, _)| run_id.clone()).collect()
     }
 
     /// Plays an activation on this thread, and replies to it. `evict` asks the server's core to take a run out of memory.
