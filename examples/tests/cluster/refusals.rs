@@ -85,6 +85,34 @@ async fn run_that_would_leave_a_detached_activity_is_stuck_and_says_what_to_do()
     app.shutdown().await;
 }
 
+/// Continues as a run that cannot be played to its end.
+#[workflow]
+async fn gets_stuck_later(ctx: Ctx, round: u64) -> Result<(), Failure> {
+    if round == 0 {
+        ctx.next_signal(GO).await?;
+        return Err(ctx.continue_as_new(gets_stuck_later, 1));
+    }
+    ctx.call(slow, ()).start_to_close(secs(60)).detach();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caller_who_waits_for_a_result_learns_that_a_later_run_of_the_chain_is_stuck() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((gets_stuck_later, slow)).await;
+    let run = app.start(gets_stuck_later, 0).id("run").await.unwrap();
+    let waiting = tokio::spawn({
+        let run = run.clone();
+        async move { run.result_or_stuck().await }
+    });
+    described("it waits", &run, |run| run.turns == 1).await;
+    run.signal(GO, ()).await.unwrap();
+    let told = within("it is told", waiting).await.unwrap().unwrap_err();
+    assert!(matches!(&told, Error::Client(ClientError::Stuck(why)) if why.contains("was detached")), "{told}");
+    run.latest().terminate("seen").await.unwrap();
+    app.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_of_a_workflow_that_is_not_served_is_stuck_and_names_those_that_are() {
     let namespace = Namespace::new();
