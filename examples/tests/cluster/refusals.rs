@@ -35,6 +35,27 @@ async fn promise_that_was_resolved_refuses_another_resolution_and_keeps_the_firs
     app.shutdown().await;
 }
 
+#[workflow]
+async fn loses_interest(ctx: Ctx) -> Result<bool, Failure> {
+    let lost = ctx.race(ctx.promise(WORD), ctx.next_signal(GO)).await?;
+    ctx.next_signal(GO).await?;
+    Ok(matches!(lost, Second(())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_that_the_workflow_has_dropped_is_not_found() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(loses_interest).await;
+    let run = app.start(loses_interest, ()).id("run").await.unwrap();
+    run.signal(GO, ()).await.unwrap();
+    described("it has lost interest", &run, |run| run.turns > 0).await;
+    let refused = run.resolve(WORD, "too late".to_owned()).await.unwrap_err();
+    assert!(matches!(refused, Error::Client(ClientError::PromiseNotFound { .. })), "{refused}");
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(true));
+    app.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     let namespace = Namespace::new();

@@ -196,6 +196,7 @@ impl BridgeState {
                 open(c.seq, &c.activity);
                 self.open_local.insert(c.seq);
             }
+            CommandKind::Cancel(c) if c.operation == Operation::Promise => self.promises.close(c.seq),
             CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
             CommandKind::Promise(c) => self.promises.open(c),
             CommandKind::Memo(changes) => self.change_memo(changes),
