@@ -342,3 +342,43 @@ async fn order_of_units_that_a_start_pins_is_kept_by_every_replay() {
     assert!(flags.contains("100"), "{flags}");
     app.shutdown().await;
 }
+
+const STOP: Signal<()> = Signal::new("stop");
+const RAISE: Update<u64, u64> = Update::new("raise");
+
+/// Continues as new while a handler waits for the signal `go`, and waits for that handler.
+#[workflow(unfinished_handlers = "wait")]
+async fn waits_for_its_handler(ctx: Ctx, round: u64) -> Result<u64, Failure> {
+    let inside = ctx.clone();
+    ctx.on_update(
+        RAISE,
+        |_| Ok(()),
+        move |n| {
+            let ctx = inside.clone();
+            async move { Ok(n + ctx.next_signal(GO).await?) }
+        },
+    );
+    if round == 1 {
+        return Ok(round);
+    }
+    ctx.next_signal(STOP).await?;
+    Err(ctx.continue_as_new(waits_for_its_handler, 1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn update_to_a_run_that_waits_for_its_handlers_to_continue_as_new_is_rejected_at_once() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(waits_for_its_handler).await;
+    let run = app.start(waits_for_its_handler, 0).id("run").await.unwrap();
+    let first = run.update(RAISE, 40).accepted().await.unwrap();
+    let before = run.describe().await.unwrap().turns;
+    run.signal(STOP, ()).await.unwrap();
+    described("it has returned", &run, |run| run.turns > before).await;
+    let rejected = within("it is answered", run.update(RAISE, 1).into_future()).await.unwrap_err().to_string();
+    assert!(rejected.contains("continued as new"), "{rejected}");
+    assert!(run.describe().await.unwrap().status.is_open(), "the handler has not ended");
+    run.signal(GO, 2).await.unwrap();
+    assert_eq!(within("it is answered", first.answer()).await, Ok(42));
+    assert_eq!(within("it ends", run.result()).await, Ok(1));
+    app.shutdown().await;
+}

@@ -35,6 +35,8 @@ pub(crate) struct CachedRun {
 pub(crate) struct BridgeState {
     /// The ids by which the server knows updates that are not answered.
     pub(crate) updates: BTreeMap<Name, String>,
+    /// Updates of this activation that are neither accepted nor rejected yet.
+    undecided: BTreeSet<Name>,
     pub(crate) promises: Promises,
     pub(crate) side_effects: SideEffects,
     /// The snapshot that the run published last.
@@ -147,6 +149,9 @@ impl BridgeState {
         }
         for command in &done.commands {
             self.note(command);
+            if let CommandKind::AcceptUpdate { update } = &command.kind {
+                self.undecided.remove(update);
+            }
             if let CommandKind::SideEffect(scheduled) = &command.kind {
                 outbox.attempts.push(self.side_effects.begin(scheduled, now));
             }
@@ -172,8 +177,7 @@ impl BridgeState {
             self.answered(&command.kind);
         }
         for rejected in &done.rejected {
-            outbox.commands.push(self.translation(to).refused_update(&rejected.update, &rejected.failure));
-            self.updates.remove(&rejected.update);
+            self.refuse_update(&rejected.update, &rejected.failure, to, outbox);
         }
         Ok(())
     }
@@ -259,13 +263,34 @@ impl BridgeState {
     /// Refuses updates that no handler has begun to handle when the run continues as new: the server keeps none for the next run.
     fn refuse_left(&mut self, done: &TurnDone, to: &Target<'_>, outbox: &mut Outbox) {
         for update in &done.left_updates {
-            let failure = Failure::application(
-                "the workflow continued as new before this update was handled; send it again, to the run that goes on",
-            )
-            .typed("ContinuedAsNew");
-            outbox.commands.push(self.translation(to).refused_update(&update.id, &failure));
-            self.updates.remove(&update.id);
+            // One that came in an earlier task was refused there.
+            if self.updates.contains_key(&update.id) {
+                self.refuse_update(&update.id, &continued_as_new(), to, outbox);
+            }
         }
+    }
+
+    /// Notes a message that has to be decided on in this activation.
+    pub(crate) fn received(&mut self, job: &Job) {
+        if let Job::Update(update) = job
+            && !update.accepted
+        {
+            self.undecided.insert(update.id.clone());
+        }
+    }
+
+    /// Refuses updates that the turn left undecided: the workflow has returned to continue as new and waits for its handlers. The server
+    /// takes no answer to them in a later task.
+    pub(crate) fn refuse_undecided(&mut self, to: &Target<'_>, outbox: &mut Outbox) {
+        for update in std::mem::take(&mut self.undecided) {
+            self.refuse_update(&update, &continued_as_new(), to, outbox);
+        }
+    }
+
+    fn refuse_update(&mut self, update: &Name, failure: &Failure, to: &Target<'_>, outbox: &mut Outbox) {
+        outbox.commands.push(self.translation(to).refused_update(update, failure));
+        self.updates.remove(update);
+        self.undecided.remove(update);
     }
 
     /// Resolves a promise for the update that asks for it. Returns the job for the run, if there is such a promise, and adds the
@@ -286,8 +311,7 @@ impl BridgeState {
                 Some(Job::resolve(seq, Resolution::Promise(outcome)))
             }
             Err(failure) => {
-                outbox.commands.push(self.translation(to).refused_update(update, &failure));
-                self.updates.remove(update);
+                self.refuse_update(update, &failure, to, outbox);
                 None
             }
         }
@@ -307,6 +331,14 @@ impl BridgeState {
     pub(crate) fn is_side_effect(&self, number: u32) -> bool {
         self.side_effects.has(number)
     }
+}
+
+/// Why an update that no handler has begun to handle is refused.
+fn continued_as_new() -> Failure {
+    Failure::application(
+        "the workflow continued as new before this update was handled; send it again, to the run that goes on",
+    )
+    .typed("ContinuedAsNew")
 }
 
 /// Where a run's commands go.

@@ -181,6 +181,7 @@ impl QueuePlayer {
             let resolved = cached.state.resolve_promise(&update, &to, &mut outbox);
             debug_assert!(resolved.is_none(), "nothing was played, so nothing was opened");
         }
+        cached.state.refuse_undecided(&to, &mut outbox);
         let flags = if activation.is_replaying { Vec::new() } else { cached.flags.clone() };
         self.rest(run_id, cached, outbox, flags, reply, evict);
         Ok(())
@@ -215,7 +216,10 @@ impl QueuePlayer {
                     false => messages.extend(state.resolve_promise(&update, to, outbox)),
                 },
                 Some(job @ (Job::Patch { .. } | Job::Seed { .. })) => early.push(job),
-                Some(job) => messages.push(job),
+                Some(job) => {
+                    state.received(&job);
+                    messages.push(job);
+                }
                 None => {}
             }
         }
