@@ -12,7 +12,7 @@ use dacapo_worker::RunName;
 use super::commands::{Translation, side_effect_attempt, start_timer};
 use super::promises::{Promises, Resolve};
 use super::side_effects::{self, Next, NextAttempt, SideEffects};
-use crate::convert::{map_from_proto, payload_from_proto};
+use crate::convert::payload_from_proto;
 use crate::proto::activation::InitializeWorkflow;
 use crate::proto::commands::workflow_command::Variant;
 use crate::proto::commands::{self, WorkflowCommand};
@@ -41,9 +41,6 @@ pub(crate) struct BridgeState {
     pub(crate) side_effects: SideEffects,
     /// The snapshot that the run published last.
     pub(crate) published: Option<Payload>,
-    /// The memo as the workflow has changed it, from what it was at the start.
-    memo: BTreeMap<Name, Payload>,
-    has_new_memo: bool,
     /// The header with the settings that the start pins: the run that goes on keeps them.
     pins: Option<Payload>,
     /// Activities that have no result and were not cancelled.
@@ -67,9 +64,8 @@ pub(crate) struct Outbox {
 impl BridgeState {
     /// The state at the start of a run.
     pub(crate) fn of(init: &InitializeWorkflow) -> Self {
-        let memo = init.memo.clone().map(|memo| map_from_proto(memo.fields)).unwrap_or_default();
         let pins = init.headers.get(PINS).cloned().map(payload_from_proto);
-        Self { memo, pins, ..Self::default() }
+        Self { pins, ..Self::default() }
     }
 
     /// Takes what an activation says of side effects out of its jobs. Returns the jobs of the run.
@@ -203,28 +199,14 @@ impl BridgeState {
             CommandKind::Cancel(c) if c.operation == Operation::Promise => self.promises.close(c.seq),
             CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
             CommandKind::Promise(c) => self.promises.open(c),
-            CommandKind::Memo(changes) => self.change_memo(changes),
             _ => {}
         }
     }
 
-    fn change_memo(&mut self, changes: &BTreeMap<Name, Option<Payload>>) {
-        self.has_new_memo = true;
-        for (name, value) in changes {
-            match value {
-                Some(value) => drop(self.memo.insert(name.clone(), value.clone())),
-                None => drop(self.memo.remove(name)),
-            }
-        }
-    }
-
-    /// Returns the command with all that the next run is given. The server keeps the memo of the start and no header, so they are passed on here, and with them
-    /// the signals that no wait and no handler took.
+    /// Returns the command with all that the next run is given. The server keeps no header, so the pinned settings are passed on here,
+    /// and with them the signals that no wait and no handler took.
     fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> ContinueAsNew {
         let mut next = next.clone();
-        if self.has_new_memo && next.memo.is_none() {
-            next.memo = Some(self.memo.clone());
-        }
         if let Some(pins) = &self.pins {
             next.headers.insert(PINS.into(), pins.clone());
         }
