@@ -2,7 +2,7 @@
 
 use dacapo::core::PolicySpec;
 use dacapo::prelude::*;
-use dacapo::{ClientError, Error, Feature, Pins, Promise, StuckCause};
+use dacapo::{CancelType, ClientError, Error, Feature, Pins, Promise, StuckCause};
 
 use crate::{Namespace, described, within};
 
@@ -104,6 +104,22 @@ async fn run_that_would_leave_a_detached_activity_is_stuck_and_says_what_to_do()
     }
     run.terminate("seen").await.unwrap();
     app.shutdown().await;
+}
+
+#[workflow]
+async fn abandons(ctx: Ctx) -> Result<bool, Failure> {
+    let call = ctx.call(slow, ()).start_to_close(secs(60)).cancel_type(CancelType::Abandon);
+    Ok(matches!(ctx.race(call, ctx.next_signal(GO)).await?, Second(())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_has_abandoned_an_activity_ends() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((abandons, slow)).await;
+    let run = app.start(abandons, ()).id("run").await.unwrap();
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(true));
+    app.stop().await;
 }
 
 /// Continues as a run that cannot be played to its end.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dacapo_core::{
-    CallSite, Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome, Payload,
-    Resolution, Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
+    CallSite, CancelType, Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome,
+    Payload, Resolution, Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
 };
 use dacapo_worker::RunName;
 
@@ -43,7 +43,7 @@ pub(crate) struct BridgeState {
     pub(crate) published: Option<Payload>,
     /// The header with the settings that the start pins: the run that goes on keeps them.
     pins: Option<Payload>,
-    /// Activities that have no result and were not cancelled.
+    /// Activities that have no result and were not cancelled, without those that may be abandoned: to drop these is no command.
     open_activities: BTreeMap<Seq, (Name, CallSite)>,
     /// Local activities that have no result, cancelled or not.
     open_local: BTreeSet<Seq>,
@@ -191,9 +191,11 @@ impl BridgeState {
     fn note(&mut self, command: &Command) {
         let mut open = |seq, name: &Name| drop(self.open_activities.insert(seq, (name.clone(), command.site.clone())));
         match &command.kind {
-            CommandKind::Activity(c) => open(c.seq, &c.activity),
+            CommandKind::Activity(c) if c.cancel != CancelType::Abandon => open(c.seq, &c.activity),
             CommandKind::LocalActivity(c) => {
-                open(c.seq, &c.activity);
+                if c.cancel != CancelType::Abandon {
+                    open(c.seq, &c.activity);
+                }
                 self.open_local.insert(c.seq);
             }
             CommandKind::Cancel(c) if c.operation == Operation::Promise => self.promises.close(c.seq),
