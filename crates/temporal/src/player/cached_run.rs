@@ -9,7 +9,7 @@ use dacapo_core::{
 };
 use dacapo_worker::RunName;
 
-use super::commands::{Translation, side_effect_attempt, start_timer};
+use super::commands::{Translation, check_headers, side_effect_attempt, start_timer};
 use super::promises::{Promises, Resolve};
 use super::side_effects::{self, Next, NextAttempt, SideEffects};
 use crate::convert::payload_from_proto;
@@ -144,6 +144,7 @@ impl BridgeState {
             self.published = Some(published.clone());
         }
         for command in &done.commands {
+            check_headers(command)?;
             self.note(command);
             if let CommandKind::AcceptUpdate { update } = &command.kind {
                 self.undecided.remove(update);

@@ -44,12 +44,6 @@ impl Translation<'_> {
     /// # Errors
     /// The command's kind, if there is nothing like it on a Temporal cluster.
     pub(crate) fn command(&self, command: &Command) -> Result<Option<WorkflowCommand>, String> {
-        if let Some(name) = reserved_header(&command.kind) {
-            return Err(format!(
-                "header {name:?} cannot be sent (at {}): names that begin with {PREFIX:?} are reserved",
-                command.site
-            ));
-        }
         let (variant, summary) = match &command.kind {
             CommandKind::Activity(c) => (self.activity(c), c.summary.as_deref()),
             CommandKind::LocalActivity(c) => (self.local_activity(c), c.summary.as_deref()),
@@ -249,13 +243,23 @@ impl Translation<'_> {
     }
 }
 
-/// The header of a program that has a reserved name.
+/// # Errors
+/// A header of a program has a reserved name.
+pub(super) fn check_headers(command: &Command) -> Result<(), String> {
+    let Some(name) = reserved_header(&command.kind) else { return Ok(()) };
+    let site = &command.site;
+    Err(format!(
+        "header {name:?} cannot be sent (at {site}): names that begin with {PREFIX:?} are reserved. Choose another name"
+    ))
+}
+
 fn reserved_header(command: &CommandKind) -> Option<&Name> {
     let headers = match command {
         CommandKind::Activity(c) => &c.headers,
         CommandKind::LocalActivity(c) => &c.headers,
         CommandKind::Child(c) => &c.headers,
         CommandKind::SignalExternal(c) => &c.headers,
+        CommandKind::ContinueAsNew(c) => &c.headers,
         _ => return None,
     };
     headers.keys().find(|name| name.starts_with(PREFIX))
@@ -347,4 +351,17 @@ fn shortened(summary: &str) -> &str {
         end -= 1;
     }
     &summary[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_header_of_the_next_run_is_refused() {
+        let headers = Headers::from([("dacapo:pins".into(), Payload::empty())]);
+        let next = CommandKind::ContinueAsNew(Box::new(ContinueAsNew { headers, ..ContinueAsNew::default() }));
+        let command = Command { kind: next, unit: dacapo_core::UnitId::root(), site: CallSite::default() };
+        assert!(check_headers(&command).unwrap_err().contains("\"dacapo:pins\" cannot be sent"));
+    }
 }
