@@ -106,6 +106,49 @@ async fn run_that_would_leave_a_detached_activity_is_stuck_and_says_what_to_do()
     app.shutdown().await;
 }
 
+const LARGE: Signal<String> = Signal::new("large");
+
+/// Continues as new without a look at its signals.
+#[workflow]
+async fn ignores_signals(ctx: Ctx, round: u64) -> Result<u64, Failure> {
+    if round == 1 {
+        return Ok(round);
+    }
+    ctx.next_signal(GO).await?;
+    Err(ctx.continue_as_new(ignores_signals, 1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_would_hand_on_too_many_bytes_of_signals_is_stuck_and_names_their_size() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(ignores_signals).await;
+    let run = app.start(ignores_signals, 0).id("run").await.unwrap();
+    for _ in 0..21 {
+        run.signal(LARGE, "x".repeat(100_000)).await.unwrap();
+    }
+    run.signal(GO, ()).await.unwrap();
+    let stuck = described("it is stuck", &run, |run| run.stuck.is_some()).await.stuck.unwrap();
+    assert_eq!(stuck.cause, StuckCause::Limit, "{}", stuck.reason);
+    for part in ["21 signals", "at most 2000000 bytes", "take signals before"] {
+        assert!(stuck.reason.contains(part), "{}", stuck.reason);
+    }
+    run.terminate("seen").await.unwrap();
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_that_a_run_can_hand_on_reach_the_next_one() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(ignores_signals).await;
+    let run = app.start(ignores_signals, 0).id("run").await.unwrap();
+    for _ in 0..19 {
+        run.signal(LARGE, "x".repeat(100_000)).await.unwrap();
+    }
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(1));
+    app.shutdown().await;
+}
+
 #[workflow]
 async fn abandons(ctx: Ctx) -> Result<bool, Failure> {
     let call = ctx.call(slow, ()).start_to_close(secs(60)).cancel_type(CancelType::Abandon);

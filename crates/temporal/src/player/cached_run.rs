@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dacapo_client::StuckCause;
 use dacapo_core::{
     CallSite, CancelType, Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome,
     Payload, Resolution, Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
@@ -11,6 +12,7 @@ use dacapo_worker::RunName;
 
 use super::commands::{Translation, check_headers, side_effect_attempt, start_timer};
 use super::promises::{Promises, Resolve};
+use super::refusal::Refusal;
 use super::side_effects::{self, Next, NextAttempt, SideEffects};
 use crate::convert::payload_from_proto;
 use crate::proto::activation::InitializeWorkflow;
@@ -20,6 +22,8 @@ use crate::reserved::{LEFT_SIGNALS, PINS};
 
 /// The encoding of data in the form of our records.
 const STORED: Name = Name::from_static("binary/dacapo-stored");
+/// The most bytes of signals that a run hands on: the server takes no larger payload, by default.
+const MOST_LEFT: usize = 2_000_000;
 
 /// A run between two activations.
 pub(crate) struct CachedRun {
@@ -138,13 +142,14 @@ impl BridgeState {
         done: &TurnDone,
         to: &Target<'_>,
         outbox: &mut Outbox,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
+        let unsupported = |why: String| Refusal::new(StuckCause::Unsupported, why);
         self.now = now;
         if let Some(published) = &done.published {
             self.published = Some(published.clone());
         }
         for command in &done.commands {
-            check_headers(command)?;
+            check_headers(command).map_err(unsupported)?;
             self.note(command);
             if let CommandKind::AcceptUpdate { update } = &command.kind {
                 self.undecided.remove(update);
@@ -160,17 +165,17 @@ impl BridgeState {
                 continue;
             }
             if command.kind.is_terminal() {
-                self.check_detached(done)?;
+                self.check_detached(done).map_err(unsupported)?;
                 self.refuse_left(done, to, outbox);
             }
             let translated = match &command.kind {
                 CommandKind::ContinueAsNew(next) => {
-                    let kind = CommandKind::ContinueAsNew(Box::new(self.handed_on(next, &done.leftover)));
-                    self.translation(to).command(&Command { kind, ..command.clone() })?
+                    let kind = CommandKind::ContinueAsNew(Box::new(self.handed_on(next, &done.leftover)?));
+                    self.translation(to).command(&Command { kind, ..command.clone() })
                 }
-                _ => self.translation(to).command(command)?,
+                _ => self.translation(to).command(command),
             };
-            outbox.commands.extend(translated);
+            outbox.commands.extend(translated.map_err(unsupported)?);
             self.answered(&command.kind);
         }
         for rejected in &done.rejected {
@@ -208,16 +213,20 @@ impl BridgeState {
 
     /// Returns the command with all that the next run is given. The server keeps no header, so the pinned settings are passed on here,
     /// and with them the signals that no wait and no handler took.
-    fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> ContinueAsNew {
+    ///
+    /// # Errors
+    /// The signals are too many for the server.
+    fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> Result<ContinueAsNew, Refusal> {
         let mut next = next.clone();
         if let Some(pins) = &self.pins {
             next.headers.insert(PINS.into(), pins.clone());
         }
         if !leftover.is_empty() {
-            let signals = Payload::new(STORED, to_stored(leftover).into());
-            next.headers.insert(LEFT_SIGNALS.into(), signals);
+            let signals = to_stored(leftover);
+            check_left(leftover.len(), signals.len())?;
+            next.headers.insert(LEFT_SIGNALS.into(), Payload::new(STORED, signals.into()));
         }
-        next
+        Ok(next)
     }
 
     fn answered(&mut self, command: &CommandKind) {
@@ -316,6 +325,19 @@ impl BridgeState {
     pub(crate) fn is_side_effect(&self, number: u32) -> bool {
         self.side_effects.has(number)
     }
+}
+
+/// # Errors
+/// The signals that a run would hand on are too large together.
+fn check_left(count: usize, bytes: usize) -> Result<(), Refusal> {
+    if bytes <= MOST_LEFT {
+        return Ok(());
+    }
+    let why = format!(
+        "the workflow continues as new and leaves {count} signals that it has not taken, {bytes} bytes together; at most {MOST_LEFT} bytes \
+         can be handed on to the next run: take signals before continuing as new, or send references in place of large inputs"
+    );
+    Err(Refusal::new(StuckCause::Limit, why))
 }
 
 /// Why an update that no handler has begun to handle is refused.

@@ -171,8 +171,7 @@ impl QueuePlayer {
         let mut early = self.gather(&mut cached.state, now, variants, &to, &mut jobs, &mut outbox);
         while !jobs.is_empty() {
             let Some(done) = self.play_turn(run_id, &mut cached, activation, now, jobs, reply)? else { return Ok(()) };
-            (cached.state.turn(now, &done, &to, &mut outbox))
-                .map_err(|why| Refusal::new(StuckCause::Unsupported, why))?;
+            cached.state.turn(now, &done, &to, &mut outbox)?;
             // A promise that the turn has opened is resolved by another one.
             let opened = std::mem::take(&mut early).into_iter();
             jobs = opened.filter_map(|update| cached.state.resolve_promise(&update, &to, &mut outbox)).collect();
