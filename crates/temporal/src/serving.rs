@@ -77,6 +77,7 @@ pub struct ClusterWorkers {
     runtime: Handle,
     loops: Mutex<Option<JoinSet<()>>>,
     zombie_watch: AbortHandle,
+    end_watch: AbortHandle,
 }
 
 struct ServedQueue {
@@ -133,13 +134,18 @@ impl ClusterWorkers {
         }
         let (watching, workers) = (host.clone(), workers(&queues));
         let zombie_watch = runtime.spawn(async move { watching.watch_zombies(&workers).await }).abort_handle();
+        let (watching, cores) = (host.clone(), queues.iter().map(|queue| queue.core.clone()).collect());
+        let end_watch = runtime.spawn(async move { stop_polling(&watching, cores).await }).abort_handle();
         let loops = Mutex::new(ranks::TEMPORAL_SHUTDOWN, Some(loops));
-        Ok(Self { cluster: cluster.clone(), options, queues, host, runtime, loops, zombie_watch })
+        Ok(Self { cluster: cluster.clone(), options, queues, host, runtime, loops, zombie_watch, end_watch })
     }
 
     /// Returns the health of each queue.
     pub fn health(&self) -> Vec<(Name, Health)> {
-        self.queues.iter().map(|queue| (queue.worker.queue().clone(), queue.worker.health())).collect()
+        let is_shut_down = self.loops.lock().is_none();
+        let ended = self.host.end_reason().or_else(|| is_shut_down.then(|| "it shuts down".to_owned()));
+        let health = |queue: &ServedQueue| Health { ended: ended.clone(), ..queue.worker.health() };
+        self.queues.iter().map(|queue| (queue.worker.queue().clone(), health(queue))).collect()
     }
 
     /// Returns how many threads play turns, and how many of them were abandoned.
@@ -200,7 +206,7 @@ impl ClusterWorkers {
             (values(|values| values.shutdown_grace_period), values(|values| values.shutdown_force_timeout));
         let (began, mut report) = (Instant::now(), self.end(grace, force).await);
         self.host.wait_for_zombies(&workers(&self.queues), since).await;
-        self.zombie_watch.abort();
+        self.stop_watching();
         report.left = self.queues.iter().flat_map(|queue| queue.worker.health().entities).collect();
         report.took = began.elapsed();
         report.error = self.host.error();
@@ -210,7 +216,12 @@ impl ClusterWorkers {
     /// Stops at once: attempts that run are left behind, and the server tries them again.
     pub async fn stop(&self) {
         self.end(Duration::ZERO, Duration::ZERO).await;
+        self.stop_watching();
+    }
+
+    fn stop_watching(&self) {
         self.zombie_watch.abort();
+        self.end_watch.abort();
     }
 
     async fn end(&self, grace: Duration, force: Duration) -> Report {
@@ -247,8 +258,14 @@ impl Drop for ClusterWorkers {
             let _ = tokio::time::timeout(LAST_CALLS, drain(&mut loops)).await;
             host.pool.close();
         });
-        self.zombie_watch.abort();
+        self.stop_watching();
     }
+}
+
+/// Waits until there is a reason why the program has to end, and takes no more tasks then. Attempts that run may end by themselves.
+async fn stop_polling(host: &ClusterHost, cores: Vec<Arc<CoreWorker>>) {
+    host.ends().await;
+    cores.iter().for_each(|core| core.worker().initiate_shutdown());
 }
 
 fn workers(queues: &[ServedQueue]) -> Vec<Arc<Worker>> {
@@ -262,11 +279,17 @@ async fn drain(loops: &mut JoinSet<()>) {
 /// Plays activations on turn threads until core has shut down.
 async fn play_workflows(player: Arc<QueuePlayer>, activities: Arc<Activities>) {
     let (core, host) = (activities.core.clone(), activities.host.clone());
+    let mut is_broken = false;
     loop {
         let activation = match core.worker().poll_workflow_activation().await {
             Ok(activation) => activation,
-            Err(PollError::ShutDown) => return,
-            Err(error) => return broken_off(&host, "workflow tasks", &error),
+            // Core shuts down after an error, and is polled until it has.
+            Err(error @ PollError::TonicError(_)) if !is_broken => {
+                is_broken = true;
+                broken_off(&host, "workflow tasks", &error);
+                continue;
+            }
+            Err(_) => return,
         };
         let (outlet, evictor, player, activities) = (core.clone(), core.clone(), player.clone(), activities.clone());
         let reply = Reply::new(&activation.run_id, move |completion| outlet.complete_activation(completion));
@@ -283,8 +306,8 @@ async fn play_workflows(player: Arc<QueuePlayer>, activities: Arc<Activities>) {
 /// The cluster refuses to hand out tasks for good: the namespace is gone, or the credentials are not accepted any more.
 fn broken_off(host: &ClusterHost, tasks: &str, error: &PollError) {
     let why = format!(
-        "the Temporal cluster hands out no {tasks} any more: {error}. The process shuts down; check the namespace and the credentials, and \
-         start it again"
+        "the Temporal cluster hands out no {tasks} any more: {error}. This program takes no more work: check the namespace and the \
+         credentials, and start it again"
     );
     tracing::error!(target: "dacapo", "{why}");
     host.end(why.clone(), Some(Error::Unavailable(why)));
@@ -292,11 +315,15 @@ fn broken_off(host: &ClusterHost, tasks: &str, error: &PollError) {
 
 /// Runs attempts until core has shut down.
 async fn run_activities(core: Arc<CoreWorker>, activities: Arc<Activities>) {
+    let mut is_broken = false;
     loop {
         match core.worker().poll_activity_task().await {
             Ok(task) => activities.take(task),
-            Err(PollError::ShutDown) => return,
-            Err(error) => return broken_off(&activities.host, "activity tasks", &error),
+            Err(error @ PollError::TonicError(_)) if !is_broken => {
+                is_broken = true;
+                broken_off(&activities.host, "activity tasks", &error);
+            }
+            Err(_) => return,
         }
     }
 }
