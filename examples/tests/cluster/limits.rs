@@ -123,7 +123,9 @@ async fn shutdown_lets_an_attempt_end_within_the_grace_period() {
     let app = namespace.serve((employs, bench.clone())).await;
     app.start(employs, ()).id("run").await.unwrap();
     within("it begins", bench.begun.acquire()).await.unwrap().forget();
-    let shutting_down = tokio::spawn(app.shutdown());
+    let shutting_down = tokio::spawn(app.clone().shutdown());
+    wait("the shutdown begins", async || app.health()[0].1.ended.clone()).await;
+    drop(app);
     bench.may_end.add_permits(1);
     let report = within("it shuts down", shutting_down).await.unwrap();
     assert_eq!((report.asked_to_stop, report.cut_off), (0, Vec::new()));
