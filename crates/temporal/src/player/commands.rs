@@ -344,18 +344,42 @@ fn metadata(summary: Option<&str>, site: &CallSite) -> sdk::UserMetadata {
     }
 }
 
+/// Returns as much of a summary as the server keeps of it as JSON.
 fn shortened(summary: &str) -> &str {
-    // Two bytes are for the quotation marks of JSON.
-    let mut end = summary.len().min(LONGEST_SUMMARY - 2);
-    while !summary.is_char_boundary(end) {
-        end -= 1;
+    // Two bytes are for the quotation marks.
+    let mut room = LONGEST_SUMMARY - 2;
+    let end = summary.char_indices().find(|(_, char)| match room.checked_sub(bytes_in_json(*char)) {
+        Some(left) => {
+            room = left;
+            false
+        }
+        None => true,
+    });
+    end.map_or(summary, |(end, _)| &summary[..end])
+}
+
+/// How many bytes a character has in a JSON text as it is written here.
+fn bytes_in_json(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
     }
-    &summary[..end]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn summary_is_cut_so_that_the_server_keeps_it_as_json() {
+        assert_eq!(shortened("pack the lamps"), "pack the lamps");
+        for text in ["x", "\"", "\\", "\n", "\u{1}", "é", "a\"\u{7f}🦀"] {
+            let long = text.repeat(500);
+            let cut = serde_json::Value::from(shortened(&long)).to_string().len();
+            assert!((LONGEST_SUMMARY - 8..=LONGEST_SUMMARY).contains(&cut), "{text:?} is cut to {cut} bytes");
+        }
+    }
 
     #[test]
     fn reserved_header_of_the_next_run_is_refused() {
