@@ -113,12 +113,13 @@ impl QueuePlayer {
     pub(crate) fn play(self: &Arc<Self>, mut activation: WorkflowActivation, reply: &Reply, evict: &dyn Fn(&str)) {
         let run_id = Name::from(activation.run_id.clone());
         match jobs::work(std::mem::take(&mut activation.jobs)) {
-            Work::Evict(reason) => {
+            Err(why) => reply.failed(&Refusal::new(StuckCause::Internal, why)),
+            Ok(Work::Evict(reason)) => {
                 self.evict(&run_id, &reason);
                 reply.done(Vec::new(), Vec::new());
             }
-            Work::Queries(queries) => self.answer(&run_id, queries, reply),
-            Work::Turn(jobs) => {
+            Ok(Work::Queries(queries)) => self.answer(&run_id, queries, reply),
+            Ok(Work::Turn(jobs)) => {
                 if let Err(refusal) = self.turn(&run_id, &activation, jobs, reply, evict) {
                     self.closures.remove_run(&run_id);
                     reply.failed(&refusal);
