@@ -14,9 +14,22 @@ async fn double(n: u64) -> Result<u64, Failure> {
     Ok(n * 2)
 }
 
-/// Doubles ten numbers, by activities and side effects in turns.
+/// How often the workflow below was begun: by its first play and by each replay.
+static PLAYS: AtomicU64 = AtomicU64::new(0);
+
+#[workflow]
+async fn doubles_in_a_storm(ctx: Ctx) -> Result<u64, Failure> {
+    PLAYS.fetch_add(1, Ordering::SeqCst);
+    doubles_ten(ctx).await
+}
+
 #[workflow]
 async fn doubles(ctx: Ctx) -> Result<u64, Failure> {
+    doubles_ten(ctx).await
+}
+
+/// Doubles ten numbers, by activities and side effects in turns.
+async fn doubles_ten(ctx: Ctx) -> Result<u64, Failure> {
     let total = ctx.cell(0_u64);
     let sum = total.clone();
     ctx.on_query(SUM, move |()| Ok(sum.read(|total| *total)));
@@ -65,8 +78,8 @@ async fn three_runs_with_room_for_one_in_memory_end_with_their_results() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
     let namespace = Namespace::new();
-    let app = namespace.serve((doubles, double)).await;
-    let run = app.start(doubles, ()).await.unwrap();
+    let app = namespace.open().await.double_play(false).serve((doubles_in_a_storm, double)).await.unwrap();
+    let run = app.start(doubles_in_a_storm, ()).await.unwrap();
     let storm = tokio::spawn({
         let app = app.clone();
         async move {
@@ -84,6 +97,7 @@ async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
     assert_eq!(within("it ends", run.result()).await, Ok(110));
     storm.abort();
     assert!(storm.await.unwrap_err().is_cancelled());
+    assert!(PLAYS.load(Ordering::SeqCst) > 1, "it has left memory and was played again");
     app.shutdown().await;
 }
 

@@ -56,7 +56,7 @@ async fn healthy(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_that_blocks_its_thread_is_stuck_and_others_go_on() {
     let namespace = Namespace::new();
-    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(millis(300));
+    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(secs(3));
     let opened = namespace.open().await.settings(|app| app.every_queue(timeout));
     let app = opened.double_play(false).serve((blocks, healthy)).await.unwrap();
     let blocked = app.start(blocks, ()).await.unwrap();

@@ -1,8 +1,8 @@
 //! What a cluster cannot do is refused by name, and changes nothing.
 
-use dacapo::core::PolicySpec;
+use dacapo::core::{PolicySpec, Workflow};
 use dacapo::prelude::*;
-use dacapo::{CancelType, ClientError, Error, Feature, Pins, Promise, StuckCause};
+use dacapo::{CancelType, ClientError, Error, Feature, Filter, Pins, Promise, StuckCause, WorkflowDef};
 
 use crate::{Namespace, described, within};
 
@@ -18,8 +18,17 @@ async fn promised(ctx: Ctx) -> Result<String, Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_that_was_resolved_refuses_another_resolution_and_keeps_the_first() {
+    with_cache_of(1_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_stays_resolved_when_its_run_has_left_memory() {
+    with_cache_of(0).await;
+}
+
+async fn with_cache_of(size: usize) {
     let namespace = Namespace::new();
-    let app = namespace.serve(promised).await;
+    let app = namespace.open().await.settings(|app| app.cache_size(size)).serve(promised).await.unwrap();
     let run = app.start(promised, ()).id("run").await.unwrap();
     let Err(Error::Client(ClientError::PromiseNotFound { open, .. })) = run.resolve_raw("other", "x".into()).await
     else {
@@ -66,6 +75,7 @@ async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     assert_eq!(app.runs().back_up("/nowhere").await, Err(lacks(Feature::Backup)));
     assert_eq!(app.runs().verify(|_| {}).await.map(drop), Err(lacks(Feature::Verification)));
     assert_eq!(app.import(std::io::Cursor::new(Vec::new())).await.map(drop), Err(lacks(Feature::Archive)));
+    assert_eq!(app.runs().export(&Filter::all(), Vec::new()).await.map(drop), Err(lacks(Feature::Archive)));
     assert_eq!(run.release().await, Err(lacks(Feature::Quarantine)));
     assert_eq!(app.runs().stuck_runs().await.map(drop), Err(lacks(Feature::StuckRuns)));
     assert_eq!(app.runs().count(&dacapo::Filter::stuck()).await, Err(lacks(Feature::StuckRuns)));
@@ -79,6 +89,16 @@ async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     assert!(refused.contains("are reserved"), "{refused}");
     run.terminate("seen").await.unwrap();
     app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflow_with_a_random_policy_is_refused_when_it_is_served() {
+    let namespace = Namespace::new();
+    let mut random = WorkflowDef::from(Workflow::new("explores", |_, _| async { Ok(Default::default()) }));
+    random.pins.policy = PolicySpec::Random { seed: 7 };
+    let refused = namespace.open().await.serve(random).await.map(drop);
+    let lacks = ClientError::Unsupported { feature: Feature::Policies, backend: "temporal".to_owned() };
+    assert_eq!(refused, Err(Error::Client(lacks)));
 }
 
 #[activity]

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use dacapo::prelude::*;
+use dacapo_examples::fan_out::{Work, count_all};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -18,6 +19,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
+use crate::crashes::Process;
 use crate::{Namespace, wait, within};
 
 const KEY: &str = "the-key-of-ada";
@@ -185,4 +187,41 @@ async fn program_whose_key_is_revoked_says_so_in_its_health_and_at_its_shutdown(
     assert!(why.contains("hands out no workflow tasks any more") && why.contains("this key is not known"), "{why}");
     let report = within("it shuts down", app.shutdown()).await;
     assert!(matches!(report.store, Some(dacapo::ClientError::Unavailable(_))), "{:?}", report.store);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_finds_its_cluster_key_and_certificates_in_its_environment() {
+    let (namespace, certificates) = (Namespace::new(), Certificates::new());
+    let proxy = proxy(certificates.acceptor(), namespace.server.port()).await.to_string();
+    let path = |name: &str| certificates.folder.path().join(name).display().to_string();
+    let (authority, client, key) = (path("authority.pem"), path("client.pem"), path("client.key"));
+    let variables = [
+        ("TEMPORAL_ADDRESS", proxy.as_str()),
+        ("TEMPORAL_NAMESPACE", &namespace.name),
+        ("TEMPORAL_API_KEY", KEY),
+        ("TEMPORAL_TLS_SERVER_CA_CERT_PATH", &authority),
+        ("TEMPORAL_TLS_CLIENT_CERT_PATH", &client),
+        ("TEMPORAL_TLS_CLIENT_KEY_PATH", &key),
+    ];
+    let _worker = Process::start_with("temporal:", &variables);
+    let connection = Dacapo::connect(&namespace.url).await.unwrap();
+    let run = connection.start(count_all, Work { parts: 3, at_once: 2 }).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_finds_its_cluster_in_the_profile_that_its_environment_names() {
+    let namespace = Namespace::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("temporal.toml").display().to_string();
+    let profile = format!(
+        "[profile.shop]\naddress = \"127.0.0.1:{}\"\nnamespace = \"{}\"\n",
+        namespace.server.port(),
+        namespace.name
+    );
+    std::fs::write(&file, profile).unwrap();
+    let _worker = Process::start_with("temporal:", &[("TEMPORAL_CONFIG_FILE", &file), ("TEMPORAL_PROFILE", "shop")]);
+    let connection = Dacapo::connect(&namespace.url).await.unwrap();
+    let run = connection.start(count_all, Work { parts: 3, at_once: 2 }).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
 }
