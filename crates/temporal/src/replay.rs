@@ -286,11 +286,12 @@ fn judged(evicted: &RemoveFromCache, refused: Option<String>) -> Option<String> 
     match evicted.reason() {
         EvictionReason::LangRequested => None,
         EvictionReason::LangFail => Some(refused.unwrap_or_else(|| evicted.message.clone())),
-        _ => Some(format!(
+        EvictionReason::Nondeterminism => Some(format!(
             "{}\nThe code decides something else than the server recorded. Guard the new path with `ctx.patched`, or go on with the \
              code that recorded it.",
             evicted.message
         )),
+        _ => Some(evicted.message.clone()),
     }
 }
 
@@ -316,12 +317,22 @@ mod tests {
             "workflowType": { "name": "order" }, "taskQueue": { "name": "default" }, "originalExecutionRunId": "run",
             "workflowId": "order-1", "workflowTaskTimeout": "10s"
         });
-        let event = |id: u32, kind: &str, attributes: &str, value: Value| json!({ "eventId": id.to_string(), "eventType": kind, attributes: value });
+        let event = |id: u32, kind: &str, attributes: &str, value: Value| json!({ "eventId": id.to_string(), "eventTime": "2026-01-01T00:00:00Z", "eventType": kind, attributes: value });
         vec![
             event(1, "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED", "workflowExecutionStartedEventAttributes", started),
             event(2, "EVENT_TYPE_WORKFLOW_TASK_SCHEDULED", "workflowTaskScheduledEventAttributes", json!({})),
-            event(3, "EVENT_TYPE_WORKFLOW_TASK_STARTED", "workflowTaskStartedEventAttributes", json!({})),
-            event(4, "EVENT_TYPE_WORKFLOW_TASK_COMPLETED", "workflowTaskCompletedEventAttributes", json!({})),
+            event(
+                3,
+                "EVENT_TYPE_WORKFLOW_TASK_STARTED",
+                "workflowTaskStartedEventAttributes",
+                json!({ "scheduledEventId": "2" }),
+            ),
+            event(
+                4,
+                "EVENT_TYPE_WORKFLOW_TASK_COMPLETED",
+                "workflowTaskCompletedEventAttributes",
+                json!({ "scheduledEventId": "2", "startedEventId": "3" }),
+            ),
         ]
     }
 
