@@ -189,11 +189,11 @@ impl Activities {
     /// Stops the local attempts of a run that leaves memory. Core has forgotten them, so they are not completed.
     pub(crate) fn run_left(&self, run_id: &str) {
         let mut running = self.running.lock();
-        let (gone, rest) =
-            std::mem::take(&mut *running).into_iter().partition(|(_, running)| running.is_local_of(run_id));
-        *running = rest;
+        let of_run: Vec<Vec<u8>> =
+            running.iter().filter(|(_, running)| running.is_local_of(run_id)).map(|(token, _)| token.clone()).collect();
+        let gone: Vec<Running> = of_run.iter().filter_map(|token| running.remove(token)).collect();
         drop(running);
-        for (_, Running { handle, .. }) in gone {
+        for Running { handle, .. } in gone {
             if handle.let_go() {
                 let entity = Entity::activity(handle.ctx().info());
                 self.host.terminate(&self.worker, entity, &handle, "its run has left memory");
