@@ -1,5 +1,6 @@
 //! Waiting for the end of a run.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use dacapo_client::{Error, Result, RunRef, RunResult};
@@ -20,8 +21,8 @@ pub(super) async fn result(rpc: &Rpc, run: &RunRef) -> Result<RunResult> {
     loop {
         let end = ended(rpc, &run).await?;
         match next(run, end)? {
-            Ok(result) => return Ok(result),
-            Err(next) => run = next,
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(next) => run = next,
         }
     }
 }
@@ -36,18 +37,18 @@ pub(super) async fn result_or_stuck(rpc: &Rpc, run: &RunRef) -> Result<RunResult
             error = stuck(rpc, &run) => return Err(error),
         };
         match next(run, end)? {
-            Ok(result) => return Ok(result),
-            Err(next) => run = next,
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(next) => run = next,
         }
     }
 }
 
 /// Returns the result of a run that has ended, or the run that goes on for it.
-fn next(run: RunRef, end: End) -> Result<Result<RunResult, RunRef>> {
+fn next(run: RunRef, end: End) -> Result<ControlFlow<RunResult, RunRef>> {
     let End { status, result, next_run_id } = end;
     match (next_run_id, result) {
-        (Some(next), _) => Ok(Err(RunRef::exact(run.workflow_id, next))),
-        (None, Some(result)) => Ok(Ok(RunResult::new(status, result))),
+        (Some(next), _) => Ok(ControlFlow::Continue(RunRef::exact(run.workflow_id, next))),
+        (None, Some(result)) => Ok(ControlFlow::Break(RunResult::new(status, result))),
         (None, None) => {
             Err(Error::Damaged(format!("run {run} has continued as new, and the server does not say as which run")))
         }
