@@ -14,7 +14,7 @@ use dacapo_examples::errand::{ADD, GO, PUT, QUEUE, errand, expected, part, step}
 use dacapo_test_postgres::{Proxy, Server, schema_url};
 
 /// How many errands are under way at a time.
-const AT_A_TIME: u64 = 48;
+const AT_A_TIME: u64 = 300;
 const NODES: usize = 3;
 /// Short leases, so that much happens in little time.
 const PACE: &str = "&lease=3s&renewal=700ms&slow_poll=2s";

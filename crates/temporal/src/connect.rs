@@ -1,12 +1,15 @@
 //! Connecting to a cluster.
 
+use std::collections::HashMap;
+use std::path::Path;
 use std::time::Duration;
 
 use dacapo_client::{Error, Result};
 use dacapo_core::Name;
-use temporalio_client::envconfig::{DataSource, LoadClientConfigProfileOptions};
+use temporalio_client::envconfig::{ConfigError, DataSource, LoadClientConfigProfileOptions};
 use temporalio_client::errors::ClientConnectError;
-use temporalio_client::{ClientOptions, Connection, ConnectionOptions, TlsOptions, Url};
+use temporalio_client::{Connection, ConnectionOptions, TlsOptions, Url};
+use temporalio_common::envconfig::load_client_config_profile;
 use tokio::runtime::Handle;
 use tonic::Code;
 
@@ -16,6 +19,8 @@ use crate::address::Address;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The queue of programs that name none.
 const DEFAULT_QUEUE: Name = Name::from_static("default");
+/// The namespace where neither the URL nor the environment names one.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// A connection to a namespace of a cluster. Cheap to clone.
 #[derive(Clone)]
@@ -34,36 +39,14 @@ impl Cluster {
     /// # Errors
     /// [`Error::InvalidArgument`] for settings that cannot be used, [`Error::Unavailable`] if the cluster does not answer.
     pub async fn connect(address: Address) -> Result<Self> {
-        let profile = LoadClientConfigProfileOptions::builder()
-            .maybe_config_source(address.config.clone().map(DataSource::Path))
-            .maybe_config_file_profile(address.profile.clone())
-            .build();
-        let invalid =
-            |problem: String| Error::InvalidArgument(format!("the connection to Temporal cannot be set up: {problem}"));
-        let (mut connection, client) =
-            ClientOptions::load_from_config(profile).map_err(|error| invalid(error.to_string()))?;
-        let is_encrypted = address.tls.unwrap_or(connection.tls_options.is_some());
-        connection.tls_options = match (is_encrypted, connection.tls_options.take()) {
-            (true, tls) => Some(tls.unwrap_or_else(TlsOptions::default)),
-            (false, _) => None,
-        };
-        let scheme = if is_encrypted { "https" } else { "http" };
-        if let Some(host) = &address.host {
-            let target = format!("{scheme}://{}", with_port(host));
-            connection.target = target.parse::<Url>().map_err(|error| invalid(format!("host {host:?}: {error}")))?;
-        }
-        // The scheme alone decides whether the connection is encrypted.
-        let address_of_environment = connection.target.to_string();
-        (connection.target.set_scheme(scheme))
-            .map_err(|()| invalid(format!("address {address_of_environment:?} is not one of http or https")))?;
+        let (mut connection, namespace) = settings(&address, None)?;
         connection.identity = identity();
         connection.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
-        Self::over(connection, client.namespace, address).await
+        Self::over(connection, namespace, address).await
     }
 
     async fn over(connection: ConnectionOptions, namespace: String, address: Address) -> Result<Self> {
         let target = connection.target.to_string();
-        let namespace = address.namespace.unwrap_or(namespace);
         let unreachable = |problem: String| {
             Error::Unavailable(format!(
                 "the Temporal cluster at {target} cannot be reached: {problem}. Check the address, and that the server runs \
@@ -114,6 +97,41 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
+/// Returns how to connect, and the namespace: what the URL says, then the environment, then the profile. Without `variables` the
+/// environment is that of the process.
+fn settings(address: &Address, variables: Option<&HashMap<String, String>>) -> Result<(ConnectionOptions, String)> {
+    let invalid =
+        |problem: String| Error::InvalidArgument(format!("the connection to Temporal cannot be set up: {problem}"));
+    if let Some(file) = address.config.as_ref().filter(|file| !Path::new(file).exists()) {
+        let problem = format!("file {file:?}, which the URL names, does not exist. Correct `config`, or leave it out");
+        return Err(invalid(problem));
+    }
+    let options = LoadClientConfigProfileOptions::builder()
+        .maybe_config_source(address.config.clone().map(DataSource::Path))
+        .maybe_config_file_profile(address.profile.clone())
+        .build();
+    let unusable = |error: ConfigError| invalid(error.to_string());
+    let profile = load_client_config_profile(options, variables).map_err(unusable)?;
+    let namespace = address.namespace.clone().or_else(|| profile.namespace.clone());
+    let mut connection = ConnectionOptions::try_from(profile).map_err(unusable)?;
+    let asks_for_it = address.host.is_none() && connection.target.scheme() == "https";
+    let is_encrypted = address.tls.unwrap_or(connection.tls_options.is_some() || asks_for_it);
+    connection.tls_options = match (is_encrypted, connection.tls_options.take()) {
+        (true, tls) => Some(tls.unwrap_or_else(TlsOptions::default)),
+        (false, _) => None,
+    };
+    let scheme = if is_encrypted { "https" } else { "http" };
+    if let Some(host) = &address.host {
+        let target = format!("{scheme}://{}", with_port(host));
+        connection.target = target.parse::<Url>().map_err(|error| invalid(format!("host {host:?}: {error}")))?;
+    }
+    // The connection is encrypted where both its options and the scheme say so.
+    let given = connection.target.to_string();
+    (connection.target.set_scheme(scheme))
+        .map_err(|()| invalid(format!("address {given:?} is not one of http or https")))?;
+    Ok((connection, namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())))
+}
+
 fn is_refusal(code: Code) -> bool {
     matches!(code, Code::Unauthenticated | Code::PermissionDenied)
 }
@@ -152,6 +170,76 @@ fn explained(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The target and the namespace of a URL in an environment without a file.
+    fn connection(url: &str, variables: &[(&str, &str)]) -> Result<(ConnectionOptions, String)> {
+        // No file: the one of the machine's user is of no concern here.
+        let no_file = [("TEMPORAL_CONFIG_FILE", "/no/such/file")];
+        let all = variables.iter().chain(&no_file).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        settings(&Address::parse(url).unwrap(), Some(&all.collect()))
+    }
+
+    fn target(url: &str, variables: &[(&str, &str)]) -> (String, bool) {
+        let (connection, _) = connection(url, variables).unwrap();
+        (connection.target.to_string(), connection.tls_options.is_some())
+    }
+
+    #[test]
+    fn variables_say_where_the_cluster_is_and_the_url_goes_before_them() {
+        let variables =
+            [("TEMPORAL_ADDRESS", "cluster:1"), ("TEMPORAL_NAMESPACE", "shop"), ("TEMPORAL_API_KEY", "key")];
+        let (from_variables, namespace) = connection("temporal:", &variables).unwrap();
+        assert_eq!((from_variables.target.as_str(), namespace.as_str()), ("https://cluster:1/", "shop"));
+        assert_eq!((from_variables.api_key.as_deref(), from_variables.tls_options.is_some()), (Some("key"), true));
+        let (from_url, namespace) = connection("temporal://other/orders?tls=false", &variables).unwrap();
+        assert_eq!((from_url.target.as_str(), namespace.as_str()), ("http://other:7233/", "orders"));
+        assert!(from_url.tls_options.is_none());
+        let (open, namespace) = connection("temporal:", &[]).unwrap();
+        assert_eq!((open.target.as_str(), namespace.as_str()), ("http://localhost:7233/", "default"));
+    }
+
+    #[test]
+    fn address_that_asks_for_encryption_gets_it() {
+        let https = [("TEMPORAL_ADDRESS", "https://cluster:1")];
+        assert_eq!(target("temporal:", &https), ("https://cluster:1/".to_owned(), true));
+        assert_eq!(target("temporal:?tls=false", &https), ("http://cluster:1/".to_owned(), false));
+        assert_eq!(target("temporal://other", &https), ("http://other:7233/".to_owned(), false));
+        let http = [("TEMPORAL_ADDRESS", "cluster:1")];
+        assert_eq!(target("temporal:?tls=true", &http), ("https://cluster:1/".to_owned(), true));
+        assert_eq!(target("temporal:", &[http[0], ("TEMPORAL_TLS", "true")]), ("https://cluster:1/".to_owned(), true));
+        assert_eq!(
+            target("temporal:", &[http[0], ("TEMPORAL_API_KEY", "key"), ("TEMPORAL_TLS", "false")]),
+            ("http://cluster:1/".to_owned(), false)
+        );
+    }
+
+    #[test]
+    fn variables_name_certificates_and_the_server() {
+        let variables = [
+            ("TEMPORAL_TLS_CLIENT_CERT_DATA", "certificate"),
+            ("TEMPORAL_TLS_CLIENT_KEY_DATA", "key"),
+            ("TEMPORAL_TLS_SERVER_CA_CERT_DATA", "authority"),
+            ("TEMPORAL_TLS_SERVER_NAME", "shop.example"),
+        ];
+        let tls = connection("temporal:", &variables).unwrap().0.tls_options.unwrap();
+        assert_eq!(tls.server_root_ca_cert.as_deref(), Some(b"authority".as_slice()));
+        assert_eq!(tls.domain.as_deref(), Some("shop.example"));
+        let client = tls.client_tls_options.unwrap();
+        assert_eq!(
+            (client.client_cert.as_slice(), client.client_private_key.as_slice()),
+            (&b"certificate"[..], &b"key"[..])
+        );
+        let refused = connection("temporal:", &variables[..1]).unwrap_err().to_string();
+        assert!(refused.contains("must be provided together"), "{refused}");
+    }
+
+    #[test]
+    fn profile_or_file_that_does_not_exist_is_refused() {
+        let refused = connection("temporal:?config=/no/such/file", &[]).unwrap_err().to_string();
+        assert!(refused.contains("\"/no/such/file\", which the URL names, does not exist"), "{refused}");
+        let refused = connection("temporal:", &[("TEMPORAL_PROFILE", "prod")]).unwrap_err().to_string();
+        assert!(refused.contains("'prod' not found"), "{refused}");
+    }
 
     #[test]
     fn host_without_a_port_gets_that_of_temporal() {

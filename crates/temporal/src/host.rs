@@ -103,6 +103,11 @@ impl ClusterHost {
         reason.map(|end| end.why).unwrap_or_default()
     }
 
+    /// Why the program has to end, if it has to.
+    pub(crate) fn end_reason(&self) -> Option<String> {
+        self.ends.borrow().as_ref().map(|end| end.why.clone())
+    }
+
     /// The error of the cluster for which the program has to end, if there is one.
     pub(crate) fn error(&self) -> Option<Error> {
         self.ends.borrow().as_ref().and_then(|end| end.error.clone())

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use dacapo_client::{Error, Progress, Result, RunRef, Unplayable};
 use dacapo_core::{Name, Transcript};
@@ -20,16 +21,19 @@ use crate::history_json::history_from_json;
 use crate::host::ClusterHost;
 use crate::player::recorder::TranscriptRecorder;
 use crate::player::reply::Reply;
-use crate::player::{PlayerOptions, QueuePlayer};
+use crate::player::{PlayerOptions, QueuePlayer, eviction};
 use crate::proto::activation::remove_from_cache::EvictionReason;
-use crate::proto::activation::{RemoveFromCache, WorkflowActivation, workflow_activation_job::Variant};
+use crate::proto::activation::{RemoveFromCache, WorkflowActivation};
 use crate::proto::completion::{WorkflowActivationCompletion, workflow_activation_completion::Status};
+use crate::proto::enums::EventType;
 use crate::proto::history::{
     History, HistoryEvent, WorkflowExecutionStartedEventAttributes, history_event::Attributes,
 };
 
 /// The queue of a replay: no server knows of it.
 const QUEUE: Name = Name::from_static("replay");
+/// How long core may take to the next activation: it works on what it has in memory.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How many open runs are asked for at a time.
 const PAGE: usize = 100;
 
@@ -101,8 +105,12 @@ impl OpenRuns {
             loop {
                 let page = client.open_runs(queue, after, PAGE).await?;
                 for run in page.runs {
-                    let history = client.fetch(&RunRef::exact(run.workflow_id.clone(), run.run_id.clone())).await?;
-                    found.extend(replayer.replay(history).await?);
+                    match client.fetch(&RunRef::exact(run.workflow_id.clone(), run.run_id.clone())).await {
+                        Ok(history) => found.extend(replayer.replay(history).await?),
+                        // The list is a moment old: the run was deleted since.
+                        Err(Error::NotFound { .. }) => continue,
+                        Err(error) => return Err(error),
+                    }
                     played += 1;
                 }
                 progress(played);
@@ -145,15 +153,10 @@ impl Replayer {
 
     /// Replays a history. Returns a report if the code cannot play it.
     async fn replay(&self, history: History) -> Result<Option<Unplayable>> {
-        let Some(begun) = begin_of(&history) else {
-            return Err(Error::InvalidArgument(
-                "this history cannot be replayed: its first event is not the start of a run, with a workflow type and a task queue. \
-                 Export the whole history"
-                    .to_owned(),
-            ));
-        };
-        // Temporal's core waits for ever for the first task of a history that has none.
-        if !history.events.iter().any(is_task) {
+        let begun = checked(&history)
+            .map_err(|problem| Error::InvalidArgument(format!("this history cannot be replayed: {problem}")))?;
+        if !history.events.iter().any(|event| event.event_type() == EventType::WorkflowTaskStarted) {
+            // Nothing was decided yet. Core would wait for more events.
             return Ok(None);
         }
         let workflow_id = begun.workflow_id.clone();
@@ -172,10 +175,16 @@ impl Replayer {
     async fn play(&self, core: &Core) -> Result<Option<String>> {
         let (mut refused, mut outcome) = (None, None);
         loop {
-            let activation = match core.poll_workflow_activation().await {
-                Ok(activation) => activation,
-                Err(PollError::ShutDown) => return Ok(outcome.flatten()),
-                Err(error) => return Err(Error::Refused(format!("the replay was broken off: {error}"))),
+            let polled = tokio::time::timeout(PATIENCE, core.poll_workflow_activation()).await;
+            let activation = match polled {
+                Ok(Ok(activation)) => activation,
+                Ok(Err(PollError::ShutDown)) => return Ok(outcome.flatten()),
+                Ok(Err(error)) => return Err(Error::Refused(format!("the replay was broken off: {error}"))),
+                Err(_) => {
+                    return Err(Error::InvalidArgument(format!(
+                        "this history cannot be replayed: Temporal's core has not gone on for {PATIENCE:?}. Events are missing, or were changed"
+                    )));
+                }
             };
             if let Some(evicted) = eviction(&activation) {
                 // The first eviction says how the history was played.
@@ -209,25 +218,61 @@ impl Drop for Replayer {
     }
 }
 
-fn is_task(event: &HistoryEvent) -> bool {
-    matches!(event.attributes, Some(Attributes::WorkflowTaskStartedEventAttributes(_)))
-}
-
-/// Returns the start of the run. Temporal's core panics where it has no workflow type or no task queue.
-fn begin_of(history: &History) -> Option<&WorkflowExecutionStartedEventAttributes> {
-    match history.events.first()?.attributes.as_ref()? {
-        Attributes::WorkflowExecutionStartedEventAttributes(started) => {
-            Some(started).filter(|started| started.workflow_type.is_some() && started.task_queue.is_some())
-        }
-        _ => None,
+/// Checks all that Temporal's core takes for granted in a history. Returns the start of the run.
+///
+/// # Errors
+/// The event in which something is missing.
+fn checked(history: &History) -> Result<&WorkflowExecutionStartedEventAttributes, String> {
+    let first = history.events.first().and_then(|event| event.attributes.as_ref());
+    let Some(Attributes::WorkflowExecutionStartedEventAttributes(begun)) = first else {
+        return Err("its first event is not the start of a run".to_owned());
+    };
+    let fields = [
+        ("workflowType", begun.workflow_type.as_ref().is_some_and(|workflow| !workflow.name.is_empty())),
+        ("taskQueue", begun.task_queue.is_some()),
+        ("originalExecutionRunId", !begun.original_execution_run_id.is_empty()),
+    ];
+    if let Some((missing, _)) = fields.iter().find(|(_, is_there)| !is_there) {
+        return Err(format!("event 1 has no {missing}"));
     }
+    for (at, event) in history.events.iter().enumerate() {
+        let next = history.events.get(at + 1);
+        check_event(at, event, next).map_err(|problem| format!("event {}{problem}", at + 1))?;
+    }
+    Ok(begun)
 }
 
-fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCache> {
-    activation.jobs.iter().find_map(|job| match &job.variant {
-        Some(Variant::RemoveFromCache(evicted)) => Some(evicted),
-        _ => None,
-    })
+fn check_event(at: usize, event: &HistoryEvent, next: Option<&HistoryEvent>) -> Result<(), String> {
+    use EventType::{
+        WorkflowExecutionTerminated, WorkflowExecutionTimedOut, WorkflowTaskCompleted, WorkflowTaskFailed,
+        WorkflowTaskStarted, WorkflowTaskTimedOut,
+    };
+    if usize::try_from(event.event_id) != Ok(at + 1) {
+        return Err(format!(" is numbered {}: events are missing or out of order", event.event_id));
+    }
+    let Some(attributes) = &event.attributes else { return Err(" has no attributes".to_owned()) };
+    let is_type_of_first = event.event_type() == EventType::WorkflowExecutionStarted;
+    if is_type_of_first != (at == 0) {
+        return Err(format!(" has the type {:?}", event.event_type()));
+    }
+    if let Attributes::WorkflowExecutionUpdateAcceptedEventAttributes(update) = attributes
+        && update.accepted_request.as_ref().is_none_or(|request| request.input.is_none() || request.meta.is_none())
+    {
+        return Err(" accepts an update without its request".to_owned());
+    }
+    let ends = [
+        WorkflowTaskCompleted,
+        WorkflowTaskFailed,
+        WorkflowTaskTimedOut,
+        WorkflowExecutionTerminated,
+        WorkflowExecutionTimedOut,
+    ];
+    match next {
+        Some(next) if event.event_type() == WorkflowTaskStarted && !ends.contains(&next.event_type()) => {
+            Err(format!(" begins a workflow task, and the next event is {:?} and not its end", next.event_type()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Why a run left the replay. None if its history was played to the end.
@@ -235,11 +280,12 @@ fn outcome_of(evicted: &RemoveFromCache, refused: Option<String>) -> Option<Stri
     match evicted.reason() {
         EvictionReason::LangRequested => None,
         EvictionReason::LangFail => Some(refused.unwrap_or_else(|| evicted.message.clone())),
-        _ => Some(format!(
+        EvictionReason::Nondeterminism => Some(format!(
             "{}\nThe code decides something else than the server recorded. Guard the new path with `ctx.patched`, or go on with the \
              code that recorded it.",
             evicted.message
         )),
+        _ => Some(evicted.message.clone()),
     }
 }
 
@@ -251,4 +297,81 @@ fn config() -> Result<WorkerConfig> {
         .versioning_strategy(WorkerVersioningStrategy::None { build_id: "replay".to_owned() })
         .build()
         .map_err(|error| Error::Refused(format!("a replay cannot be set up: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A run that waits after its first task.
+    fn events() -> Vec<Value> {
+        let started = json!({
+            "workflowType": { "name": "order" }, "taskQueue": { "name": "default" }, "originalExecutionRunId": "run",
+            "workflowId": "order-1", "workflowTaskTimeout": "10s"
+        });
+        let event = |id: u32, kind: &str, attributes: &str, value: Value| json!({ "eventId": id.to_string(), "eventTime": "2026-01-01T00:00:00Z", "eventType": kind, attributes: value });
+        vec![
+            event(1, "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED", "workflowExecutionStartedEventAttributes", started),
+            event(2, "EVENT_TYPE_WORKFLOW_TASK_SCHEDULED", "workflowTaskScheduledEventAttributes", json!({})),
+            event(
+                3,
+                "EVENT_TYPE_WORKFLOW_TASK_STARTED",
+                "workflowTaskStartedEventAttributes",
+                json!({ "scheduledEventId": "2" }),
+            ),
+            event(
+                4,
+                "EVENT_TYPE_WORKFLOW_TASK_COMPLETED",
+                "workflowTaskCompletedEventAttributes",
+                json!({ "scheduledEventId": "2", "startedEventId": "3" }),
+            ),
+        ]
+    }
+
+    fn replayed(change: impl FnOnce(&mut Vec<Value>)) -> Result<()> {
+        let mut events = events();
+        change(&mut events);
+        replay_json(&Registry::default(), &json!({ "events": events }).to_string())
+    }
+
+    #[test]
+    fn history_of_which_something_is_missing_is_refused_with_the_event() {
+        let problem = |change: fn(&mut Vec<Value>)| replayed(change).unwrap_err().to_string();
+        for field in ["workflowType", "taskQueue", "originalExecutionRunId"] {
+            let refused = replayed(|events| {
+                events[0]["workflowExecutionStartedEventAttributes"].as_object_mut().unwrap().remove(field);
+            });
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(&format!("event 1 has no {field}")), "{refused}");
+        }
+        let missing = problem(|events| drop(events.remove(1)));
+        assert!(missing.contains("event 2 is numbered 3"), "{missing}");
+        let bare =
+            problem(|events| drop(events[1].as_object_mut().unwrap().remove("workflowTaskScheduledEventAttributes")));
+        assert!(bare.contains("event 2 has no attributes"), "{bare}");
+        let unended = problem(|events| {
+            events[3] =
+                json!({ "eventId": "4", "eventType": "EVENT_TYPE_TIMER_FIRED", "timerFiredEventAttributes": {} })
+        });
+        assert!(unended.contains("event 3 begins a workflow task, and the next event is TimerFired"), "{unended}");
+        let update = problem(|events| {
+            events.push(json!({
+                "eventId": "5", "eventType": "EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED",
+                "workflowExecutionUpdateAcceptedEventAttributes": { "protocolInstanceId": "7" }
+            }))
+        });
+        assert!(update.contains("event 5 accepts an update without its request"), "{update}");
+        let no_start = problem(|events| drop(events.drain(..1)));
+        assert!(no_start.contains("its first event is not the start of a run"), "{no_start}");
+        let no_task = problem(|events| events.truncate(2));
+        assert!(no_task.contains("no workflow task that could be replayed"), "{no_task}");
+    }
+
+    #[test]
+    fn history_of_a_workflow_that_is_not_registered_cannot_be_played() {
+        let stuck = replayed(|_| {}).unwrap_err();
+        assert!(matches!(&stuck, Error::Stuck(why) if why.contains("no workflow \"order\" is registered")), "{stuck}");
+    }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dacapo_client::{Error, PendingActivity, Progress, Result, Unplayable};
@@ -26,7 +27,7 @@ use crate::connect::Cluster;
 use crate::core_worker::CoreWorker;
 use crate::host::ClusterHost;
 use crate::player::reply::Reply;
-use crate::player::{PlayerOptions, QueuePlayer};
+use crate::player::{PlayerOptions, QueuePlayer, eviction};
 use crate::replay::{OpenRuns, transcript_of};
 
 /// How long a shutdown waits for the server after the last attempt has ended or was left behind.
@@ -76,6 +77,7 @@ pub struct ClusterWorkers {
     runtime: Handle,
     loops: Mutex<Option<JoinSet<()>>>,
     zombie_watch: AbortHandle,
+    end_watch: AbortHandle,
 }
 
 struct ServedQueue {
@@ -121,23 +123,29 @@ impl ClusterWorkers {
                 attempts: Attempts::new(runtime.clone()),
                 payload_limit: options.app.payload_limit,
                 running: Activities::running(),
+                stops: AtomicBool::new(false),
             });
             queues.push(ServedQueue { worker, core, player, activities });
         }
         let mut loops = JoinSet::new();
         for queue in &queues {
-            loops.spawn(play_workflows(host.clone(), queue.core.clone(), queue.player.clone()));
+            loops.spawn(play_workflows(queue.player.clone(), queue.activities.clone()));
             loops.spawn(run_activities(queue.core.clone(), queue.activities.clone()));
         }
         let (watching, workers) = (host.clone(), workers(&queues));
         let zombie_watch = runtime.spawn(async move { watching.watch_zombies(&workers).await }).abort_handle();
+        let (watching, cores) = (host.clone(), queues.iter().map(|queue| queue.core.clone()).collect());
+        let end_watch = runtime.spawn(async move { stop_polling(&watching, cores).await }).abort_handle();
         let loops = Mutex::new(ranks::TEMPORAL_SHUTDOWN, Some(loops));
-        Ok(Self { cluster: cluster.clone(), options, queues, host, runtime, loops, zombie_watch })
+        Ok(Self { cluster: cluster.clone(), options, queues, host, runtime, loops, zombie_watch, end_watch })
     }
 
     /// Returns the health of each queue.
     pub fn health(&self) -> Vec<(Name, Health)> {
-        self.queues.iter().map(|queue| (queue.worker.queue().clone(), queue.worker.health())).collect()
+        let is_shut_down = self.loops.lock().is_none();
+        let ended = self.host.end_reason().or_else(|| is_shut_down.then(|| "it shuts down".to_owned()));
+        let health = |queue: &ServedQueue| Health { ended: ended.clone(), ..queue.worker.health() };
+        self.queues.iter().map(|queue| (queue.worker.queue().clone(), health(queue))).collect()
     }
 
     /// Returns how many threads play turns, and how many of them were abandoned.
@@ -150,10 +158,10 @@ impl ClusterWorkers {
         self.queues.iter().map(|queue| queue.player.runs_in_memory()).sum()
     }
 
-    /// Takes runs at rest out of memory.
+    /// Takes runs at rest out of memory, but not those with a local activity or a side effect: their workflow task would be lost.
     pub fn evict_idle(&self) {
         for queue in &self.queues {
-            queue.player.run_ids().iter().for_each(|run_id| queue.core.evict(run_id));
+            queue.player.idle_runs().iter().for_each(|run_id| queue.core.evict(run_id));
         }
     }
 
@@ -198,7 +206,7 @@ impl ClusterWorkers {
             (values(|values| values.shutdown_grace_period), values(|values| values.shutdown_force_timeout));
         let (began, mut report) = (Instant::now(), self.end(grace, force).await);
         self.host.wait_for_zombies(&workers(&self.queues), since).await;
-        self.zombie_watch.abort();
+        self.stop_watching();
         report.left = self.queues.iter().flat_map(|queue| queue.worker.health().entities).collect();
         report.took = began.elapsed();
         report.error = self.host.error();
@@ -208,7 +216,12 @@ impl ClusterWorkers {
     /// Stops at once: attempts that run are left behind, and the server tries them again.
     pub async fn stop(&self) {
         self.end(Duration::ZERO, Duration::ZERO).await;
+        self.stop_watching();
+    }
+
+    fn stop_watching(&self) {
         self.zombie_watch.abort();
+        self.end_watch.abort();
     }
 
     async fn end(&self, grace: Duration, force: Duration) -> Report {
@@ -245,8 +258,14 @@ impl Drop for ClusterWorkers {
             let _ = tokio::time::timeout(LAST_CALLS, drain(&mut loops)).await;
             host.pool.close();
         });
-        self.zombie_watch.abort();
+        self.stop_watching();
     }
+}
+
+/// Waits until there is a reason why the program has to end, and takes no more tasks then. Attempts that run may end by themselves.
+async fn stop_polling(host: &ClusterHost, cores: Vec<Arc<CoreWorker>>) {
+    host.ends().await;
+    cores.iter().for_each(|core| core.worker().initiate_shutdown());
 }
 
 fn workers(queues: &[ServedQueue]) -> Vec<Arc<Worker>> {
@@ -258,25 +277,37 @@ async fn drain(loops: &mut JoinSet<()>) {
 }
 
 /// Plays activations on turn threads until core has shut down.
-async fn play_workflows(host: Arc<ClusterHost>, core: Arc<CoreWorker>, player: Arc<QueuePlayer>) {
+async fn play_workflows(player: Arc<QueuePlayer>, activities: Arc<Activities>) {
+    let (core, host) = (activities.core.clone(), activities.host.clone());
+    let mut is_broken = false;
     loop {
         let activation = match core.worker().poll_workflow_activation().await {
             Ok(activation) => activation,
-            Err(PollError::ShutDown) => return,
-            Err(error) => return broken_off(&host, "workflow tasks", &error),
+            // Core shuts down after an error, and is polled until it has.
+            Err(error @ PollError::TonicError(_)) if !is_broken => {
+                is_broken = true;
+                broken_off(&host, "workflow tasks", &error);
+                continue;
+            }
+            Err(_) => return,
         };
-        let (outlet, evictor, player) = (core.clone(), core.clone(), player.clone());
+        let (outlet, evictor, player, activities) = (core.clone(), core.clone(), player.clone(), activities.clone());
         let reply = Reply::new(&activation.run_id, move |completion| outlet.complete_activation(completion));
         let queue = player.queue().clone();
-        host.pool.submit(Some(&queue), move || player.play(activation, &reply, &|run_id| evictor.evict(run_id)));
+        host.pool.submit(Some(&queue), move || {
+            if eviction(&activation).is_some() {
+                activities.run_left(&activation.run_id);
+            }
+            player.play(activation, &reply, &|run_id| evictor.evict(run_id));
+        });
     }
 }
 
 /// The cluster refuses to hand out tasks for good: the namespace is gone, or the credentials are not accepted any more.
 fn broken_off(host: &ClusterHost, tasks: &str, error: &PollError) {
     let why = format!(
-        "the Temporal cluster hands out no {tasks} any more: {error}. The process shuts down; check the namespace and the credentials, and \
-         start it again"
+        "the Temporal cluster hands out no {tasks} any more: {error}. This program takes no more work: check the namespace and the \
+         credentials, and start it again"
     );
     tracing::error!(target: "dacapo", "{why}");
     host.end(why.clone(), Some(Error::Unavailable(why)));
@@ -284,11 +315,15 @@ fn broken_off(host: &ClusterHost, tasks: &str, error: &PollError) {
 
 /// Runs attempts until core has shut down.
 async fn run_activities(core: Arc<CoreWorker>, activities: Arc<Activities>) {
+    let mut is_broken = false;
     loop {
         match core.worker().poll_activity_task().await {
             Ok(task) => activities.take(task),
-            Err(PollError::ShutDown) => return,
-            Err(error) => return broken_off(&activities.host, "activity tasks", &error),
+            Err(error @ PollError::TonicError(_)) if !is_broken => {
+                is_broken = true;
+                broken_off(&activities.host, "activity tasks", &error);
+            }
+            Err(_) => return,
         }
     }
 }

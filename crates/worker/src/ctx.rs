@@ -30,7 +30,7 @@ pub struct ActivityInfo {
     /// The queue that the task came through.
     pub queue: Name,
     /// The attempt's number, from 1. An attempt that a crash of the process cut off is made again under the same number and
-    /// uses up none of the attempts of the retry policy.
+    /// uses up none of the attempts of the retry policy; on a Temporal cluster it has failed like any other.
     pub attempt: u32,
     /// When the activity was scheduled.
     pub scheduled: Timestamp,

@@ -176,6 +176,7 @@ impl Zombies {
             leaked: self.in_state(TerminationState::Leaked),
             terminating: self.terminating(),
             entities: entities.collect(),
+            ended: None,
         }
     }
 
@@ -323,6 +324,8 @@ pub struct Health {
     pub terminating: usize,
     /// All code that was asked to stop and has not ended.
     pub entities: Vec<StoppingCode>,
+    /// Why a Temporal cluster hands out no tasks of the queue to this program any more. None while it does, and on other backends.
+    pub ended: Option<String>,
 }
 
 /// Code that was asked to stop and has not ended.
@@ -342,8 +345,11 @@ pub struct StoppingCode {
 
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { zombies, leaked, terminating, entities } = self;
+        let Self { zombies, leaked, terminating, entities, ended } = self;
         write!(f, "{zombies} zombies ({leaked} leaked), {terminating} terminating")?;
+        if let Some(why) = ended {
+            write!(f, "\ntakes no tasks any more: {why}")?;
+        }
         for StoppingCode { entity, state, since, interrupts, place } in entities {
             write!(f, "\n{state:?} since {since}: {entity}, interrupted {interrupts} times, {place}")?;
         }

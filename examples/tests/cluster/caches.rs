@@ -1,5 +1,7 @@
 //! Runs that do not stay in memory are played again, with the same results.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use dacapo::prelude::*;
 
 use crate::{Namespace, wait, within};
@@ -12,9 +14,22 @@ async fn double(n: u64) -> Result<u64, Failure> {
     Ok(n * 2)
 }
 
-/// Doubles ten numbers, by activities and side effects in turns.
+/// How often the workflow below was begun: by its first play and by each replay.
+static PLAYS: AtomicU64 = AtomicU64::new(0);
+
+#[workflow]
+async fn doubles_in_a_storm(ctx: Ctx) -> Result<u64, Failure> {
+    PLAYS.fetch_add(1, Ordering::SeqCst);
+    doubles_ten(ctx).await
+}
+
 #[workflow]
 async fn doubles(ctx: Ctx) -> Result<u64, Failure> {
+    doubles_ten(ctx).await
+}
+
+/// Doubles ten numbers, by activities and side effects in turns.
+async fn doubles_ten(ctx: Ctx) -> Result<u64, Failure> {
     let total = ctx.cell(0_u64);
     let sum = total.clone();
     ctx.on_query(SUM, move |()| Ok(sum.read(|total| *total)));
@@ -63,8 +78,8 @@ async fn three_runs_with_room_for_one_in_memory_end_with_their_results() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
     let namespace = Namespace::new();
-    let app = namespace.serve((doubles, double)).await;
-    let run = app.start(doubles, ()).await.unwrap();
+    let app = namespace.open().await.double_play(false).serve((doubles_in_a_storm, double)).await.unwrap();
+    let run = app.start(doubles_in_a_storm, ()).await.unwrap();
     let storm = tokio::spawn({
         let app = app.clone();
         async move {
@@ -82,5 +97,70 @@ async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
     assert_eq!(within("it ends", run.result()).await, Ok(110));
     storm.abort();
     assert!(storm.await.unwrap_err().is_cancelled());
+    assert!(PLAYS.load(Ordering::SeqCst) > 1, "it has left memory and was played again");
+    app.shutdown().await;
+}
+
+/// How far the local work of the tests below has come.
+static FAILED: AtomicU64 = AtomicU64::new(0);
+static SLOW: AtomicU64 = AtomicU64::new(0);
+
+/// A side effect that takes its time, beside one that fails at first.
+#[workflow]
+async fn joins_slow_and_failing(ctx: Ctx) -> Result<u64, Failure> {
+    let slow = ctx.side_effect("slow", || async {
+        SLOW.fetch_add(1, Ordering::SeqCst);
+        // sleep: it has to be under way when the other one fails, and until the server is told that the task goes on, after 8 seconds.
+        tokio::time::sleep(secs(10)).await;
+        Ok(40_u64)
+    });
+    let failing = || async {
+        match FAILED.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => Err(Failure::application("not yet")),
+            _ => Ok(2_u64),
+        }
+    };
+    let failing = ctx.side_effect("failing", failing).retry(Retry::exponential().first_pause(millis(10)).attempts(3));
+    let (slow, failing) = futures::future::join(slow, failing).await;
+    Ok(slow? + failing?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn side_effect_that_fails_beside_a_slow_one_is_tried_again_and_the_slow_one_is_not() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(joins_slow_and_failing).await;
+    let run = app.start(joins_slow_and_failing, ()).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(42));
+    assert_eq!((SLOW.load(Ordering::SeqCst), FAILED.load(Ordering::SeqCst)), (1, 3));
+    let lost = namespace.event_types("run").iter().filter(|event| *event == "WORKFLOW_TASK_TIMED_OUT").count();
+    assert_eq!(lost, 0, "no workflow task was lost");
+    app.shutdown().await;
+}
+
+static CALLED: AtomicU64 = AtomicU64::new(0);
+
+/// Waits until the test lets it end.
+#[activity]
+async fn waits_for_the_storm() -> Result<u64, Failure> {
+    CALLED.fetch_add(1, Ordering::SeqCst);
+    // sleep: the evictions come meanwhile.
+    tokio::time::sleep(secs(2)).await;
+    Ok(7)
+}
+
+#[workflow]
+async fn calls_locally(ctx: Ctx) -> Result<u64, Failure> {
+    ctx.call_local(waits_for_the_storm, ()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_with_a_local_activity_stays_in_memory() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((calls_locally, waits_for_the_storm)).await;
+    let run = app.start(calls_locally, ()).id("run").await.unwrap();
+    wait("it is called", async || (CALLED.load(Ordering::SeqCst) > 0).then_some(())).await;
+    app.evict_idle();
+    assert_eq!(within("it ends", run.result()).await, Ok(7));
+    assert_eq!(CALLED.load(Ordering::SeqCst), 1, "it was called once");
     app.shutdown().await;
 }

@@ -1,13 +1,14 @@
 //! The map of docs/border.md on a real server: what each command becomes there, and what comes back.
 
 use dacapo::prelude::*;
-use dacapo::{CancelType, Error, FailureKind, ParentClose, Priority};
+use dacapo::{CancelType, Error, FailureKind, IdReuse, ParentClose, Priority, QueueSettings};
 use futures::FutureExt;
 use serde_json::Value;
 
 use crate::{Namespace, described, within};
 
 const GO: Signal<u64> = Signal::new("go");
+const ADD: Signal<u64> = Signal::new("add");
 const CITY: Attr<String> = Attr::new("city");
 
 /// The attributes of the first event of this type.
@@ -90,7 +91,7 @@ async fn works(ctx: ActivityCtx) -> Result<(), Failure> {
 
 #[workflow]
 async fn cancels(ctx: Ctx) -> Result<String, Failure> {
-    let call = ctx.call(works, ()).heartbeat_timeout(secs(1)).cancel_type(CancelType::WaitCompleted);
+    let call = ctx.call(works, ()).heartbeat_timeout(secs(30)).cancel_type(CancelType::WaitCompleted);
     let (work, handle) = ctx.cancellable(call);
     let waits = ctx.next_signal(GO);
     let ended =
@@ -102,7 +103,10 @@ async fn cancels(ctx: Ctx) -> Result<String, Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelled_activity_learns_it_by_its_heartbeat_and_is_waited_for() {
     let namespace = Namespace::new();
-    let app = namespace.serve((cancels, works)).await;
+    // The server is told of each heartbeat, and so answers each.
+    let often = |queue: QueueSettings| queue.max_heartbeat_throttle_interval(millis(100));
+    let opened = namespace.open().await.settings(|app| app.every_queue(often));
+    let app = opened.serve((cancels, works)).await.unwrap();
     let run = app.start(cancels, ()).id("run").await.unwrap();
     let is_begun =
         |run: &dacapo::Description| run.pending.first().is_some_and(|activity| activity.last_heartbeat.is_some());
@@ -180,7 +184,7 @@ async fn describes_itself(ctx: Ctx, round: u64) -> Result<u64, Failure> {
 async fn memo_attributes_and_waiting_signals_go_on_to_the_next_run() {
     let namespace = Namespace::new();
     let app = namespace.serve(describes_itself).await;
-    let first = app.start(describes_itself, 0).id("run").memo("order", &42).delay(secs(1)).await.unwrap();
+    let first = app.start(describes_itself, 0).id("run").memo("order", &42).delay(secs(60)).await.unwrap();
     first.signal(GO, 7).await.unwrap();
     assert_eq!(within("it ends", first.result()).await, Ok(7), "a signal that the first run had was not lost");
     let last = first.latest().describe().await.unwrap();
@@ -282,7 +286,7 @@ async fn slow(ctx: ActivityCtx) -> Result<(), Failure> {
 #[workflow]
 async fn loses_patience(ctx: Ctx, endpoint: String) -> Result<u32, Failure> {
     let mut lost = 0;
-    let patience = || ctx.sleep(millis(300));
+    let patience = || ctx.sleep(secs(3));
     lost += u32::from(matches!(ctx.race(ctx.call_local(slow, ()), patience()).await?, Second(())));
     lost += u32::from(matches!(ctx.race(ctx.child(child, 1).id("the-child"), patience()).await?, Second(())));
     let asked = ctx.nexus::<_, u64>(endpoint, "Quotes", "quote", &"lamp");
@@ -313,11 +317,11 @@ async fn operations_that_lose_a_race_are_cancelled() {
     app.shutdown().await;
 }
 
-#[workflow]
-async fn prefers_its_root(ctx: Ctx) -> Result<u64, Failure> {
+/// Adds up numbers by a handler, and returns the sum when it is told to.
+async fn sum_of(ctx: Ctx) -> Result<u64, Failure> {
     let sum = ctx.cell(0_u64);
     let added = sum.clone();
-    ctx.on_signal(Signal::<u64>::new("add"), move |n| {
+    ctx.on_signal(ADD, move |n| {
         let added = added.clone();
         async move {
             added.update(|sum| *sum += n);
@@ -328,17 +332,193 @@ async fn prefers_its_root(ctx: Ctx) -> Result<u64, Failure> {
     Ok(sum.read(|sum| *sum))
 }
 
+mod root_first {
+    use super::*;
+
+    #[workflow(order = "root_first")]
+    pub(super) async fn sums(ctx: Ctx) -> Result<u64, Failure> {
+        sum_of(ctx).await
+    }
+}
+
+mod handlers_first {
+    use super::*;
+
+    #[workflow(order = "handlers_first")]
+    pub(super) async fn sums(ctx: Ctx) -> Result<u64, Failure> {
+        sum_of(ctx).await
+    }
+}
+
+/// Sends a number and the signal to return, to be played in one task.
+async fn add_and_go(client: &dacapo::Connection) {
+    let run = client.handle(handlers_first::sums, "run");
+    run.signal(ADD, 5).await.unwrap();
+    run.signal(GO, 1).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn order_of_units_that_a_start_pins_is_kept_by_every_replay() {
+    for (order, sum) in [(dacapo::Order::RootFirst, 0), (dacapo::Order::HandlersFirst, 5)] {
+        let namespace = Namespace::new();
+        let client = Dacapo::connect(&namespace.url).await.unwrap();
+        let pins = dacapo::Pins { order, ..dacapo::Pins::default() };
+        client.start(handlers_first::sums, ()).id("run").pins(pins).await.unwrap();
+        add_and_go(&client).await;
+        // Code of the other order.
+        let app = match order {
+            dacapo::Order::RootFirst => namespace.serve(handlers_first::sums).await,
+            dacapo::Order::HandlersFirst => namespace.serve(root_first::sums).await,
+        };
+        assert_eq!(within("it ends", client.handle(handlers_first::sums, "run").result()).await, Ok(sum), "{order:?}");
+        let completed = attributes(&namespace.events("run"), "WORKFLOW_TASK_COMPLETED");
+        let flags = completed["sdkMetadata"]["langUsedFlags"].to_string();
+        assert_eq!(flags.contains("100"), order == dacapo::Order::RootFirst, "{flags}");
+        app.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_began_in_one_order_goes_on_in_it_under_code_of_the_other() {
+    for (began_root_first, sum) in [(true, 0), (false, 5)] {
+        let namespace = Namespace::new();
+        let client = Dacapo::connect(&namespace.url).await.unwrap();
+        let app = match began_root_first {
+            true => namespace.serve(root_first::sums).await,
+            false => namespace.serve(handlers_first::sums).await,
+        };
+        let run = client.start(handlers_first::sums, ()).id("run").await.unwrap();
+        described("it waits", &run, |run| run.turns == 1).await;
+        app.shutdown().await;
+        add_and_go(&client).await;
+        let app = match began_root_first {
+            true => namespace.serve(handlers_first::sums).await,
+            false => namespace.serve(root_first::sums).await,
+        };
+        assert_eq!(within("it ends", run.result()).await, Ok(sum), "it began root first: {began_root_first}");
+        app.shutdown().await;
+    }
+}
+
+#[workflow]
+async fn calls_without_a_limit(ctx: Ctx) -> Result<u64, Failure> {
+    ctx.call(ends_at_once, ()).await
+}
+
+#[activity]
+async fn ends_at_once() -> Result<u64, Failure> {
+    Ok(1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn activity_without_a_timeout_gets_the_start_to_close_timeout_of_the_url() {
+    for (parameter, timeout) in [("", "600s"), ("?start_to_close=90s", "90s")] {
+        let namespace = Namespace::new();
+        let opened = Dacapo::open(&format!("{}{parameter}", namespace.url)).await.unwrap();
+        let app = opened.serve((calls_without_a_limit, ends_at_once)).await.unwrap();
+        let run = app.start(calls_without_a_limit, ()).id("run").await.unwrap();
+        assert_eq!(within("it ends", run.result()).await, Ok(1));
+        let scheduled = attributes(&namespace.events("run"), "ACTIVITY_TASK_SCHEDULED");
+        assert_eq!(scheduled["startToCloseTimeout"], timeout);
+        app.shutdown().await;
+    }
+}
+
+/// Starts a child with all options, and another one of the same workflow id.
+#[workflow]
+async fn starts_twins(ctx: Ctx) -> Result<String, Failure> {
+    let twin = || {
+        let call = ctx.child(ends_early, ()).id("twin").id_reuse(IdReuse::RejectDuplicate);
+        call.priority(Priority { key: 2, ..Priority::default() }).with(|child| {
+            child.memo.insert("order".into(), dacapo::Payload::json("42"));
+            child.search_attributes.insert("city".into(), "Lisboa".into());
+        })
+    };
+    twin().await?;
+    let refused = twin().await.unwrap_err();
+    Ok(refused.chain().filter_map(|link| link.type_name.clone()).map(|name| name.to_string()).collect())
+}
+
+#[workflow]
+async fn ends_early(_ctx: Ctx) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child_keeps_its_memo_attributes_priority_and_rule_for_its_id() {
     let namespace = Namespace::new();
-    let app = namespace.open().await.settings(|app| app.cache_size(0)).serve(prefers_its_root).await.unwrap();
-    let pins = dacapo::Pins { order: dacapo::Order::RootFirst, ..dacapo::Pins::default() };
-    let run = app.start(prefers_its_root, ()).id("run").pins(pins).await.unwrap();
-    run.signal(Signal::new("add"), 5_u64).await.unwrap();
-    run.signal(GO, 1).await.unwrap();
-    within("it ends", run.result()).await.unwrap();
-    let completed = attributes(&namespace.events("run"), "WORKFLOW_TASK_COMPLETED");
-    let flags = completed["sdkMetadata"]["langUsedFlags"].to_string();
-    assert!(flags.contains("100"), "{flags}");
+    let app = namespace.serve((starts_twins, ends_early)).await;
+    let run = app.start(starts_twins, ()).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await.as_deref(), Ok("AlreadyExists"));
+    let initiated = attributes(&namespace.events("run"), "START_CHILD_WORKFLOW_EXECUTION_INITIATED");
+    assert_eq!(initiated["workflowIdReusePolicy"], "WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE");
+    assert_eq!(initiated["priority"]["priorityKey"], 2);
+    let twin = app.handle(ends_early, "twin").describe().await.unwrap();
+    assert_eq!(app.decode::<u64>(&twin.memo["order"]), Ok(42));
+    assert_eq!(twin.attributes.get("city"), Some(&"Lisboa".into()));
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn moves_to_the_night(ctx: Ctx, round: u64) -> Result<u64, Failure> {
+    match round {
+        0 => Err(ctx.continue_as_new_with(moves_to_the_night, 1, |next| {
+            next.queue = Some("night".into());
+            next.retry = Some(Retry::exponential().attempts(3).first_pause(millis(20)));
+        })),
+        _ => Ok(round),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_continues_as_new_keeps_the_queue_and_retry_policy_that_it_names() {
+    let namespace = Namespace::new();
+    let opened = namespace.open().await.queue("default").queue("night");
+    let app = opened.serve(moves_to_the_night).await.unwrap();
+    let run = app.start(moves_to_the_night, 0).id("run").await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(1));
+    let started = attributes(&namespace.events("run"), "WORKFLOW_EXECUTION_STARTED");
+    assert_eq!(started["taskQueue"]["name"], "night");
+    assert_eq!(started["retryPolicy"]["maximumAttempts"], 3);
+    app.shutdown().await;
+}
+
+const STOP: Signal<()> = Signal::new("stop");
+const RAISE: Update<u64, u64> = Update::new("raise");
+
+/// Continues as new while a handler waits for the signal `go`, and waits for that handler.
+#[workflow(unfinished_handlers = "wait")]
+async fn waits_for_its_handler(ctx: Ctx, round: u64) -> Result<u64, Failure> {
+    let inside = ctx.clone();
+    ctx.on_update(
+        RAISE,
+        |_| Ok(()),
+        move |n| {
+            let ctx = inside.clone();
+            async move { Ok(n + ctx.next_signal(GO).await?) }
+        },
+    );
+    if round == 1 {
+        return Ok(round);
+    }
+    ctx.next_signal(STOP).await?;
+    Err(ctx.continue_as_new(waits_for_its_handler, 1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn update_to_a_run_that_waits_for_its_handlers_to_continue_as_new_is_rejected_at_once() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(waits_for_its_handler).await;
+    let run = app.start(waits_for_its_handler, 0).id("run").await.unwrap();
+    let first = run.update(RAISE, 40).accepted().await.unwrap();
+    let before = run.describe().await.unwrap().turns;
+    run.signal(STOP, ()).await.unwrap();
+    described("it has returned", &run, |run| run.turns > before).await;
+    let rejected = within("it is answered", run.update(RAISE, 1).into_future()).await.unwrap_err().to_string();
+    assert!(rejected.contains("continued as new"), "{rejected}");
+    assert!(run.describe().await.unwrap().status.is_open(), "the handler has not ended");
+    run.signal(GO, 2).await.unwrap();
+    assert_eq!(within("it is answered", first.answer()).await, Ok(42));
+    assert_eq!(within("it ends", run.result()).await, Ok(1));
     app.shutdown().await;
 }

@@ -1,13 +1,13 @@
 //! Many operations at once, code that does not return, and work that is under way at a shutdown.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dacapo::prelude::*;
-use dacapo::{QueueSettings, StuckCause};
+use dacapo::{App, QueueSettings, StuckCause};
 use tokio::sync::Semaphore;
 
-use crate::{Namespace, described, within};
+use crate::{Namespace, described, wait, within};
 
 #[activity]
 async fn second_time(ctx: ActivityCtx, n: u64) -> Result<u64, Failure> {
@@ -56,7 +56,7 @@ async fn healthy(ctx: Ctx, n: u64) -> Result<u64, Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_that_blocks_its_thread_is_stuck_and_others_go_on() {
     let namespace = Namespace::new();
-    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(millis(300));
+    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(secs(3));
     let opened = namespace.open().await.settings(|app| app.every_queue(timeout));
     let app = opened.double_play(false).serve((blocks, healthy)).await.unwrap();
     let blocked = app.start(blocks, ()).await.unwrap();
@@ -72,6 +72,7 @@ async fn run_that_blocks_its_thread_is_stuck_and_others_go_on() {
 
 /// Work that is allowed to end by the test.
 struct Bench {
+    times: AtomicUsize,
     begun: Semaphore,
     may_end: Semaphore,
 }
@@ -90,6 +91,16 @@ impl Bench {
         self.begun.add_permits(1);
         Err(ctx.cancelled().await.into())
     }
+
+    /// Waits as `wait`, but ends at once when it is called again.
+    #[activity]
+    async fn wait_once(self: Arc<Self>, ctx: ActivityCtx) -> Result<String, Failure> {
+        if self.times.fetch_add(1, Ordering::SeqCst) > 0 {
+            return Ok(format!("done in attempt {}", ctx.info().attempt));
+        }
+        self.begun.add_permits(1);
+        Err(ctx.cancelled().await.into())
+    }
 }
 
 #[workflow]
@@ -103,7 +114,7 @@ async fn waits(ctx: Ctx) -> Result<String, Failure> {
 }
 
 fn bench() -> Arc<Bench> {
-    Arc::new(Bench { begun: Semaphore::new(0), may_end: Semaphore::new(0) })
+    Arc::new(Bench { times: AtomicUsize::new(0), begun: Semaphore::new(0), may_end: Semaphore::new(0) })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,7 +123,9 @@ async fn shutdown_lets_an_attempt_end_within_the_grace_period() {
     let app = namespace.serve((employs, bench.clone())).await;
     app.start(employs, ()).id("run").await.unwrap();
     within("it begins", bench.begun.acquire()).await.unwrap().forget();
-    let shutting_down = tokio::spawn(app.shutdown());
+    let shutting_down = tokio::spawn(app.clone().shutdown());
+    wait("the shutdown begins", async || app.health()[0].1.ended.clone()).await;
+    drop(app);
     bench.may_end.add_permits(1);
     let report = within("it shuts down", shutting_down).await.unwrap();
     assert_eq!((report.asked_to_stop, report.cut_off), (0, Vec::new()));
@@ -133,4 +146,53 @@ async fn shutdown_asks_an_attempt_to_stop_when_the_grace_period_is_over() {
     let _begun = within("it begins", bench.begun.acquire()).await.unwrap();
     let report = within("it shuts down", app.shutdown()).await;
     assert_eq!((report.asked_to_stop, report.cut_off), (1, Vec::new()));
+}
+
+/// How often the side effect of a case below began.
+static BEGUN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+/// Does work in its worker's process, by a side effect and by a local activity, each of one attempt.
+#[workflow]
+async fn works_at_home(ctx: Ctx, case: usize) -> Result<String, Failure> {
+    let effect = move || async move {
+        match BEGUN[case].fetch_add(1, Ordering::SeqCst) {
+            0 => std::future::pending().await,
+            _ => Ok("done".to_owned()),
+        }
+    };
+    let effect = ctx.side_effect("effect", effect);
+    let call = ctx.call_local(Bench::wait_once, ()).retry(Retry::none());
+    let (effect, call) = futures::future::join(effect, call).await;
+    Ok(format!("effect {}, call {}", effect?, call?))
+}
+
+/// Ends a worker while local work of a run is under way. Another one ends the run.
+async fn local_work_outlives_its_worker(case: usize, end: impl AsyncFnOnce(App)) {
+    let (namespace, bench) = (Namespace::new(), bench());
+    let times = |queue: QueueSettings| queue.shutdown_grace_period(millis(50)).shutdown_force_timeout(millis(50));
+    let opened = namespace.open().await.settings(|app| app.every_queue(times));
+    let app = opened.serve((works_at_home, bench.clone())).await.unwrap();
+    app.start(works_at_home, case).id("run").await.map(drop).unwrap();
+    within("it begins", bench.begun.acquire()).await.unwrap().forget();
+    wait("it begins", async || (BEGUN[case].load(Ordering::SeqCst) > 0).then_some(())).await;
+    within("it ends", end(app)).await;
+    let next = namespace.serve((works_at_home, bench)).await;
+    let ended = within("it ends", next.handle(works_at_home, "run").result()).await;
+    assert_eq!(ended.as_deref(), Ok("effect done, call done in attempt 1"));
+    next.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn local_work_that_a_shutdown_cuts_off_is_done_by_the_next_worker() {
+    local_work_outlives_its_worker(0, async |app| drop(app.shutdown().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn local_work_of_a_worker_that_stops_is_done_by_the_next_one() {
+    local_work_outlives_its_worker(1, async |app| app.stop().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn local_work_of_a_worker_that_is_dropped_is_done_by_the_next_one() {
+    local_work_outlives_its_worker(2, async |app| drop(app)).await;
 }

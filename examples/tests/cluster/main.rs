@@ -6,6 +6,7 @@ mod commands;
 mod crashes;
 mod deploys;
 mod limits;
+mod moving;
 mod refusals;
 mod security;
 mod server;
@@ -13,7 +14,7 @@ mod tools;
 
 use std::time::Duration;
 
-use dacapo::{App, Dacapo, Description, Handle, Register, RunHistory};
+use dacapo::{App, Dacapo, Description, Handle, Register};
 use dacapo_testkit::TemporalServer;
 
 /// The longest that a test waits for anything.
@@ -80,11 +81,6 @@ async fn wait<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
 /// Describes a run once it is as described.
 async fn described<O>(what: &str, run: &Handle<O>, is: impl Fn(&Description) -> bool) -> Description {
     wait(what, async || Some(run.describe().await.expect("the run is there")).filter(|run| is(run))).await
-}
-
-/// Reads the history of a run once it is as told.
-async fn told<O>(what: &str, run: &Handle<O>, is: impl Fn(&RunHistory) -> bool) -> RunHistory {
-    wait(what, async || Some(run.history().await.expect("the run is there")).filter(|history| is(history))).await
 }
 
 /// Waits for an answer, within the limit.

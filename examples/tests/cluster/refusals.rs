@@ -1,8 +1,8 @@
 //! What a cluster cannot do is refused by name, and changes nothing.
 
-use dacapo::core::PolicySpec;
+use dacapo::core::{PolicySpec, Workflow};
 use dacapo::prelude::*;
-use dacapo::{ClientError, Error, Feature, Pins, Promise, StuckCause};
+use dacapo::{CancelType, ClientError, Error, Feature, Filter, Pins, Promise, StuckCause, WorkflowDef};
 
 use crate::{Namespace, described, within};
 
@@ -18,8 +18,17 @@ async fn promised(ctx: Ctx) -> Result<String, Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promise_that_was_resolved_refuses_another_resolution_and_keeps_the_first() {
+    with_cache_of(1_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_stays_resolved_when_its_run_has_left_memory() {
+    with_cache_of(0).await;
+}
+
+async fn with_cache_of(size: usize) {
     let namespace = Namespace::new();
-    let app = namespace.serve(promised).await;
+    let app = namespace.open().await.settings(|app| app.cache_size(size)).serve(promised).await.unwrap();
     let run = app.start(promised, ()).id("run").await.unwrap();
     let Err(Error::Client(ClientError::PromiseNotFound { open, .. })) = run.resolve_raw("other", "x".into()).await
     else {
@@ -35,6 +44,27 @@ async fn promise_that_was_resolved_refuses_another_resolution_and_keeps_the_firs
     app.shutdown().await;
 }
 
+#[workflow]
+async fn loses_interest(ctx: Ctx) -> Result<bool, Failure> {
+    let lost = ctx.race(ctx.promise(WORD), ctx.next_signal(GO)).await?;
+    ctx.next_signal(GO).await?;
+    Ok(matches!(lost, Second(())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promise_that_the_workflow_has_dropped_is_not_found() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(loses_interest).await;
+    let run = app.start(loses_interest, ()).id("run").await.unwrap();
+    run.signal(GO, ()).await.unwrap();
+    described("it has lost interest", &run, |run| run.turns > 0).await;
+    let refused = run.resolve(WORD, "too late".to_owned()).await.unwrap_err();
+    assert!(matches!(refused, Error::Client(ClientError::PromiseNotFound { .. })), "{refused}");
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(true));
+    app.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     let namespace = Namespace::new();
@@ -45,6 +75,7 @@ async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     assert_eq!(app.runs().back_up("/nowhere").await, Err(lacks(Feature::Backup)));
     assert_eq!(app.runs().verify(|_| {}).await.map(drop), Err(lacks(Feature::Verification)));
     assert_eq!(app.import(std::io::Cursor::new(Vec::new())).await.map(drop), Err(lacks(Feature::Archive)));
+    assert_eq!(app.runs().export(&Filter::all(), Vec::new()).await.map(drop), Err(lacks(Feature::Archive)));
     assert_eq!(run.release().await, Err(lacks(Feature::Quarantine)));
     assert_eq!(app.runs().stuck_runs().await.map(drop), Err(lacks(Feature::StuckRuns)));
     assert_eq!(app.runs().count(&dacapo::Filter::stuck()).await, Err(lacks(Feature::StuckRuns)));
@@ -58,6 +89,16 @@ async fn feature_that_a_cluster_lacks_is_refused_by_name() {
     assert!(refused.contains("are reserved"), "{refused}");
     run.terminate("seen").await.unwrap();
     app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflow_with_a_random_policy_is_refused_when_it_is_served() {
+    let namespace = Namespace::new();
+    let mut random = WorkflowDef::from(Workflow::new("explores", |_, _| async { Ok(Default::default()) }));
+    random.pins.policy = PolicySpec::Random { seed: 7 };
+    let refused = namespace.open().await.serve(random).await.map(drop);
+    let lacks = ClientError::Unsupported { feature: Feature::Policies, backend: "temporal".to_owned() };
+    assert_eq!(refused, Err(Error::Client(lacks)));
 }
 
 #[activity]
@@ -82,6 +123,93 @@ async fn run_that_would_leave_a_detached_activity_is_stuck_and_says_what_to_do()
         assert!(stuck.reason.contains(part), "{}", stuck.reason);
     }
     run.terminate("seen").await.unwrap();
+    app.shutdown().await;
+}
+
+const LARGE: Signal<String> = Signal::new("large");
+
+/// Continues as new without a look at its signals.
+#[workflow]
+async fn ignores_signals(ctx: Ctx, round: u64) -> Result<u64, Failure> {
+    if round == 1 {
+        return Ok(round);
+    }
+    ctx.next_signal(GO).await?;
+    Err(ctx.continue_as_new(ignores_signals, 1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_would_hand_on_too_many_bytes_of_signals_is_stuck_and_names_their_size() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(ignores_signals).await;
+    let run = app.start(ignores_signals, 0).id("run").await.unwrap();
+    for _ in 0..21 {
+        run.signal(LARGE, "x".repeat(100_000)).await.unwrap();
+    }
+    run.signal(GO, ()).await.unwrap();
+    let stuck = described("it is stuck", &run, |run| run.stuck.is_some()).await.stuck.unwrap();
+    assert_eq!(stuck.cause, StuckCause::Limit, "{}", stuck.reason);
+    for part in ["21 signals", "at most 2000000 bytes", "take signals before"] {
+        assert!(stuck.reason.contains(part), "{}", stuck.reason);
+    }
+    run.terminate("seen").await.unwrap();
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_that_a_run_can_hand_on_reach_the_next_one() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(ignores_signals).await;
+    let run = app.start(ignores_signals, 0).id("run").await.unwrap();
+    for _ in 0..19 {
+        run.signal(LARGE, "x".repeat(100_000)).await.unwrap();
+    }
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(1));
+    app.shutdown().await;
+}
+
+#[workflow]
+async fn abandons(ctx: Ctx) -> Result<bool, Failure> {
+    let call = ctx.call(slow, ()).start_to_close(secs(60)).cancel_type(CancelType::Abandon);
+    Ok(matches!(ctx.race(call, ctx.next_signal(GO)).await?, Second(())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_has_abandoned_an_activity_ends() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((abandons, slow)).await;
+    let run = app.start(abandons, ()).id("run").await.unwrap();
+    run.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(true));
+    app.stop().await;
+}
+
+/// Continues as a run that cannot be played to its end.
+#[workflow]
+async fn gets_stuck_later(ctx: Ctx, round: u64) -> Result<(), Failure> {
+    if round == 0 {
+        ctx.next_signal(GO).await?;
+        return Err(ctx.continue_as_new(gets_stuck_later, 1));
+    }
+    ctx.call(slow, ()).start_to_close(secs(60)).detach();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caller_who_waits_for_a_result_learns_that_a_later_run_of_the_chain_is_stuck() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((gets_stuck_later, slow)).await;
+    let run = app.start(gets_stuck_later, 0).id("run").await.unwrap();
+    let waiting = tokio::spawn({
+        let run = run.clone();
+        async move { run.result_or_stuck().await }
+    });
+    described("it waits", &run, |run| run.turns == 1).await;
+    run.signal(GO, ()).await.unwrap();
+    let told = within("it is told", waiting).await.unwrap().unwrap_err();
+    assert!(matches!(&told, Error::Client(ClientError::Stuck(why)) if why.contains("was detached")), "{told}");
+    run.latest().terminate("seen").await.unwrap();
     app.shutdown().await;
 }
 

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use dacapo::prelude::*;
+use dacapo_examples::fan_out::{Work, count_all};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -12,12 +13,14 @@ use hyper::{Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
-use crate::{Namespace, within};
+use crate::crashes::Process;
+use crate::{Namespace, wait, within};
 
 const KEY: &str = "the-key-of-ada";
 
@@ -88,11 +91,16 @@ impl Certificates {
 
 /// A proxy that hands on requests with the key, and refuses others.
 async fn proxy(acceptor: TlsAcceptor, server: u16) -> SocketAddr {
+    proxy_until(acceptor, server, watch::Sender::new(false).subscribe()).await
+}
+
+/// The same, until the key is revoked: then it closes its connections, and refuses all requests on new ones.
+async fn proxy_until(acceptor: TlsAcceptor, server: u16, revoked: watch::Receiver<bool>) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((accepted, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, mut revoked) = (acceptor.clone(), revoked.clone());
             tokio::spawn(async move {
                 // A client without a certificate ends here.
                 let Ok(decrypted) = acceptor.accept(accepted).await else { return };
@@ -100,9 +108,20 @@ async fn proxy(acceptor: TlsAcceptor, server: u16) -> SocketAddr {
                 let http = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
                 let (sender, connection) = http.handshake(TokioIo::new(to_server)).await.unwrap();
                 tokio::spawn(connection);
-                let service = service_fn(move |request| hand_on(sender.clone(), request));
+                let key = if *revoked.borrow() { None } else { Some(KEY) };
+                let service = service_fn(move |request| hand_on(sender.clone(), request, key));
                 let http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                let _ = http.serve_connection(TokioIo::new(decrypted), service).await;
+                let served = http.serve_connection(TokioIo::new(decrypted), service);
+                let is_revoked = async move {
+                    match key {
+                        Some(_) if revoked.wait_for(|revoked| *revoked).await.is_ok() => {}
+                        _ => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    _ = served => {}
+                    () = is_revoked => {}
+                }
             });
         }
     });
@@ -114,9 +133,10 @@ type Sender = hyper::client::conn::http2::SendRequest<Incoming>;
 async fn hand_on(
     mut sender: Sender,
     request: Request<Incoming>,
+    key: Option<&str>,
 ) -> hyper::Result<Response<BoxBody<Bytes, hyper::Error>>> {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if given != Some(&format!("Bearer {KEY}")) {
+    if key.is_none_or(|key| given != Some(&format!("Bearer {key}"))) {
         let body = Empty::new().map_err(|never| match never {}).boxed();
         let mut refused = Response::new(body);
         *refused.status_mut() = StatusCode::OK;
@@ -151,4 +171,57 @@ async fn wrong_key_and_missing_certificate_are_refused_with_what_to_do() {
     let refused = Dacapo::open(&certificates.url(proxy, &namespace.name, KEY, false)).await;
     let refused = refused.map(drop).unwrap_err().to_string();
     assert!(refused.contains("cannot be reached") && refused.contains(&proxy.port().to_string()), "{refused}");
+}
+
+/// The server's core forgives refusals for a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_whose_key_is_revoked_says_so_in_its_health_and_at_its_shutdown() {
+    let (namespace, certificates) = (Namespace::new(), Certificates::new());
+    let revoked = watch::Sender::new(false);
+    let proxy = proxy_until(certificates.acceptor(), namespace.server.port(), revoked.subscribe()).await;
+    let app =
+        Dacapo::open(&certificates.url(proxy, &namespace.name, KEY, true)).await.unwrap().serve(greets).await.unwrap();
+    assert_eq!(app.health()[0].1.ended, None);
+    revoked.send_replace(true);
+    let why = wait("it is told", async || app.health()[0].1.ended.clone()).await;
+    assert!(why.contains("hands out no workflow tasks any more") && why.contains("this key is not known"), "{why}");
+    let report = within("it shuts down", app.shutdown()).await;
+    assert!(matches!(report.store, Some(dacapo::ClientError::Unavailable(_))), "{:?}", report.store);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_finds_its_cluster_key_and_certificates_in_its_environment() {
+    let (namespace, certificates) = (Namespace::new(), Certificates::new());
+    let proxy = proxy(certificates.acceptor(), namespace.server.port()).await.to_string();
+    let path = |name: &str| certificates.folder.path().join(name).display().to_string();
+    let (authority, client, key) = (path("authority.pem"), path("client.pem"), path("client.key"));
+    let variables = [
+        ("TEMPORAL_ADDRESS", proxy.as_str()),
+        ("TEMPORAL_NAMESPACE", &namespace.name),
+        ("TEMPORAL_API_KEY", KEY),
+        ("TEMPORAL_TLS_SERVER_CA_CERT_PATH", &authority),
+        ("TEMPORAL_TLS_CLIENT_CERT_PATH", &client),
+        ("TEMPORAL_TLS_CLIENT_KEY_PATH", &key),
+    ];
+    let _worker = Process::start_with("temporal:", &variables);
+    let connection = Dacapo::connect(&namespace.url).await.unwrap();
+    let run = connection.start(count_all, Work { parts: 3, at_once: 2 }).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn program_finds_its_cluster_in_the_profile_that_its_environment_names() {
+    let namespace = Namespace::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("temporal.toml").display().to_string();
+    let profile = format!(
+        "[profile.shop]\naddress = \"127.0.0.1:{}\"\nnamespace = \"{}\"\n",
+        namespace.server.port(),
+        namespace.name
+    );
+    std::fs::write(&file, profile).unwrap();
+    let _worker = Process::start_with("temporal:", &[("TEMPORAL_CONFIG_FILE", &file), ("TEMPORAL_PROFILE", "shop")]);
+    let connection = Dacapo::connect(&namespace.url).await.unwrap();
+    let run = connection.start(count_all, Work { parts: 3, at_once: 2 }).await.unwrap();
+    assert_eq!(within("it ends", run.result()).await, Ok(3));
 }

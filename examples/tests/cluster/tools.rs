@@ -1,11 +1,16 @@
 //! Temporal's own command line tool on runs of ours.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use dacapo::prelude::*;
 
 use crate::{Namespace, described, within};
 
 const ADD: Signal<u64> = Signal::new("add");
 const SET: Update<u64, u64> = Update::new("set");
+
+/// The line of the only call below.
+const CALLED_AT: u32 = line!() + 20;
 
 #[activity]
 async fn double(n: u64) -> Result<u64, Failure> {
@@ -24,7 +29,8 @@ async fn adds(ctx: Ctx) -> Result<u64, Failure> {
             async move { Ok(set.update(|sum| std::mem::replace(sum, n))) }
         },
     );
-    let first = ctx.call(double, ctx.next_signal(ADD).await?).summary("the first number").await?;
+    let n = ctx.next_signal(ADD).await?;
+    let first = ctx.call(double, n).summary("the first number").await?;
     sum.update(|sum| *sum += first);
     let second = ctx.next_signal(ADD).await?;
     Ok(sum.read(|sum| *sum) + second)
@@ -51,8 +57,11 @@ async fn summary_and_call_site_of_an_activity_are_in_the_servers_history() {
     within("it ends", run.result()).await.unwrap();
     let events = namespace.events("run");
     let scheduled = events.iter().find(|event| event["eventType"] == "EVENT_TYPE_ACTIVITY_TASK_SCHEDULED").unwrap();
-    let metadata = scheduled["userMetadata"].to_string();
-    assert!(metadata.contains("the first number") || metadata.contains("InRoZSBmaXJzdCBudW1iZXIi"), "{metadata}");
+    let metadata = |field: &str| BASE64.decode(scheduled["userMetadata"][field]["data"].as_str().unwrap()).unwrap();
+    assert_eq!(metadata("summary"), b"\"the first number\"");
+    let details = String::from_utf8(metadata("details")).unwrap();
+    let line = details.strip_prefix("\"at examples/tests/cluster/tools.rs:").and_then(|place| place.split(':').next());
+    assert_eq!(line.and_then(|line| line.parse().ok()), Some(CALLED_AT), "{details}");
     let story = run.history().await.unwrap().to_text();
     assert!(story.contains("double(1), summary: the first number"), "{story}");
     app.shutdown().await;

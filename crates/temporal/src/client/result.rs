@@ -1,5 +1,6 @@
 //! Waiting for the end of a run.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use dacapo_client::{Error, Result, RunRef, RunResult};
@@ -18,34 +19,50 @@ const OUTAGE: Duration = Duration::from_secs(1);
 pub(super) async fn result(rpc: &Rpc, run: &RunRef) -> Result<RunResult> {
     let mut run = run.clone();
     loop {
-        let End { status, result, next_run_id } = ended(rpc, &run).await?;
-        match (next_run_id, result) {
-            (Some(next), _) => run = RunRef::exact(run.workflow_id, next),
-            (None, Some(result)) => return Ok(RunResult::new(status, result)),
-            (None, None) => {
-                return Err(Error::Damaged(format!(
-                    "run {run} has continued as new, and the server does not say as which run"
-                )));
-            }
+        let end = ended(rpc, &run).await?;
+        match next(run, end)? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(next) => run = next,
         }
     }
 }
 
-/// Waits as [`result`] does, and also until the run is stuck.
+/// Waits as [`result`] does, and also until the run that the chain has come to is stuck.
 pub(super) async fn result_or_stuck(rpc: &Rpc, run: &RunRef) -> Result<RunResult> {
-    let looking = async {
-        loop {
-            match stuck_of(rpc, run).await {
-                Ok(Some(stuck)) => return Error::Stuck(stuck.reason),
-                Err(error) if !is_outage(&error) => return error,
-                _ => tokio::time::sleep(LOOK).await,
-            }
+    let mut run = run.clone();
+    loop {
+        let end = tokio::select! {
+            biased;
+            ended = ended(rpc, &run) => ended?,
+            error = stuck(rpc, &run) => return Err(error),
+        };
+        match next(run, end)? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(next) => run = next,
         }
-    };
-    tokio::select! {
-        biased;
-        ended = result(rpc, run) => ended,
-        stuck = looking => Err(stuck),
+    }
+}
+
+/// Returns the result of a run that has ended, or the run that goes on for it.
+fn next(run: RunRef, end: End) -> Result<ControlFlow<RunResult, RunRef>> {
+    let End { status, result, next_run_id } = end;
+    match (next_run_id, result) {
+        (Some(next), _) => Ok(ControlFlow::Continue(RunRef::exact(run.workflow_id, next))),
+        (None, Some(result)) => Ok(ControlFlow::Break(RunResult::new(status, result))),
+        (None, None) => {
+            Err(Error::Damaged(format!("run {run} has continued as new, and the server does not say as which run")))
+        }
+    }
+}
+
+/// Waits until a run is stuck, or cannot be asked.
+async fn stuck(rpc: &Rpc, run: &RunRef) -> Error {
+    loop {
+        match stuck_of(rpc, run).await {
+            Ok(Some(stuck)) => return Error::Stuck(stuck.reason),
+            Err(error) if !is_outage(&error) => return error,
+            _ => tokio::time::sleep(LOOK).await,
+        }
     }
 }
 

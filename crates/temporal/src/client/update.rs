@@ -22,10 +22,10 @@ pub(super) async fn update(rpc: &Rpc, run: &RunRef, update: SendUpdate) -> Resul
 
 /// Sends an update of any name, and waits for it as its sender wants.
 pub(super) async fn send_update(rpc: &Rpc, run: &RunRef, update: SendUpdate) -> Result<UpdateState> {
-    let stage = stage_of(update.wait);
-    let request = UpdateWorkflowExecutionRequest {
+    let (stage, mut run) = (stage_of(update.wait), run.clone());
+    let mut request = UpdateWorkflowExecutionRequest {
         namespace: rpc.namespace(),
-        workflow_execution: Some(execution(run)),
+        workflow_execution: Some(execution(&run)),
         wait_policy: Some(update::WaitPolicy { lifecycle_stage: stage as i32 }),
         request: Some(update::Request {
             meta: Some(update::Meta { update_id: update.id.to_string(), identity: rpc.identity() }),
@@ -41,16 +41,25 @@ pub(super) async fn send_update(rpc: &Rpc, run: &RunRef, update: SendUpdate) -> 
     loop {
         match send!(rpc, update_workflow_execution, request.clone()).await {
             Ok(answer) => {
+                // Another run of the chain does not know of it: there it would be carried out once more.
+                run = taken_by(run, answer.update_ref);
+                request.workflow_execution = Some(execution(&run));
                 if let Some(state) = state_of(answer.outcome, answer.stage, stage)? {
                     return Ok(state);
                 }
             }
             // The server waits for less long than the sender does. It does not forget what it has taken.
             Err(status) if matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled) => {}
-            Err(status) => return Err(refused_for(status, rpc, run).await),
+            Err(status) => return Err(refused_for(status, rpc, &run).await),
         }
-        waits(rpc, run).await?;
+        waits(rpc, &run).await?;
     }
+}
+
+/// The run that has taken an update, by the server's answer.
+fn taken_by(sent_to: RunRef, update: Option<update::UpdateRef>) -> RunRef {
+    let run_id = update.and_then(|update| update.workflow_execution).unwrap_or_default().run_id;
+    if run_id.is_empty() { sent_to } else { RunRef::exact(sent_to.workflow_id, run_id) }
 }
 
 /// Waits for an update that was sent before.
@@ -73,13 +82,17 @@ pub(super) async fn poll(rpc: &Rpc, run: &RunRef, poll: PollUpdate) -> Result<Up
                 }
             }
             Err(status) if matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled) => {}
-            Err(status) => return Err(update_not_found(refused_for(status, rpc, run).await, run, &poll.id)),
+            Err(status) => {
+                let is_missing = status.code() == Code::NotFound;
+                let error = refused_for(status, rpc, run).await;
+                return Err(if is_missing { update_not_found(error, run, &poll.id) } else { error });
+            }
         }
         waits(rpc, run).await?;
     }
 }
 
-/// The server answers "not found" for an update of a run that there is.
+/// Returns the error of a call that the server answered with "not found": of the run, or of the update in a run that there is.
 fn update_not_found(error: Error, run: &RunRef, id: &Name) -> Error {
     match error {
         Error::Refused(_) | Error::Closed { .. } => {
@@ -119,5 +132,29 @@ fn state_of(outcome: Option<update::Outcome>, stage: i32, wanted: Stage) -> Resu
         }
         None if wanted == Stage::Accepted && stage >= Stage::Accepted as i32 => Ok(Some(UpdateState::Accepted)),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::common::WorkflowExecution;
+
+    #[test]
+    fn update_is_waited_for_in_the_run_that_has_taken_it() {
+        let latest = RunRef::latest("order");
+        let taken = WorkflowExecution { workflow_id: "order".into(), run_id: "first".into() };
+        let update = update::UpdateRef { workflow_execution: Some(taken), update_id: "7".into() };
+        assert_eq!(taken_by(latest.clone(), Some(update)), RunRef::exact("order", "first"));
+        assert_eq!(taken_by(latest.clone(), None), latest);
+    }
+
+    #[test]
+    fn only_an_update_that_is_missing_is_not_found() {
+        let (run, id) = (RunRef::latest("order"), Name::from("7"));
+        let missing = update_not_found(Error::Refused("no such update".into()), &run, &id);
+        assert!(matches!(missing, Error::UpdateNotFound { .. }), "{missing}");
+        let busy = update_not_found(Error::Busy("too fast".into()), &run, &id);
+        assert!(matches!(busy, Error::Busy(_)), "{busy}");
     }
 }

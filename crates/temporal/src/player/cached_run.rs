@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dacapo_client::StuckCause;
 use dacapo_core::{
-    CallSite, Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome, Payload,
-    Resolution, Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
+    CallSite, CancelType, Command, CommandKind, CompleteUpdate, ContinueAsNew, Failure, Job, Name, Operation, Outcome,
+    Payload, Resolution, Run, Seq, Signal, Timestamp, TurnDone, Update, to_stored,
 };
 use dacapo_worker::RunName;
 
-use super::commands::{Translation, side_effect_attempt, start_timer};
+use super::commands::{Translation, check_headers, side_effect_attempt, start_timer};
 use super::promises::{Promises, Resolve};
+use super::refusal::Refusal;
 use super::side_effects::{self, Next, NextAttempt, SideEffects};
-use crate::convert::{map_from_proto, payload_from_proto};
+use crate::convert::payload_from_proto;
 use crate::proto::activation::InitializeWorkflow;
 use crate::proto::commands::workflow_command::Variant;
 use crate::proto::commands::{self, WorkflowCommand};
@@ -20,6 +22,8 @@ use crate::reserved::{LEFT_SIGNALS, PINS};
 
 /// The encoding of data in the form of our records.
 const STORED: Name = Name::from_static("binary/dacapo-stored");
+/// The most bytes of signals that a run hands on: the server takes no larger payload, by default.
+const MOST_LEFT: usize = 2_000_000;
 
 /// A run between two activations.
 pub(crate) struct CachedRun {
@@ -35,17 +39,18 @@ pub(crate) struct CachedRun {
 pub(crate) struct BridgeState {
     /// The ids by which the server knows updates that are not answered.
     pub(crate) updates: BTreeMap<Name, String>,
+    /// Updates of this activation that are neither accepted nor rejected yet.
+    undecided: BTreeSet<Name>,
     pub(crate) promises: Promises,
     pub(crate) side_effects: SideEffects,
     /// The snapshot that the run published last.
     pub(crate) published: Option<Payload>,
-    /// The memo as the workflow has changed it, from what it was at the start.
-    memo: BTreeMap<Name, Payload>,
-    has_new_memo: bool,
     /// The header with the settings that the start pins: the run that goes on keeps them.
     pins: Option<Payload>,
-    /// Activities that have no result and were not cancelled.
+    /// Activities that have no result and were not cancelled, without those that may be abandoned: to drop these is no command.
     open_activities: BTreeMap<Seq, (Name, CallSite)>,
+    /// Local activities that have no result, cancelled or not.
+    open_local: BTreeSet<Seq>,
     now: Timestamp,
 }
 
@@ -58,16 +63,13 @@ pub(crate) struct Outbox {
     pub(crate) attempts: Vec<NextAttempt>,
     /// Operations whose closures are not needed any more.
     pub(crate) resolved: BTreeSet<Seq>,
-    /// Whether the run has to leave memory, because closures of it are spent.
-    pub(crate) leaves: bool,
 }
 
 impl BridgeState {
     /// The state at the start of a run.
     pub(crate) fn of(init: &InitializeWorkflow) -> Self {
-        let memo = init.memo.clone().map(|memo| map_from_proto(memo.fields)).unwrap_or_default();
         let pins = init.headers.get(PINS).cloned().map(payload_from_proto);
-        Self { memo, pins, ..Self::default() }
+        Self { pins, ..Self::default() }
     }
 
     /// Takes what an activation says of side effects out of its jobs. Returns the jobs of the run.
@@ -106,6 +108,7 @@ impl BridgeState {
             Job::Resolve { seq, ref resolution, .. } => {
                 if matches!(resolution, Resolution::Activity(_) | Resolution::Backoff { .. }) {
                     self.open_activities.remove(&seq);
+                    self.open_local.remove(&seq);
                 }
                 Some(job)
             }
@@ -117,7 +120,6 @@ impl BridgeState {
         match next {
             Next::Pause(number, pause) => {
                 outbox.commands.push(start_timer(number, pause).into());
-                outbox.leaves = true;
             }
             Next::Attempt(attempt) => self.attempt(attempt, outbox),
             Next::Resolve(..) => {}
@@ -140,13 +142,18 @@ impl BridgeState {
         done: &TurnDone,
         to: &Target<'_>,
         outbox: &mut Outbox,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
+        let unsupported = |why: String| Refusal::new(StuckCause::Unsupported, why);
         self.now = now;
         if let Some(published) = &done.published {
             self.published = Some(published.clone());
         }
         for command in &done.commands {
+            check_headers(command).map_err(unsupported)?;
             self.note(command);
+            if let CommandKind::AcceptUpdate { update } = &command.kind {
+                self.undecided.remove(update);
+            }
             if let CommandKind::SideEffect(scheduled) = &command.kind {
                 outbox.attempts.push(self.side_effects.begin(scheduled, now));
             }
@@ -158,22 +165,21 @@ impl BridgeState {
                 continue;
             }
             if command.kind.is_terminal() {
-                self.check_detached(done)?;
+                self.check_detached(done).map_err(unsupported)?;
                 self.refuse_left(done, to, outbox);
             }
             let translated = match &command.kind {
                 CommandKind::ContinueAsNew(next) => {
-                    let kind = CommandKind::ContinueAsNew(Box::new(self.handed_on(next, &done.leftover)));
-                    self.translation(to).command(&Command { kind, ..command.clone() })?
+                    let kind = CommandKind::ContinueAsNew(Box::new(self.handed_on(next, &done.leftover)?));
+                    self.translation(to).command(&Command { kind, ..command.clone() })
                 }
-                _ => self.translation(to).command(command)?,
+                _ => self.translation(to).command(command),
             };
-            outbox.commands.extend(translated);
+            outbox.commands.extend(translated.map_err(unsupported)?);
             self.answered(&command.kind);
         }
         for rejected in &done.rejected {
-            outbox.commands.push(self.translation(to).refused_update(&rejected.update, &rejected.failure));
-            self.updates.remove(&rejected.update);
+            self.refuse_update(&rejected.update, &rejected.failure, to, outbox);
         }
         Ok(())
     }
@@ -191,40 +197,36 @@ impl BridgeState {
     fn note(&mut self, command: &Command) {
         let mut open = |seq, name: &Name| drop(self.open_activities.insert(seq, (name.clone(), command.site.clone())));
         match &command.kind {
-            CommandKind::Activity(c) => open(c.seq, &c.activity),
-            CommandKind::LocalActivity(c) => open(c.seq, &c.activity),
+            CommandKind::Activity(c) if c.cancel != CancelType::Abandon => open(c.seq, &c.activity),
+            CommandKind::LocalActivity(c) => {
+                if c.cancel != CancelType::Abandon {
+                    open(c.seq, &c.activity);
+                }
+                self.open_local.insert(c.seq);
+            }
+            CommandKind::Cancel(c) if c.operation == Operation::Promise => self.promises.close(c.seq),
             CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
             CommandKind::Promise(c) => self.promises.open(c),
-            CommandKind::Memo(changes) => self.change_memo(changes),
             _ => {}
         }
     }
 
-    fn change_memo(&mut self, changes: &BTreeMap<Name, Option<Payload>>) {
-        self.has_new_memo = true;
-        for (name, value) in changes {
-            match value {
-                Some(value) => drop(self.memo.insert(name.clone(), value.clone())),
-                None => drop(self.memo.remove(name)),
-            }
-        }
-    }
-
-    /// Returns the command with all that the next run is given. The server keeps the memo of the start and no header, so they are passed on here, and with them
-    /// the signals that no wait and no handler took.
-    fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> ContinueAsNew {
+    /// Returns the command with all that the next run is given. The server keeps no header, so the pinned settings are passed on here,
+    /// and with them the signals that no wait and no handler took.
+    ///
+    /// # Errors
+    /// The signals are too many for the server.
+    fn handed_on(&self, next: &ContinueAsNew, leftover: &[Signal]) -> Result<ContinueAsNew, Refusal> {
         let mut next = next.clone();
-        if self.has_new_memo && next.memo.is_none() {
-            next.memo = Some(self.memo.clone());
-        }
         if let Some(pins) = &self.pins {
             next.headers.insert(PINS.into(), pins.clone());
         }
         if !leftover.is_empty() {
-            let signals = Payload::new(STORED, to_stored(leftover).into());
-            next.headers.insert(LEFT_SIGNALS.into(), signals);
+            let signals = to_stored(leftover);
+            check_left(leftover.len(), signals.len())?;
+            next.headers.insert(LEFT_SIGNALS.into(), Payload::new(STORED, signals.into()));
         }
-        next
+        Ok(next)
     }
 
     fn answered(&mut self, command: &CommandKind) {
@@ -255,13 +257,34 @@ impl BridgeState {
     /// Refuses updates that no handler has begun to handle when the run continues as new: the server keeps none for the next run.
     fn refuse_left(&mut self, done: &TurnDone, to: &Target<'_>, outbox: &mut Outbox) {
         for update in &done.left_updates {
-            let failure = Failure::application(
-                "the workflow continued as new before this update was handled; send it again, to the run that goes on",
-            )
-            .typed("ContinuedAsNew");
-            outbox.commands.push(self.translation(to).refused_update(&update.id, &failure));
-            self.updates.remove(&update.id);
+            // One that came in an earlier task was refused there.
+            if self.updates.contains_key(&update.id) {
+                self.refuse_update(&update.id, &continued_as_new(), to, outbox);
+            }
         }
+    }
+
+    /// Notes a message that has to be decided on in this activation.
+    pub(crate) fn received(&mut self, job: &Job) {
+        if let Job::Update(update) = job
+            && !update.accepted
+        {
+            self.undecided.insert(update.id.clone());
+        }
+    }
+
+    /// Refuses updates that the turn left undecided: the workflow has returned to continue as new and waits for its handlers. The server
+    /// takes no answer to them in a later task.
+    pub(crate) fn refuse_undecided(&mut self, to: &Target<'_>, outbox: &mut Outbox) {
+        for update in std::mem::take(&mut self.undecided) {
+            self.refuse_update(&update, &continued_as_new(), to, outbox);
+        }
+    }
+
+    fn refuse_update(&mut self, update: &Name, failure: &Failure, to: &Target<'_>, outbox: &mut Outbox) {
+        outbox.commands.push(self.translation(to).refused_update(update, failure));
+        self.updates.remove(update);
+        self.undecided.remove(update);
     }
 
     /// Resolves a promise for the update that asks for it. Returns the job for the run, if there is such a promise, and adds the
@@ -282,17 +305,47 @@ impl BridgeState {
                 Some(Job::resolve(seq, Resolution::Promise(outcome)))
             }
             Err(failure) => {
-                outbox.commands.push(self.translation(to).refused_update(update, &failure));
-                self.updates.remove(update);
+                self.refuse_update(update, &failure, to, outbox);
                 None
             }
         }
+    }
+
+    /// Whether a local activity or an attempt of a side effect is open. Its workflow task is lost if the run leaves memory.
+    pub(crate) fn has_local_work(&self) -> bool {
+        !self.open_local.is_empty() || self.side_effects.has_open_attempts()
+    }
+
+    /// Whether the run has to leave memory now, to be played again: a side effect waits for its next attempt, and its closure is spent.
+    pub(crate) fn is_to_leave(&self, has_closure: impl Fn(Seq) -> bool) -> bool {
+        !self.has_local_work() && self.side_effects.pausing().any(|seq| !has_closure(seq))
     }
 
     /// Whether this number is of a side effect, in any of its attempts.
     pub(crate) fn is_side_effect(&self, number: u32) -> bool {
         self.side_effects.has(number)
     }
+}
+
+/// # Errors
+/// The signals that a run would hand on are too large together.
+fn check_left(count: usize, bytes: usize) -> Result<(), Refusal> {
+    if bytes <= MOST_LEFT {
+        return Ok(());
+    }
+    let why = format!(
+        "the workflow continues as new and leaves {count} signals that it has not taken, {bytes} bytes together; at most {MOST_LEFT} bytes \
+         can be handed on to the next run: take signals before continuing as new, or send references in place of large inputs"
+    );
+    Err(Refusal::new(StuckCause::Limit, why))
+}
+
+/// Why an update that no handler has begun to handle is refused.
+fn continued_as_new() -> Failure {
+    Failure::application(
+        "the workflow continued as new before this update was handled; send it again, to the run that goes on",
+    )
+    .typed("ContinuedAsNew")
 }
 
 /// Where a run's commands go.

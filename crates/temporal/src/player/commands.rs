@@ -44,12 +44,6 @@ impl Translation<'_> {
     /// # Errors
     /// The command's kind, if there is nothing like it on a Temporal cluster.
     pub(crate) fn command(&self, command: &Command) -> Result<Option<WorkflowCommand>, String> {
-        if let Some(name) = reserved_header(&command.kind) {
-            return Err(format!(
-                "header {name:?} cannot be sent (at {}): names that begin with {PREFIX:?} are reserved",
-                command.site
-            ));
-        }
         let (variant, summary) = match &command.kind {
             CommandKind::Activity(c) => (self.activity(c), c.summary.as_deref()),
             CommandKind::LocalActivity(c) => (self.local_activity(c), c.summary.as_deref()),
@@ -249,13 +243,23 @@ impl Translation<'_> {
     }
 }
 
-/// The header of a program that has a reserved name.
+/// # Errors
+/// A header of a program has a reserved name.
+pub(super) fn check_headers(command: &Command) -> Result<(), String> {
+    let Some(name) = reserved_header(&command.kind) else { return Ok(()) };
+    let site = &command.site;
+    Err(format!(
+        "header {name:?} cannot be sent (at {site}): names that begin with {PREFIX:?} are reserved. Choose another name"
+    ))
+}
+
 fn reserved_header(command: &CommandKind) -> Option<&Name> {
     let headers = match command {
         CommandKind::Activity(c) => &c.headers,
         CommandKind::LocalActivity(c) => &c.headers,
         CommandKind::Child(c) => &c.headers,
         CommandKind::SignalExternal(c) => &c.headers,
+        CommandKind::ContinueAsNew(c) => &c.headers,
         _ => return None,
     };
     headers.keys().find(|name| name.starts_with(PREFIX))
@@ -340,11 +344,48 @@ fn metadata(summary: Option<&str>, site: &CallSite) -> sdk::UserMetadata {
     }
 }
 
+/// Returns as much of a summary as the server keeps of it as JSON.
 fn shortened(summary: &str) -> &str {
-    // Two bytes are for the quotation marks of JSON.
-    let mut end = summary.len().min(LONGEST_SUMMARY - 2);
-    while !summary.is_char_boundary(end) {
-        end -= 1;
+    // Two bytes are for the quotation marks.
+    let mut room = LONGEST_SUMMARY - 2;
+    let end = summary.char_indices().find(|(_, char)| match room.checked_sub(bytes_in_json(*char)) {
+        Some(left) => {
+            room = left;
+            false
+        }
+        None => true,
+    });
+    end.map_or(summary, |(end, _)| &summary[..end])
+}
+
+/// How many bytes a character has in a JSON text as it is written here.
+fn bytes_in_json(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
     }
-    &summary[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_is_cut_so_that_the_server_keeps_it_as_json() {
+        assert_eq!(shortened("pack the lamps"), "pack the lamps");
+        for text in ["x", "\"", "\\", "\n", "\u{1}", "é", "a\"\u{7f}🦀"] {
+            let long = text.repeat(500);
+            let cut = serde_json::Value::from(shortened(&long)).to_string().len();
+            assert!((LONGEST_SUMMARY - 8..=LONGEST_SUMMARY).contains(&cut), "{text:?} is cut to {cut} bytes");
+        }
+    }
+
+    #[test]
+    fn reserved_header_of_the_next_run_is_refused() {
+        let headers = Headers::from([("dacapo:pins".into(), Payload::empty())]);
+        let next = CommandKind::ContinueAsNew(Box::new(ContinueAsNew { headers, ..ContinueAsNew::default() }));
+        let command = Command { kind: next, unit: dacapo_core::UnitId::root(), site: CallSite::default() };
+        assert!(check_headers(&command).unwrap_err().contains("\"dacapo:pins\" cannot be sent"));
+    }
 }

@@ -27,17 +27,28 @@ pub(crate) enum Work {
 }
 
 /// Sorts the jobs of an activation.
-pub(crate) fn work(jobs: Vec<activation::WorkflowActivationJob>) -> Work {
+///
+/// # Errors
+/// Queries that do not come alone: core promises that they do, and takes no answer to them beside commands.
+pub(crate) fn work(jobs: Vec<activation::WorkflowActivationJob>) -> Result<Work, String> {
     let mut turn = Vec::new();
     let mut queries = Vec::new();
     for variant in jobs.into_iter().filter_map(|job| job.variant) {
         match variant {
-            Variant::RemoveFromCache(reason) => return Work::Evict(reason),
+            Variant::RemoveFromCache(reason) => return Ok(Work::Evict(reason)),
             Variant::QueryWorkflow(query) => queries.push(query_of(query)),
             other => turn.push(other),
         }
     }
-    if turn.is_empty() && !queries.is_empty() { Work::Queries(queries) } else { Work::Turn(turn) }
+    match (turn.is_empty(), queries.is_empty()) {
+        (true, false) => Ok(Work::Queries(queries)),
+        (_, true) => Ok(Work::Turn(turn)),
+        (false, false) => Err(format!(
+            "{} queries came with {} other jobs; this is a bug of Temporal's core",
+            queries.len(),
+            turn.len()
+        )),
+    }
 }
 
 fn query_of(query: QueryWorkflow) -> Query {
@@ -260,5 +271,20 @@ fn nexus_outcome(status: nexus::nexus_operation_result::Status) -> Outcome {
     match status {
         Status::Completed(result) => completed(Some(result)),
         Status::Failed(failure) | Status::Cancelled(failure) | Status::TimedOut(failure) => failed(Some(failure)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_among_other_jobs_are_refused_and_not_dropped() {
+        let job = |variant| activation::WorkflowActivationJob { variant: Some(variant) };
+        let query = || job(Variant::QueryWorkflow(QueryWorkflow::default()));
+        let timer = || job(Variant::FireTimer(activation::FireTimer::default()));
+        assert!(matches!(work(vec![query(), query()]), Ok(Work::Queries(queries)) if queries.len() == 2));
+        assert!(matches!(work(vec![timer()]), Ok(Work::Turn(jobs)) if jobs.len() == 1));
+        assert!(work(vec![timer(), query()]).is_err_and(|why| why.contains("1 queries came with 1 other jobs")));
     }
 }

@@ -37,6 +37,7 @@ use crate::proto::activation::workflow_activation_job::Variant;
 use crate::proto::activation::{
     InitializeWorkflow, RemoveFromCache, WorkflowActivation, remove_from_cache::EvictionReason,
 };
+use crate::proto::commands::WorkflowCommand;
 use crate::reserved::RESOLVE_PROMISE;
 use cached_run::{BridgeState, CachedRun, Outbox, Target, is_own_timer};
 use closures::Closures;
@@ -93,21 +94,32 @@ impl QueuePlayer {
         self.runs.lock().at_rest.len()
     }
 
-    /// The run ids of all runs in memory.
-    pub(crate) fn run_ids(&self) -> Vec<Name> {
-        self.runs.lock().at_rest.keys().cloned().collect()
+    /// The run ids of all runs in memory that can leave it: without local work.
+    pub(crate) fn idle_runs(&self) -> Vec<Name> {
+        self.run_ids(|cached| !cached.state.has_local_work())
+    }
+
+    /// The run ids of all runs in memory with a local activity or a side effect that is open.
+    pub(crate) fn runs_with_local_work(&self) -> Vec<Name> {
+        self.run_ids(|cached| cached.state.has_local_work())
+    }
+
+    fn run_ids(&self, of: impl Fn(&CachedRun) -> bool) -> Vec<Name> {
+        let runs = self.runs.lock();
+        runs.at_rest.iter().filter(|(_, cached)| of(cached)).map(|(run_id, _)| run_id.clone()).collect()
     }
 
     /// Plays an activation on this thread, and replies to it. `evict` asks the server's core to take a run out of memory.
     pub(crate) fn play(self: &Arc<Self>, mut activation: WorkflowActivation, reply: &Reply, evict: &dyn Fn(&str)) {
         let run_id = Name::from(activation.run_id.clone());
         match jobs::work(std::mem::take(&mut activation.jobs)) {
-            Work::Evict(reason) => {
+            Err(why) => reply.failed(&Refusal::new(StuckCause::Internal, why)),
+            Ok(Work::Evict(reason)) => {
                 self.evict(&run_id, &reason);
                 reply.done(Vec::new(), Vec::new());
             }
-            Work::Queries(queries) => self.answer(&run_id, queries, reply),
-            Work::Turn(jobs) => {
+            Ok(Work::Queries(queries)) => self.answer(&run_id, queries, reply),
+            Ok(Work::Turn(jobs)) => {
                 if let Err(refusal) = self.turn(&run_id, &activation, jobs, reply, evict) {
                     self.closures.remove_run(&run_id);
                     reply.failed(&refusal);
@@ -160,8 +172,7 @@ impl QueuePlayer {
         let mut early = self.gather(&mut cached.state, now, variants, &to, &mut jobs, &mut outbox);
         while !jobs.is_empty() {
             let Some(done) = self.play_turn(run_id, &mut cached, activation, now, jobs, reply)? else { return Ok(()) };
-            (cached.state.turn(now, &done, &to, &mut outbox))
-                .map_err(|why| Refusal::new(StuckCause::Unsupported, why))?;
+            cached.state.turn(now, &done, &to, &mut outbox)?;
             // A promise that the turn has opened is resolved by another one.
             let opened = std::mem::take(&mut early).into_iter();
             jobs = opened.filter_map(|update| cached.state.resolve_promise(&update, &to, &mut outbox)).collect();
@@ -170,9 +181,8 @@ impl QueuePlayer {
             let resolved = cached.state.resolve_promise(&update, &to, &mut outbox);
             debug_assert!(resolved.is_none(), "nothing was played, so nothing was opened");
         }
+        cached.state.refuse_undecided(&to, &mut outbox);
         let flags = if activation.is_replaying { Vec::new() } else { cached.flags.clone() };
-        // A pause that is over was waited for by an earlier worker: what it waited for is in the history.
-        outbox.leaves &= !activation.is_replaying;
         self.rest(run_id, cached, outbox, flags, reply, evict);
         Ok(())
     }
@@ -206,7 +216,10 @@ impl QueuePlayer {
                     false => messages.extend(state.resolve_promise(&update, to, outbox)),
                 },
                 Some(job @ (Job::Patch { .. } | Job::Seed { .. })) => early.push(job),
-                Some(job) => messages.push(job),
+                Some(job) => {
+                    state.received(&job);
+                    messages.push(job);
+                }
                 None => {}
             }
         }
@@ -337,17 +350,20 @@ impl QueuePlayer {
         reply: &Reply,
         evict: &dyn Fn(&str),
     ) {
-        let Outbox { commands, attempts, resolved, leaves } = outbox;
+        let Outbox { commands, attempts, resolved } = outbox;
         for attempt in attempts {
             let closure = cached.run.take_closure(attempt.seq);
             self.closures.keep(run_id, attempt, closure);
         }
         resolved.into_iter().for_each(|seq| self.closures.resolved(run_id, seq));
+        let leaves =
+            !commands.iter().any(is_answered_at_once) && cached.state.is_to_leave(|seq| self.closures.has(run_id, seq));
         self.runs.lock().at_rest.insert(run_id.clone(), cached);
-        reply.done(commands, flags);
         if leaves {
+            // Before the reply: then core evicts the run as soon as it has reported this task.
             evict(run_id);
         }
+        reply.done(commands, flags);
     }
 
     fn answer(self: &Arc<Self>, run_id: &Name, queries: Vec<Query>, reply: &Reply) {
@@ -374,6 +390,29 @@ impl QueuePlayer {
         self.runs.lock().at_rest.insert(run_id.clone(), cached);
         reply.done(commands, Vec::new());
     }
+}
+
+/// Whether core answers a command by another activation of the same workflow task. A run that leaves memory before loses the task.
+fn is_answered_at_once(command: &WorkflowCommand) -> bool {
+    use crate::proto::commands::workflow_command::Variant as Sent;
+    matches!(
+        command.variant,
+        Some(
+            Sent::RequestCancelActivity(_)
+                | Sent::RequestCancelLocalActivity(_)
+                | Sent::CancelChildWorkflowExecution(_)
+                | Sent::CancelSignalWorkflow(_)
+                | Sent::RequestCancelNexusOperation(_)
+        )
+    )
+}
+
+/// The reason why an activation takes its run out of memory, if it does.
+pub(crate) fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCache> {
+    activation.jobs.iter().find_map(|job| match &job.variant {
+        Some(Variant::RemoveFromCache(reason)) => Some(reason),
+        _ => None,
+    })
 }
 
 fn take_init(variants: &mut Vec<Variant>) -> Option<Box<InitializeWorkflow>> {

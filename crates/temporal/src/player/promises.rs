@@ -47,6 +47,15 @@ impl Promises {
         self.names.insert(promise.seq, names);
     }
 
+    /// Forgets a promise that the workflow has dropped.
+    pub(crate) fn close(&mut self, seq: Seq) {
+        for name in self.names.remove(&seq).into_iter().flatten() {
+            if self.open.get(&name) == Some(&seq) {
+                self.open.remove(&name);
+            }
+        }
+    }
+
     /// Whether a resolution is for a promise that is not open, and was not resolved either: a turn may open it.
     pub(crate) fn may_open(&self, update: &Update) -> bool {
         let Ok(resolve) = Resolve::of(update) else { return false };
@@ -105,6 +114,19 @@ mod tests {
         assert_eq!(type_of(promises.resolve(resolve(&name)).unwrap_err()), RESOLVED);
         promises.open(&promise(9));
         assert_eq!(promises.resolve(resolve(&name)).unwrap().0, Seq(9), "a later promise of the same name");
+    }
+
+    #[test]
+    fn promise_that_was_dropped_is_resolved_no_more_and_leaves_others_of_its_name() {
+        let mut promises = Promises::default();
+        let name = Name::from("decision");
+        promises.open(&promise(3));
+        promises.close(Seq(3));
+        assert_eq!(promises.resolve(resolve(&name)).unwrap_err().type_name.unwrap_or_default(), NOT_FOUND);
+        promises.open(&promise(4));
+        promises.open(&promise(5));
+        promises.close(Seq(4));
+        assert_eq!(promises.resolve(resolve(&name)).unwrap().0, Seq(5));
     }
 
     #[test]

@@ -8,7 +8,9 @@
 //!
 //! The first attempt has the number of the operation. Timers and later attempts have numbers of this backend, which begin where those
 //! of operations never come. A closure is spent after one attempt, so the run leaves memory during the pause and is played again:
-//! then it has the closure anew. What is decided here follows from the history alone.
+//! then it has the closure anew. While other local work of the run is open it stays, because its workflow task would be lost; an
+//! attempt that finds no closure then is recorded as one that did not run, and the pause begins again. What is decided here follows
+//! from the history alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,8 +23,12 @@ use crate::numbers::to_temporal;
 
 /// The first number that this backend gives itself.
 const FIRST_OWN: u32 = 1 << 31;
-/// The type of a failed attempt after which another one follows; its details are the pause in milliseconds.
+/// The type of a failed attempt after which another one follows; its first detail is the pause in milliseconds.
 const ANOTHER_ATTEMPT: &str = "dacapo:another-attempt";
+/// The second detail of an attempt that did not run.
+const DID_NOT_RUN: &str = "\"did not run\"";
+/// The pause after an attempt that did not run, because the closure was not in memory.
+const NO_CLOSURE: Duration = Duration::from_secs(1);
 
 /// One side effect that has no result yet.
 struct Pending {
@@ -49,7 +55,7 @@ pub(crate) struct NextAttempt {
 pub(crate) enum Next {
     /// It is resolved.
     Resolve(Seq, Outcome),
-    /// A timer of this number and duration is started, and the run leaves memory.
+    /// A timer of this number and duration is started, and the run leaves memory when it can.
     Pause(u32, Duration),
     /// An attempt begins.
     Attempt(NextAttempt),
@@ -83,7 +89,7 @@ impl SideEffects {
     pub(crate) fn attempt_ended(&mut self, number: u32, outcome: Outcome) -> Option<Next> {
         let seq = self.by_number.remove(&number)?;
         let pause = if let Outcome::Failed(failure) = &outcome { pause_of(failure) } else { None };
-        let Some(pause) = pause else {
+        let Some(Pause { length, has_run }) = pause else {
             // None if the workflow has cancelled it meanwhile.
             let pending = self.pending.remove(&seq)?;
             return Some(Next::Resolve(seq, final_outcome(&pending, outcome)));
@@ -91,9 +97,9 @@ impl SideEffects {
         let timer = self.own_number();
         let pending = self.pending.get_mut(&seq)?;
         (pending.number, pending.pauses) = (timer, true);
-        pending.attempt += 1;
+        pending.attempt += u32::from(has_run);
         self.by_number.insert(timer, seq);
-        Some(Next::Pause(timer, pause))
+        Some(Next::Pause(timer, length))
     }
 
     /// Returns the attempt that follows from a timer that has fired. None if it is not the timer of a pause.
@@ -114,6 +120,17 @@ impl SideEffects {
             self.by_number.remove(&pending.number);
         }
         Some((pending.number, pending.pauses))
+    }
+
+    /// Whether an attempt runs, or has not told its end since it was cancelled.
+    pub(crate) fn has_open_attempts(&self) -> bool {
+        let is_timer = |number, seq| self.pending.get(seq).is_some_and(|it| it.pauses && it.number == number);
+        self.by_number.iter().any(|(number, seq)| !is_timer(*number, seq))
+    }
+
+    /// The side effects that wait for their next attempt.
+    pub(crate) fn pausing(&self) -> impl Iterator<Item = Seq> {
+        self.pending.iter().filter(|(_, pending)| pending.pauses).map(|(seq, _)| *seq)
     }
 
     fn own_number(&mut self) -> u32 {
@@ -144,11 +161,28 @@ pub(crate) fn another_attempt(failure: &Failure, pause: Duration) -> Failure {
     marked.non_retryable()
 }
 
+/// The failure of an attempt that did not run, because its closure is not in memory: spent by the attempt before, or by one whose end
+/// the run does not know. It does not count as an attempt.
+pub(crate) fn no_closure() -> Failure {
+    let mut marked =
+        another_attempt(&Failure::application("the closure of this side effect is not in memory"), NO_CLOSURE);
+    marked.details.push(Payload::json(DID_NOT_RUN));
+    marked
+}
+
+/// The pause before another attempt.
+struct Pause {
+    length: Duration,
+    /// Whether the attempt before ran, and so counts.
+    has_run: bool,
+}
+
 /// The failures of an outcome as the server wraps them, outermost first: of an activity, then of its code.
-fn pause_of(failure: &Failure) -> Option<Duration> {
+fn pause_of(failure: &Failure) -> Option<Pause> {
     let marked = failure.chain().find(|link| link.type_name.as_ref().is_some_and(|name| *name == ANOTHER_ATTEMPT))?;
     let millis = marked.details.first()?.as_text()?.parse().ok()?;
-    Some(Duration::from_millis(millis))
+    let has_run = marked.details.get(1).and_then(Payload::as_text) != Some(DID_NOT_RUN);
+    Some(Pause { length: Duration::from_millis(millis), has_run })
 }
 
 /// The outcome as the workflow sees it: a failure names the side effect and not the activity that carries it.
@@ -210,6 +244,34 @@ mod tests {
         let done = effects.attempt_ended(second.number, Outcome::Completed(Payload::json("7")));
         assert!(matches!(done, Some(Next::Resolve(Seq(3), Outcome::Completed(_)))));
         assert!(effects.attempt_ended(second.number, Outcome::Completed(Payload::empty())).is_none());
+    }
+
+    #[test]
+    fn attempt_that_found_no_closure_does_not_count() {
+        let mut effects = SideEffects::default();
+        effects.begin(&command(), Timestamp(5));
+        let ended = effects.attempt_ended(3, Outcome::Failed(Box::new(no_closure())));
+        let Some(Next::Pause(timer, NO_CLOSURE)) = ended else { panic!("a pause follows") };
+        let Some(Next::Attempt(second)) = effects.timer_fired(timer) else { panic!("an attempt follows") };
+        assert_eq!(second.attempt, 1);
+    }
+
+    #[test]
+    fn attempt_is_open_until_its_end_is_known_and_a_pause_is_not() {
+        let mut effects = SideEffects::default();
+        effects.begin(&command(), Timestamp(5));
+        assert!(effects.has_open_attempts());
+        let failure = another_attempt(&Failure::application("no answer"), Duration::ZERO);
+        let Some(Next::Pause(timer, _)) = effects.attempt_ended(3, Outcome::Failed(Box::new(failure))) else {
+            panic!("a pause follows");
+        };
+        assert_eq!((effects.has_open_attempts(), effects.pausing().collect()), (false, vec![Seq(3)]));
+        let Some(Next::Attempt(second)) = effects.timer_fired(timer) else { panic!("an attempt follows") };
+        assert_eq!((effects.has_open_attempts(), effects.pausing().count()), (true, 0));
+        effects.cancel(Seq(3));
+        assert!(effects.has_open_attempts(), "it is cancelled and runs on");
+        effects.attempt_ended(second.number, Outcome::Completed(Payload::empty()));
+        assert!(!effects.has_open_attempts());
     }
 
     #[test]
