@@ -132,6 +132,7 @@ impl BareCommit {
             ready: Timestamp(self.turn),
             priority: 0,
             position: 0,
+            offered: false,
         };
         Write::Turn(Box::new(TurnWrite {
             tasks: vec![next],

@@ -91,6 +91,20 @@ async fn run_errand(app: &App, number: u64) {
     }
 }
 
+/// Describes the errands that are open.
+async fn open_errands(app: &App) -> String {
+    let open = app.runs().list(&Filter::open(), 5).await.expect("runs are listed");
+    let mut text = String::new();
+    for run in open.runs {
+        text += &format!("\n{run:#?}\n");
+        text += &match app.handle(errand, run.workflow_id).history().await {
+            Ok(history) => history.to_text(),
+            Err(error) => error.to_string(),
+        };
+    }
+    text
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_of_nodes_that_are_killed_stopped_and_cut_off_is_done_once() {
     let seconds = std::env::var("DACAPO_SOAK_SECONDS").map_or(90, |text| text.parse().expect("a number of seconds"));
@@ -151,8 +165,10 @@ async fn work_of_nodes_that_are_killed_stopped_and_cut_off_is_done_once() {
         );
     }
     ends.store(true, Ordering::Relaxed);
-    for worker in workers {
-        worker.await.expect("no errand failed");
+    let all = futures::future::join_all(workers);
+    match tokio::time::timeout(Duration::from_secs(120), all).await {
+        Ok(ended) => ended.into_iter().for_each(|worker| worker.expect("no errand failed")),
+        Err(_) => panic!("errands do not end: {}", open_errands(&app).await),
     }
     let done = done.load(Ordering::Relaxed);
     let runs = app.runs();

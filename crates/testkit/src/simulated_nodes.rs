@@ -62,7 +62,7 @@ pub enum NewsFor {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.host.bury();
+        self.host.disconnect();
     }
 }
 
@@ -96,14 +96,14 @@ impl SimulatedNodes {
     /// Kills a node: what it has in memory is gone, and its lease runs on.
     pub fn kill(&mut self, name: &'static str) {
         let node = self.nodes.remove(name).expect("the node runs");
-        node.host.bury();
+        node.host.disconnect();
     }
 
     /// Stops a node, which hands over its shards.
     pub fn stop(&mut self, name: &'static str) {
         let node = self.nodes.remove(name).expect("the node runs");
         node.engine.stop();
-        node.host.bury();
+        node.host.disconnect();
         self.renew();
     }
 

@@ -19,6 +19,7 @@ use crate::crash_guard::hooks::{Ended, count_after_turn, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
 use crate::nodes::hand_over::drop_run;
+use crate::nodes::hear::stored;
 use crate::read::outcome::closed_run;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
@@ -222,6 +223,8 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
         }
         StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => closed_meanwhile(shared, &cached),
         StoreError::Refused(Refused::NotOwner) => moved_meanwhile(shared, &cached),
+        // Another node has played the run on before it came back to this one.
+        StoreError::Refused(Refused::Fenced { .. }) if shared.nodes().is_some() => moved_meanwhile(shared, &cached),
         StoreError::Refused(refused) => {
             cached.lock().put_back_all();
             shared.later(WorkKind::Write, Some(cached.no), move |shared| {
@@ -249,6 +252,8 @@ fn moved_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         shared.end_write();
     });
     ended(shared, Ended::Play(cached));
+    // It may be this node's again.
+    stored(shared, run);
 }
 
 /// Ends what a run has in memory, after a write for it was refused because it is closed or gone.
