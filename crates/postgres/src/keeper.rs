@@ -114,9 +114,7 @@ impl Keeper {
         let began = Instant::now();
         let renewed = group.between(|batch| (batch.renew(), batch.take_lost()));
         let (seen, lost) = renewed;
-        if let Some(lost) = lost {
-            self.events.lost(lost, true);
-        }
+        self.tell_lost(group, lost)?;
         let Some((view, has_calls)) = seen? else {
             // It has joined again: the next round tells what it has now.
             self.alarm.ring();
@@ -152,10 +150,15 @@ impl Keeper {
             tracing::warn!(node = node.0, "a node is gone: the others take over its runs");
         }
         let (seen, lost) = group.between(|batch| (batch.renew(), batch.take_lost()));
-        if let Some(lost) = lost {
-            self.events.lost(lost, true);
-        }
+        self.tell_lost(group, lost)?;
         Ok(seen?.map_or(view, |(view, _)| view))
+    }
+
+    /// Tells the engine that it has lost everything, if it has. What it took meanwhile it no longer has in memory.
+    fn tell_lost(&self, group: &Group<GroupCommit>, lost: Option<Shards>) -> Result<(), StoreError> {
+        let Some(lost) = lost else { return Ok(()) };
+        self.events.lost(lost, true);
+        group.between(|batch| batch.between_groups(|membership, link| membership.release_tasks(link)))
     }
 
     /// Takes and gives shards so that each node has its share.

@@ -71,6 +71,9 @@ const GIVE: &str = "UPDATE shards SET owner = given.owner FROM unnest($2::smalli
      WHERE shards.no = given.no AND shards.owner = $1";
 const RELEASE: &str =
     "UPDATE tasks SET holder = NULL WHERE holder = $1 AND (run & 1023) = ANY($2::bigint[]) AND no <> ALL($3)";
+const RELEASE_OF_NAME: &str =
+    "UPDATE tasks SET holder = NULL FROM nodes WHERE nodes.name = $1 AND tasks.holder = nodes.no";
+const RELEASE_ALL: &str = "UPDATE tasks SET holder = NULL WHERE holder = $1";
 const LEAVE: &str = "WITH left_node AS (UPDATE nodes SET alive = false, lease_until = clock_timestamp() \
      WHERE no = $1 AND incarnation = $2 AND alive RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM left_node WHERE shards.owner = left_node.no), \
@@ -120,6 +123,8 @@ impl Membership {
         let process = (uuid::Uuid::new_v4().as_u64_pair().0 >> 1) as i64;
         let place = trip.step(JOIN, values![node, build.as_str(), words, lease, process]);
         trip.step(FORGET_NODES, values![]);
+        // The process before this one had them in memory.
+        trip.step(RELEASE_OF_NAME, values![node]);
         trip.step("COMMIT", values![]);
         let answers = link.run(&trip)?;
         let row = answers[place].first().ok_or_else(|| StoreError::Corrupt("a node has no row".to_owned()))?;
@@ -236,6 +241,11 @@ impl Membership {
         trip.step(RELEASE, values![self.no, low_bits, kept]);
         trip.step("COMMIT", values![]);
         Ok(!link.run(&trip)?[fence].is_empty())
+    }
+
+    /// Gives back all tasks that this node holds, because it has nothing in memory any more.
+    pub(crate) fn release_tasks(&self, link: &mut Link) -> Result<()> {
+        link.query(RELEASE_ALL, values![self.no]).map(drop)
     }
 
     /// Leaves: the others may take the shards at once.

@@ -9,6 +9,7 @@ use crate::activity::local;
 use crate::crash_guard::hooks::{Ended, ended};
 use crate::lifecycle::shutdown;
 use crate::lifecycle::zombies::give_up;
+use crate::run::cached_run::CachedRun;
 use crate::run::deliver::store_results;
 use crate::shared::Shared;
 
@@ -41,15 +42,16 @@ pub(crate) fn lost(shared: &Arc<Shared>, shards: &Shards, all: bool) {
     }
     for cached in shared.runs.all() {
         if is_lost(cached.no) {
-            drop_run(shared, cached.no);
+            drop_run(shared, &cached);
         }
     }
     shutdown::check(shared);
 }
 
 /// Removes a run from memory that another node plays now.
-pub(crate) fn drop_run(shared: &Arc<Shared>, run: RunNo) {
-    let Some(removed) = shared.runs.remove(run) else { return };
+pub(crate) fn drop_run(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    let run = cached.no;
+    let Some(removed) = shared.runs.remove_entry(cached) else { return };
     // Until the results are stored, they are in no inbox and in no row: a shutdown must not end before.
     shared.shutdown.begin_write();
     let mut state = removed.run.lock();

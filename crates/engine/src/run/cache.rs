@@ -86,17 +86,14 @@ impl RunCache {
 
     /// Removes a run from memory, whatever it is doing. The thread that plays it finds out when it commits.
     pub(crate) fn remove(&self, no: RunNo) -> Option<Removed> {
-        // Removed from the map and marked as gone under one lock, so that no message is delivered in between.
+        self.0.lock().take_out(no)
+    }
+
+    /// Removes this entry of a run from memory, whatever it is doing. An entry that was made since stays.
+    pub(crate) fn remove_entry(&self, entry: &Arc<CachedRun>) -> Option<Removed> {
         let mut runs = self.0.lock();
-        let run = runs.remove(no)?;
-        let mut state = run.lock();
-        state.is_gone = true;
-        state.stuck = None;
-        let (playable, requests) = (state.playable.take(), state.take_requests());
-        let resets = std::mem::take(&mut state.resets);
-        drop(state);
-        drop(runs);
-        Some(Removed { run, playable, requests, resets })
+        let is_current = runs.map.get(&entry.no).is_some_and(|(current, _)| Arc::ptr_eq(current, entry));
+        if is_current { runs.take_out(entry.no) } else { None }
     }
 
     /// Removes a run from memory if it holds nothing and has no work. Returns its code, to be dropped on a thread that
@@ -135,6 +132,18 @@ impl RunCache {
 }
 
 impl CacheState {
+    /// Removes a run from the map and marks it as gone under one lock, so that no message is delivered in between.
+    fn take_out(&mut self, no: RunNo) -> Option<Removed> {
+        let run = self.remove(no)?;
+        let mut state = run.lock();
+        state.is_gone = true;
+        state.stuck = None;
+        let (playable, requests) = (state.playable.take(), state.take_requests());
+        let resets = std::mem::take(&mut state.resets);
+        drop(state);
+        Some(Removed { run, playable, requests, resets })
+    }
+
     /// The entry of a run, which counts as used now.
     fn get_or_create(&mut self, no: RunNo) -> Arc<CachedRun> {
         if !self.map.contains_key(&no) {

@@ -89,7 +89,7 @@ pub(crate) fn answer_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         Ok(Loaded::Delayed(row, until)) => return set_delayed(shared, cached, &row, until),
         Ok(Loaded::Waits) => return wait_for_probation(shared, cached),
         Ok(Loaded::TakenOver) => return,
-        Ok(Loaded::Moved) => return drop_run(shared, cached.no),
+        Ok(Loaded::Moved) => return drop_run(shared, cached),
         Ok(Loaded::NotYet(_) | Loaded::Elsewhere(_) | Loaded::Missing) => String::new(),
         Err(error) => error.to_string(),
     };

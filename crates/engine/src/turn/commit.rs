@@ -159,8 +159,7 @@ pub(crate) fn committed(
     let effects = committing.effects(shared, &playable, &made, written);
     apply(shared, Source { run: cached.no, chain: &chain, workflow: &name.workflow }, effects);
     if cached.lock().is_gone && !is_closed {
-        // The run was ended from outside between its commit and now, and its tasks with it.
-        give_up_tasks(shared, cached.no, |task| made.contains(&task));
+        end_made_tasks(shared, cached.no, made);
     }
     let unserved = match is_closed || shared.queue_log.is_empty() {
         true => None,
@@ -187,6 +186,20 @@ pub(crate) fn committed(
     }
     dispatch(shared);
     shutdown::check(shared);
+}
+
+/// Ends the tasks of a turn whose run has left memory between its commit and now: it was ended from outside, and its tasks
+/// with it. Where several nodes share the store it may also have moved, and perhaps come back: the store knows which tasks are
+/// left.
+fn end_made_tasks(shared: &Arc<Shared>, run: RunNo, made: Vec<TaskNo>) {
+    if shared.nodes().is_none() {
+        return give_up_tasks(shared, run, |task| made.contains(&task));
+    }
+    shared.later(WorkKind::Read, Some(run), move |shared| {
+        if let Err(error) = give_up_ended_tasks(shared, run, &made) {
+            tracing::error!(%run, %error, "tasks cannot be read");
+        }
+    });
 }
 
 /// Applies the effects of the first turn of a run that another thread is loading already, and drops this copy of the
@@ -224,7 +237,10 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
         StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => closed_meanwhile(shared, &cached),
         StoreError::Refused(Refused::NotOwner) => moved_meanwhile(shared, &cached),
         // Another node has played the run on before it came back to this one.
-        StoreError::Refused(Refused::Fenced { .. }) if shared.nodes().is_some() => moved_meanwhile(shared, &cached),
+        StoreError::Refused(Refused::Fenced { .. }) if shared.nodes().is_some() => {
+            moved_meanwhile(shared, &cached);
+            stored(shared, cached.no);
+        }
         StoreError::Refused(refused) => {
             cached.lock().put_back_all();
             shared.later(WorkKind::Write, Some(cached.no), move |shared| {
@@ -241,7 +257,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
 
 /// Drops a run from memory, after a write for it was refused because another node plays it. That is no failure of the run.
 fn moved_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
-    drop_run(shared, cached.no);
+    drop_run(shared, cached);
     // The thread that took it from memory did not know what this turn had taken.
     let mut taken = cached.lock().take_uncommitted();
     taken.retain(|message| matches!(message, Message::Result { .. }));
@@ -252,8 +268,6 @@ fn moved_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
         shared.end_write();
     });
     ended(shared, Ended::Play(cached));
-    // It may be this node's again.
-    stored(shared, run);
 }
 
 /// Ends what a run has in memory, after a write for it was refused because it is closed or gone.

@@ -101,7 +101,7 @@ fn play_loaded(shared: &Arc<Shared>, cached: Arc<CachedRun>, play: u64) {
         }
         Ok(Loaded::Closed(row)) => answer_closed(shared, &cached, play, &row),
         Ok(Loaded::TakenOver) => {}
-        Ok(Loaded::Moved) => drop_run(shared, cached.no),
+        Ok(Loaded::Moved) => drop_run(shared, &cached),
         Ok(Loaded::NotYet(begins)) => {
             // A delayed start has a timer in the store; one that waits for the clock has none.
             shared.arm_in(begins.since(shared.now()), Due::Begin(cached.no));

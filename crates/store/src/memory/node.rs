@@ -438,6 +438,10 @@ impl Nodes for MemoryNode {
 impl Writes for MemoryNode {
     fn submit(&self, write: Write, done: Done) {
         let is_live = self.is_live();
+        if !is_live {
+            // Like a node on a database, it learns by its first write that the others took it for dead.
+            self.owned.clear();
+        }
         let queues = self.queues();
         let written = {
             let mut tables = self.cluster.store.tables();
