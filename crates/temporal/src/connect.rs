@@ -195,7 +195,8 @@ mod tests {
         assert_eq!((from_url.target.as_str(), namespace.as_str()), ("http://other:7233/", "orders"));
         assert!(from_url.tls_options.is_none());
         let (open, namespace) = connection("temporal:", &[]).unwrap();
-        assert_eq!((open.target.as_str(), namespace.as_str()), ("http://localhost:7233/", "default"));
+        assert_eq!((open.target.scheme(), open.target.host_str()), ("http", Some("localhost")));
+        assert_eq!((open.target.port(), namespace.as_str()), (Some(7233), "default"));
     }
 
     #[test]

@@ -164,3 +164,37 @@ async fn run_with_a_local_activity_stays_in_memory() {
     assert_eq!(CALLED.load(Ordering::SeqCst), 1, "it was called once");
     app.shutdown().await;
 }
+
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+static STOPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts when the future that holds it is dropped.
+struct CountsItsEnd;
+
+impl Drop for CountsItsEnd {
+    fn drop(&mut self) {
+        STOPPED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[workflow]
+async fn waits_for_ever(ctx: Ctx) -> Result<(), Failure> {
+    let effect = || async {
+        let _counted = CountsItsEnd;
+        BEGUN.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().await
+    };
+    ctx.side_effect("stays", effect).await
+}
+
+/// The worker learns of it when it tells the server that the task goes on, after 8 seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn side_effect_of_a_run_that_was_terminated_is_stopped() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(waits_for_ever).await;
+    let run = app.start(waits_for_ever, ()).await.unwrap();
+    wait("it begins", async || (BEGUN.load(Ordering::SeqCst) > 0).then_some(())).await;
+    run.terminate("not needed").await.unwrap();
+    wait("it is stopped", async || (STOPPED.load(Ordering::SeqCst) > 0).then_some(())).await;
+    app.shutdown().await;
+}
