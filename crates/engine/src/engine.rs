@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use dacapo_client::{Error, Feature};
+use dacapo_client::{Client, Error, Feature};
 use dacapo_store::Store;
 
 use crate::host::Host;
@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::read::Reader;
 use crate::run::cached_run::PlayState;
 use crate::run::forget::leave;
-use crate::shared::Shared;
+use crate::shared::{Entries, Shared};
 use crate::timer::fire;
 use crate::turn::drive::play_run;
 
@@ -26,6 +26,12 @@ pub struct Engine {
     reader: Reader,
     /// Whether it carries out calls of other nodes, and so asks none of them.
     pub(crate) is_called: bool,
+}
+
+/// The engine as the client that carries out a call of another node, and asks no other.
+fn client(shared: &Arc<Shared>) -> Box<dyn Client> {
+    let reader = Reader::new(shared.store_for_readers()).with_crash_limits(shared.options.crash_limits);
+    Box::new(Engine { shared: shared.clone(), reader, is_called: true })
 }
 
 /// A weak reference to an engine.
@@ -44,17 +50,11 @@ impl Engine {
         }
         options.queues.keys().try_for_each(|queue| check_name("queue name", queue))?;
         dacapo_core::keep_panic_places();
-        let shared = Arc::new(Shared::new(store.clone(), host, options, play_run, claim));
+        let shared = Arc::new(Shared::new(store.clone(), host, options, Entries { play_run, claim, client }));
         let _ = shared.turn_host.set(Arc::new(DriverHost(Arc::downgrade(&shared))));
         dacapo_sync::allow_blocking(|| recover(&shared))?;
         let reader = Reader::new(store).with_crash_limits(shared.options.crash_limits);
         Ok(Self { shared, reader, is_called: false })
-    }
-
-    /// The engine, for a call of another node.
-    pub(crate) fn called(shared: Arc<Shared>) -> Self {
-        let reader = Reader::new(shared.store_for_readers()).with_crash_limits(shared.options.crash_limits);
-        Self { shared, reader, is_called: true }
     }
 
     /// A reader of runs, which does not disturb them.

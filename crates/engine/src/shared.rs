@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use dacapo_client::Error;
+use dacapo_client::{Client, Error};
 use dacapo_core::{Name, Pins, Timestamp};
 use dacapo_store::{News, Recipient, RunNo, RunningNotes, SharedStore, Store};
 use dacapo_sync::{Mutex, ranks};
@@ -38,6 +38,16 @@ use crate::workers::Workers;
 /// The function that plays a run. The engine passes it in, so that an inbox need not know how turns are played.
 pub(crate) type PlayRun = fn(&Arc<Shared>, Arc<CachedRun>);
 
+/// The function that makes the client for a call of another node.
+pub(crate) type MakeClient = fn(&Arc<Shared>) -> Box<dyn Client>;
+
+/// Functions that parts of the engine call without knowing the parts that have them.
+pub(crate) struct Entries {
+    pub(crate) play_run: PlayRun,
+    pub(crate) claim: fn(&Arc<Shared>),
+    pub(crate) client: MakeClient,
+}
+
 /// The state that all parts of an engine share.
 pub(crate) struct Shared {
     store: Arc<dyn Store>,
@@ -65,18 +75,15 @@ pub(crate) struct Shared {
     pub(crate) play_run: PlayRun,
     /// Takes tasks that no node has.
     pub(crate) claim: fn(&Arc<Shared>),
+    /// Makes the client that carries out a call of another node.
+    pub(crate) client: MakeClient,
     /// The host of the turn driver; set when the engine is opened.
     pub(crate) turn_host: OnceLock<Arc<dyn TurnHost>>,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        host: Arc<dyn Host>,
-        options: Options,
-        play_run: PlayRun,
-        claim: fn(&Arc<Self>),
-    ) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, host: Arc<dyn Host>, options: Options, entries: Entries) -> Self {
+        let Entries { play_run, claim, client } = entries;
         describe_meters();
         let places = options.queues.iter().map(|(queue, values)| (queue.clone(), values.max_concurrent_activities));
         Self {
@@ -102,6 +109,7 @@ impl Shared {
             commit_seconds: meter::COMMIT_SECONDS.histogram(&[]),
             play_run,
             claim,
+            client,
             turn_host: OnceLock::new(),
             options,
         }
@@ -119,7 +127,7 @@ impl Shared {
         self.store.clone()
     }
 
-    /// What a node needs of a store that several nodes share. None: this process serves the store alone. Of its calls,
+    /// The interface of a store that several nodes share. None: this process serves the store alone. Of its calls,
     /// those that read the store are for threads that may block.
     pub(crate) fn nodes(&self) -> Option<&dyn SharedStore> {
         self.store.shared()
@@ -134,6 +142,14 @@ impl Shared {
     pub(crate) fn tell_owner(&self, run: RunNo, news: News) {
         if let Some(nodes) = self.nodes() {
             nodes.tell(Recipient::OwnerOf(run), news);
+        }
+    }
+
+    /// Tells the nodes whose callers wait for a run that it has closed or is stuck.
+    pub(crate) fn tell_watchers(&self, run: RunNo) {
+        let Some(nodes) = self.nodes() else { return };
+        for node in self.watchers.take(run) {
+            nodes.tell(Recipient::Node(node), News::Changed(run));
         }
     }
 

@@ -8,7 +8,6 @@ use dacapo_store::{Epoch, RunNo, StuckCause, Write};
 
 use crate::activity::task::{Task, TaskState};
 use crate::host::WorkKind;
-use crate::nodes::elsewhere::tell_watchers;
 use crate::report::stuck_reason::StuckReason;
 use crate::report::{log, queue_log};
 use crate::run::open_operations::{Open, OpenOperations};
@@ -101,7 +100,7 @@ fn mark_stuck(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, reason: StuckReaso
     shared.later(WorkKind::Write, Some(run), move |shared| {
         submit(shared, write, move |shared, _| {
             shared.waiters.wake_result_or_stuck(run, &text);
-            tell_watchers(shared, run);
+            shared.tell_watchers(run);
         });
     });
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use dacapo_core::{Failure, FailureKind, RetryState, Seq};
 use dacapo_store::{RunNo, StoreError, TaskNo};
 
+use crate::activity::cancel_elsewhere;
 use crate::activity::end::resolve;
+use crate::activity::task::UNWANTED;
 use crate::activity::task_queue::CancelledTask;
 use crate::lifecycle::zombies::give_up;
-use crate::nodes::elsewhere;
 use crate::shared::Shared;
-
-pub(crate) const UNWANTED: &str = "the workflow no longer wants it";
 
 /// Cancels an activity that the workflow no longer wants. `waits` says whether the workflow waits for its outcome.
 pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: bool) {
@@ -30,7 +29,7 @@ pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: boo
                 give_up(shared, &handle, UNWANTED);
             }
         }
-        CancelledTask::Gone => elsewhere::cancel_task(shared, run, seq, waits),
+        CancelledTask::Gone => cancel_elsewhere::cancel_task(shared, run, seq, waits),
     }
 }
 

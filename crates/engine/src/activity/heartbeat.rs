@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dacapo_core::{Name, Payload, Seq};
 use dacapo_store::{AttemptWrite, RunNo, StoreError, Write};
 
-use crate::activity::cancel::UNWANTED;
+use crate::activity::task::UNWANTED;
 use crate::activity::task_queue::Report;
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::shared::Shared;

@@ -11,8 +11,9 @@ use dacapo_core::{
 use dacapo_store::{Doing, RunNo};
 use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, pause_after};
 
-use crate::activity::cancel::{UNWANTED, cancel_task};
+use crate::activity::cancel::cancel_task;
 use crate::activity::local_work::CancelledLocal;
+use crate::activity::task::UNWANTED;
 use crate::crash_guard::hooks::{Ended, ended, note_attempt};
 use crate::host::Steady;
 use crate::lifecycle::shutdown;

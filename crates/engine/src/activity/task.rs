@@ -15,6 +15,9 @@ use crate::host::Steady;
 use crate::run::info::RunInfo;
 use crate::timer::wheel::AlarmNo;
 
+/// The reason for which an activity is cancelled that its workflow has cancelled.
+pub(crate) const UNWANTED: &str = "the workflow no longer wants it";
+
 /// An activity that is pending.
 #[derive(Clone)]
 pub(crate) struct Task {

@@ -2,61 +2,30 @@
 
 mod convert;
 mod events;
+mod routing;
 mod store_client;
 
 use dacapo_client::{
-    Capabilities, Client, ClientCall, ClientFuture, ClientReply, CompleteActivity, Cursor, Description, Error, Feature,
-    Filter, HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef,
-    RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    Capabilities, Client, ClientCall, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter,
+    HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult,
+    SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
 use std::future::Future;
 use std::path::PathBuf;
 
-use dacapo_worker::CompletionToken;
-
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::read::{Reader, RunId};
 use crate::run::waiters::WaitFor;
+use routing::{routed, run_of_token};
 pub use store_client::StoreClient;
 
 /// Awaits a call of the engine as the answer of a client.
 fn answer<T, A: Into<T>>(call: impl Future<Output = Result<A, Error>> + Send + 'static) -> ClientFuture<T> {
     Box::pin(async move { Ok(call.await?.into()) })
-}
-
-/// Has the owner of a run carry out a call: another node, or this process.
-fn routed<T, W>(
-    engine: &Engine,
-    run: RunRef,
-    call: impl Fn(RunRef) -> ClientCall + Send + Sync + 'static,
-    here: impl FnOnce(Engine, RunRef) -> W + Send + 'static,
-) -> ClientFuture<T>
-where
-    T: TryFrom<ClientReply, Error = ClientReply> + Send + 'static,
-    W: Future<Output = Result<T>> + Send + 'static,
-{
-    let engine = engine.clone();
-    if engine.shared.nodes().is_none() {
-        return Box::pin(here(engine, run));
-    }
-    Box::pin(async move {
-        match engine.at_owner(&run, || call(run.clone())).await? {
-            None => here(engine, run).await,
-            Some(reply) => T::try_from(reply).map_err(|other| {
-                Error::Unavailable(format!("the node that plays the run runs another build, and answered {other:?}"))
-            }),
-        }
-    })
-}
-
-/// Returns the run of a completion token, if it is one.
-fn run_of_token(token: &str) -> Option<RunRef> {
-    let token: CompletionToken = token.parse().ok()?;
-    Some(RunRef::exact(token.workflow_id, token.run_id))
 }
 
 /// Reads the store on a thread that may block.

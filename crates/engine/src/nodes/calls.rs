@@ -1,78 +1,20 @@
-//! Calls of clients that only the owner of a run can carry out, because it has the run in memory: another node sends them
-//! to the owner, and hands on the answer.
+//! Calls of other nodes: this node owns their run, and carries them out.
 
 use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use dacapo_client::{ClientCall, ClientReply, Error, RunRef};
-use dacapo_store::{Recipient, RunNo};
+use dacapo_client::{ClientCall, ClientReply, Error};
 use dacapo_sync::{Mutex, ranks};
-use tokio::sync::oneshot;
 
 use crate::api::row;
-use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::nodes::hand_over::moved;
 use crate::read::RunId;
 use crate::shared::Shared;
 
-/// How often a call that changes nothing is sent again because the owner has changed meanwhile.
-const TRIES: usize = 20;
-
 type Answer = Result<ClientReply, Error>;
-
-impl Engine {
-    /// Has a call carried out by the owner of its run. None: that is this process, or any can do it.
-    pub(crate) async fn at_owner(
-        &self,
-        run: &RunRef,
-        call: impl Fn() -> ClientCall,
-    ) -> Result<Option<ClientReply>, Error> {
-        if self.shared.nodes().is_none() || self.is_called {
-            return Ok(None);
-        }
-        for _ in 0..TRIES {
-            let Some(owned) = self.owned_elsewhere(run).await? else { return Ok(None) };
-            let call = call();
-            let may_repeat = changes_nothing(&call);
-            match self.call_node(Recipient::OwnerOf(owned), &call).await {
-                Err(Error::Unavailable(_)) if may_repeat => {}
-                answer => return answer.map(Some),
-            }
-        }
-        Err(moved())
-    }
-
-    /// Returns the number of a run that is open and that another node owns.
-    async fn owned_elsewhere(&self, run: &RunRef) -> Result<Option<RunNo>, Error> {
-        let of = RunId::from(run.clone());
-        let row = self.blocking(WorkKind::Read, move |shared| row(shared, &of)).await?;
-        Ok((row.status.is_open() && !self.shared.owns(row.no)).then_some(row.no))
-    }
-
-    async fn call_node(&self, to: Recipient, call: &ClientCall) -> Answer {
-        let unreadable = |error: serde_json::Error| Error::Unavailable(format!("an answer cannot be read: {error}"));
-        let request = serde_json::to_vec(call).map_err(unreadable)?;
-        let (answer, answered) = oneshot::channel();
-        self.blocking(WorkKind::Write, move |shared| {
-            if let Some(nodes) = shared.nodes() {
-                nodes.call(to, request, Box::new(move |result| drop(answer.send(result))));
-            }
-            Ok(())
-        })
-        .await?;
-        let bytes = answered.await.map_err(|_| Error::ShutDown)??;
-        serde_json::from_slice::<Answer>(&bytes).map_err(unreadable)?
-    }
-}
-
-/// Whether a call may be carried out twice: it changes nothing, or it has an id by which the second is recognised.
-const fn changes_nothing(call: &ClientCall) -> bool {
-    use ClientCall::{Describe, Inspect, Query, Update, UpdateResult};
-    matches!(call, Query(..) | Inspect(_) | Describe(_) | Update(..) | UpdateResult(..))
-}
 
 /// Carries a call out for another node.
 pub(crate) fn called(shared: &Arc<Shared>, request: &[u8], answer: Box<dyn FnOnce(Vec<u8>) + Send>) {
@@ -83,27 +25,24 @@ pub(crate) fn called(shared: &Arc<Shared>, request: &[u8], answer: Box<dyn FnOnc
             return answer(serde_json::to_vec(&refused).unwrap_or_default());
         }
     };
-    let engine = Engine::called(shared.clone());
-    let weak = Arc::downgrade(shared);
+    let client = (shared.client)(shared);
+    let this = Arc::downgrade(shared);
     let work = async move {
-        let reply: Answer = match engine.check_owner(&call).await {
-            Ok(()) => call.send(&engine, Box::new(|_| {})).await,
+        // The first part runs on a thread that may block.
+        let reply: Answer = match check_owner(&this, &call) {
+            Ok(()) => call.send(&*client, Box::new(|_| {})).await,
             Err(error) => Err(error),
         };
         answer(serde_json::to_vec(&reply).unwrap_or_default());
     };
-    Called::begin(weak, work);
+    Called::begin(Arc::downgrade(shared), work);
 }
 
-impl Engine {
-    /// Refuses a call for a run that this process owns no longer.
-    async fn check_owner(&self, call: &ClientCall) -> Result<(), Error> {
-        let Some(run) = call.run() else { return Ok(()) };
-        match self.owned_elsewhere(run).await? {
-            None => Ok(()),
-            Some(_) => Err(moved()),
-        }
-    }
+/// Refuses a call for a run that this process owns no longer.
+fn check_owner(shared: &Weak<Shared>, call: &ClientCall) -> Result<(), Error> {
+    let (Some(shared), Some(run)) = (shared.upgrade(), call.run()) else { return Ok(()) };
+    let row = row(&shared, &RunId::from(run.clone()))?;
+    if row.status.is_open() && !shared.owns(row.no) { Err(moved()) } else { Ok(()) }
 }
 
 /// The work for a call, polled on threads of the engine: it waits for other threads and not for a runtime.

@@ -40,6 +40,7 @@ pub(crate) fn lost(shared: &Arc<Shared>, shards: &Shards, all: bool) {
         let left = shared.tasks.leave(is_lost);
         shared.timers.disarm(&left.alarms);
     }
+    shared.waiters.runs_moved(is_lost, &moved());
     for cached in shared.runs.all() {
         if is_lost(cached.no) {
             drop_run(shared, &cached);

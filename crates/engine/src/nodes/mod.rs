@@ -14,7 +14,6 @@
 pub(crate) mod calls;
 pub(crate) mod claim;
 pub(crate) mod common_time;
-pub(crate) mod elsewhere;
 pub(crate) mod events;
 pub(crate) mod hand_over;
 pub(crate) mod hear;

@@ -9,7 +9,6 @@ use dacapo_store::{NewMessage, News, Refused, RunNo, SentMessage, StoreError, Wr
 
 use crate::encode::encode;
 use crate::host::{Work, WorkKind};
-use crate::nodes::elsewhere;
 use crate::run::cached_run::{CachedRun, PlayState, RunState};
 use crate::run::late::forget_late;
 use crate::run::message::{Message, Request};
@@ -32,7 +31,7 @@ pub(crate) fn with_run<R>(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(
 /// Puts a message into the inbox of a run.
 pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
     if !shared.owns(run) {
-        return elsewhere::deliver(shared, run, message);
+        return deliver_elsewhere(shared, run, message);
     }
     let is_result = matches!(message, Message::Result { .. });
     let unwanted = with_run(shared, run, |state| match state.play_state {
@@ -52,6 +51,23 @@ pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
             store_results(shared, run, vec![message]);
             shared.end_write();
         });
+    }
+}
+
+/// Delivers to a run that another node plays: what happens here for it goes to the store, and its owner is told.
+fn deliver_elsewhere(shared: &Arc<Shared>, run: RunNo, message: Message) {
+    match message {
+        Message::Stored { .. } => shared.tell_owner(run, News::Stored(run)),
+        Message::Result { .. } => {
+            // Until the result is stored, it is in no inbox and in no row: a shutdown must not end before.
+            shared.shutdown.begin_write();
+            shared.later(WorkKind::Write, Some(run), move |shared| {
+                store_results(shared, run, vec![message]);
+                shared.end_write();
+            });
+        }
+        // The owner has the timer too, and does the local work again.
+        Message::Timer { .. } | Message::Local { .. } => {}
     }
 }
 

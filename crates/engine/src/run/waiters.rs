@@ -184,6 +184,23 @@ impl Waiters {
         self.wake_result_or_stuck(run, reason);
     }
 
+    /// Answers the callers of updates whose runs another node plays from now on: it answers them when they ask again.
+    pub(crate) fn runs_moved(&self, has_moved: impl Fn(RunNo) -> bool, error: &Error) {
+        let mut state = self.0.lock();
+        let mut moved = Vec::new();
+        state.updates.retain(|_, updates| {
+            updates.retain(|_, waiters| {
+                moved.extend(waiters.extract_if(.., |waiter| has_moved(waiter.run)));
+                !waiters.is_empty()
+            });
+            !updates.is_empty()
+        });
+        drop(state);
+        for waiter in moved {
+            let _ = waiter.sender.send(Err(error.clone()));
+        }
+    }
+
     /// Wakes callers of `result_or_stuck` when a run gets stuck.
     pub(crate) fn wake_result_or_stuck(&self, run: RunNo, reason: &str) {
         let mut state = self.0.lock();

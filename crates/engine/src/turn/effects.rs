@@ -13,7 +13,6 @@ use crate::activity::dispatch::dispatch;
 use crate::activity::local;
 use crate::activity::task::Task;
 use crate::lifecycle::shutdown;
-use crate::nodes::elsewhere::tell_watchers;
 use crate::read::outcome::outcome_of;
 use crate::run::deliver::{deliver_sent, poke};
 use crate::run::forget::forget;
@@ -89,7 +88,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
                 forget(shared, run);
                 shared.run_meters.closed(workflow, status);
                 shared.waiters.run_closed(run, chain, status, &outcome);
-                tell_watchers(shared, run);
+                shared.tell_watchers(run);
             }
         }
     }
@@ -154,7 +153,7 @@ pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     local::give_up_all(shared, run, "the run is closed");
     shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
     match shared.owns(run) {
-        true => tell_watchers(shared, run),
+        true => shared.tell_watchers(run),
         false => shared.tell_owner(run, News::Stored(run)),
     }
     give_up_tasks(shared, run, |_| true);

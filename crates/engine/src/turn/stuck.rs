@@ -14,7 +14,6 @@ use crate::crash_guard::hooks::{Ended, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::shutdown;
-use crate::nodes::elsewhere::tell_watchers;
 use crate::nodes::other_builds;
 use crate::read::outcome::closed_run;
 use crate::report::log;
@@ -215,7 +214,7 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
             }),
             Ok(_) | Err(_) => {
                 shared.waiters.run_stuck(run, &row.first_run_id, &reason.text);
-                tell_watchers(shared, run);
+                shared.tell_watchers(run);
                 refuse();
             }
         }

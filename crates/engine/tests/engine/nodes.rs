@@ -501,3 +501,52 @@ fn results_of_two_nodes_for_one_activity_are_one_result() {
     assert_eq!(result(&mut nodes, "b", "x"), completed("done"));
     assert_eq!(nodes.stuck(), 0);
 }
+
+#[test]
+fn an_update_that_waits_while_its_run_moves_is_answered_by_the_node_that_plays_it_then() {
+    let gate = Gate::default();
+    let passes = gate.clone();
+    let serve = move || {
+        let gate = passes.clone();
+        let slow = |ctx: Ctx, _| async move {
+            let calls = ctx.clone();
+            ctx.on_update(
+                "work",
+                |_| Ok(()),
+                move |_| {
+                    let ctx = calls.clone();
+                    async move { ctx.activity("works", "").await }
+                },
+            );
+            Ok(ctx.next_signal("s").await?.input.remove(0))
+        };
+        options().workflow("slow", slow).waiting("works", move |_, _| gate.pass())
+    };
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("driver", {
+        let mut driver = serve();
+        driver.queues.clear();
+        driver.queue("driver");
+        driver
+    });
+    nodes.start("a", serve());
+    nodes.advance(RENEWAL);
+    let ids = ["w", "x", "y", "z"];
+    for id in ids {
+        start(&mut nodes, "slow", id);
+    }
+    let update =
+        SendUpdate { id: "u".into(), name: "work".into(), wait: UpdateWait::Completed, ..SendUpdate::default() };
+    let mut waiting: Vec<_> =
+        ids.map(|id| Client::update(nodes.engine("driver"), RunRef::latest(id), update.clone())).into();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waiting.iter_mut().all(|waiting| waiting.as_mut().poll(&mut cx).is_pending()));
+    nodes.settle();
+    nodes.start("b", serve());
+    nodes.advance(RENEWAL * 3);
+    gate.open(Ok(payload("done")));
+    for waiting in waiting {
+        let answer = nodes.wait(waiting).unwrap();
+        assert!(format!("{answer:?}").contains("Completed"), "{answer:?}");
+    }
+}

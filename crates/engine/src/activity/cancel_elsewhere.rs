@@ -1,4 +1,4 @@
-//! Runs that another node plays: what happens here for them goes to the store, and their owner is told.
+//! Cancelling an activity that another node works at, or that no node has taken yet.
 
 use std::sync::Arc;
 
@@ -6,37 +6,10 @@ use dacapo_core::{Failure, FailureKind, RetryState, Seq};
 use dacapo_store::{News, Recipient, RunNo, StoreError};
 
 use crate::activity::adopt::{Origins, read_task};
-use crate::activity::cancel::UNWANTED;
 use crate::activity::end::resolve;
+use crate::activity::task::UNWANTED;
 use crate::host::WorkKind;
-use crate::run::deliver::store_results;
-use crate::run::message::Message;
 use crate::shared::Shared;
-
-/// Delivers to a run that another node plays.
-pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
-    match message {
-        Message::Stored { .. } => shared.tell_owner(run, News::Stored(run)),
-        Message::Result { .. } => {
-            // Until the result is stored, it is in no inbox and in no row: a shutdown must not end before.
-            shared.shutdown.begin_write();
-            shared.later(WorkKind::Write, Some(run), move |shared| {
-                store_results(shared, run, vec![message]);
-                shared.end_write();
-            });
-        }
-        // The owner has the timer too, and does the local work again.
-        Message::Timer { .. } | Message::Local { .. } => {}
-    }
-}
-
-/// Tells the nodes whose callers wait for a run that it has closed or is stuck.
-pub(crate) fn tell_watchers(shared: &Shared, run: RunNo) {
-    let Some(nodes) = shared.nodes() else { return };
-    for node in shared.watchers.take(run) {
-        nodes.tell(Recipient::Node(node), News::Changed(run));
-    }
-}
 
 /// Cancels an activity of an owned run that another node works at, or that no node has taken yet. `waits` says whether the
 /// workflow waits for its outcome.
