@@ -96,7 +96,7 @@ pub(crate) struct Membership {
     pub(crate) group: i64,
 }
 
-/// What a renewal found.
+/// The outcome of a renewal.
 pub(crate) enum Renewed {
     /// The node is alive, and this is what it sees.
     Alive { view: View, has_calls: bool },

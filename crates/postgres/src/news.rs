@@ -35,7 +35,7 @@ const TAKE_ANSWERS: &str = "DELETE FROM calls WHERE caller = $1 AND answer IS NO
 /// Calls that no node will answer any more.
 const FORGET_CALLS: &str = "DELETE FROM calls WHERE caller = $1 AND id = ANY($2)";
 
-/// What a notification says, beside news.
+/// A word of a notification: news, or that something else is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Word {
     News(News),
@@ -47,7 +47,7 @@ pub(crate) enum Word {
     Answer,
 }
 
-/// What waits to be sent.
+/// An item that waits to be sent.
 enum Item {
     Tell(NodeNo, Word),
     Call { id: i64, node: NodeNo, request: Vec<u8> },
@@ -57,7 +57,7 @@ enum Item {
     Forget(Vec<i64>),
 }
 
-/// What the thread of the news tells the node.
+/// The listener of the thread.
 pub(crate) trait Hears: Send + Sync {
     fn told(&self, news: News);
     fn called(&self, id: i64, request: Vec<u8>);
@@ -67,7 +67,7 @@ pub(crate) trait Hears: Send + Sync {
     fn reconnected(&self);
 }
 
-/// The mailbox of the thread.
+/// The news and calls that the thread sends, and the calls that wait for an answer.
 pub(crate) struct Outbox {
     node: Arc<Node>,
     items: Mutex<Vec<Item>>,

@@ -9,7 +9,7 @@ use dacapo_core::Name;
 use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, SharedShards};
 use dacapo_sync::{Mutex, ranks};
 
-/// What all threads of a node know: its number, its shards, and the other nodes.
+/// The knowledge that all threads of a node share: its number, its shards, and the other nodes.
 pub(crate) struct Node {
     no: AtomicI64,
     pub(crate) owned: SharedShards,

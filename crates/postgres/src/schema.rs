@@ -83,3 +83,14 @@ fn refuse_other_tables(link: &mut Link, schema: &str) -> Result<(), StoreError> 
 fn one(rows: Result<Vec<Row>, Failure>) -> Result<Option<Row>, StoreError> {
     rows.map_err(Failure::into_error).map(|mut rows| rows.pop())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_what_their_version_says() {
+        let golden = include_str!("../tests/golden/schema-v1.sql");
+        assert_eq!((VERSION, SCHEMA), (1, golden), "raise the version, and keep the file of the one before");
+    }
+}

@@ -32,7 +32,7 @@ const TASKS_IN: &str = "UPDATE tasks SET holder = $1 WHERE tasks.no IN (SELECT t
 const UNSEEN_IN: &str = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($1::bigint[]) ORDER BY messages.run";
 
-/// What a serving process has beside its connections.
+/// The parts of a serving process beside its connections.
 pub(crate) struct Serving {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) alarm: Arc<Alarm>,

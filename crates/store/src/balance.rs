@@ -26,7 +26,7 @@ pub struct OwnedShard {
     pub owner: Option<NodeNo>,
 }
 
-/// What a node does so that each has its share.
+/// The moves of a node by which each gets its share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     /// The shards without an owner that it takes.

@@ -23,6 +23,7 @@ mod nodes;
 mod number;
 mod private;
 mod reads;
+mod refused;
 mod reset;
 mod rows;
 mod run;
@@ -46,6 +47,7 @@ pub use nodes::{CallAnswered, News, NodeEvents, NodeRow, Nodes, Recipient, Share
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};
 pub use private::private_file;
 pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store, Upkeep};
+pub use refused::Refused;
 pub use rows::{Rows, SWEEP_BYTES};
 pub use run::{Belongings, NewRun, Parent, RunRow};
 pub use running::{Doing, NoteSlot, RunningNotes};
@@ -53,6 +55,6 @@ pub use shards::{Shards, SharedShards};
 pub use task::{NewTask, TaskRow};
 pub use timer::{TimerKind, TimerRow};
 pub use write::{
-    AttemptWrite, ClosedRun, Closing, CrashCount, ImportWrite, OutgoingMessage, Refused, ResetWrite, SentMessage,
-    StartedRun, TurnOf, TurnWrite, TurnWritten, Write, Written,
+    AttemptWrite, ClosedRun, Closing, CrashCount, ImportWrite, OutgoingMessage, ResetWrite, SentMessage, StartedRun,
+    TurnOf, TurnWrite, TurnWritten, Write, Written,
 };

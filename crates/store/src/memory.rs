@@ -1,6 +1,7 @@
 //! The store in memory, for tests and for work that need not survive the process.
 
 mod node;
+mod node_reads;
 mod reads;
 mod rows;
 

@@ -45,7 +45,7 @@ pub trait SharedStore: Send + Sync {
     /// for all.
     fn tell(&self, to: Recipient, news: News);
     /// Calls a node, and hands its answer to `answered`. It fails if the node is gone before it has answered: then
-    /// nobody knows whether the call was carried out.
+    /// it is not known whether the call was carried out.
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered);
 
     /// Takes tasks that no node has, at most so many for each queue. They are this node's from now on.
@@ -77,7 +77,7 @@ pub enum Recipient {
     Serving(Name),
 }
 
-/// What nodes tell each other. Each is a hint to look at the store.
+/// News that nodes tell each other. Each is a hint to look at the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum News {
@@ -93,7 +93,7 @@ pub enum News {
     Tasks,
 }
 
-/// What happens to a node.
+/// The listener of a node.
 pub trait NodeEvents: Send + Sync {
     /// The node owns these shards from now on.
     fn gained(&self, shards: Shards);

@@ -82,11 +82,11 @@ ranks! {
     STORE_WRITER = blocking 300 "store: writer";
     /// Writes that wait for the next group.
     STORE_QUEUE = new 310 "store: queue";
-    /// What a node was told when it joined the others.
+    /// The queues and the listener with which a node joined the others.
     NODE = new 312 "store: node";
-    /// The nodes that share a store, and what they tell each other.
+    /// The nodes that share a store, and their news.
     MEMBERS = new 315 "store: members";
-    /// What a node of PostgreSQL is to tell the others.
+    /// The news that a node of PostgreSQL is to tell the others.
     STORE_NEWS = new 316 "postgres: news";
     /// The calls of a node of PostgreSQL that wait for an answer.
     STORE_CALLS = new 317 "postgres: calls";

@@ -44,11 +44,11 @@ struct Node {
     engine: Engine,
     /// Whether it does nothing, as a process that was stopped.
     is_stalled: bool,
-    /// What becomes of the news for it.
+    /// The fate of the news for it.
     news: NewsFor,
 }
 
-/// What becomes of the news for a node.
+/// The fate of the news for a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewsFor {
     /// They are delivered.

@@ -153,9 +153,9 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     let mut messages = state.take(shared.options.completions_per_turn);
     let is_stuck = state.failed_plays > 0;
     drop(state);
-    // Two nodes may have worked at an activity, if one was taken for dead: the first result is the result.
+    // Where several nodes share the store, a result or a timer may come from two of them: the first is the one.
     let mut resolved = BTreeSet::new();
-    let mut is_first = |message: &Message| activity_of(message).is_none_or(|seq| resolved.insert(seq));
+    let mut is_first = |message: &Message| resolved_by(message).is_none_or(|operation| resolved.insert(operation));
     let is_late = |message: &mut Message| !is_expected(&playable.open, message) || !is_first(message);
     let late: Vec<Message> = messages.extract_if(.., is_late).collect();
     messages.sort_by_key(Message::rank);
@@ -234,12 +234,14 @@ fn is_expected(open: &OpenOperations, message: &Message) -> bool {
     }
 }
 
-/// The activity whose result a message brings.
-fn activity_of(message: &Message) -> Option<Seq> {
+/// The operation that a message resolves, and whether it is only the start of a child.
+fn resolved_by(message: &Message) -> Option<(Seq, bool)> {
     match message {
-        Message::Result { seq, .. }
-        | Message::Stored { job: Job::Resolve { seq, resolution: Resolution::Activity(_), .. }, .. } => Some(*seq),
-        _ => None,
+        Message::Stored { job: Job::Resolve { seq, resolution, .. }, .. } | Message::Local { seq, resolution, .. } => {
+            Some((*seq, matches!(resolution, Resolution::ChildStarted(_))))
+        }
+        Message::Result { seq, .. } | Message::Timer { seq, .. } => Some((*seq, false)),
+        Message::Stored { .. } => None,
     }
 }
 

@@ -1,21 +1,19 @@
 //! Several nodes over one store in memory, for tests: nothing happens by itself, and time is what the test says.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use dacapo_core::{AttributeValue, Name, Timestamp};
+use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use super::{MemoryStore, Tables, Writer};
 use crate::{
-    Belongings, CallAnswered, Doing, Done, Filter, Member, MessageRow, News, NodeEvents, NodeNo, NodeRow, Nodes,
-    NoteSlot, OwnedShard, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Recipient, Refused, RunNo, RunRow,
-    RunningNotes, Shard, Shards, SharedShards, SharedStore, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write,
-    Writes, apply, balance,
+    CallAnswered, Doing, Done, Filter, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
+    ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, RunningNotes, Shard, Shards, SharedShards, SharedStore,
+    StoreError, TaskRow, TimerRow, Upkeep, Write, Writes, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -28,7 +26,7 @@ type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// A store in memory that several nodes share.
 pub struct MemoryCluster {
-    store: MemoryStore,
+    pub(super) store: MemoryStore,
     members: Mutex<Members>,
     clock: Clock,
     lease: Duration,
@@ -39,7 +37,7 @@ struct Members {
     nodes: BTreeMap<NodeNo, Node>,
     last: i64,
     owners: BTreeMap<Shard, (Name, Option<NodeNo>)>,
-    posts: BTreeMap<NodeNo, VecDeque<Post>>,
+    deliveries: BTreeMap<NodeNo, VecDeque<Delivery>>,
 }
 
 struct Node {
@@ -49,18 +47,18 @@ struct Node {
     lease_until: Duration,
 }
 
-/// What waits to be delivered to a node.
-enum Post {
+/// News or a call that waits for a node.
+enum Delivery {
     News(News),
     Call(Vec<u8>, CallAnswered),
 }
 
 /// A node of a [`MemoryCluster`]: what one process has open.
 pub struct MemoryNode {
-    cluster: Arc<MemoryCluster>,
+    pub(super) cluster: Arc<MemoryCluster>,
     name: Name,
     no: AtomicI64,
-    owned: SharedShards,
+    pub(super) owned: SharedShards,
     joined: Mutex<Option<Joined>>,
 }
 
@@ -113,7 +111,7 @@ impl Tables {
 }
 
 impl Members {
-    fn post(&mut self, to: &Recipient, post: impl Fn() -> Post) {
+    fn add(&mut self, to: &Recipient, delivery: impl Fn() -> Delivery) {
         let nodes: Vec<NodeNo> = match to {
             Recipient::Node(node) => vec![*node],
             Recipient::OwnerOf(run) => {
@@ -124,20 +122,20 @@ impl Members {
             }
         };
         for node in nodes.into_iter().filter(|node| self.nodes.contains_key(node)) {
-            self.posts.entry(node).or_default().push_back(post());
+            self.deliveries.entry(node).or_default().push_back(delivery());
         }
     }
 
-    /// Removes a node that is gone. Returns the calls that nobody answers now.
+    /// Removes a node that is gone. Returns the calls that no node answers now.
     fn remove(&mut self, node: NodeNo) -> Vec<CallAnswered> {
         self.nodes.remove(&node);
         for (_, owner) in self.owners.values_mut() {
             owner.take_if(|owner| *owner == node);
         }
-        let posts = self.posts.remove(&node).unwrap_or_default();
-        posts
+        let deliveries = self.deliveries.remove(&node).unwrap_or_default();
+        deliveries
             .into_iter()
-            .filter_map(|post| if let Post::Call(_, answered) = post { Some(answered) } else { None })
+            .filter_map(|delivery| if let Delivery::Call(_, answered) = delivery { Some(answered) } else { None })
             .collect()
     }
 }
@@ -246,12 +244,12 @@ impl MemoryNode {
     /// Delivers what other nodes have told this one. Returns whether there was anything.
     pub fn deliver(&self) -> bool {
         let Some(joined) = self.joined.lock().clone() else { return false };
-        let posts = self.cluster.members().posts.remove(&self.node()).unwrap_or_default();
-        let any = !posts.is_empty();
-        for post in posts {
-            match post {
-                Post::News(news) => joined.events.told(news),
-                Post::Call(request, answered) => {
+        let deliveries = self.cluster.members().deliveries.remove(&self.node()).unwrap_or_default();
+        let any = !deliveries.is_empty();
+        for delivery in deliveries {
+            match delivery {
+                Delivery::News(news) => joined.events.told(news),
+                Delivery::Call(request, answered) => {
                     joined.events.called(request, Box::new(move |answer| answered(Ok(answer))));
                 }
             }
@@ -262,21 +260,24 @@ impl MemoryNode {
     /// Loses what other nodes have told this one and was not delivered. Returns how much it was.
     pub fn lose_news(&self) -> usize {
         let mut members = self.cluster.members();
-        let Some(posts) = members.posts.get_mut(&self.node()) else { return 0 };
-        let before = posts.len();
-        posts.retain(|post| matches!(post, Post::Call(..)));
-        before - posts.len()
+        let Some(deliveries) = members.deliveries.get_mut(&self.node()) else { return 0 };
+        let before = deliveries.len();
+        deliveries.retain(|delivery| matches!(delivery, Delivery::Call(..)));
+        before - deliveries.len()
     }
 
     /// Has what other nodes have told this one delivered twice.
     pub fn double_news(&self) {
         let mut members = self.cluster.members();
-        if let Some(posts) = members.posts.get_mut(&self.node()) {
-            let again: Vec<Post> = posts
-                .iter()
-                .filter_map(|post| if let Post::News(news) = post { Some(Post::News(news.clone())) } else { None })
-                .collect();
-            posts.extend(again);
+        if let Some(deliveries) = members.deliveries.get_mut(&self.node()) {
+            let again: Vec<Delivery> =
+                deliveries
+                    .iter()
+                    .filter_map(|delivery| {
+                        if let Delivery::News(news) = delivery { Some(Delivery::News(news.clone())) } else { None }
+                    })
+                    .collect();
+            deliveries.extend(again);
         }
     }
 
@@ -345,7 +346,7 @@ impl SharedStore for MemoryNode {
     }
 
     fn tell(&self, to: Recipient, news: News) {
-        self.cluster.members().post(&to, || Post::News(news.clone()));
+        self.cluster.members().add(&to, || Delivery::News(news.clone()));
     }
 
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered) {
@@ -356,7 +357,7 @@ impl SharedStore for MemoryNode {
             Recipient::Serving(_) => None,
         };
         match node.filter(|node| members.nodes.contains_key(node)) {
-            Some(node) => members.posts.entry(node).or_default().push_back(Post::Call(request, answered)),
+            Some(node) => members.deliveries.entry(node).or_default().push_back(Delivery::Call(request, answered)),
             None => {
                 drop(members);
                 gone(vec![answered]);
@@ -470,101 +471,6 @@ impl Writes for MemoryNode {
         self.cluster.release_tasks(|task| task.holder == Some(me));
         gone(calls);
         Ok(())
-    }
-}
-
-impl ReadTimers for MemoryNode {
-    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
-        let rows = self.cluster.store.due(until, usize::MAX)?;
-        Ok(rows.into_iter().filter(|timer| self.owned.has_run(timer.run)).take(limit).collect())
-    }
-
-    fn next_due(&self) -> Result<Option<Timestamp>> {
-        Ok(self.due(Timestamp(u64::MAX), 1)?.first().map(|timer| timer.due))
-    }
-}
-
-impl ReadRuns for MemoryNode {
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
-        ReadRuns::run(&self.cluster.store, no)
-    }
-
-    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
-        self.cluster.store.find(workflow_id, run_id)
-    }
-
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        self.cluster.store.list(filter, before, limit)
-    }
-
-    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        self.cluster.store.oldest(filter, after, limit)
-    }
-
-    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
-        self.cluster.store.numbers(before, limit)
-    }
-
-    fn belongings(&self, run: RunNo) -> Result<Belongings> {
-        self.cluster.store.belongings(run)
-    }
-
-    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>> {
-        self.cluster.store.attributes(run)
-    }
-
-    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
-        self.cluster.store.runs_with_crash_count()
-    }
-
-    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
-        self.cluster.store.closed_before(moment, limit)
-    }
-
-    fn has_remains(&self) -> Result<bool> {
-        self.cluster.store.has_remains()
-    }
-
-    fn count(&self, filter: &Filter) -> Result<u64> {
-        self.cluster.store.count(filter)
-    }
-}
-
-impl ReadTurns for MemoryNode {
-    fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
-        self.cluster.store.turns(run, from, show)
-    }
-}
-
-impl ReadMessages for MemoryNode {
-    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
-        self.cluster.store.unseen(run)
-    }
-
-    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
-        self.cluster.store.message(run, key)
-    }
-
-    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
-        self.cluster.store.asked(chain, request)
-    }
-
-    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
-        self.cluster.store.with_unseen_messages(limit)
-    }
-}
-
-impl ReadTasks for MemoryNode {
-    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
-        self.cluster.store.tasks(queues, above, limit)
-    }
-
-    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
-        self.cluster.store.task(no)
-    }
-
-    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
-        self.cluster.store.tasks_of(run)
     }
 }
 

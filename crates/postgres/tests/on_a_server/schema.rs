@@ -14,7 +14,6 @@ pub(crate) struct Schema {
     url: String,
 }
 
-#[allow(dead_code, reason = "each test binary uses a part")]
 impl Schema {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

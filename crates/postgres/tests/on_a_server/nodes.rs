@@ -1,7 +1,5 @@
 //! Several nodes on a real server: shards move, dead nodes commit nothing, and what was cut off is committed once.
 
-mod server;
-
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -12,8 +10,8 @@ use dacapo_store::{
     SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
+use crate::schema::Schema;
 use dacapo_test_postgres::Proxy;
-use server::Schema;
 
 /// Short leases, so that a test need not wait long.
 const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";

@@ -1,7 +1,0 @@
-//! The suite that every store must pass, on a real server. `cargo xtask postgres` starts one and runs this.
-
-mod server;
-
-dacapo_store::conformance_tests!(
-    dacapo_postgres::PostgresStore::open(server::Schema::new().url()).expect("the store opens")
-);

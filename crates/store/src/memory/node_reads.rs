@@ -1,0 +1,108 @@
+//! Reading a store in memory as one of its nodes.
+
+use std::ops::ControlFlow;
+
+use dacapo_core::{AttributeValue, Name, Timestamp};
+
+use super::node::MemoryNode;
+use crate::{
+    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
+    StoreError, TaskNo, TaskRow, TimerRow,
+};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+impl ReadTimers for MemoryNode {
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
+        let rows = self.cluster.store.due(until, usize::MAX)?;
+        Ok(rows.into_iter().filter(|timer| self.owned.has_run(timer.run)).take(limit).collect())
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>> {
+        Ok(self.due(Timestamp(u64::MAX), 1)?.first().map(|timer| timer.due))
+    }
+}
+
+impl ReadRuns for MemoryNode {
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        ReadRuns::run(&self.cluster.store, no)
+    }
+
+    fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
+        self.cluster.store.find(workflow_id, run_id)
+    }
+
+    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        self.cluster.store.list(filter, before, limit)
+    }
+
+    fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+        self.cluster.store.oldest(filter, after, limit)
+    }
+
+    fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
+        self.cluster.store.numbers(before, limit)
+    }
+
+    fn belongings(&self, run: RunNo) -> Result<Belongings> {
+        self.cluster.store.belongings(run)
+    }
+
+    fn attributes(&self, run: RunNo) -> Result<Vec<(Name, AttributeValue)>> {
+        self.cluster.store.attributes(run)
+    }
+
+    fn runs_with_crash_count(&self) -> Result<Vec<(u32, RunNo)>> {
+        self.cluster.store.runs_with_crash_count()
+    }
+
+    fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
+        self.cluster.store.closed_before(moment, limit)
+    }
+
+    fn has_remains(&self) -> Result<bool> {
+        self.cluster.store.has_remains()
+    }
+
+    fn count(&self, filter: &Filter) -> Result<u64> {
+        self.cluster.store.count(filter)
+    }
+}
+
+impl ReadTurns for MemoryNode {
+    fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
+        self.cluster.store.turns(run, from, show)
+    }
+}
+
+impl ReadMessages for MemoryNode {
+    fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
+        self.cluster.store.unseen(run)
+    }
+
+    fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
+        self.cluster.store.message(run, key)
+    }
+
+    fn asked(&self, chain: &str, request: &str) -> Result<Vec<RunNo>> {
+        self.cluster.store.asked(chain, request)
+    }
+
+    fn with_unseen_messages(&self, limit: usize) -> Result<Vec<RunNo>> {
+        self.cluster.store.with_unseen_messages(limit)
+    }
+}
+
+impl ReadTasks for MemoryNode {
+    fn tasks(&self, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        self.cluster.store.tasks(queues, above, limit)
+    }
+
+    fn task(&self, no: TaskNo) -> Result<Option<TaskRow>> {
+        self.cluster.store.task(no)
+    }
+
+    fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
+        self.cluster.store.tasks_of(run)
+    }
+}
