@@ -36,7 +36,7 @@ pub(crate) fn wait_until_ended(pids: &[u32], limit: Duration) -> bool {
     true
 }
 
-/// What the system tells of a process.
+/// The state of a process, as the system tells it.
 struct Stat {
     state: char,
     parent: u32,

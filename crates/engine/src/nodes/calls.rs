@@ -8,10 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use dacapo_client::{ClientCall, ClientReply, Error};
 use dacapo_sync::{Mutex, ranks};
 
-use crate::api::row;
 use crate::host::WorkKind;
 use crate::nodes::hand_over::moved;
-use crate::read::RunId;
 use crate::shared::Shared;
 
 type Answer = Result<ClientReply, Error>;
@@ -41,8 +39,9 @@ pub(crate) fn called(shared: &Arc<Shared>, request: &[u8], answer: Box<dyn FnOnc
 /// Refuses a call for a run that this process owns no longer.
 fn check_owner(shared: &Weak<Shared>, call: &ClientCall) -> Result<(), Error> {
     let (Some(shared), Some(run)) = (shared.upgrade(), call.run()) else { return Ok(()) };
-    let row = row(&shared, &RunId::from(run.clone()))?;
-    if row.status.is_open() && !shared.owns(row.no) { Err(moved()) } else { Ok(()) }
+    let row = shared.store().find(&run.workflow_id, run.run_id.as_deref())?;
+    let is_elsewhere = row.is_some_and(|row| row.status.is_open() && !shared.owns(row.no));
+    if is_elsewhere { Err(moved()) } else { Ok(()) }
 }
 
 /// The work for a call, polled on threads of the engine: it waits for other threads and not for a runtime.

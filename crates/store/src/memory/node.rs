@@ -289,11 +289,6 @@ impl MemoryNode {
         }
     }
 
-    /// Returns the shards that this node owns, as far as it knows.
-    pub fn owned(&self) -> Shards {
-        self.owned.get()
-    }
-
     fn is_live(&self) -> bool {
         self.cluster.members().nodes.contains_key(&self.node())
     }
