@@ -55,7 +55,7 @@ pub async fn errand(ctx: Ctx, number: u64) -> Result<u64, Failure> {
     for _ in 0..3 {
         value = ctx.call(step, value).await?;
     }
-    if number % 8 == 0 {
+    if number.is_multiple_of(8) {
         value = ctx.child(part, value).await?;
         ctx.sleep(millis(50)).await?;
     }
@@ -65,6 +65,6 @@ pub async fn errand(ctx: Ctx, number: u64) -> Result<u64, Failure> {
 
 /// Returns the right result of an errand that was sent this.
 pub const fn expected(number: u64, sent: u64) -> u64 {
-    let steps = if number % 8 == 0 { 4 } else { 3 };
+    let steps = if number.is_multiple_of(8) { 4 } else { 3 };
     number + steps + sent
 }

@@ -163,7 +163,7 @@ fn checked_node(name: &str) -> Result<String, StoreError> {
 fn time(name: &str, value: &str) -> Result<Duration, StoreError> {
     let millis = value.strip_suffix("ms").map(|digits| (digits, 1));
     let seconds = || value.strip_suffix('s').map(|digits| (digits, 1_000));
-    let read = millis.or_else(seconds).and_then(|(digits, unit)| Some(digits.parse::<u64>().ok()?.checked_mul(unit)?));
+    let read = millis.or_else(seconds).and_then(|(digits, unit)| digits.parse::<u64>().ok()?.checked_mul(unit));
     match read.filter(|millis| (50..=3_600_000).contains(millis)) {
         Some(millis) => Ok(Duration::from_millis(millis)),
         None => Err(wrong(&format!("`{name}` is {value:?}: give a time from 50ms to 3600s, such as `10s`"))),

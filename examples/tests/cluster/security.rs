@@ -186,7 +186,7 @@ async fn program_whose_key_is_revoked_says_so_in_its_health_and_at_its_shutdown(
     let why = wait("it is told", async || app.health()[0].1.ended.clone()).await;
     assert!(why.contains("hands out no workflow tasks any more") && why.contains("this key is not known"), "{why}");
     let report = within("it shuts down", app.shutdown()).await;
-    assert!(matches!(report.store, Some(dacapo::ClientError::Unavailable(_))), "{:?}", report.store);
+    assert!(matches!(report.error, Some(dacapo::ClientError::Unavailable(_))), "{:?}", report.error);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
