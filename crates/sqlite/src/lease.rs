@@ -71,3 +71,28 @@ impl Lease {
         let _ = std::fs::remove_file(&self.path);
     }
 }
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A child process that this one is about to start shares the descriptor until its program begins. Closing ours alone would
+        // leave the lease with that child for as long.
+        let _ = self.lock.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lease_ends_when_it_is_dropped_although_a_child_process_shares_its_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("store.db").to_str().unwrap().to_owned();
+        let lease = Lease::take(&database).unwrap();
+        let of_the_child = lease.lock.try_clone().unwrap();
+        assert!(matches!(Lease::take(&database), Err(StoreError::Busy(_))));
+        drop(lease);
+        Lease::take(&database).map(drop).unwrap();
+        drop(of_the_child);
+    }
+}
