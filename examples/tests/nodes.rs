@@ -1,16 +1,18 @@
 //! Three nodes on one PostgreSQL server, under load, while nodes are killed and stopped, connections are cut, and the server
 //! itself is killed. In the end every start, signal and update that was answered is accounted for once.
 //!
-//! `DACAPO_SOAK_SECONDS` says for how long; a minute and a half by default.
+//! `DACAPO_SOAK_SECONDS` says for how long, a minute and a half by default, and `DACAPO_SOAK_RUNS` how many errands have to be done by
+//! then.
 
+use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dacapo::prelude::*;
-use dacapo::{Filter, Status};
-use dacapo_examples::errand::{ADD, GO, PUT, QUEUE, errand, expected, part, step};
+use dacapo::{ClientError, EventKind, Filter, PendingActivity, Status};
+use dacapo_examples::errand::{ADD, Extra, GO, HELP, PUT, QUEUE, errand, expected, given, part, shaky, step};
 use dacapo_test_postgres::{Proxy, Server, schema_url};
 
 /// How many errands are under way at a time.
@@ -74,7 +76,7 @@ where
     }
 }
 
-/// One errand from its start to its result.
+/// One errand from its start to its end.
 async fn run_errand(app: &App, number: u64) {
     let id = format!("errand-{number}");
     let handle = || app.handle(errand, id.clone());
@@ -83,12 +85,74 @@ async fn run_errand(app: &App, number: u64) {
     insist("a signal", async || handle().signal(ADD, number % 5).request_id("add").await).await;
     let sum = insist("an update", async || handle().update(PUT, 100).request_id("put").await).await;
     assert!(sum == 100 || sum == 100 + number % 5, "{id}: the sum is {sum}");
+    match Extra::of(number) {
+        Extra::Terminated => return terminate(app, &id).await,
+        Extra::Given => give(app, &id, number + 4).await,
+        _ => {}
+    }
     insist("a signal", async || handle().signal(GO, ()).request_id("go").await).await;
     let result = insist("a result", async || Ok(handle().result().await)).await;
     match result {
         Ok(result) => assert_eq!(result, expected(number, 100 + number % 5), "{id}"),
         Err(error) => panic!("{id}: {error}"),
     }
+}
+
+/// Completes the activity of an errand that is completed from outside.
+async fn give(app: &App, id: &str, value: u64) {
+    let is_given = |activity: &PendingActivity| activity.activity == "given";
+    let has_asked = AtomicBool::new(false);
+    insist("a completion", async || {
+        let pending = app.runs().describe(id).await?.pending.into_iter().find(is_given);
+        match pending {
+            Some(activity) => {
+                has_asked.store(true, Ordering::Relaxed);
+                app.handle(errand, id).complete_activity(&activity.id, &value).await
+            }
+            // The answer to an earlier completion was lost.
+            None if has_asked.load(Ordering::Relaxed) => Ok(()),
+            None => Err(ClientError::Unavailable("the activity is not scheduled yet".to_owned()).into()),
+        }
+    })
+    .await;
+}
+
+async fn terminate(app: &App, id: &str) {
+    insist("a termination", async || {
+        let terminated = app.handle(errand, id).terminate("enough").await;
+        match app.runs().describe(id).await?.status {
+            // The answer to an earlier one was lost.
+            Status::Terminated => Ok(()),
+            _ => terminated,
+        }
+    })
+    .await;
+}
+
+/// Reads the history of every errand: each of its operations has ended once.
+async fn check_histories(app: &App, errands: u64) {
+    let next = AtomicU64::new(0);
+    let read = async || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= errands {
+                return;
+            }
+            let history =
+                insist("a history", async || app.handle(errand, format!("errand-{number}")).history().await).await;
+            let mut ended = BTreeSet::new();
+            for event in &*history {
+                if let EventKind::OperationEnded { seq, .. } = &event.kind {
+                    assert!(
+                        ended.insert(*seq),
+                        "errand-{number} has two results of one operation:\n{}",
+                        history.to_text()
+                    );
+                }
+            }
+        }
+    };
+    futures::future::join_all((0..16).map(|_| read())).await;
 }
 
 /// Describes the errands that are open.
@@ -107,11 +171,12 @@ async fn open_errands(app: &App) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_of_nodes_that_are_killed_stopped_and_cut_off_is_done_once() {
-    let seconds = std::env::var("DACAPO_SOAK_SECONDS").map_or(90, |text| text.parse().expect("a number of seconds"));
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let (seconds, wanted) = (number("DACAPO_SOAK_SECONDS", 90), number("DACAPO_SOAK_RUNS", 1));
     let mut server = Server::start(env!("CARGO_TARGET_TMPDIR").as_ref(), &[]).expect("PostgreSQL starts");
     let url = format!("{}{PACE}", schema_url(&server.url()));
-    let app = Dacapo::open(&url).await.expect("the store opens").queue("driver");
-    let app = app.serve((errand, part, step)).await.expect("the driver joins");
+    let app = Dacapo::open(&url).await.expect("the store opens").queue("driver").queue(HELP);
+    let app = app.serve((errand, part, step, shaky, given)).await.expect("the driver joins");
     let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::begin(&server, &url)).collect();
 
     let (next, done, ends) =
@@ -170,13 +235,18 @@ async fn work_of_nodes_that_are_killed_stopped_and_cut_off_is_done_once() {
         Ok(ended) => ended.into_iter().for_each(|worker| worker.expect("no errand failed")),
         Err(_) => panic!("errands do not end: {}", open_errands(&app).await),
     }
-    let done = done.load(Ordering::Relaxed);
+    let begun = next.load(Ordering::Relaxed);
+    let terminated = (0..begun).filter(|number| Extra::of(*number) == Extra::Terminated).count() as u64;
     let runs = app.runs();
-    let completed = Filter::default().workflow("errand").status(Status::Completed);
-    assert_eq!(runs.count(&completed).await.expect("runs are counted"), done);
+    let ended = |status| Filter::default().workflow("errand").status(status);
+    assert_eq!(done.load(Ordering::Relaxed), begun);
+    assert_eq!(runs.count(&ended(Status::Completed)).await.expect("runs are counted"), begun - terminated);
+    assert_eq!(runs.count(&ended(Status::Terminated)).await.expect("runs are counted"), terminated);
     assert_eq!(runs.count(&Filter::stuck()).await.expect("runs are counted"), 0);
     assert_eq!(runs.count(&Filter::open()).await.expect("runs are counted"), 0);
     assert_eq!(runs.verify(|_| {}).await.expect("the store is read"), []);
-    println!("{done} errands, all accounted for");
+    check_histories(&app, begun).await;
+    println!("{begun} errands, all accounted for");
+    assert!(begun >= wanted, "only {begun} errands were done in {seconds} s, {wanted} were wanted");
     app.shutdown().await;
 }

@@ -10,7 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::process::{self, Ended};
 use crate::{bench, cargo};
 
-const HELP: &str = "long takes any of soak, crash, million, package, bench, temporal, postgres (all of them by default), and --minutes N for the soak (20)";
+const HELP: &str = "long takes any of soak, crash, million, package, bench, temporal, nodes, postgres (all of them by default), and --minutes N for the soaks (20)";
+
+/// How many runs the nodes have to complete: 100,000 in 20 minutes.
+const RUNS_A_MINUTE: u64 = 5_000;
 
 /// One command of a group.
 struct Job {
@@ -114,7 +117,14 @@ const JOBS: &[Job] = &[
         env: &[],
         limit: 90,
     },
-    // A test that kills its server starts one of its own: `dacapo_test_postgres::Server`.
+    // This test starts a server of its own, because it kills it.
+    Job {
+        group: "nodes",
+        what: "three nodes on one PostgreSQL server, killed, stopped and cut off",
+        program: Test(&["-p", "dacapo-examples", "--features", "postgres", "--test", "nodes", "--", "--nocapture"]),
+        env: &[],
+        limit: 15,
+    },
     Job {
         group: "postgres",
         what: "the workloads on one PostgreSQL server",
@@ -170,9 +180,12 @@ impl Job {
     fn run(&self, root: &Path, minutes: u64) -> Result<()> {
         let (mut command, mut limit) = (self.command(root)?, self.limit);
         command.envs(self.env.iter().copied());
-        if self.group == "soak" {
+        if ["soak", "nodes"].contains(&self.group) {
             command.env("DACAPO_SOAK_SECONDS", (minutes * 60).to_string());
             limit += minutes;
+        }
+        if self.group == "nodes" {
+            command.env("DACAPO_SOAK_RUNS", (minutes * RUNS_A_MINUTE).to_string());
         }
         let progress =
             |taken: Duration| println!("  … {}: {} s of at most {} s", self.group, taken.as_secs(), limit * 60);
