@@ -7,7 +7,7 @@ use dacapo_core::{Failure, Headers, Inspection, Payload};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Client, ClientFuture, CompleteActivity, Cursor, Description, Filter, HistoryPage, Page, PollUpdate, Problem,
+    Client, ClientFuture, CompleteActivity, Cursor, Description, Filter, HistoryPage, Node, Page, PollUpdate, Problem,
     Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
     Started, StuckRuns, UpdateState,
 };
@@ -70,6 +70,8 @@ pub enum ClientCall {
     Delete(RunRef),
     /// [`Client::stuck_runs`].
     StuckRuns,
+    /// [`Client::nodes`].
+    Nodes,
     /// [`Client::verify`].
     Verify,
     /// [`Client::back_up`], with the new file.
@@ -104,6 +106,7 @@ impl ClientCall {
             Self::Release(_) => "release",
             Self::Delete(_) => "delete",
             Self::StuckRuns => "stuck_runs",
+            Self::Nodes => "nodes",
             Self::Verify => "verify",
             Self::BackUp(_) => "back_up",
         }
@@ -136,6 +139,7 @@ impl ClientCall {
             | Self::Complete(..)
             | Self::Heartbeat(..)
             | Self::StuckRuns
+            | Self::Nodes
             | Self::Verify
             | Self::BackUp(_) => None,
         }
@@ -180,6 +184,7 @@ impl ClientCall {
             Self::Release(run) => reply(client.release(run), Reply::done),
             Self::Delete(run) => reply(client.delete(run), Reply::done),
             Self::StuckRuns => reply(client.stuck_runs(), Reply::StuckRuns),
+            Self::Nodes => reply(client.nodes(), Reply::Nodes),
             Self::Verify => reply(client.verify(progress), Reply::Problems),
             Self::BackUp(to) => reply(client.back_up(to), Reply::done),
         }
@@ -223,6 +228,8 @@ pub enum ClientReply {
     Inspection(Box<Inspection>),
     /// Stuck runs by cause.
     StuckRuns(Vec<StuckRuns>),
+    /// The processes that serve the backend.
+    Nodes(Vec<Node>),
     /// The problems of the stored data.
     Problems(Vec<Problem>),
 }

@@ -37,6 +37,8 @@ pub enum Feature {
     Backup,
     /// Export and import of histories.
     Archive,
+    /// A list of the processes that serve.
+    Nodes,
     /// Runs that are pinned to a scheduler policy other than the deterministic one.
     Policies,
     /// Operations of other services.
@@ -50,7 +52,7 @@ pub enum Feature {
 
 impl Feature {
     /// All features that this build knows.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Writing,
         Self::Queries,
         Self::Promises,
@@ -63,6 +65,7 @@ impl Feature {
         Self::Verification,
         Self::Backup,
         Self::Archive,
+        Self::Nodes,
         Self::Policies,
         Self::Nexus,
         Self::Cron,
@@ -101,6 +104,7 @@ impl fmt::Display for Feature {
             Self::Verification => "verification",
             Self::Backup => "backup",
             Self::Archive => "export and import",
+            Self::Nodes => "a list of the processes that serve",
             Self::Policies => "scheduler policies other than the deterministic one",
             Self::Nexus => "Nexus operations",
             Self::Cron => "cron lines",

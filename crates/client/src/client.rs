@@ -7,7 +7,7 @@ use std::pin::Pin;
 use dacapo_core::{Failure, Inspection, Payload};
 
 use crate::{
-    Capabilities, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Page, PollUpdate, Problem,
+    Capabilities, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Node, Page, PollUpdate, Problem,
     QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
     StuckRuns, UpdateState,
 };
@@ -145,6 +145,11 @@ pub trait Client: Send + Sync {
     /// Groups stuck runs by their cause, the largest group first.
     fn stuck_runs(&self) -> ClientFuture<Vec<StuckRuns>> {
         self.unsupported(Feature::StuckRuns)
+    }
+
+    /// Lists the processes that serve the backend.
+    fn nodes(&self) -> ClientFuture<Vec<Node>> {
+        self.unsupported(Feature::Nodes)
     }
 
     /// Checks all stored data and returns what is wrong with it.

@@ -15,6 +15,7 @@ mod duration_text;
 mod error;
 mod history;
 mod list;
+mod node;
 mod reference;
 mod requests;
 mod run_history;
@@ -33,6 +34,7 @@ pub use digits::grouped;
 pub use error::{Error, Result, UnknownError};
 pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, OperationStart, RawHistory};
 pub use list::{Cursor, Filter, Page};
+pub use node::Node;
 pub use reference::RunRef;
 pub use requests::{
     CompleteActivity, IdConflict, PollUpdate, QueryRun, ResolvePromise, RunResult, SendSignal, SendUpdate, StartRun,

@@ -108,9 +108,16 @@ fn calls() -> Vec<ClientCall> {
         Call::Release(run()),
         Call::Delete(run()),
         Call::StuckRuns,
+        Call::Nodes,
         Call::Verify,
         Call::BackUp("copy.db".into()),
     ]
+}
+
+fn shared_node() -> Node {
+    let mut node = Node::new("web-1".into(), "1.4.0".into(), vec!["orders".into()]);
+    (node.shards, node.lease, node.answers) = (Some(8), Some(Duration::from_millis(9_500)), true);
+    node
 }
 
 fn description() -> Description {
@@ -212,6 +219,7 @@ fn replies() -> Vec<ClientReply> {
         Reply::Heartbeat(Some("enough".into())),
         Reply::Inspection(Box::new(inspection())),
         Reply::StuckRuns(vec![StuckRuns::new(2, description())]),
+        Reply::Nodes(vec![shared_node(), Node::new("process 7".into(), "1.4.0".into(), vec!["orders".into()])]),
         Reply::Problems(vec![Problem::new(Some(run()), "turn 3 cannot be read"), Problem::new(None, "a row is gone")]),
     ]
 }

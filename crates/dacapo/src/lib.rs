@@ -76,7 +76,7 @@ pub use ctx::{
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
-    HistoryPage, IdConflict, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef, Status,
+    HistoryPage, IdConflict, Node, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef, Status,
     Stuck, StuckCause, StuckRuns, UnknownError, Unplayable,
 };
 pub use dacapo_core as core;

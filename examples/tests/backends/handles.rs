@@ -125,6 +125,19 @@ pub(crate) async fn transcript_is_the_same_by_handle_and_by_workflow_id(backend:
     app.shutdown().await;
 }
 
+/// Of several processes each sees all, and itself as the one that answers.
+pub(crate) async fn process_that_serves_is_listed(backend: &Backend) {
+    let app = backend.serve((doubles, double)).await;
+    if app.capabilities().has(Feature::Nodes) {
+        let nodes = app.nodes().await.unwrap();
+        let [node] = &nodes[..] else { panic!("one process serves: {nodes:?}") };
+        assert!(node.answers && !node.name.is_empty() && !node.build.is_empty(), "{node:?}");
+        assert_eq!(node.queues, ["default"]);
+        assert_eq!(node.shards.is_some(), node.lease.is_some());
+    }
+    app.shutdown().await;
+}
+
 /// A backend refuses the calls of a feature if and only if it does not list the feature.
 pub(crate) async fn capabilities_say_which_calls_are_refused(backend: &Backend) {
     let app = backend.serve((doubles, double)).await;
@@ -142,6 +155,7 @@ pub(crate) async fn capabilities_say_which_calls_are_refused(backend: &Backend) 
         (Feature::Archive, runs.export(&Filter::all(), Vec::new()).await.map(drop)),
         (Feature::Backup, runs.back_up(backend.folder.path().join("copy.db")).await),
         (Feature::Deletion, run.delete().await),
+        (Feature::Nodes, app.nodes().await.map(drop)),
     ];
     for (feature, answer) in answers {
         let lacks = |error: &Error| matches!(error, Error::Client(ClientError::Unsupported { feature: lacks, .. }) if *lacks == feature);

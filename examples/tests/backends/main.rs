@@ -98,7 +98,8 @@ backends! {
         handles: start_with_one_request_id_is_one_start workflow_id_in_use_is_refused_or_reused
             run_that_is_cancelled_cleans_up run_that_is_terminated_ends_at_once run_is_described_listed_and_counted
             history_tells_what_happened result_of_a_failed_run_is_its_failure
-            transcript_is_the_same_by_handle_and_by_workflow_id capabilities_say_which_calls_are_refused;
+            transcript_is_the_same_by_handle_and_by_workflow_id capabilities_say_which_calls_are_refused
+            process_that_serves_is_listed;
         messages: signals_are_taken_in_order signal_with_one_request_id_counts_once update_is_answered_or_rejected
             query_sees_what_was_acknowledged promise_is_resolved_by_name child_and_parent_talk;
         operations: reset_begins_again_with_what_came_before_and_since next_attempt_gets_the_progress_of_the_one_before

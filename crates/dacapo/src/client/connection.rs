@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo_client::{Capabilities, Client, RunRef};
+use dacapo_client::{Capabilities, Client, Node, RunRef};
 use dacapo_core::{Cancelled, Failure, Name, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -220,6 +220,21 @@ impl Connection {
     /// ```
     pub fn decode<T: DeserializeOwned>(&self, payload: &Payload) -> Result<T> {
         self.0.converter().decode(payload).map_err(Error::value)
+    }
+
+    /// Lists the processes that serve the backend: their builds, their queues and, where several share the runs, their leases. A node
+    /// whose lease is over is being replaced by the others.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// for node in app.nodes().await? {
+    ///     println!("{}, build {}, serves {:?}", node.name, node.build, node.queues);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn nodes(&self) -> Result<Vec<Node>> {
+        Ok(self.client().nodes().await?)
     }
 
     /// Returns access to the runs of the backend: to list, describe, verify and export them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dacapo_client::{
     Capabilities, Client, ClientCall as Call, ClientFuture, ClientReply as Reply, CompleteActivity, Cursor,
-    Description, Error, Filter, HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise,
+    Description, Error, Filter, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise,
     Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload};
@@ -170,6 +170,10 @@ impl Client for InterceptedClient {
 
     fn stuck_runs(&self) -> ClientFuture<Vec<StuckRuns>> {
         self.call(Call::StuckRuns, value_of!(StuckRuns))
+    }
+
+    fn nodes(&self) -> ClientFuture<Vec<Node>> {
+        self.call(Call::Nodes, value_of!(Nodes))
     }
 
     fn verify(&self, progress: Progress) -> ClientFuture<Vec<Problem>> {

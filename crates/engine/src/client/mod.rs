@@ -7,7 +7,7 @@ mod store_client;
 
 use dacapo_client::{
     Capabilities, Client, ClientCall, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter,
-    HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult,
+    HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult,
     SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
+use crate::nodes;
 use crate::read::{Reader, RunId};
 use crate::run::waiters::WaitFor;
 use routing::{routed, run_of_token};
@@ -208,6 +209,11 @@ impl Client for Engine {
 
     fn stuck_runs(&self) -> ClientFuture<Vec<StuckRuns>> {
         read(self, Reader::stuck_runs)
+    }
+
+    fn nodes(&self) -> ClientFuture<Vec<Node>> {
+        let engine = self.clone();
+        answer(async move { engine.blocking(WorkKind::Read, |shared| nodes::list::list(shared)).await })
     }
 
     fn verify(&self, mut progress: Progress) -> ClientFuture<Vec<Problem>> {

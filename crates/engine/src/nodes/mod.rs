@@ -17,6 +17,7 @@ pub(crate) mod common_time;
 pub(crate) mod events;
 pub(crate) mod hand_over;
 pub(crate) mod hear;
+pub(crate) mod list;
 pub(crate) mod other_builds;
 pub(crate) mod take_over;
 pub(crate) mod watchers;
