@@ -85,9 +85,10 @@ impl AppSettings {
         self
     }
 
-    /// Returns whether no queue was added.
-    pub fn has_no_queue(&self) -> bool {
-        self.queues.is_empty()
+    /// Returns the names of the queues that were added, in the order in which they were.
+    #[doc(hidden)]
+    pub fn queues(&self) -> impl Iterator<Item = &Name> {
+        self.queues.iter().map(|settings| &settings.queue)
     }
 
     /// Adds the environment: `settings.environment(std::env::vars_os())`. Variables that do not begin with `DACAPO_`
