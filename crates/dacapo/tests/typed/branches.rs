@@ -120,7 +120,7 @@ fn race_of_three_returns_the_value_of_the_winner_with_its_type() {
         "start
          signal stop = \"enough\"",
         expect![[r#"
-            turn 0  [] activity half  [] timer 60s
+            turn 0  [] activity half  [] timer 1m
             turn 1  [] cancel #0  [] cancel #1  [] complete "enough"
         "#]],
     );
@@ -210,7 +210,7 @@ fn timeout_and_cancel_handle_cancel_one_future_and_a_shielded_call_is_made_after
          resolve undo",
         expect![[r#"
             turn 0  [] activity half  [] timer 5s
-            turn 1  [] cancel #0  [] timer 3600s  [] cancel #2  [] timer 7200s
+            turn 1  [] cancel #0  [] timer 1h  [] cancel #2  [] timer 2h
             turn 2  [] cancel #3  [] activity undo
             turn 3  [] cancelled: enough
         "#]],

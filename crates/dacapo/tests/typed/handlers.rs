@@ -170,7 +170,7 @@ fn a_phase_is_open_for_typed_messages_until_it_ends() {
            signal add = 1, signal add = "one"
            fire"#,
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [h0] accept update u1  [h0,a0] activity audit
             turn 2  [h0,a0] complete update u1 ok 10
             no turn
