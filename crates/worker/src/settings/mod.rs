@@ -21,7 +21,7 @@ use dacapo_core::Name;
 
 pub use effective::{Effective, EffectiveRow, SettingOrigin};
 pub use error::{SettingError, SettingErrors};
-pub use names::queue_variable;
+pub use names::{SettingAlias, queue_variable, setting_aliases};
 pub use setting::{Setting, SettingScope, SettingUnit};
 pub use table::{AppValues, QueueValues, SETTINGS_NUMBER, all_settings};
 pub use zombie::ZombieSettings;
@@ -69,7 +69,8 @@ impl AppSettings {
         Self::default()
     }
 
-    /// Adds a queue.
+    /// Adds a queue. An app does so by `Dacapo::queue`.
+    #[doc(hidden)]
     #[must_use]
     pub fn queue(mut self, queue: QueueSettings) -> Self {
         self.queues.push(queue);
@@ -92,7 +93,8 @@ impl AppSettings {
     }
 
     /// Adds the environment: `settings.environment(std::env::vars_os())`. Variables that do not begin with `DACAPO_`
-    /// are ignored.
+    /// are ignored. An app does so by `Dacapo::environment`.
+    #[doc(hidden)]
     #[must_use]
     pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
@@ -103,7 +105,7 @@ impl AppSettings {
         self
     }
 
-    /// Gives a setting by its name, in any spelling, with a value as in an environment variable: for files and command
+    /// Gives a setting by its name in code, such as `cache_size`, with a value as in an environment variable: for files and command
     /// lines. Counts as code.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -111,7 +113,8 @@ impl AppSettings {
         self
     }
 
-    /// Returns the effective settings with their origins, or all errors.
+    /// Returns the effective settings with their origins, or all errors. An app does so by `Dacapo::effective`.
+    #[doc(hidden)]
     pub fn effective(&self) -> Result<Effective, SettingErrors> {
         Effective::of(self)
     }
@@ -129,7 +132,7 @@ impl QueueSettings {
         Self { queue: queue.into(), given: Given::default() }
     }
 
-    /// Gives a setting by its name, in any spelling, with a value as in an environment variable: for files and command
+    /// Gives a setting by its name in code, such as `cache_size`, with a value as in an environment variable: for files and command
     /// lines. Counts as code.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
