@@ -174,8 +174,8 @@ fn n_of_m_fails_once_n_is_out_of_reach() {
         quorum,
         "start = 4",
         expect![[r#"
-        turn 0  [] activity half  [] activity half  [] activity half  [] cancel #0  [] cancel #1  [] cancel #2  [] fail: 4 more successes are needed, and 3 futures are left: ask for fewer
-    "#]],
+            turn 0  [] activity half  [] activity half  [] activity half  [] cancel #0  [] cancel #1  [] cancel #2  [] fail: n_of_m of 3 futures cannot have 4 successes: ask for at most 3
+        "#]],
     );
     check(
         quorum,
