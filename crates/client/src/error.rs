@@ -156,23 +156,23 @@ pub enum Error {
     },
     /// The run was sent no such update.
     #[error(
-        "the run of workflow id {workflow_id:?} has no update {update_id:?}: it was never sent, was rejected, or its run is deleted. Send it \
+        "the run of workflow id {workflow_id:?} has no update with request id {update_id:?}: it was never sent, was rejected, or its run is deleted. Send it \
          with `update`"
     )]
     UpdateNotFound {
         /// The workflow id.
         workflow_id: Name,
-        /// The id asked for.
+        /// The request id asked for.
         update_id: Name,
     },
     /// The workflow rejected the update. The run's history has nothing of it, but the rejection is stored as the answer to
     /// its request id: the same id gets it again, even with another value and after the run closed. Send a corrected update
-    /// under a new id.
+    /// under a new request id.
     #[error("the update was rejected: {0}")]
     UpdateRejected(Box<Failure>),
-    /// The update is stored, and the run cannot be played now. Ask again with the same update id.
+    /// The update is stored, and the run cannot be played now. Ask again with the same request id.
     #[error(
-        "the update is kept until the run can be played again; ask again with the same update id. The run cannot be played now: {0}"
+        "the update is kept until the run can be played again; ask again with the same request id. The run cannot be played now: {0}"
     )]
     UpdateWaits(String),
     /// The query failed.

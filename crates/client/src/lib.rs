@@ -11,7 +11,6 @@ mod capabilities;
 mod client;
 mod description;
 mod digits;
-mod duration_text;
 mod error;
 mod history;
 mod list;

@@ -31,7 +31,7 @@ pub struct StartRun {
     pub workflow_id: Name,
     /// The arguments.
     pub input: Vec<Payload>,
-    /// The task queue; without one, the backend's first.
+    /// The task queue; without one, the backend's default.
     pub queue: Option<Name>,
     /// Whether the workflow id may have been used by a closed run.
     pub id_reuse: IdReuse,

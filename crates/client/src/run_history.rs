@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::ops::Deref;
 
-use dacapo_core::{Failure, Payload, Seq};
+use dacapo_core::{DurationText, Failure, Payload, Seq};
 use serde::{Deserialize, Serialize};
 
-use crate::duration_text::DurationText;
 use crate::{EventKind, HistoryEvent, OperationKind, OperationStart};
 
 /// The history of a run: a list of events, in order. Printed, it reads as a story.

@@ -42,11 +42,13 @@ impl Status {
     ];
 
     /// Returns the number that stores keep.
+    #[doc(hidden)]
     pub const fn code(self) -> i64 {
         self as i64
     }
 
     /// Returns the status with this number.
+    #[doc(hidden)]
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }

@@ -115,11 +115,13 @@ impl StuckCause {
     }
 
     /// Returns the number that stores keep.
+    #[doc(hidden)]
     pub const fn code(self) -> i64 {
         self as i64
     }
 
     /// Returns the cause with this number.
+    #[doc(hidden)]
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.code() == code)
     }

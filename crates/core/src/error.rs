@@ -153,8 +153,13 @@ pub enum ViolationKind {
     )]
     CellReentered,
     /// An option was set too late.
-    #[error("an option was set on a command that is already sealed; set all options before the first await")]
-    SealedSetter,
+    #[error(
+        "the option that this line sets comes too late, because {command} is sealed; set all options before the first await"
+    )]
+    SealedSetter {
+        /// The command, as reports show it.
+        command: String,
+    },
     /// Something outside the run woke one of its units.
     #[error(
         "something outside the run woke this unit: a timer, channel or task of another runtime; await only what ctx gives, and move work on the world into an activity or `ctx.side_effect`"

@@ -8,9 +8,10 @@
 //! otherwise by their bytes. The recorded bytes hold.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use crate::meaning::Meaning;
-use crate::{CommandKind, Failure, Outcome};
+use crate::{CommandKind, DurationText, Failure, Outcome};
 
 /// A field in which a new command differs from the recorded one.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,13 @@ impl Comparison {
 
     fn meaning<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
         self.add(field, recorded, new, true, true);
+    }
+
+    fn duration(&mut self, field: &'static str, recorded: Duration, new: Duration) {
+        if recorded != new {
+            let (recorded, new) = (DurationText(recorded).to_string(), DurationText(new).to_string());
+            self.0.push(Difference { field, recorded, new, decides_meaning: true, warns: true });
+        }
     }
 
     fn tuning<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
@@ -118,7 +126,7 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
         }
         (C::Timer(a), C::Timer(b)) => {
             c.meaning("seq", &a.seq, &b.seq);
-            c.meaning("duration", &a.duration, &b.duration);
+            c.duration("duration", a.duration, b.duration);
             c.tuning("summary", &a.summary, &b.summary);
         }
         (C::Child(a), C::Child(b)) => {

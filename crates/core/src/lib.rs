@@ -16,6 +16,7 @@ mod call_site;
 mod command;
 mod completion;
 mod ctx;
+mod duration_text;
 mod error;
 mod failure;
 mod failure_codec;
@@ -50,6 +51,7 @@ pub use command::{
 };
 pub use completion::{Answer, Completion, Rejected, TurnDone, Warning};
 pub use ctx::*;
+pub use duration_text::DurationText;
 pub use error::{ActivationError, JobError, RecordedTurn, Violation, ViolationKind};
 pub use failure::{
     ActivityFailed, Cancelled, ChildFailed, Failure, FailureKind, NexusFailed, Origin, RetryState, TimeoutKind,

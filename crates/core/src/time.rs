@@ -65,7 +65,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// A duration as people write it: `2s`, `0.25s`.
+/// A duration as text transcripts have it: `2s`, `0.25s`.
 pub(crate) struct Seconds(pub(crate) Duration);
 
 impl fmt::Display for Seconds {

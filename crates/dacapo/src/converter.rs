@@ -147,7 +147,7 @@ impl Converter {
         input: &[Payload],
     ) -> Result<T, Failure> {
         self.decode(input.first().unwrap_or(&Payload::empty())).map_err(|mut failure| {
-            failure.message = format!("{what} {name:?}: {}", failure.message);
+            failure.message = format!("{what} {name:?}: {}; send a value of that type", failure.message);
             failure
         })
     }

@@ -45,6 +45,9 @@ impl Engine {
         if !store.has_backup() {
             options.capabilities.features.remove(&Feature::Backup);
         }
+        if !store.keeps_notes() {
+            options.capabilities.features.remove(&Feature::Quarantine);
+        }
         if options.queues.is_empty() {
             return Err(Error::InvalidArgument("an engine that serves no queue could do nothing".to_owned()));
         }

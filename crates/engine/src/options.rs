@@ -18,6 +18,8 @@ pub struct Options {
     pub pins: Vec<(Name, Pins)>,
     /// The queues it serves, each with its settings.
     pub queues: BTreeMap<Name, QueueValues>,
+    /// The queue of starts that name none. If it is not served, the first one in alphabetical order takes its place.
+    pub default_queue: Name,
     /// Which runs stay in memory between turns.
     pub cache: Cache,
     /// Whether every turn is played twice and compared. On in debug and test builds.
@@ -38,8 +40,8 @@ pub struct Options {
     pub own_policy: Option<OwnPolicy>,
     /// The limits for code that kills its process.
     pub crash_limits: CrashLimits,
-    /// The name of the backend and its features, as its clients report them. An engine over a store that cannot be backed
-    /// up takes that feature away.
+    /// The name of the backend and its features, as its clients report them. An engine takes away what its store
+    /// lacks: backup, and quarantine where the store keeps no notes of what runs.
     pub capabilities: Capabilities,
 }
 
@@ -58,6 +60,7 @@ impl Default for Options {
             registry: Registry::new(),
             pins: Vec::new(),
             queues: BTreeMap::from([(Name::from_static(DEFAULT_QUEUE), QueueValues::default())]),
+            default_queue: Name::from_static(DEFAULT_QUEUE),
             cache: Cache::AtMost(10_000),
             double_play: cfg!(debug_assertions),
             redact: false,

@@ -90,7 +90,7 @@ impl Shared {
             store,
             host,
             run_meters: RunMeters::new(options.registry.workflows()),
-            workers: Workers::new(&options.queues, &options.registry),
+            workers: Workers::new(&options.queues, &options.default_queue, &options.registry),
             runs: RunCache::new(options.cache),
             tasks: TaskQueue::new(places),
             local: LocalWork::new(),

@@ -7,36 +7,43 @@ use dacapo_core::Name;
 use dacapo_worker::{QueueValues, Registry, Worker};
 
 /// One worker for each queue. There is at least one.
-pub(crate) struct Workers(BTreeMap<Name, Arc<Worker>>);
+pub(crate) struct Workers {
+    all: BTreeMap<Name, Arc<Worker>>,
+    default: Arc<Worker>,
+}
 
 impl Workers {
-    pub(crate) fn new(queues: &BTreeMap<Name, QueueValues>, registry: &Registry) -> Self {
+    /// `default_queue` is where starts go that name no queue. If it is not served, the first of the others takes its place.
+    pub(crate) fn new(queues: &BTreeMap<Name, QueueValues>, default_queue: &Name, registry: &Registry) -> Self {
         let worker = |(queue, values): (&Name, &QueueValues)| {
             (queue.clone(), Arc::new(Worker::new(queue.clone(), values.clone(), registry.activities())))
         };
-        Self(queues.iter().map(worker).collect())
+        let all: BTreeMap<Name, Arc<Worker>> = queues.iter().map(worker).collect();
+        let default = all.get(default_queue).or_else(|| all.values().next());
+        Self { default: default.expect("an engine serves a queue at least").clone(), all }
     }
 
     /// Whether this queue is served here.
     pub(crate) fn serve(&self, queue: &str) -> bool {
-        self.0.contains_key(queue)
+        self.all.contains_key(queue)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Worker>> + Clone {
-        self.0.values()
+        self.all.values()
     }
 
-    /// The worker of a queue; for work of a queue that is not served here, the first.
+    /// The worker of a queue; for work of a queue that is not served here, that of the default queue.
     pub(crate) fn of(&self, queue: &str) -> &Arc<Worker> {
-        self.0.get(queue).unwrap_or_else(|| self.first())
+        self.all.get(queue).unwrap_or(&self.default)
     }
 
-    pub(crate) fn first(&self) -> &Arc<Worker> {
-        self.0.values().next().expect("an engine serves a queue at least")
+    /// The worker of the queue of starts that name none.
+    pub(crate) fn default(&self) -> &Arc<Worker> {
+        &self.default
     }
 
     /// The worker, if there is only one.
     pub(crate) fn only(&self) -> Option<&Arc<Worker>> {
-        (self.0.len() == 1).then(|| self.first())
+        (self.all.len() == 1).then_some(&self.default)
     }
 }

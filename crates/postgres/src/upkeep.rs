@@ -25,6 +25,10 @@ impl Upkeep for PostgresStore {
 
 /// A database on another machine cannot keep what must cost next to nothing, so nothing is noted.
 impl RunningNotes for PostgresStore {
+    fn keeps_notes(&self) -> bool {
+        false
+    }
+
     fn began(&self, _: Doing) -> Option<NoteSlot> {
         None
     }

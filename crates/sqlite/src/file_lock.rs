@@ -139,7 +139,7 @@ fn busy(database: &str, inode: Inode) -> StoreError {
     };
     StoreError::Busy(format!(
         "{process} holds the lock on {database} and serves it, perhaps under another path (a bind mount). One process serves a \
-         file at a time: stop that one first, or open the file read-only (`sqlite:{database}?mode=ro`) to look at it"
+         file at a time: stop that one first, or look at it with `Dacapo::connect`"
     ))
 }
 

@@ -47,7 +47,7 @@ impl Lease {
                 Ok(()) => return Ok(Self { lock, path }),
                 Err(TryLockError::WouldBlock) => {
                     return Err(StoreError::Busy(format!(
-                        "{database} is being served. One process serves a file at a time; open it read-only (`sqlite:{database}?mode=ro`) to look at it"
+                        "{database} is being served. One process serves a file at a time; look at it with `Dacapo::connect`, or end that process first"
                     )));
                 }
                 Err(TryLockError::Error(error)) => return Err(unavailable(error)),

@@ -202,6 +202,10 @@ fn seconds(moment: SystemTime) -> u64 {
 }
 
 impl RunningNotes for SqliteStore {
+    fn keeps_notes(&self) -> bool {
+        true
+    }
+
     fn began(&self, doing: Doing) -> Option<NoteSlot> {
         self.running.as_ref()?.begin(doing)
     }

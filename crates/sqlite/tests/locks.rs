@@ -85,7 +85,7 @@ fn file_that_another_descriptor_has_locked_is_read_but_not_served() {
     let holder =
         format!("this process holds the lock on {path} and serves it, perhaps under another path (a bind mount)");
     assert!(refused.starts_with(&holder), "{refused}");
-    assert!(refused.contains(&format!("`sqlite:{path}?mode=ro`")), "{refused}");
+    assert!(refused.contains("`Dacapo::connect`"), "{refused}");
     let reading = SqliteStore::open_read_only(&path).unwrap();
     assert_eq!(reading.count(&Filter::default()).unwrap(), 0);
     reading.back_up(&folder.path().join("copy.db")).unwrap();

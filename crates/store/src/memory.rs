@@ -113,6 +113,10 @@ impl Tables {
 
 /// No data survives the process, so no later process could read a note.
 impl RunningNotes for MemoryStore {
+    fn keeps_notes(&self) -> bool {
+        true
+    }
+
     fn began(&self, _: Doing) -> Option<NoteSlot> {
         None
     }

@@ -33,6 +33,11 @@ pub trait RunningNotes {
     /// Returns what the process before this one was running when it died, until [`RunningNotes::forget_left`] is called.
     /// Empty if that process was shut down, or there was none.
     fn left(&self) -> Vec<Doing>;
+    /// Returns whether a store of this kind tells the next process what this one was running when it died. Where it does not, no crash is
+    /// counted and nothing is quarantined. A store that is gone with its process answers true: it has no next process.
+    fn keeps_notes(&self) -> bool {
+        false
+    }
     /// Forgets what the process before this one left. The caller has made durable what follows from it.
     fn forget_left(&self);
 }

@@ -61,6 +61,8 @@ impl Cluster {
                  the profile) and the certificate (TEMPORAL_TLS_*)",
                 status.message()
             )),
+            // The text of this one is a dump of the error below it.
+            ClientConnectError::TonicTransportError(error) => unreachable(explained(error)),
             error => unreachable(explained(error)),
         })?;
         let queue = address.queue.unwrap_or(DEFAULT_QUEUE);
@@ -110,7 +112,12 @@ fn settings(address: &Address, variables: Option<&HashMap<String, String>>) -> R
         .maybe_config_source(address.config.clone().map(DataSource::Path))
         .maybe_config_file_profile(address.profile.clone())
         .build();
-    let unusable = |error: ConfigError| invalid(error.to_string());
+    let unusable = |error: ConfigError| {
+        invalid(format!(
+            "{}. Correct temporal.toml or the TEMPORAL_ variables, or name another file or profile by `config` and `profile` in the URL",
+            error.to_string().trim_end()
+        ))
+    };
     let profile = load_client_config_profile(options, variables).map_err(unusable)?;
     let namespace = address.namespace.clone().or_else(|| profile.namespace.clone());
     let mut connection = ConnectionOptions::try_from(profile).map_err(unusable)?;
@@ -123,7 +130,11 @@ fn settings(address: &Address, variables: Option<&HashMap<String, String>>) -> R
     let scheme = if is_encrypted { "https" } else { "http" };
     if let Some(host) = &address.host {
         let target = format!("{scheme}://{}", with_port(host));
-        connection.target = target.parse::<Url>().map_err(|error| invalid(format!("host {host:?}: {error}")))?;
+        connection.target = target.parse::<Url>().map_err(|error| {
+            invalid(format!(
+                "host {host:?}: {error}. Write a name or an address, and a port if it is not 7233, as in `cluster:7233`"
+            ))
+        })?;
     }
     // The connection is encrypted where both its options and the scheme say so.
     let given = connection.target.to_string();

@@ -76,7 +76,10 @@ pub fn transcript_of(registry: &Registry, json: &str) -> Result<Transcript> {
 }
 
 fn nothing_to_play() -> Error {
-    Error::InvalidArgument("this history has no workflow task that could be replayed".to_owned())
+    Error::InvalidArgument(
+        "this history has no workflow task that could be replayed: export it when the run has played its first turn"
+            .to_owned(),
+    )
 }
 
 /// The open runs of some queues of a cluster.
@@ -153,8 +156,12 @@ impl Replayer {
 
     /// Replays a history. Returns a report if the code cannot play it.
     async fn replay(&self, history: History) -> Result<Option<Unplayable>> {
-        let begun = checked(&history)
-            .map_err(|problem| Error::InvalidArgument(format!("this history cannot be replayed: {problem}")))?;
+        let unreadable = |problem| {
+            Error::InvalidArgument(format!(
+                "this history cannot be replayed: {problem}. Pass what `temporal workflow show --output json` prints, whole"
+            ))
+        };
+        let begun = checked(&history).map_err(unreadable)?;
         if !history.events.iter().any(|event| event.event_type() == EventType::WorkflowTaskStarted) {
             // Nothing was decided yet. Core would wait for more events.
             return Ok(None);

@@ -115,6 +115,10 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
 }
 
 impl<F: StoreLayer> RunningNotes for LayeredStore<F> {
+    fn keeps_notes(&self) -> bool {
+        self.store().is_ok_and(|store| self.layer.running(&*store).keeps_notes())
+    }
+
     fn began(&self, doing: Doing) -> Option<NoteSlot> {
         self.layer.running(&*self.store().ok()?).began(doing)
     }

@@ -49,8 +49,8 @@ fn run_that_panics_fails_the_test_with_the_panic() {
 #[test]
 fn run_that_sleeps_for_ever_fails_the_test() {
     expect![[r#"
-        run "test-1" of workflow "sleeps_for_ever" does not end: it was woken thousands of times, and still waits for the next time, 5 h 33 min after its start.
-          the root unit waits for timer 1s #20000 since 5 h 33 min after the start, at …
+        run "test-1" of workflow "sleeps_for_ever" does not end: it was woken thousands of times, and still waits for the next time, 5h 33m 20s after its start.
+          the root unit waits for timer 1s #20000 since 5h 33m 20s after the start, at …
         Print `kit.report()` for everything that is known."#]]
     .assert_eq(&message(|kit| drop(kit.run(sleeps_for_ever, ()))));
 }
@@ -88,8 +88,8 @@ fn run_that_waits_for_an_attempt_names_it_with_its_queue_and_its_last_failure() 
         let _ = kit.run(waits_for_an_activity, ());
     });
     expect![[r#"
-        run "test-1" of workflow "waits_for_an_activity" does not end: no work and no timer is left, 3 d 1 s after its start.
-          the root unit waits for activity charge #1 since 3 d after the start, at …: attempt 2 of 2 in queue "default", running; last failure: the bank is closed
+        run "test-1" of workflow "waits_for_an_activity" does not end: no work and no timer is left, 3d 1s after its start.
+          the root unit waits for activity charge #1 since 3d after the start, at …: attempt 2 of 2 in queue "default", running; last failure: the bank is closed
         Print `kit.report()` for everything that is known."#]]
     .assert_eq(&text);
 }
@@ -101,10 +101,10 @@ fn run_that_waits_for_much_shows_three_waits_and_counts_the_rest() {
         let _ = kit.run(waits_for_much, ());
     });
     expect![[r#"
-        run "test-1" of workflow "waits_for_much" does not end: no work and no timer is left, 3 d after its start.
-          unit [p0] waits for signal go since 3 d after the start, at …
-          unit [p1] waits for signal go since 3 d after the start, at …
-          unit [p2] waits for signal go since 3 d after the start, at …
+        run "test-1" of workflow "waits_for_much" does not end: no work and no timer is left, 3d after its start.
+          unit [p0] waits for signal go since 3d after the start, at …
+          unit [p1] waits for signal go since 3d after the start, at …
+          unit [p2] waits for signal go since 3d after the start, at …
           and 1 more
         Print `kit.report()` for everything that is known."#]]
     .assert_eq(&text);
@@ -120,7 +120,7 @@ fn request_that_is_not_answered_names_what_open_runs_wait_for() {
     });
     expect![[r#"
         no work is left that could answer this request, and no time passes while it waits: let time pass with `kit.advance` or `kit.result` first.
-          run "test-1" of workflow "waits_for_an_activity": the root unit waits for timer 259200s #0 since the start, at …
+          run "test-1" of workflow "waits_for_an_activity": the root unit waits for timer 3d #0 since the start, at …
         Print `kit.report()` for everything that is known."#]]
     .assert_eq(&text);
 }
@@ -133,7 +133,7 @@ fn report_shows_description_waits_and_turns_of_every_run() {
     kit.start(waits_for_an_activity, ());
     kit.start(sleeps_for_ever, ());
     let report = kit.report();
-    for part in ["run \"test-1\"", "run \"test-2\"", "Description {", "waits for timer 259200s", "turn 0  start"] {
+    for part in ["run \"test-1\"", "run \"test-2\"", "Description {", "waits for timer 3d", "turn 0  start"] {
         assert!(report.contains(part), "{part} is not in the report:\n{report}");
     }
 }

@@ -46,8 +46,8 @@ pub use retry::pause_after;
 pub use run_name::RunName;
 pub use settings::{
     AppSettings, AppValues, Effective, EffectiveRow, QueueSettings, QueueValues, SETTINGS_NUMBER, Setting,
-    SettingError, SettingErrors, SettingOrigin, SettingScope, SettingUnit, ZombieSettings, all_settings,
-    queue_variable,
+    SettingAlias, SettingError, SettingErrors, SettingOrigin, SettingScope, SettingUnit, ZombieSettings, all_settings,
+    queue_variable, setting_aliases,
 };
 pub use silence::{replay_silencer, silence};
 pub use termination::{Act, Termination, TerminationState};

@@ -93,6 +93,20 @@ pub(crate) async fn run_is_described_listed_and_counted(backend: &Backend) {
     app.shutdown().await;
 }
 
+pub(crate) async fn start_without_a_queue_goes_to_default_or_to_the_first_one_named(backend: &Backend) {
+    let queue_of = async |queues: [&'static str; 2], id: &str| {
+        let app = backend.open().await.queue(queues[0]).queue(queues[1]).serve(waits).await.unwrap();
+        let run = app.start(waits, ()).id(id).await.unwrap();
+        let queue = run.describe().await.unwrap().queue;
+        run.signal(GO, 1).await.unwrap();
+        assert_eq!(run.result().await, Ok(1));
+        app.shutdown().await;
+        queue
+    };
+    assert_eq!(queue_of(["bulk", "default"], "a").await.as_str(), "default");
+    assert_eq!(queue_of(["slow", "bulk"], "b").await.as_str(), "slow");
+}
+
 #[activity]
 async fn double(n: u32) -> Result<u32, Failure> {
     Ok(n * 2)

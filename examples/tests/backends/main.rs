@@ -30,7 +30,11 @@ impl Backend {
 
     /// Serves these workflows and activities.
     async fn serve<P>(&self, items: impl Register<P>) -> App {
-        Dacapo::open(&self.url).await.expect("it can be opened").serve(items).await.expect("it can be served")
+        self.open().await.serve(items).await.expect("it can be served")
+    }
+
+    async fn open(&self) -> Dacapo {
+        Dacapo::open(&self.url).await.expect("it can be opened")
     }
 }
 
@@ -97,6 +101,7 @@ backends! {
             activity_is_completed_by_its_token attempts_and_failures_are_described local_activity_runs_in_the_workflow_process;
         handles: start_with_one_request_id_is_one_start workflow_id_in_use_is_refused_or_reused
             run_that_is_cancelled_cleans_up run_that_is_terminated_ends_at_once run_is_described_listed_and_counted
+            start_without_a_queue_goes_to_default_or_to_the_first_one_named
             history_tells_what_happened result_of_a_failed_run_is_its_failure
             transcript_is_the_same_by_handle_and_by_workflow_id capabilities_say_which_calls_are_refused
             process_that_serves_is_listed;

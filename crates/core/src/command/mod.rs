@@ -185,7 +185,7 @@ impl fmt::Display for CommandKind {
             Self::Activity(c) => write!(f, "{word} {}", c.activity),
             Self::LocalActivity(c) => write!(f, "{word} {}", c.activity),
             Self::SideEffect(c) => write!(f, "{word} {}", c.name),
-            Self::Timer(c) => write!(f, "{word} {}", crate::time::Seconds(c.duration)),
+            Self::Timer(c) => write!(f, "{word} {}", crate::DurationText(c.duration)),
             Self::Child(c) => write!(f, "{word} {}", c.workflow),
             Self::SignalExternal(c) => write!(f, "{word} {} to {}", c.signal, c.target),
             Self::CancelExternal(c) => write!(f, "{word} {}", c.target),

@@ -192,7 +192,8 @@ impl LocalActivity {
         let LocalStep::Attempt(op) = &mut self.step else {
             // A pause follows the first await, so the command is long sealed.
             let Some(state) = self.ctx.shared.enter(Location::caller()) else { return self };
-            self.ctx.shared.misuse(state, ViolationKind::SealedSetter);
+            let command = CommandKind::LocalActivity(self.command).to_string();
+            self.ctx.shared.misuse(state, ViolationKind::SealedSetter { command });
         };
         op.set(Location::caller(), |command| match command {
             CommandKind::LocalActivity(activity) => change(activity),

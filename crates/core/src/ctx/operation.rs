@@ -46,7 +46,10 @@ impl PendingOp {
         let mut command = match state.open_command(self.ticket) {
             Some(command) => command.clone(),
             None if self.ticket.slot == SlotId::Never => return,
-            None => self.shared.misuse(state, ViolationKind::SealedSetter),
+            None => {
+                let command = state.name_of(self.ticket);
+                self.shared.misuse(state, ViolationKind::SealedSetter { command })
+            }
         };
         drop(state);
         set(&mut command);

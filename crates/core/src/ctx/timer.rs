@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use super::operation::PendingOp;
 use crate::command::{Operation, StartTimer};
-use crate::time::Seconds;
-use crate::{Cancelled, CommandKind, Ctx, Name};
+use crate::{Cancelled, CommandKind, Ctx, DurationText, Name};
 
 impl Ctx {
     /// Sleeps, for milliseconds or for months.
@@ -19,7 +18,7 @@ impl Ctx {
     }
 
     pub(crate) fn timer_at(&self, duration: Duration, site: &'static Location<'static>) -> Timer {
-        let name = Name::from(Seconds(duration).to_string());
+        let name = Name::from(DurationText(duration).to_string());
         let op = self.schedule(Operation::Timer, name, site, |seq, _| {
             CommandKind::Timer(Box::new(StartTimer { seq, duration, summary: None }))
         });

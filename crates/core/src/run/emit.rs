@@ -109,6 +109,18 @@ impl State {
         (!sealed).then(|| &mut self.commands[ticket.position].kind)
     }
 
+    /// Returns what reports call the command of a ticket. One whose result was taken in an earlier turn is forgotten.
+    pub(crate) fn name_of(&self, ticket: Ticket) -> String {
+        let of_this_turn = (ticket.turn == self.turn).then(|| self.commands.get(ticket.position)).flatten();
+        match (of_this_turn, self.slots.get(&ticket.slot).map(|slot| &slot.what)) {
+            (Some(command), _) => command.kind.to_string(),
+            (None, Some(What::Operation(operation, name) | What::Start(operation, name))) => {
+                format!("{operation} {name}")
+            }
+            (None, _) => "its command".to_owned(),
+        }
+    }
+
     pub(crate) fn seal_ticket(&mut self, ticket: Ticket) {
         if ticket.turn == self.turn && ticket.position < self.commands.len() {
             self.seal(ticket.position);

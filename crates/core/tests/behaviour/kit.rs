@@ -74,7 +74,7 @@ impl Drop for CallsWhenDropped {
     }
 }
 
-/// The pins of a run that plays the root before its handlers, as the founding documents say.
+/// The pins of a run that plays the root before its handlers: `order = "root_first"`.
 pub(crate) fn root_first() -> Pins {
     Pins { order: Order::RootFirst, ..Pins::default() }
 }

@@ -49,7 +49,7 @@ fn handlers_of_a_phase_go_one_after_the_other_async_part_included() {
          resolve A = a
          resolve B = b",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [h0] accept update 1  [h1] accept update 2  [h0,a0] activity A
             turn 2  [h0,a0] complete update 1 ok a  [h1,a0] activity B
             turn 3  [h1,a0] complete update 2 ok b  [] cancel #0  [] complete Condition with A B C
@@ -67,7 +67,7 @@ fn a_phase_that_has_what_it_waits_for_ends_after_the_handlers_that_are_running()
          update word 2 = D
          resolve C = c",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [h2] accept update 1  [] cancel #0  [h2,a0] activity C
             no turn
               rejected 2: no handler for update "word": correct the name, or register a handler; known now: none
@@ -90,7 +90,7 @@ fn a_phase_that_ends_by_its_condition_cancels_its_timer_and_ignores_its_late_fir
          fire #0
          signal stop",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [] cancel #0
             turn 2
             turn 3  [] complete stopped
@@ -105,11 +105,11 @@ fn a_phase_whose_time_runs_out_ends_after_the_handlers_that_are_running() {
         one_phase,
         "start
          update word 1 = A, update word 2 = B
-         fire 60s
+         fire 1m
          resolve A = a
          resolve B = b",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [h0] accept update 1  [h1] accept update 2  [h0,a0] activity A
             turn 2
             turn 3  [h0,a0] complete update 1 ok a  [h1,a0] activity B
@@ -127,7 +127,7 @@ fn a_phase_rejects_what_its_validator_refuses() {
          signal word = A
          update word 1 = A",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1
             no turn
               rejected 1: known
@@ -155,10 +155,10 @@ fn signals_between_two_phases_wait_for_the_second() {
          resolve between
          signal word = F, signal word = G",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [] cancel #0  [] activity between
             turn 2
-            turn 3  [] state first = A B C D  [] timer 60s
+            turn 3  [] state first = A B C D  [] timer 1m
             turn 4  [] cancel #2  [] complete E F G
         "#]],
     );
@@ -304,8 +304,8 @@ fn a_phase_that_was_given_up_makes_room_for_the_next() {
          fire 5s
          signal word = A, signal word = B, signal word = C",
         expect![[r#"
-            turn 0  [] timer 5s  [] timer 60s
-            turn 1  [] cancel #1  [] timer 60s
+            turn 0  [] timer 5s  [] timer 1m
+            turn 1  [] cancel #1  [] timer 1m
             turn 2  [] cancel #2  [] complete A B C
         "#]],
     );
@@ -330,7 +330,7 @@ fn handlers_that_wait_in_a_dropped_phase_still_run_one_after_the_other() {
          resolve C = c
          signal stop",
         expect![[r#"
-            turn 0  [] timer 5s  [] timer 60s
+            turn 0  [] timer 5s  [] timer 1m
             turn 1  [h0] accept update 1  [h1] accept update 2  [h2] accept update 3  [h0,a0] activity A
             turn 2  [] cancel #1
             turn 3  [h0,a0] complete update 1 ok a  [h1,a0] activity B
@@ -391,7 +391,7 @@ fn a_cancelled_phase_ends_after_its_handlers_have() {
          update word 1 = A
          cancel: enough",
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [h0] accept update 1  [h0,a0] activity A
             turn 2  [] cancel #0  [h0,a0] cancel #1  [h0,a0] complete update 1 failed enough  [] state end = Err(Cancelled { reason: "enough" })  [] cancelled: enough
         "#]],

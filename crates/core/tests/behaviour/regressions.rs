@@ -151,8 +151,8 @@ fn dropping_a_future_inside_a_state_update_cancels_it() {
         "start
          signal again",
         expect![[r#"
-            turn 0  [] timer 60s
-            turn 1  [] timer 61s  [] cancel #0
+            turn 0  [] timer 1m
+            turn 1  [] timer 1m 1s  [] cancel #0
         "#]],
     );
 }
@@ -395,7 +395,7 @@ fn an_option_set_in_the_pause_of_a_local_activity_is_set_too_late() {
     }
     let mut late = dacapo_testkit::Player::new(workflow(main), Pins::default(), dacapo_testkit::Mode::Whole);
     late.play("start\nbackoff L, signal go");
-    assert!(late.printed.contains("an option was set on a command that is already sealed"), "{}", late.printed);
+    assert!(late.printed.contains("comes too late, because local activity L is sealed"), "{}", late.printed);
 }
 
 /// It was taken for a difference between the two plays.

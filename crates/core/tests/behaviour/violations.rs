@@ -308,7 +308,7 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: the option that this line sets comes too late, because activity A is sealed; set all options before the first await
         "#]],
     );
     check_refused(
@@ -320,7 +320,7 @@ fn an_option_cannot_be_set_on_a_command_that_is_sealed() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: the option that this line sets comes too late, because timer 1s is sealed; set all options before the first await
         "#]],
     );
 }
@@ -340,7 +340,7 @@ fn an_option_that_is_set_a_turn_too_late_reaches_no_other_command() {
          signal go",
         expect![[r#"
             turn 0  [] activity A
-            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: the option that this line sets comes too late, because activity A is sealed; set all options before the first await
         "#]],
     );
 }
@@ -598,7 +598,7 @@ fn failed_activation_names_its_first_error() {
         },
         "start",
         expect![[r#"
-            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: an option was set on a command that is already sealed; set all options before the first await
+            failed: scheduler violation in the root unit, at crates/core/tests/behaviour/violations.rs: the option that this line sets comes too late, because timer 1s is sealed; set all options before the first await
         "#]],
     );
 }

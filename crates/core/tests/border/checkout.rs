@@ -77,7 +77,7 @@ fn order_that_is_not_cancelled_is_shipped_after_two_weeks() {
            resolve ship = null"#,
         expect![[r#"
             turn 0  [] activity charge
-            turn 1  [] timer 1209600s
+            turn 1  [] timer 14d
             turn 2  [] activity ship
             turn 3  [] complete {"id":"r-1"}
         "#]],
@@ -94,7 +94,7 @@ fn an_order_that_is_cancelled_in_time_is_refunded() {
            resolve refund = null"#,
         expect![[r#"
             turn 0  [] activity charge
-            turn 1  [] timer 1209600s
+            turn 1  [] timer 14d
             turn 2  [] cancel #1  [] activity refund
             turn 3  [] complete {"id":"r-1"}
         "#]],

@@ -38,7 +38,7 @@ const STORIES: &[Story] = &[
          started C = run-1, delivered note
          resolve C = grown
          backoff L, resolve R = made, resolve P = kept
-         fire 90s
+         fire 1m 30s
          resolve L = done
          seed 9, drop dropped: gone
          fail last: no",

@@ -368,7 +368,7 @@ fn run_that_continues_as_new_hands_over_what_earlier_messages_changed() {
         },
         "start, signal deposit = 1, signal deposit = 2, update slow u, signal rotate",
         expect![[r#"
-            turn 0  [h2] accept update u  [h1] timer 60s  [h2] timer 60s  [] state sum = 3  [h2] complete update u failed the workflow continued as new before this update was done; the new run does not know of it  [] continue as new kit
+            turn 0  [h2] accept update u  [h1] timer 1m  [h2] timer 1m  [] state sum = 3  [h2] complete update u failed the workflow continued as new before this update was done; the new run does not know of it  [] continue as new kit
               warning: the workflow returned while [h1] [h2] still waited; abandoned
         "#]],
     );

@@ -142,16 +142,16 @@ fn a_long_pause_of_a_local_activity_is_a_timer_of_the_run() {
         local,
         "start
          backoff L
-         fire 90s
+         fire 1m 30s
          resolve L = done",
         expect![[r#"
             turn 0  [] local activity L
-            turn 1  [] timer 90s
+            turn 1  [] timer 1m 30s
             turn 2  [] local activity L
             turn 3  [] complete done
         "#]],
     );
-    let played = play(local, "start\nbackoff L\nfire 90s");
+    let played = play(local, "start\nbackoff L\nfire 1m 30s");
     let CommandKind::LocalActivity(first) = &played.transcript.turns[0].commands[0].kind else { panic!() };
     let CommandKind::LocalActivity(second) = &played.transcript.turns[2].commands[0].kind else { panic!() };
     assert_eq!((first.attempt, first.seq, second.attempt, second.seq), (1, Seq(0), 2, Seq(2)));
@@ -163,10 +163,10 @@ fn a_long_pause_of_a_local_activity_is_a_timer_of_the_run() {
         raced,
         "start
          backoff L
-         fire 60s",
+         fire 1m",
         expect![[r#"
-            turn 0  [] local activity L  [] timer 60s
-            turn 1  [] timer 90s
+            turn 0  [] local activity L  [] timer 1m
+            turn 1  [] timer 1m 30s
             turn 2  [] cancel #2  [] fail: the deadline passed
         "#]],
     );

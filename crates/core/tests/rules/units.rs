@@ -157,11 +157,11 @@ fn a_run_at_rest_can_be_looked_into() {
     let op = |seq, name: &str, unit: &str| (seq, name.to_owned(), unit.to_owned());
     assert_eq!(show(&run), (0, 0, None, vec![], vec![], vec![], 0));
     run.activate(turn(vec![start(7)]));
-    let units = vec![unit("[]", &["activity A #0"]), unit("[l0]", &["timer 60s #1"])];
-    assert_eq!(show(&run), (1, 2, None, vec![], units, vec![op(0, "A", "[]"), op(1, "60s", "[l0]")], 2));
+    let units = vec![unit("[]", &["activity A #0"]), unit("[l0]", &["timer 1m #1"])];
+    assert_eq!(show(&run), (1, 2, None, vec![], units, vec![op(0, "A", "[]"), op(1, "1m", "[l0]")], 2));
     run.activate(turn(vec![resolved(0, "")]));
-    let units = vec![unit("[]", &["signal go"]), unit("[l0]", &["timer 60s #1"])];
-    assert_eq!(show(&run), (2, 3, None, vec![], units, vec![op(1, "60s", "[l0]")], 2));
+    let units = vec![unit("[]", &["signal go"]), unit("[l0]", &["timer 1m #1"])];
+    assert_eq!(show(&run), (2, 3, None, vec![], units, vec![op(1, "1m", "[l0]")], 2));
     run.activate(turn(vec![Job::Signal(Box::new(Signal { name: "go".into(), ..Signal::default() }))]));
     assert_eq!(run.inspect().units, []);
 }

@@ -1,6 +1,5 @@
 //! Serving on a Temporal cluster.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dacapo_client::{RawHistory, Unplayable};
@@ -21,18 +20,11 @@ pub(crate) async fn serve(
     turn_threads: usize,
     layers: &Layers,
 ) -> Result<App> {
-    let Options { registry, pins, queues, build, double_play, redact, .. } = options;
+    let Options { registry, pins, queues, default_queue, build, double_play, redact, .. } = options;
     let app = settings.app.clone();
     let pins = pins.into_iter().collect();
-    let queues: BTreeMap<_, _> = queues.into_iter().collect();
-    let cluster = match queues.contains_key(cluster.queue()) {
-        true => cluster,
-        // Starts go to a queue that is served.
-        false => match queues.first_key_value() {
-            Some((first, _)) => cluster.with_queue(first.clone()),
-            None => cluster,
-        },
-    };
+    // Starts go to a queue that is served.
+    let cluster = cluster.with_queue(default_queue);
     let options = ServeOptions { registry, pins, queues, app, build, double_play, redact, turn_threads };
     let serving = dacapo_temporal::ClusterWorkers::start(&cluster, options).await?;
     let client = Arc::new(ClusterClient::new(&cluster));

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use dacapo_client::Unplayable;
-use dacapo_core::OwnPolicy;
+use dacapo_core::{Name, OwnPolicy};
 use dacapo_engine::{Cache, CrashLimits, Engine, Options, Reader, Threads, blocking};
 use dacapo_store::Store;
 use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
@@ -73,8 +73,11 @@ impl Dacapo {
         self.connection.runs()
     }
 
-    /// Adds a queue to serve; the first one takes the place of `default`. A queue is a name, or [`QueueSettings`]. Starts that
-    /// name no queue go to the first of them in alphabetical order.
+    /// Adds a queue to serve. A queue is a name, or [`QueueSettings`]. A program that names none serves `default`; one that names others
+    /// serves only these, so name `default` as well where it is to be served: `.queue("default").queue("bulk")`.
+    ///
+    /// Starts that name no queue go to `default` if this program serves it, otherwise to the queue that it named first. On a Temporal
+    /// cluster the queue of the URL takes the place of `default`.
     pub fn queue(self, queue: impl IntoQueue) -> Self {
         self.set(|settings| settings.queue(queue.into_queue()))
     }
@@ -109,10 +112,19 @@ impl Dacapo {
     pub fn effective(&self) -> Result<Effective> {
         let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
         let mut settings = self.settings.clone().environment(environment);
-        if settings.has_no_queue() {
+        if settings.queues().next().is_none() {
             settings = settings.queue(QueueSettings::new(self.opened.default_queue()));
         }
         Ok(settings.effective()?)
+    }
+
+    /// The queue of starts that name none: that of the backend if it is served, otherwise the first that was named.
+    fn default_queue(&self) -> Name {
+        let of_backend = self.opened.default_queue();
+        match self.settings.queues().any(|queue| *queue == of_backend) {
+            true => of_backend,
+            false => self.settings.queues().next().cloned().unwrap_or(of_backend),
+        }
     }
 
     fn set(mut self, change: impl FnOnce(AppSettings) -> AppSettings) -> Self {
@@ -227,6 +239,7 @@ impl Dacapo {
             registry: catalog.registry,
             pins: catalog.pins.into_iter().collect(),
             queues: effective.queues.clone(),
+            default_queue: self.default_queue(),
             cache: Cache::AtMost(cache_size),
             payload_limit,
             message_limit,

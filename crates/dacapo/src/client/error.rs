@@ -64,7 +64,7 @@ impl Error {
 
     /// Creates the error for a value that cannot be decoded; `what` names the value.
     pub(crate) fn value_of(what: impl fmt::Display, mut failure: Failure) -> Self {
-        failure.message = format!("{what}: {}", failure.message);
+        failure.message = format!("{what}: {}; ask for the type that the workflow returns", failure.message);
         Self::value(failure)
     }
 }

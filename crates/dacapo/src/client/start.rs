@@ -60,7 +60,8 @@ impl<O> StartCall<O> {
         self
     }
 
-    /// Sets the task queue on which the run is served. By default the first queue of the program that starts it.
+    /// Sets the task queue on which the run is served. By default `default` if the program that starts it serves that queue, otherwise
+    /// the one that it [named first](crate::Dacapo::queue).
     pub fn queue(mut self, queue: impl IntoName) -> Self {
         self.new.queue = Some(queue.into_name());
         self

@@ -59,10 +59,9 @@ where
         while this.values.len() < this.n {
             let missing = this.n - this.values.len();
             let Some(race) = this.race.as_mut().filter(|_| missing <= this.places.len()) else {
-                let message = format!(
-                    "{missing} more successes are needed, and {} futures are left: ask for fewer",
-                    this.places.len()
-                );
+                // Without the line of the code: a failure is recorded, and lines move.
+                let (n, all) = (this.n, this.places.len());
+                let message = format!("n_of_m of {all} futures cannot have {n} successes: ask for at most {all}");
                 return Poll::Ready(Err(Failure::application(message)));
             };
             let (winner, output, others) = ready!(Pin::new(race).poll(cx));

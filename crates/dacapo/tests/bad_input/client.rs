@@ -217,9 +217,9 @@ fn talking() -> Vec<Row> {
         row!("Handle::history", "an absent run", "no run of", s => s.absent.history().await),
         row!("Handle::history_page", "an absent run", "no run of", s => s.absent.history_page(None, 1).await),
         row!("Handle::history_page", "no events", "a page of 0 events", s => s.open.history_page(None, 0).await),
-        row!("Handle::update_handle", "an update that was never sent", "no update \"x\"", s =>
+        row!("Handle::update_handle", "an update that was never sent", "no update with request id \"x\"", s =>
             s.open.update_handle(RAISE, "x").answer().await),
-        row!("Handle::update_handle", "no id", "an update id is empty", s => s.open.update_handle(RAISE, "").answer().await),
+        row!("Handle::update_handle", "no id", "request id of the update is empty", s => s.open.update_handle(RAISE, "").answer().await),
         row!("Handle::transcript", "an absent run", "no run of", s => s.absent.transcript().await),
         row!("Handle::published", "an absent run", "no run of", s => s.absent.published::<u8>().await),
         row!("Connection::handle", "an absent run", "no run of", s => s.app.handle(sample, "absent").describe().await),

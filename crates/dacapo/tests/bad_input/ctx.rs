@@ -220,7 +220,7 @@ fn values() -> Vec<Row> {
         row!("Ctx::choose", "nothing to choose from", "choose", ctx => ctx.choose(0)),
         row!("Ctx::patched", "no name", "patch name is empty", ctx => ctx.patched("")),
         row!("Ctx::deprecate_patch", "no name", "patch name is empty", ctx => ctx.deprecate_patch("")),
-        row!("Ctx::n_of_m", "more than there are", "3 more successes are needed, and 2 futures are left", ctx => {
+        row!("Ctx::n_of_m", "more than there are", "n_of_m of 2 futures cannot have 3 successes", ctx => {
             ctx.n_of_m(3, [ctx.sleep(secs(1)), ctx.sleep(secs(2))]).await?
         }),
         row!("Ctx::state", "a second guard", "cell", ctx => {

@@ -57,7 +57,10 @@ pub(crate) fn histories(page: &mut Page) {
             }}] }}"#
         )
     };
-    let (cut, started) = (start(""), start(r#", "workflowId": "order-42", "taskQueue": { "name": "orders" }"#));
+    let (cut, started) = (
+        start(""),
+        start(r#", "workflowId": "order-42", "taskQueue": { "name": "orders" }, "originalExecutionRunId": "run-1""#),
+    );
     for (cause, history) in [
         ("replay a text that is no JSON", "Dear Ada"),
         ("replay JSON that is no history", r#"{ "greeting": "Dear Ada" }"#),

@@ -1,7 +1,7 @@
 //! The names by which others know this program: meters with their labels, and settings.
 
 use dacapo_testkit::assert_golden;
-use dacapo_worker::{METERS_NUMBER, SETTINGS_NUMBER, all_meters, all_settings};
+use dacapo_worker::{METERS_NUMBER, SETTINGS_NUMBER, all_meters, all_settings, setting_aliases};
 
 use crate::MANIFEST;
 
@@ -21,6 +21,15 @@ fn settings_are_what_their_number_says() {
             format!("{name} DACAPO_{} {:?} {}\n", name.to_uppercase(), setting.scope, setting.unit)
         })
         .collect();
+    lines.extend(setting_aliases().map(|alias| {
+        let variable = alias.variable.map_or_else(|| alias.setting.to_uppercase(), str::to_owned);
+        format!(
+            "{} or DACAPO_{variable} is {} in {}\n",
+            alias.code,
+            alias.setting,
+            if alias.is_millis { "milliseconds" } else { "time" }
+        )
+    }));
     lines.sort();
     assert_golden(MANIFEST, "settings", SETTINGS_NUMBER.into(), "txt", &lines.concat());
 }

@@ -120,7 +120,7 @@ fn race_of_three_returns_the_value_of_the_winner_with_its_type() {
         "start
          signal stop = \"enough\"",
         expect![[r#"
-            turn 0  [] activity half  [] timer 60s
+            turn 0  [] activity half  [] timer 1m
             turn 1  [] cancel #0  [] cancel #1  [] complete "enough"
         "#]],
     );
@@ -174,8 +174,8 @@ fn n_of_m_fails_once_n_is_out_of_reach() {
         quorum,
         "start = 4",
         expect![[r#"
-        turn 0  [] activity half  [] activity half  [] activity half  [] cancel #0  [] cancel #1  [] cancel #2  [] fail: 4 more successes are needed, and 3 futures are left: ask for fewer
-    "#]],
+            turn 0  [] activity half  [] activity half  [] activity half  [] cancel #0  [] cancel #1  [] cancel #2  [] fail: n_of_m of 3 futures cannot have 4 successes: ask for at most 3
+        "#]],
     );
     check(
         quorum,
@@ -210,7 +210,7 @@ fn timeout_and_cancel_handle_cancel_one_future_and_a_shielded_call_is_made_after
          resolve undo",
         expect![[r#"
             turn 0  [] activity half  [] timer 5s
-            turn 1  [] cancel #0  [] timer 3600s  [] cancel #2  [] timer 7200s
+            turn 1  [] cancel #0  [] timer 1h  [] cancel #2  [] timer 2h
             turn 2  [] cancel #3  [] activity undo
             turn 3  [] cancelled: enough
         "#]],

@@ -67,7 +67,7 @@ fn the_program_of_the_front_page_ships_after_fourteen_days() {
            resolve ship-it = 9"#,
         expect![[r#"
             turn 0  [] activity charge
-            turn 1  [] timer 1209600s
+            turn 1  [] timer 14d
             turn 2  [] activity ship-it
             turn 3  [] complete {"id":"r-7"}
         "#]],
@@ -84,7 +84,7 @@ fn the_program_of_the_front_page_refunds_when_it_is_told_to() {
            resolve refund"#,
         expect![[r#"
             turn 0  [] activity charge
-            turn 1  [] timer 1209600s
+            turn 1  [] timer 14d
             turn 2  [] cancel #1  [] activity refund
             turn 3  [] complete {"id":"r-7"}
         "#]],

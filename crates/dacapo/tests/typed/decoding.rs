@@ -148,7 +148,7 @@ fn a_signal_of_another_type_ends_the_wait_with_a_failure() {
            signal go = "now", signal go = null"#,
         expect![[r#"
             turn 0
-            turn 1  [] complete "signal \"go\": the value cannot be read as `u64`: invalid type: string \"now\", expected u64 at line 1 column 5; it is `\"now\"`"
+            turn 1  [] complete "signal \"go\": the value cannot be read as `u64`: invalid type: string \"now\", expected u64 at line 1 column 5; it is `\"now\"`; send a value of that type"
         "#]],
     );
 }

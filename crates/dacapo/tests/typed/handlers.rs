@@ -86,10 +86,10 @@ fn message_that_does_not_decode_fails_its_sender_and_not_the_run() {
         expect![[r#"
             turn 0
             turn 1
-              warning: signal handler [h0] failed: signal "add": the value cannot be read as `u64`: invalid type: string "five", expected u64 at line 1 column 6; it is `"five"`
+              warning: signal handler [h0] failed: signal "add": the value cannot be read as `u64`: invalid type: string "five", expected u64 at line 1 column 6; it is `"five"`; send a value of that type
             no turn
-              rejected u1: update "take": the value cannot be read as `u64`: invalid type: map, expected u64 at line 1 column 0; it is `{"n":1}`
-            no answer: query "left": the value cannot be read as `String`: invalid type: integer `7`, expected a string at line 1 column 1; it is `7`
+              rejected u1: update "take": the value cannot be read as `u64`: invalid type: map, expected u64 at line 1 column 0; it is `{"n":1}`; send a value of that type
+            no answer: query "left": the value cannot be read as `String`: invalid type: integer `7`, expected a string at line 1 column 1; it is `7`; send a value of that type
             turn 2  [] complete 1
         "#]],
     );
@@ -170,13 +170,13 @@ fn a_phase_is_open_for_typed_messages_until_it_ends() {
            signal add = 1, signal add = "one"
            fire"#,
         expect![[r#"
-            turn 0  [] timer 60s
+            turn 0  [] timer 1m
             turn 1  [h0] accept update u1  [h0,a0] activity audit
             turn 2  [h0,a0] complete update u1 ok 10
             no turn
               rejected u2: too low
             turn 3
-              warning: signal handler [h2] failed: signal "add": the value cannot be read as `u64`: invalid type: string "one", expected u64 at line 1 column 5; it is `"one"`
+              warning: signal handler [h2] failed: signal "add": the value cannot be read as `u64`: invalid type: string "one", expected u64 at line 1 column 5; it is `"one"`; send a value of that type
             turn 4  [] complete [11,true]
         "#]],
     );

@@ -119,7 +119,7 @@ fn workflow_with_state_is_played_with_its_handlers() {
             turn 2  [h2] accept update u2  [h3] accept update u3  [h1] activity notify  [h2] complete update u2 ok 10  [h3] activity notify
             turn 3  [h3] complete update u3 ok 3
             no turn
-              rejected u4: update "withdraw": the value cannot be read as `u64`: invalid type: string "all", expected u64 at line 1 column 5; it is `"all"`
+              rejected u4: update "withdraw": the value cannot be read as `u64`: invalid type: string "all", expected u64 at line 1 column 5; it is `"all"`; send a value of that type
             turn 4  [] activity notify
             turn 5  [] complete 10
         "#]],

@@ -1,7 +1,7 @@
 //! Calls for operators: terminate, reset, release, delete, import, shut down.
 
 use dacapo_client::Error;
-use dacapo_core::{Failure, FailureKind, Name};
+use dacapo_core::{DurationText, Failure, FailureKind, Name};
 use dacapo_store::{CrashCount, ImportWrite, Status, Write, Written};
 use dacapo_worker::Health;
 use tokio::sync::oneshot;
@@ -88,7 +88,7 @@ impl Engine {
                 let tasks = shared.tasks.tasks_to_release(row.no);
                 if !needs_release && tasks.is_empty() {
                     let words = format!(
-                        "nothing to release: no code of the run of workflow id {:?} is quarantined or delayed",
+                        "nothing to release: no code of the run of workflow id {:?} is quarantined or delayed; `describe` says what it waits for",
                         row.workflow_id
                     );
                     return Err(Error::InvalidArgument(words));
@@ -162,10 +162,11 @@ impl Engine {
         let values = shared.workers.all().map(|worker| worker.values());
         let grace = values.clone().map(|values| values.shutdown_grace_period).max().unwrap_or_default();
         let force = values.map(|values| values.shutdown_force_timeout).max().unwrap_or_default();
+        let (grace, force) = (DurationText(grace), DurationText(force));
         let (count, most) = (running.len(), running.len().min(SHOWN));
         let (named, more) = (running[..most].join(", "), if count > most { ", …" } else { "" });
         log::engine_info(&format_args!(
-            "it was asked to end and waits for {count} attempts ({named}{more}): for up to {grace:?}, and for {force:?} more \
+            "it was asked to end and waits for {count} attempts ({named}{more}): for up to {grace}, and for {force} more \
              once they are asked to stop. Asked again, it ends at once"
         ));
     }

@@ -100,7 +100,7 @@ impl Engine {
         self.check_start(&new)?;
         let queue = match new.queue {
             Some(queue) => queue,
-            None => shared.workers.first().queue().clone(),
+            None => shared.workers.default().queue().clone(),
         };
         check_name("queue name", &queue)?;
         if shared.workers.serve(&queue) && shared.options.registry.find_workflow(&new.workflow).is_none() {

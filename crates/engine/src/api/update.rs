@@ -68,7 +68,7 @@ impl Engine {
 impl Engine {
     /// Waits until an update that was sent before is accepted or answered.
     pub async fn update_result(&self, to: &RunId, id: Name, wait: WaitFor) -> Result<UpdateStage, Error> {
-        check_name("an update id", &id)?;
+        check_name("request id of the update", &id)?;
         let of = to.clone();
         match self.blocking(WorkKind::Read, move |shared| find(shared, &of, &id, wait)).await? {
             Found::Known(answer) => answer,

@@ -198,6 +198,9 @@ impl Client for Engine {
     }
 
     fn release(&self, run: RunRef) -> ClientFuture<()> {
+        if let Err(lacks) = self.capabilities().require(Feature::Quarantine) {
+            return Box::pin(std::future::ready(Err(lacks)));
+        }
         let here = |engine: Engine, run: RunRef| async move { Engine::release(&engine, &run.into()).await };
         routed(self, run, ClientCall::Release, here)
     }

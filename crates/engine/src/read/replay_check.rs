@@ -37,7 +37,7 @@ impl Reader {
         let check = Arc::new(Check {
             reader: self.clone(),
             options: options.clone(),
-            workers: Workers::new(&options.queues, &options.registry),
+            workers: Workers::new(&options.queues, &options.default_queue, &options.registry),
             host: Arc::new(host),
         });
         let mut thread = CheckThread::new(&check).map_err(no_thread)?;

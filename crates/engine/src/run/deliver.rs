@@ -162,7 +162,7 @@ fn enqueue(shared: &Arc<Shared>, cached: &Arc<CachedRun>, state: &mut RunState) 
             shared.later(WorkKind::Read, Some(cached.no), move |shared| {
                 // If the queue cannot be read now, loading the run reports why.
                 let queue = shared.store().run(cached.no).ok().flatten().map(|row| row.queue);
-                cached.is_played_by(queue.map_or_else(|| shared.workers.first(), |queue| shared.workers.of(&queue)));
+                cached.is_played_by(queue.map_or_else(|| shared.workers.default(), |queue| shared.workers.of(&queue)));
                 queue_turn(shared, cached);
             });
         }

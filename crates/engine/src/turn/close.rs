@@ -189,7 +189,7 @@ fn unanswered(update: &Name, is_continued: bool) -> Failure {
     match is_continued {
         true => Failure::application(format!(
             "update {update:?} was accepted, and the run continued as new before it was answered: its handler was \
-             abandoned. Send it again with another update id, or let handlers end before the workflow continues as new"
+             abandoned. Send it again with another request id, or let handlers end before the workflow continues as new"
         ))
         .typed("ContinuedAsNew"),
         false => Failure::application("the run ended before the update was answered").typed("RunClosed"),

@@ -41,7 +41,7 @@ pub(crate) fn set_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, reason: S
         return wait_for_other_build(shared, cached, &reason);
     }
     let now = shared.now();
-    cached.worker().unwrap_or_else(|| shared.workers.first()).meters().stuck.increment(1);
+    cached.worker().unwrap_or_else(|| shared.workers.default()).meters().stuck.increment(1);
     let mut state = cached.lock();
     state.failed_plays += 1;
     let attempts = state.failed_plays;
@@ -97,7 +97,7 @@ struct SetAside {
 
 /// Stops playing a run until then. Its messages are kept.
 fn set_aside(shared: &Arc<Shared>, cached: &Arc<CachedRun>, until: Timestamp, reason: &str) -> SetAside {
-    let meters = cached.worker().unwrap_or_else(|| shared.workers.first()).meters().clone();
+    let meters = cached.worker().unwrap_or_else(|| shared.workers.default()).meters().clone();
     let mut state = cached.lock();
     state.play_state = PlayState::Stuck;
     state.stuck_reason = Some(reason.into());

@@ -230,7 +230,7 @@ fn a_run_that_is_asked_to_cancel_cleans_up_and_ends_as_cancelled() {
         assert_eq!(failed(&sim, "a"), (Status::Cancelled, "changed our mind".to_owned()));
         assert_eq!(world.count() - before, 1);
         let expected = expect![[r#"
-            0 at 0ns: start cleans up -> timer 100s
+            0 at 0ns: start cleans up -> timer 1m 40s
             1 at 1s: cancel changed our mind -> cancel #0, activity clean
             2 at 1s: resolve #1 activity -> cancelled changed our mind
         "#]];
@@ -324,7 +324,7 @@ fn operations_of_launched_units_end_with_the_run_without_commands() {
         sim.start("leaves", "a", "").unwrap();
         assert_eq!(sim.result("a"), completed("left"));
         let expected = expect![[r#"
-            0 at 0ns: start leaves -> timer 1s, timer 100s, activity slow
+            0 at 0ns: start leaves -> timer 1s, timer 1m 40s, activity slow
             1 at 1s: resolve #0 timer -> complete left
         "#]];
         expected.assert_eq(&turns(sim, "a"));

@@ -10,8 +10,8 @@ use dacapo_client::{
 };
 use dacapo_core::{ContinueAsNew, Ctx, Failure, Name, Order, Pins, PolicySpec};
 use dacapo_engine::{Options, Reader, StoreClient};
-use dacapo_store::MemoryStore;
-use dacapo_testkit::Simulation;
+use dacapo_store::{Doing, Done, MemoryStore, NoteSlot, RunningNotes, Store, Write};
+use dacapo_testkit::{LayeredStore, Simulation, StoreLayer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -337,6 +337,42 @@ fn backend_says_that_it_has_a_backup_only_if_its_store_has_one() {
     assert!(!reader.capabilities().has(Feature::Backup));
     let refused = sim.wait(reader.back_up("/nowhere/at/all".into())).unwrap_err();
     assert_eq!(refused, Error::Unsupported { feature: Feature::Backup, backend: "memory, read-only".into() });
+}
+
+#[test]
+fn backend_has_quarantine_only_if_its_store_keeps_notes_of_what_runs() {
+    struct NotesNothing;
+    impl StoreLayer for NotesNothing {
+        fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+            store.submit(write, done);
+        }
+
+        fn running<'a>(&'a self, _: &'a dyn Store) -> &'a dyn RunningNotes {
+            self
+        }
+    }
+    impl RunningNotes for NotesNothing {
+        fn began(&self, _: Doing) -> Option<NoteSlot> {
+            None
+        }
+
+        fn ended(&self, _: NoteSlot) {}
+
+        fn left(&self) -> Vec<Doing> {
+            Vec::new()
+        }
+
+        fn forget_left(&self) {}
+    }
+
+    let sim = Simulation::new(serve(&Gate::default()));
+    assert!(client(&sim).capabilities().has(Feature::Quarantine));
+    let store = LayeredStore::new(Arc::new(MemoryStore::new()), NotesNothing);
+    let sim = Simulation::over(store, serve(&Gate::default()));
+    assert!(!client(&sim).capabilities().has(Feature::Quarantine));
+    sim.wait(client(&sim).start(start("a"))).unwrap();
+    let refused = sim.wait(client(&sim).release(run("a"))).unwrap_err();
+    assert_eq!(refused, Error::Unsupported { feature: Feature::Quarantine, backend: "memory".into() });
 }
 
 #[test]

@@ -73,6 +73,10 @@ impl StoreLayer for CrashedStore {
 }
 
 impl RunningNotes for CrashedStore {
+    fn keeps_notes(&self) -> bool {
+        true
+    }
+
     fn began(&self, doing: Doing) -> Option<NoteSlot> {
         let mut noted = self.noted.lock().unwrap();
         noted.0.push(doing);

@@ -52,7 +52,7 @@ fn a_closure_runs_once_however_often_its_run_is_replayed() {
         before = world.count();
         let expected = expect![[r#"
             0 at 0ns: start runs -> side effect draw
-            1 at 0ns: resolve #0 side effect -> timer 60s
+            1 at 0ns: resolve #0 side effect -> timer 1m
             2 at 60s: resolve #1 timer ->
             3 at 140s: signal go -> complete
         "#]];
@@ -157,9 +157,9 @@ fn long_pauses_between_local_attempts_are_timers_and_survive_a_restart() {
         assert_eq!(world.notes()[before..], ["1 at 0ns", "2 at 100s", "3 at 300s"]);
         let expected = expect![[r#"
             0 at 0ns: start calls -> local activity work
-            1 at 0ns: resolve #0 backoff of a local activity -> timer 100s
+            1 at 0ns: resolve #0 backoff of a local activity -> timer 1m 40s
             2 at 100s: resolve #1 timer -> local activity work
-            3 at 100s: resolve #2 backoff of a local activity -> timer 200s
+            3 at 100s: resolve #2 backoff of a local activity -> timer 3m 20s
             4 at 300s: resolve #3 timer -> local activity work
             5 at 300s: resolve #4 activity -> complete good
         "#]];

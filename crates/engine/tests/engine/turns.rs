@@ -328,7 +328,7 @@ fn a_run_that_waits_says_what_for() {
             .iter()
             .map(|pending| format!("{} {} {}", pending.operation, pending.name, pending.seq))
             .collect();
-        assert_eq!(pending, ["activity slow #0", "timer 60s #1", "promise approval #2", "activity slow #3"]);
+        assert_eq!(pending, ["activity slow #0", "timer 1m #1", "promise approval #2", "activity slow #3"]);
         assert_eq!(sim.moments(), before, "looking writes nothing");
         vec!["a"]
     });

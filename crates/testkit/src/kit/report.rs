@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use dacapo_core::{Inspection, Name, Timestamp, Wait};
+use dacapo_core::{DurationText, Inspection, Name, Timestamp, Wait};
 use dacapo_engine::{RunDescription, RunId};
 use dacapo_store::{Filter, Status};
 use dacapo_sync::allow_blocking;
@@ -162,30 +162,7 @@ fn ago(since: Duration) -> String {
     if since.is_zero() { "the start".to_owned() } else { format!("{} after the start", span(since)) }
 }
 
-/// Writes a span of time with its two largest units.
-fn span(time: Duration) -> String {
-    let millis = time.as_millis();
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
-    let mut rest = millis;
-    let mut parts = Vec::new();
-    for (unit, size) in units {
-        let (count, left) = (rest / size, rest % size);
-        rest = left;
-        if count > 0 {
-            parts.push(format!("{count} {unit}"));
-        }
-    }
-    parts.truncate(2);
-    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn span_is_written_with_its_two_largest_units() {
-        let written = [0, 1, 1_500, 3_600_000, 90_061_001].map(|millis| span(Duration::from_millis(millis)));
-        assert_eq!(written, ["0 s", "1 ms", "1 s 500 ms", "1 h", "1 d 1 h"]);
-    }
+/// Writes a span of time, in whole milliseconds.
+fn span(time: Duration) -> DurationText {
+    DurationText(Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }

@@ -161,7 +161,7 @@ fn layer_of(given: &Given, queue: Option<&Name>, errors: &mut Vec<SettingError>)
 
 fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>) -> Result<(), SettingError> {
     let by = queue.map_or_else(|| name.to_owned(), |queue| format!("{name} of queue {queue:?}"));
-    let (setting, reading) = names::find(name).ok_or_else(|| unknown(by.clone(), name))?;
+    let (setting, reading) = names::in_code(name).ok_or_else(|| unknown(by.clone(), name))?;
     match (setting.scope, queue) {
         (SettingScope::Application, None) | (SettingScope::Queue, Some(_)) => {}
         (SettingScope::Application, Some(queue)) => {
@@ -210,7 +210,8 @@ impl Environment {
             }
             None => {
                 let name = &variable[PREFIX.len()..];
-                let (setting, reading) = names::find(name).ok_or_else(|| unknown(variable.to_owned(), name))?;
+                let (setting, reading) =
+                    names::in_environment(name).ok_or_else(|| unknown(variable.to_owned(), name))?;
                 let layer = match setting.scope {
                     SettingScope::Application => &mut self.app,
                     SettingScope::Queue => &mut self.all_queues,
@@ -238,7 +239,7 @@ fn of_a_queue(
         names().filter_map(|queue| Some((queue, variable.strip_prefix(&queue_variable(queue))?))).collect();
     let found: Vec<(&Name, &'static Setting, Reading)> = tails
         .iter()
-        .filter_map(|(queue, tail)| names::find(tail).map(|(setting, reading)| (*queue, setting, reading)))
+        .filter_map(|(queue, tail)| names::in_environment(tail).map(|(setting, reading)| (*queue, setting, reading)))
         .collect();
     match (found.as_slice(), tails.as_slice()) {
         ([(queue, setting, reading)], _) => match setting.scope {

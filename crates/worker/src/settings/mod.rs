@@ -21,7 +21,7 @@ use dacapo_core::Name;
 
 pub use effective::{Effective, EffectiveRow, SettingOrigin};
 pub use error::{SettingError, SettingErrors};
-pub use names::queue_variable;
+pub use names::{SettingAlias, queue_variable, setting_aliases};
 pub use setting::{Setting, SettingScope, SettingUnit};
 pub use table::{AppValues, QueueValues, SETTINGS_NUMBER, all_settings};
 pub use zombie::ZombieSettings;
@@ -69,7 +69,8 @@ impl AppSettings {
         Self::default()
     }
 
-    /// Adds a queue.
+    /// Adds a queue. An app does so by `Dacapo::queue`.
+    #[doc(hidden)]
     #[must_use]
     pub fn queue(mut self, queue: QueueSettings) -> Self {
         self.queues.push(queue);
@@ -85,13 +86,15 @@ impl AppSettings {
         self
     }
 
-    /// Returns whether no queue was added.
-    pub fn has_no_queue(&self) -> bool {
-        self.queues.is_empty()
+    /// Returns the names of the queues that were added, in the order in which they were.
+    #[doc(hidden)]
+    pub fn queues(&self) -> impl Iterator<Item = &Name> {
+        self.queues.iter().map(|settings| &settings.queue)
     }
 
     /// Adds the environment: `settings.environment(std::env::vars_os())`. Variables that do not begin with `DACAPO_`
-    /// are ignored.
+    /// are ignored. An app does so by `Dacapo::environment`.
+    #[doc(hidden)]
     #[must_use]
     pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
@@ -102,7 +105,7 @@ impl AppSettings {
         self
     }
 
-    /// Gives a setting by its name, in any spelling, with a value as in an environment variable: for files and command
+    /// Gives a setting by its name in code, such as `cache_size`, with a value as in an environment variable: for files and command
     /// lines. Counts as code.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -110,7 +113,8 @@ impl AppSettings {
         self
     }
 
-    /// Returns the effective settings with their origins, or all errors.
+    /// Returns the effective settings with their origins, or all errors. An app does so by `Dacapo::effective`.
+    #[doc(hidden)]
     pub fn effective(&self) -> Result<Effective, SettingErrors> {
         Effective::of(self)
     }
@@ -128,7 +132,7 @@ impl QueueSettings {
         Self { queue: queue.into(), given: Given::default() }
     }
 
-    /// Gives a setting by its name, in any spelling, with a value as in an environment variable: for files and command
+    /// Gives a setting by its name in code, such as `cache_size`, with a value as in an environment variable: for files and command
     /// lines. Counts as code.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
-//! Names of settings and queues, in the spellings of code, documents and environments.
+//! Names of settings and queues: in code, in the environment, and the few second names.
 
-use super::setting::{Setting, SettingUnit};
+use super::setting::Setting;
 use super::table::all_settings;
 use super::value::Reading;
 
@@ -17,13 +17,53 @@ pub(super) const TOOLS: &[&str] = &[
     "DACAPO_WRITE_GOLDEN",
 ];
 
-/// Finds the setting of a name in any spelling: `force_exit_timeout`, `FORCE_EXIT_TIMEOUT`, `forceExitTimeout`, and for
-/// times also with `_ms` or `Ms` at the end, which makes the value a plain number of milliseconds.
-pub(super) fn find(name: &str) -> Option<(&'static Setting, Reading)> {
-    let name = snake(name);
-    let exact = |name: &str| all_settings().find(|setting| setting.name == name);
-    let millis = || name.strip_suffix("_ms").and_then(exact).filter(|setting| setting.unit == SettingUnit::Time);
-    exact(&name).map(|setting| (setting, Reading::Plain)).or_else(|| Some((millis()?, Reading::Millis)))
+/// A second name of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingAlias {
+    /// The setting's name.
+    pub setting: &'static str,
+    /// The second name in code.
+    pub code: &'static str,
+    /// The second name in the environment, after `DACAPO_`. None if it is the first name in capitals.
+    pub variable: Option<&'static str>,
+    /// Whether the value is a plain number of milliseconds.
+    pub is_millis: bool,
+}
+
+/// All second names.
+const ALIASES: [SettingAlias; 2] = [
+    SettingAlias { setting: "force_exit_timeout", code: "forceExitTimeout", variable: None, is_millis: false },
+    SettingAlias {
+        setting: "force_exit_timeout",
+        code: "forceExitTimeoutMs",
+        variable: Some("FORCE_EXIT_TIMEOUT_MS"),
+        is_millis: true,
+    },
+];
+
+/// Returns the second names of settings.
+pub fn setting_aliases() -> impl Iterator<Item = &'static SettingAlias> {
+    ALIASES.iter()
+}
+
+/// Finds the setting of a name in code: its own, or an alias.
+pub(super) fn in_code(name: &str) -> Option<(&'static Setting, Reading)> {
+    let own = all_settings().find(|setting| setting.name == name).map(|setting| (setting, Reading::Plain));
+    own.or_else(|| ALIASES.iter().find(|alias| alias.code == name)?.found())
+}
+
+/// Finds the setting of a variable, without what stands before the setting's name.
+pub(super) fn in_environment(name: &str) -> Option<(&'static Setting, Reading)> {
+    let own = all_settings().find(|setting| setting.name.to_ascii_uppercase() == name);
+    own.map(|setting| (setting, Reading::Plain))
+        .or_else(|| ALIASES.iter().find(|alias| alias.variable == Some(name))?.found())
+}
+
+impl SettingAlias {
+    fn found(&self) -> Option<(&'static Setting, Reading)> {
+        let reading = if self.is_millis { Reading::Millis } else { Reading::Plain };
+        Some((all_settings().find(|setting| setting.name == self.setting)?, reading))
+    }
 }
 
 /// Returns the name of `known` that was probably meant.
@@ -75,13 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_known_in_every_spelling() {
-        let name = |text| find(text).map(|(setting, reading)| (setting.name, reading));
-        let plain = Some(("force_exit_timeout", Reading::Plain));
-        assert_eq!(["force_exit_timeout", "forceExitTimeout", "FORCE_EXIT_TIMEOUT"].map(name), [plain; 3]);
-        let millis = Some(("force_exit_timeout", Reading::Millis));
-        assert_eq!(["force_exit_timeout_ms", "forceExitTimeoutMs", "FORCE_EXIT_TIMEOUT_MS"].map(name), [millis; 3]);
-        assert_eq!(["cache_size_ms", "force_exit", ""].map(name), [None; 3]);
+    fn setting_has_one_name_in_code_one_in_the_environment_and_its_aliases() {
+        let code = |text| in_code(text).map(|(setting, reading)| (setting.name, reading));
+        let variable = |text| in_environment(text).map(|(setting, reading)| (setting.name, reading));
+        let (plain, millis) = (Some(("cache_size", Reading::Plain)), Some(("force_exit_timeout", Reading::Millis)));
+        assert_eq!((code("cache_size"), variable("CACHE_SIZE")), (plain, plain));
+        assert_eq!(["CACHE_SIZE", "cacheSize", "cache-size", "force_exit_timeout_ms"].map(code), [None; 4]);
+        assert_eq!(["cache_size", "cacheSize", "Cache_Size", "CRASH_DELAY_MS", ""].map(variable), [None; 5]);
+        assert_eq!(code("forceExitTimeout"), Some(("force_exit_timeout", Reading::Plain)));
+        assert_eq!((code("forceExitTimeoutMs"), variable("FORCE_EXIT_TIMEOUT_MS")), (millis, millis));
+        assert!(ALIASES.iter().all(|alias| alias.found().is_some()), "aliases are of settings that exist");
     }
 
     #[test]

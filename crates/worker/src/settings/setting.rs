@@ -1,10 +1,14 @@
 //! A setting: its name, its unit, its limits, and the form of its values.
 
 use std::fmt;
+use std::time::Duration;
 
-pub(super) const TIMES: [(&str, u64); 7] = [
+use dacapo_core::DurationText;
+
+pub(super) const TIMES: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
+    ("µs", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("m", 60_000_000_000),
@@ -71,7 +75,7 @@ pub enum SettingUnit {
 }
 
 impl SettingUnit {
-    /// Formats a value in the largest unit that holds it without a rest. The text can be parsed again.
+    /// Formats a value: a time in the units that it has, a size in the largest unit that holds it without a rest. The text can be parsed again.
     pub(super) fn written(self, raw: u64) -> String {
         let in_largest = |units: &[(&str, u64)]| {
             let fits = units.iter().rev().find(|(_, size)| raw.is_multiple_of(*size));
@@ -80,7 +84,7 @@ impl SettingUnit {
         match self {
             _ if raw == 0 => "0".to_owned(),
             Self::Count => raw.to_string(),
-            Self::Time => in_largest(&TIMES),
+            Self::Time => DurationText(Duration::from_nanos(raw)).to_string(),
             Self::Bytes if raw < 1 << 10 => raw.to_string(),
             Self::Bytes => in_largest(&SIZES),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::setting::{Setting, SettingScope, SettingUnit};
 
 /// The number of the tables of settings. It rises when a name, a scope or a unit changes: deployments depend on them.
-pub const SETTINGS_NUMBER: u32 = 1;
+pub const SETTINGS_NUMBER: u32 = 2;
 
 /// A value, converted between the type of its field and that of the table.
 pub(super) trait Amount {

@@ -17,9 +17,7 @@ pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Re
     let raw = match (setting.unit, reading) {
         (SettingUnit::Count, _) => whole(text),
         (SettingUnit::Bytes, _) => whole(text).or_else(|| scaled(text, &SIZES)),
-        (SettingUnit::Time, Reading::Plain) => {
-            scaled(text, &TIMES).or_else(|| whole(text).filter(|number| *number == 0))
-        }
+        (SettingUnit::Time, Reading::Plain) => time(text).or_else(|| whole(text).filter(|number| *number == 0)),
         (SettingUnit::Time, Reading::Millis) => whole(text).map(|millis| millis.saturating_mul(1_000_000)),
     };
     let (by, value) = (by.to_owned(), text.to_owned());
@@ -52,9 +50,24 @@ fn whole(text: &str) -> Option<u64> {
     (inner && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
+/// Parses a time: `90s`, `1.5s`, or several parts from large to small as in `1h 30m`.
+fn time(text: &str) -> Option<u64> {
+    let (mut sum, mut rest, mut before) = (0_u64, text, u64::MAX);
+    loop {
+        let unit = rest.find(char::is_alphabetic)?;
+        let end = rest[unit..].find(|c: char| !c.is_alphabetic()).map_or(rest.len(), |end| unit + end);
+        let (_, size) = TIMES.iter().find(|(name, _)| *name == &rest[unit..end]).filter(|(_, size)| *size < before)?;
+        sum = sum.saturating_add(scaled(&rest[..end], &TIMES)?);
+        (rest, before) = (rest[end..].trim_start(), *size);
+        if rest.is_empty() {
+            return Some(sum);
+        }
+    }
+}
+
 /// Parses `1.5s`, by a table of units. More decimals than the unit has are refused, not rounded.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let end = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let end = text.find(char::is_alphabetic)?;
     let (number, unit) = text.split_at(end);
     let (_, size) = units.iter().find(|(name, _)| *name == unit)?;
     let (units, decimals) = match number.trim_end().split_once('.') {
@@ -75,27 +88,56 @@ mod tests {
 
     #[test]
     fn times_are_read_with_their_unit_and_never_rounded() {
-        let read = |text| scaled(text, &TIMES);
+        let read = time;
         assert_eq!(read("1.5s"), Some(1_500_000_000));
         assert_eq!(read("250 ms"), Some(250_000_000));
         assert_eq!(read("1h"), Some(3_600_000_000_000));
         assert_eq!(read("0.000000001s"), Some(1));
-        let unreadable =
-            ["0.0000000001s", "1.s", ".5s", "s", "-1s", "+1s", "1 s s", "1week", "1e3s", "", "_1s", "1.+5s", "٣s"];
-        assert_eq!(unreadable.map(read), [None; 13]);
+        assert_eq!(read("1h 30m"), Some(5_400_000_000_000));
+        assert_eq!(read("1d0.5s"), Some(86_400_500_000_000));
+        let unreadable = [
+            "0.0000000001s",
+            "1.s",
+            ".5s",
+            "s",
+            "-1s",
+            "+1s",
+            "1 s s",
+            "1week",
+            "1e3s",
+            "",
+            "_1s",
+            "1.+5s",
+            "٣s",
+            "30m 1h",
+            "1m 1m",
+            "1h 30",
+        ];
+        assert_eq!(unreadable.map(read), [None; 16]);
         assert_eq!(read("99999999999999999999d"), Some(u64::MAX), "too much is too much, not unreadable");
     }
 
     #[test]
     fn written_setting_values_are_read_back() {
-        for raw in [1, 999, 1_000, 1_500_000, 2_000_000_000, 60_000_000_000, 90_000_000_000, 86_400_000_000_000] {
-            assert_eq!(scaled(&SettingUnit::Time.written(raw), &TIMES), Some(raw));
+        for raw in [
+            1,
+            999,
+            1_000,
+            1_500,
+            1_500_000,
+            5_400_000_000_001,
+            2_000_000_000,
+            60_000_000_000,
+            90_000_000_000,
+            86_400_000_000_000,
+        ] {
+            assert_eq!(time(&SettingUnit::Time.written(raw)), Some(raw));
         }
         for raw in [1, 1023, 1024, 1500, 2 << 20, 5 << 30] {
             let text = SettingUnit::Bytes.written(raw);
             assert_eq!(whole(&text).or_else(|| scaled(&text, &SIZES)), Some(raw), "{text}");
         }
-        assert_eq!(SettingUnit::Time.written(90_000_000_000), "90s");
+        assert_eq!(SettingUnit::Time.written(90_000_000_000), "1m 30s");
         assert_eq!(SettingUnit::Time.written(3_600_000_000_000), "1h");
         assert_eq!(SettingUnit::Bytes.written(2 << 20), "2MiB");
     }

@@ -146,6 +146,19 @@ fn both_names_of_the_force_exit_timeout_are_one_setting() {
     expected.assert_eq(&said(&split));
 }
 
+/// Another spelling than that of the table is refused with the name that is meant.
+#[test]
+fn setting_in_another_spelling_is_refused_with_its_name() {
+    let expected = expect![[
+        "unknown setting cacheSize (did you mean cache_size?): docs/settings.md lists all settings [setting-unknown]"
+    ]];
+    expected.assert_eq(&said(&AppSettings::new().set("cacheSize", "1")));
+    let expected = expect![[
+        "unknown setting DACAPO_CRASH_DELAY_MS (did you mean DACAPO_CRASH_DELAY?): docs/settings.md lists all settings [setting-unknown]"
+    ]];
+    expected.assert_eq(&said(&AppSettings::new().environment([("DACAPO_CRASH_DELAY_MS", "1")])));
+}
+
 /// Names of queues that an environment cannot hold.
 #[test]
 fn a_queue_s_variable_has_letters_digits_and_underscores_only() {
@@ -209,7 +222,7 @@ fn no_two_errors_share_a_code_or_a_text() {
         AppSettings::new().set("max_zombie_count", "1"),
         environment("DACAPO_MAX_ZOMBIE_COUNT", "ten"),
         environment("DACAPO_ZOMBIE_GRACE_PERIOD", "10"),
-        environment("DACAPO_ZOMBIE_GRACE_PERIOD_MS", "10s"),
+        environment("DACAPO_FORCE_EXIT_TIMEOUT_MS", "10s"),
         environment("DACAPO_PAYLOAD_LIMIT", "2MB"),
         environment("DACAPO_PAYLOAD_LIMIT", "2GiB"),
         environment("DACAPO_FORCE_EXIT_TIMEOUT", "30s").environment([("DACAPO_FORCE_EXIT_TIMEOUT_MS", "20000")]),
@@ -228,7 +241,7 @@ fn no_two_errors_share_a_code_or_a_text() {
     let expected = expect![[r#"
         invalid value DACAPO_MAX_ZOMBIE_COUNT = "ten": write a whole number such as 200; allowed are 1 to 1000000, or 0: never
         invalid value DACAPO_ZOMBIE_GRACE_PERIOD = "10": write a number with its unit (ns, us, ms, s, m, h, d) such as 1.5s; allowed are 1ms to 365d, or 0: it counts at once
-        invalid value DACAPO_ZOMBIE_GRACE_PERIOD_MS = "10s": write a whole number of milliseconds without a unit; allowed are 1ms to 365d, or 0: it counts at once
+        invalid value DACAPO_FORCE_EXIT_TIMEOUT_MS = "10s": write a whole number of milliseconds without a unit; allowed are 1ms to 365d
         invalid value DACAPO_PAYLOAD_LIMIT = "2MB": write a number of bytes, or one with its unit (KiB, MiB, GiB); allowed are 1 to 1GiB
         DACAPO_PAYLOAD_LIMIT = 2GiB is out of range: allowed are 1 to 1GiB"#]];
     expected.assert_eq(&lines.join("\n"));
@@ -249,8 +262,8 @@ fn a_variable_that_is_no_text_is_refused() {
 fn zero_is_allowed_where_it_means_something() {
     let queue_with = |name: &str| AppSettings::new().queue(QueueSettings::new("q").set(name, "0")).effective();
     let zero = |name: &str| queue_with(name).map(|effective| effective.queues["q"].clone());
-    assert_eq!(zero("maxZombieCount").unwrap().zombies().max_count, 0);
-    assert_eq!(zero("workflowDeadlockTimeoutMs").unwrap().workflow_deadlock_timeout, Duration::ZERO);
+    assert_eq!(zero("max_zombie_count").unwrap().zombies().max_count, 0);
+    assert_eq!(zero("workflow_deadlock_timeout").unwrap().workflow_deadlock_timeout, Duration::ZERO);
     assert_eq!(zero("zombie_retry_interval").unwrap_err().0[0].code(), "setting-out-of-range");
     assert_eq!(zero("max_concurrent_activities").unwrap_err().0[0].code(), "setting-out-of-range");
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use dacapo_worker::{AppSettings, EffectiveRow, QueueSettings, Setting, SettingScope, all_settings};
+use dacapo_worker::{
+    AppSettings, EffectiveRow, QueueSettings, Setting, SettingAlias, SettingScope, all_settings, setting_aliases,
+};
 use expect_test::expect_file;
 
 const HEAD: &str = "# Settings
@@ -18,12 +20,11 @@ holds for all queues then; for one queue it is `DACAPO_QUEUE_`, the queue's name
 one for all. A queue's name is written in capitals there, with `_` for all but letters and digits: `orders-eu` becomes
 `ORDERS_EU`. Where two queues of a program come out the same, a variable for either is refused: set them in code.
 
-A time is a number with its unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, as in `1.5s`. Every time has a second name that
-ends in `_ms` (`forceExitTimeoutMs`, `DACAPO_FORCE_EXIT_TIMEOUT_MS`) and takes a bare number of milliseconds. A size is a
-number of bytes, or one with `KiB`, `MiB` or `GiB`. An unknown name, a value that is not allowed, and two names of
+A time is a number with its unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, as in `1.5s`, or several from large to small, as in
+`1h 30m`. A size is a number of bytes, or one with `KiB`, `MiB` or `GiB`. An unknown name, a value that is not allowed, and two names of
 one setting with two values are errors, and the program does not start.
 
-`AppSettings::effective` says what holds; printed, it is a table with one line for each setting: whose it is, its name, its
+`Dacapo::effective` says what holds; printed, it is a table with one line for each setting: whose it is, its name, its
 value, its unit, and where it came from (`default`, `environment` with the variable, `code`).
 ";
 
@@ -47,6 +48,16 @@ fn section(page: &mut String, title: &str, scope: SettingScope) {
     }
 }
 
+fn aliases(page: &mut String) {
+    writeln!(page, "\n## Second names\n\n| setting | in `set` | in the environment | value |\n|---|---|---|---|")
+        .unwrap();
+    for SettingAlias { setting, code, variable, is_millis } in setting_aliases() {
+        let variable = variable.map_or_else(|| setting.to_uppercase(), str::to_owned);
+        let value = if *is_millis { "a whole number of milliseconds" } else { "a time" };
+        writeln!(page, "| `{setting}` | `{code}` | `DACAPO_{variable}` | {value} |").unwrap();
+    }
+}
+
 /// S3-49, S3-50, S3-51, S3-52, S3-53: the defaults, as documented.
 #[test]
 fn the_page_of_settings_is_the_table() {
@@ -54,5 +65,6 @@ fn the_page_of_settings_is_the_table() {
     section(&mut page, "Of the application", SettingScope::Application);
     section(&mut page, "Of each queue", SettingScope::Queue);
     page.push_str(FOOT);
+    aliases(&mut page);
     expect_file!["../../../../docs/settings.md"].assert_eq(&page);
 }

@@ -1,10 +1,10 @@
-//! Durations as people write them.
+//! Durations as people write them: in reports, errors and the values of settings. Text transcripts have plain seconds.
 
 use std::fmt;
 use std::time::Duration;
 
 /// Prints a duration in the units that it has: `14d`, `1h 30m`, `2.5s`, `250ms`.
-pub(crate) struct DurationText(pub(crate) Duration);
+pub struct DurationText(pub Duration);
 
 impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
