@@ -190,6 +190,8 @@ impl Keeper {
         let me = self.node.no();
         let gained = self.node.see(|view| view.shards_of(me)).without(&self.node.owned.get());
         if !gained.is_empty() {
+            // What memory has of their runs is from before others played them.
+            self.events.lost(gained, false);
             self.node.owned.add(&gained);
             self.events.gained(gained);
         }

@@ -30,6 +30,9 @@ pub enum Write {
         run: RunNo,
         /// The fence.
         epoch: Epoch,
+        /// The number of the run's next turn, which belongs to the fence: a node whose copy of the run another one has
+        /// overtaken cannot tell what came too late.
+        turn: u64,
         /// The messages: number, key, and the encoded outcome for callers that wait. Each counts as taken by the next
         /// turn.
         messages: Vec<(MessageNo, Name, Option<Vec<u8>>)>,

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use dacapo_core::Seq;
 use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TimerRow};
 
-use crate::activity::cancel::cancel_task;
+use crate::activity::cancel::{cancel_task, give_up_tasks};
+use crate::activity::dispatch::dispatch;
 use crate::host::WorkKind;
+use crate::lifecycle::shutdown;
 use crate::nodes::claim::claim;
 use crate::read::outcome::{closed_run, outcome_of};
 use crate::run::cached_run::PlayState;
@@ -21,11 +24,25 @@ pub(crate) fn hear(shared: &Arc<Shared>, news: News) {
         News::Watched(run, node) => watched(shared, run, node),
         News::Changed(run) => look_at(shared, run),
         News::Cancelled(run, seq) => {
-            // The owner waits for the outcome, which the attempt sends when it has stopped.
-            shared.later(WorkKind::Write, Some(run), move |shared| cancel_task(shared, run, seq, true));
+            shared.later(WorkKind::Write, Some(run), move |shared| cancelled(shared, run, seq));
         }
         News::Tasks => shared.later(WorkKind::Write, None, claim),
         other => tracing::debug!(?other, "news of a kind that this build does not know"),
+    }
+}
+
+/// Stops work at an activity of another node's run that is no longer wanted.
+fn cancelled(shared: &Arc<Shared>, run: RunNo, seq: Seq) {
+    let Some(no) = shared.tasks.number(run, seq) else { return };
+    match shared.store().task(no) {
+        // The owner waits for the outcome, which the attempt sends when it has stopped.
+        Ok(Some(_)) => cancel_task(shared, run, seq, true),
+        Ok(None) => {
+            give_up_tasks(shared, run, |task| task == no);
+            dispatch(shared);
+            shutdown::check(shared);
+        }
+        Err(error) => tracing::error!(%run, %error, "a task cannot be read"),
     }
 }
 
@@ -50,19 +67,28 @@ fn look_at_owned(shared: &Arc<Shared>, run: RunNo) -> Result<(), StoreError> {
         close_other(shared, &closed_run(&row));
         return Ok(());
     }
-    if row.turns == 0
-        && let Some(nodes) = shared.nodes()
-    {
-        // Its timers began with it.
-        let rows: Vec<TimerRow> = nodes.timers_of(run)?;
-        if let Some(next) = shared.timers.add_unknown(&rows, shared.clock()) {
-            shared.host.wake_at(next);
-        }
+    let is_played_here = shared.runs.get(run).is_some_and(|cached| {
+        let state = cached.lock();
+        state.playable.is_some() || state.play_state == PlayState::Busy
+    });
+    if row.turns == 0 || !is_played_here {
+        // Another node may have begun it, or have reset it from another run: with timers.
+        read_timers(shared, run)?;
     }
     shared.runs.with(run, |cached, state| {
         state.rereads = true;
         wake(shared, cached, state);
     });
+    Ok(())
+}
+
+/// Reads the timers of an owned run that another node has stored.
+pub(crate) fn read_timers(shared: &Shared, run: RunNo) -> Result<(), StoreError> {
+    let Some(nodes) = shared.nodes() else { return Ok(()) };
+    let rows: Vec<TimerRow> = nodes.timers_of(run)?;
+    if let Some(next) = shared.timers.add_unknown(&rows, shared.clock()) {
+        shared.host.wake_at(next);
+    }
     Ok(())
 }
 

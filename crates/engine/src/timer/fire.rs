@@ -69,7 +69,8 @@ pub(crate) fn refill(shared: &Shared, now: Option<Timestamp>) {
 fn fire_stored(shared: &Arc<Shared>, row: TimerRow) {
     let run = row.run;
     if !shared.owns(run) {
-        return;
+        // Its owner has it. If this node becomes the owner, it reads it again.
+        return shared.timers.forget_fired(&row);
     }
     match row.kind {
         TimerKind::Sleep(seq) => deliver(shared, run, Message::Timer { seq, due: row.due }),

@@ -162,6 +162,11 @@ impl Timers {
         }
     }
 
+    /// Forgets that a timer has fired, because another process plays its run.
+    pub(crate) fn forget_fired(&self, row: &TimerRow) {
+        self.wheel.lock().fired.remove(row);
+    }
+
     /// Timers of a run that fired and are still in the store.
     pub(crate) fn fired_of(&self, run: RunNo) -> Vec<TimerRow> {
         self.wheel.lock().fired.iter().filter(|row| row.run == run).copied().collect()

@@ -61,10 +61,10 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
     let Source { run, chain, workflow } = source;
     for effect in effects {
         match effect {
+            // A run that moves to another node takes its timers and tasks with it.
+            Effect::SetTimers { .. } | Effect::QueueTask(_) if !shared.owns(run) => {}
             Effect::SetTimers { added, ended } => set_timers(shared, &added, &ended),
-            // A run that moves to another node takes its tasks with it.
-            Effect::QueueTask(task) if shared.owns(run) => shared.tasks.add(run, *task),
-            Effect::QueueTask(_) => {}
+            Effect::QueueTask(task) => shared.tasks.add(run, *task),
             Effect::OfferTask(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
                 Some(nodes) => nodes.tell(Recipient::Serving(queue), News::Tasks),
                 None => shared.queue_log.report(&queue, &shared.options.served_queues()),

@@ -550,3 +550,57 @@ fn an_update_that_waits_while_its_run_moves_is_answered_by_the_node_that_plays_i
         assert!(format!("{answer:?}").contains("Completed"), "{answer:?}");
     }
 }
+
+/// Starts runs on node a, which gives half of them away after they are committed and before it knows of that.
+fn given_before_the_start_is_answered(serve: impl Fn() -> Options, workflow: &'static str) -> SimulatedNodes {
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", serve());
+    nodes.hold_answers("a", true);
+    let ids = ["w", "x", "y", "z"];
+    let mut starts: Vec<_> = ids.map(|id| Box::pin(nodes.engine("a").start(new(workflow, id)))).into();
+    nodes.settle();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(starts.iter_mut().all(|start| start.as_mut().poll(&mut cx).is_pending()));
+    nodes.start("b", serve());
+    nodes.advance(RENEWAL * 2);
+    assert_eq!(nodes.rows().iter().map(|row| row.shards).collect::<Vec<_>>(), [2, 2]);
+    nodes.hold_answers("a", false);
+    for start in starts {
+        nodes.wait(start).unwrap();
+    }
+    nodes
+}
+
+/// A copy of the run that is older than what another node has played since would take the results of its activities as late.
+#[test]
+fn a_run_that_moves_before_its_start_is_answered_goes_on_when_it_comes_back() {
+    async fn works(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        for _ in 0..3 {
+            ctx.activity("works", "").await?;
+            ctx.sleep(secs(20)).await?;
+        }
+        Ok(payload("done"))
+    }
+    let serve = || options().workflow("works", works).activity("works", |_, _| Ok(payload("")));
+    let mut nodes = given_before_the_start_is_answered(serve, "works");
+    nodes.advance(secs(25));
+    nodes.kill("b");
+    for id in ["w", "x", "y", "z"] {
+        assert_eq!(result(&mut nodes, "a", id), completed("done"));
+    }
+    assert_eq!(nodes.stuck(), 0);
+}
+
+#[test]
+fn a_timer_that_is_due_while_its_run_has_no_owner_fires_when_it_has_one() {
+    async fn naps(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+        ctx.sleep(secs(30)).await?;
+        Ok(payload("rested"))
+    }
+    let mut nodes = given_before_the_start_is_answered(|| options().workflow("naps", naps), "naps");
+    nodes.advance(secs(20));
+    nodes.kill("b");
+    for id in ["w", "x", "y", "z"] {
+        assert_eq!(result(&mut nodes, "a", id), completed("rested"));
+    }
+}

@@ -13,7 +13,7 @@ use super::{MemoryStore, Tables, Writer};
 use crate::{
     CallAnswered, Doing, Done, Filter, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
     ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, RunningNotes, Shard, Shards, SharedShards, SharedStore,
-    StoreError, TaskRow, TimerRow, Upkeep, Write, Writes, apply, balance,
+    StoreError, TaskRow, TimerRow, Upkeep, Write, Writes, Written, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -60,7 +60,12 @@ pub struct MemoryNode {
     no: AtomicI64,
     pub(super) owned: SharedShards,
     joined: Mutex<Option<Joined>>,
+    /// The answers to writes that wait until they are given. None: they are given at once.
+    held: Mutex<Option<Vec<HeldAnswer>>>,
 }
+
+/// An answer that waits to be given.
+type HeldAnswer = (Done, Result<Written>);
 
 #[derive(Clone)]
 struct Joined {
@@ -84,6 +89,7 @@ impl MemoryCluster {
             no: AtomicI64::new(0),
             owned: SharedShards::default(),
             joined: Mutex::new(ranks::NODE, None),
+            held: Mutex::new(ranks::NODE, None),
         }
     }
 
@@ -210,6 +216,8 @@ impl MemoryNode {
         };
         let gained = owned.without(&self.owned.get());
         if !gained.is_empty() {
+            // What memory has of their runs is from before others played them.
+            joined.events.lost(gained, false);
             self.owned.add(&gained);
             joined.events.gained(gained);
         }
@@ -287,6 +295,13 @@ impl MemoryNode {
         if let Some(joined) = joined {
             joined.events.look(self.owned.get());
         }
+    }
+
+    /// Holds the answers to this node's writes back, as a thread does that is slow after it has committed, or gives those that
+    /// were held back and all that follow.
+    pub fn hold_answers(&self, holds: bool) {
+        let held = std::mem::replace(&mut *self.held.lock(), holds.then(Vec::new));
+        held.into_iter().flatten().for_each(|(done, written)| done(written));
     }
 
     fn is_live(&self) -> bool {
@@ -453,7 +468,14 @@ impl Writes for MemoryNode {
             tables.writer = None;
             written
         };
-        done(written);
+        let mut held = self.held.lock();
+        match &mut *held {
+            Some(held) => held.push((done, written)),
+            None => {
+                drop(held);
+                done(written);
+            }
+        }
     }
 
     fn close(&self) -> Result<()> {
