@@ -2,7 +2,7 @@
 //! and hands on the answer.
 
 use dacapo_client::{ClientCall, ClientFuture, ClientReply, Error, Result, RunRef};
-use dacapo_store::{Recipient, RunNo};
+use dacapo_store::{NodeNo, Recipient, RunNo};
 use dacapo_worker::CompletionToken;
 use tokio::sync::oneshot;
 
@@ -62,7 +62,7 @@ async fn at_owner(engine: &Engine, run: &RunRef, call: impl Fn() -> ClientCall) 
         let Some(owned) = owned_elsewhere(engine, run).await? else { return Ok(None) };
         let call = call();
         let may_repeat = changes_nothing(&call);
-        match call_owner(engine, owned, &call).await {
+        match call_node(engine, Recipient::OwnerOf(owned), &call).await {
             Err(Error::Unavailable(_)) if may_repeat => {}
             answer => return answer.map(Some),
         }
@@ -77,13 +77,22 @@ async fn owned_elsewhere(engine: &Engine, run: &RunRef) -> Result<Option<RunNo>>
     Ok((row.status.is_open() && !engine.shared.owns(row.no)).then_some(row.no))
 }
 
-async fn call_owner(engine: &Engine, run: RunNo, call: &ClientCall) -> Result<ClientReply> {
+/// Has a node carry out a call, whichever run it is for.
+pub(super) async fn at_node<T: TryFrom<ClientReply, Error = ClientReply>>(
+    engine: &Engine,
+    node: NodeNo,
+    call: &ClientCall,
+) -> Result<T> {
+    read(call_node(engine, Recipient::Node(node), call).await?)
+}
+
+async fn call_node(engine: &Engine, to: Recipient, call: &ClientCall) -> Result<ClientReply> {
     let unreadable = |error: serde_json::Error| Error::Unavailable(format!("an answer cannot be read: {error}"));
     let request = serde_json::to_vec(call).map_err(unreadable)?;
     let (answer, answered) = oneshot::channel();
     let call = move |shared: &std::sync::Arc<crate::shared::Shared>| {
         if let Some(nodes) = shared.nodes() {
-            nodes.call(Recipient::OwnerOf(run), request, Box::new(move |result| drop(answer.send(result))));
+            nodes.call(to, request, Box::new(move |result| drop(answer.send(result))));
         }
         Ok(())
     };

@@ -2,13 +2,14 @@
 
 use std::task::{Context, Waker};
 
-use dacapo_client::{Client, ClientFuture, QueryRun, RunRef, SendUpdate, UpdateWait};
+use dacapo_client::{Client, ClientFuture, CompleteActivity, QueryRun, RunRef, SendUpdate, UpdateWait};
 use dacapo_core::{Ctx, Failure, Payload, Retry, Target};
 use dacapo_engine::{Cache, Engine, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{SharedStore, Status};
 use dacapo_testkit::{LEASE, NewsFor, RENEWAL, SimulatedNodes};
+use dacapo_worker::CompletionToken;
 
-use crate::kit::{Gate, Serve, World, completed, options, payload, secs, signal_of, text};
+use crate::kit::{Gate, Serve, World, completed, every_second, options, payload, secs, signal_of, text};
 
 /// Two nodes that serve the same.
 fn two(serve: impl Fn() -> Options) -> SimulatedNodes {
@@ -603,4 +604,69 @@ fn a_timer_that_is_due_while_its_run_has_no_owner_fires_when_it_has_one() {
     for id in ["w", "x", "y", "z"] {
         assert_eq!(result(&mut nodes, "a", id), completed("rested"));
     }
+}
+
+/// Activities of a queue that node b alone serves, left to the holders of their tokens.
+fn left_to_tokens(world: &World) -> SimulatedNodes {
+    let mut nodes = SimulatedNodes::new();
+    let asks = |ctx: Ctx, _| async move {
+        ctx.activity("ask", "").queue("elsewhere").heartbeat(secs(30)).retry(every_second(3)).await
+    };
+    nodes.start("a", options().workflow("asks", asks));
+    let tokens = world.clone();
+    let mut worker = options().activity("ask", move |ctx, _| {
+        tokens.note(ctx.completion_token());
+        Err(ctx.complete_later())
+    });
+    worker.queues.clear();
+    worker.queue("elsewhere");
+    nodes.start("b", worker);
+    nodes.advance(RENEWAL);
+    start(&mut nodes, "asks", "x");
+    nodes.advance(secs(1));
+    nodes
+}
+
+fn complete(
+    nodes: &mut SimulatedNodes,
+    node: &'static str,
+    token: &str,
+    result: Result<Payload, Failure>,
+) -> dacapo_client::Result<()> {
+    let completed = Client::complete(nodes.engine(node), token.to_owned(), result);
+    nodes.wait(completed)
+}
+
+#[test]
+fn an_activity_that_another_node_left_to_its_token_is_completed_on_any_node() {
+    for node in ["a", "b"] {
+        let world = World::default();
+        let mut nodes = left_to_tokens(&world);
+        let token = world.notes()[0].clone();
+        // Without its reports it would have timed out.
+        for _ in 0..5 {
+            nodes.advance(secs(20));
+            let heard = Client::heartbeat(nodes.engine(node), token.clone(), payload("half"));
+            assert_eq!(nodes.wait(heard).unwrap(), None);
+        }
+        // A failure is retried by the node that works at it.
+        complete(&mut nodes, node, &token, Err(Failure::application("not today"))).unwrap();
+        nodes.advance(secs(2));
+        let token = world.notes()[1].clone();
+        complete(&mut nodes, node, &token, Ok(payload("done"))).unwrap();
+        assert_eq!(result(&mut nodes, "a", "x"), completed("done"));
+        let late = complete(&mut nodes, node, &token, Ok(payload("again"))).unwrap_err();
+        assert!(matches!(late, dacapo_client::Error::Closed { .. }), "{late}");
+    }
+}
+
+#[test]
+fn an_activity_that_another_node_works_at_is_completed_by_its_id() {
+    let world = World::default();
+    let mut nodes = left_to_tokens(&world);
+    let token: CompletionToken = world.notes()[0].parse().unwrap();
+    let completion = CompleteActivity { activity_id: token.activity_id, result: Ok(payload("by hand")) };
+    let done = Client::complete_activity(nodes.engine("a"), RunRef::latest("x"), completion);
+    nodes.wait(done).unwrap();
+    assert_eq!(result(&mut nodes, "a", "x"), completed("by hand"));
 }
