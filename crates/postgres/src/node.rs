@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use dacapo_core::Name;
-use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, SharedShards};
+use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, Shards, SharedShards};
 use dacapo_sync::{Mutex, ranks};
 
 /// The knowledge that all threads of a node share: its number, its shards, and the other nodes.
 pub(crate) struct Node {
     no: AtomicI64,
+    process: AtomicI64,
     pub(crate) owned: SharedShards,
     view: Mutex<View>,
 }
@@ -19,6 +20,8 @@ pub(crate) struct Node {
 /// The nodes and shards as they were read last.
 #[derive(Clone, Default)]
 pub(crate) struct View {
+    /// The life of this node in which it saw this: it has another after the others took it for dead.
+    pub(crate) life: u64,
     pub(crate) nodes: Vec<SeenNode>,
     /// The shards of each queue.
     pub(crate) shards: BTreeMap<Name, Vec<Shard>>,
@@ -31,20 +34,33 @@ pub(crate) struct View {
 #[derive(Clone)]
 pub(crate) struct SeenNode {
     pub(crate) row: NodeRow,
-    pub(crate) incarnation: i64,
+    pub(crate) process: i64,
+}
+
+impl View {
+    /// Returns which process a live node is.
+    pub(crate) fn process_of(&self, node: NodeNo) -> Option<i64> {
+        self.nodes.iter().find(|seen| seen.row.no == node).map(|seen| seen.process)
+    }
 }
 
 impl Node {
     pub(crate) fn new() -> Arc<Self> {
         let view = Mutex::new(ranks::MEMBERS, View::default());
-        Arc::new(Self { no: AtomicI64::new(0), owned: SharedShards::default(), view })
+        Arc::new(Self { no: AtomicI64::new(0), process: AtomicI64::new(0), owned: SharedShards::default(), view })
     }
 
     pub(crate) fn no(&self) -> NodeNo {
         NodeNo(self.no.load(Ordering::Acquire))
     }
 
-    pub(crate) fn set_no(&self, no: NodeNo) {
+    /// Returns the random number of this process: another that takes the node's name has another.
+    pub(crate) fn process(&self) -> i64 {
+        self.process.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_no(&self, no: NodeNo, process: i64) {
+        self.process.store(process, Ordering::Release);
         self.no.store(no.0, Ordering::Release);
     }
 
@@ -64,10 +80,9 @@ impl Node {
         })
     }
 
-    /// Returns the shard in which a run of this queue starts: one of this node's where it owns one of that queue. None if
-    /// the queue has no shard yet.
-    pub(crate) fn shard_of(&self, queue: &Name, turn: usize) -> Option<Shard> {
-        let owned = self.owned.get();
+    /// Returns the shard in which a run of this queue starts: one of these, which are this node's, where it owns one of that
+    /// queue. None if the queue has no shard yet.
+    pub(crate) fn shard_of(&self, owned: &Shards, queue: &Name, turn: usize) -> Option<Shard> {
         self.see(|view| {
             let shards = view.shards.get(queue)?;
             let mine: Vec<Shard> = shards.iter().filter(|shard| owned.contains(**shard)).copied().collect();
@@ -76,9 +91,9 @@ impl Node {
         })
     }
 
-    /// Returns whether this node owns a shard of a queue, so that runs of it can start here with their first turn.
-    pub(crate) fn owns_shard_of(&self, queue: &Name) -> bool {
-        let owned = self.owned.get();
+    /// Returns whether one of these shards, which are this node's, is of a queue, so that runs of it can start here with their
+    /// first turn.
+    pub(crate) fn owns_shard_of(&self, owned: &Shards, queue: &Name) -> bool {
         self.see(|view| view.shards.get(queue).is_some_and(|shards| shards.iter().any(|shard| owned.contains(*shard))))
     }
 

@@ -6,7 +6,7 @@ use std::thread;
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
     CallAnswered, Group, News, NodeEvents, NodeNo, NodeRow, Nodes, Recipient, RunNo, RunRow, Shards, SharedStore,
-    StoreError, TaskRow, TimerRow,
+    StoreError, TaskNo, TaskRow, TimerRow,
 };
 
 use crate::PostgresStore;
@@ -15,20 +15,27 @@ use crate::keeper::{Alarm, Keeper};
 use crate::news::{self, Hears, Outbox};
 use crate::node::SeenNode;
 use crate::row::{get, run, task, timer};
-use crate::trip::values;
+use crate::trip::{Trip, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Tasks without a holder, or whose holder is gone.
-const CLAIM: &str = "WITH free AS MATERIALIZED (SELECT tasks.no, tasks.queue FROM tasks WHERE tasks.queue = $2 AND (tasks.holder IS NULL \
-     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive)) ORDER BY tasks.no LIMIT $3 \
-     FOR UPDATE SKIP LOCKED) \
+/// Tasks without a holder. Those of a node that took them in the moment in which it was taken for dead are free for the next
+/// claim.
+const CLAIM: &str = "WITH released AS (UPDATE tasks SET holder = NULL FROM nodes WHERE tasks.holder = nodes.no AND NOT nodes.alive \
+     AND nodes.lease_until > clock_timestamp() - interval '1 hour'), \
+     free AS MATERIALIZED (SELECT found.no FROM unnest($2::text[], $3::bigint[]) AS wanted (queue, places) \
+     CROSS JOIN LATERAL (SELECT tasks.no FROM tasks WHERE tasks.queue = wanted.queue AND tasks.holder IS NULL \
+     ORDER BY tasks.no LIMIT wanted.places FOR UPDATE SKIP LOCKED) AS found) \
      UPDATE tasks SET holder = $1 FROM free WHERE tasks.no = free.no \
-     AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.alive) RETURNING {columns}";
+     AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $4 AND nodes.alive) RETURNING {columns}";
+/// The condition holds twice: another node may take a task while this statement waits for its row.
 const TASKS_IN: &str = "UPDATE tasks SET holder = $1 WHERE tasks.no IN (SELECT tasks.no FROM tasks WHERE tasks.no > $4 \
-     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND (tasks.holder IS NULL OR tasks.holder = $1 \
-     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive)) \
-     ORDER BY tasks.no LIMIT $5) RETURNING {columns}";
+     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND {free} ORDER BY tasks.no LIMIT $5) \
+     AND {free} AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $6 AND nodes.alive) \
+     RETURNING {columns}";
+const FREE: &str = "(tasks.holder IS NULL OR tasks.holder = $1 \
+     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive))";
+const HELD: &str = "SELECT no FROM tasks WHERE holder = $1 ORDER BY no";
 const UNSEEN_IN: &str = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($1::bigint[]) ORDER BY messages.run";
 
@@ -104,6 +111,7 @@ impl SharedStore for PostgresStore {
             alarm: alarm.clone(),
             pace: self.address.pace,
             renewed: None,
+            lenient_until: None,
         };
         keeper.renew(group)?;
         let others: Vec<NodeNo> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
@@ -159,23 +167,29 @@ impl SharedStore for PostgresStore {
 
     fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>> {
         let sql = CLAIM.replace("{columns}", &task::columns());
-        let mut claimed = Vec::new();
-        for (queue, free) in places {
-            let rows = self.rows(sql.clone(), values![self.node.no().0, queue.as_str(), *free as i64])?;
-            for row in &rows {
-                claimed.push(task::read(row)?);
-            }
-        }
+        let (queues, free): (Vec<&str>, Vec<i64>) =
+            places.iter().map(|(queue, free)| (queue.as_str(), *free as i64)).unzip();
+        let mut trip = Trip::default();
+        trip.step(sql, values![self.node.no().0, queues, free, self.node.process()]);
+        // Not made again by itself: if the answer is lost, tasks may be this node's that it does not know.
+        let rows = self.readers.run_once(&trip)?.pop().unwrap_or_default();
+        let mut claimed: Vec<TaskRow> = rows.iter().map(task::read).collect::<Result<_>>()?;
+        claimed.sort_by_key(|task| task.no);
         Ok(claimed)
     }
 
     fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
-        let sql = TASKS_IN.replace("{columns}", &task::columns());
+        let sql = TASKS_IN.replace("{free}", FREE).replace("{columns}", &task::columns());
         let queues: Vec<&str> = queues.iter().map(Name::as_str).collect();
-        let rows = self.rows(sql, values![self.node.no().0, low_bits(shards), queues, above, limit as i64])?;
+        let (me, process) = (self.node.no().0, self.node.process());
+        let rows = self.rows(sql, values![me, low_bits(shards), queues, above, limit as i64, process])?;
         let mut tasks: Vec<TaskRow> = rows.iter().map(task::read).collect::<Result<_>>()?;
         tasks.sort_by_key(|task| task.no);
         Ok(tasks)
+    }
+
+    fn held(&self) -> Result<Vec<TaskNo>> {
+        self.rows(HELD, values![self.node.no().0])?.iter().map(|row| Ok(TaskNo(get(row, 0)?))).collect()
     }
 
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {

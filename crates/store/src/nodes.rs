@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dacapo_core::{Name, Seq, Timestamp};
 
-use crate::{NodeNo, RunNo, RunRow, Shards, StoreError, TaskRow, TimerRow};
+use crate::{NodeNo, RunNo, RunRow, Shards, StoreError, TaskNo, TaskRow, TimerRow};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -44,8 +44,10 @@ pub trait SharedStore: Send + Sync {
     /// Tells the owner of a run, or the nodes that serve a queue. Never waits: news of the same kind may be told once
     /// for all.
     fn tell(&self, to: Recipient, news: News);
-    /// Calls a node, and hands its answer to `answered`. It fails if the node is gone before it has answered: then
-    /// it is not known whether the call was carried out.
+    /// Calls a node, and hands its answer to `answered`. If there is no such node it fails with [`Refused::NotOwner`], and the
+    /// call is not carried out. If the node is gone before it has answered, it is not known whether the call was.
+    ///
+    /// [`Refused::NotOwner`]: crate::Refused::NotOwner
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered);
 
     /// Takes tasks that no node has, at most so many for each queue. They are this node's from now on.
@@ -53,6 +55,8 @@ pub trait SharedStore: Send + Sync {
     /// Lists the tasks of runs in these shards that are this node's to work at: those of its queues that no other node
     /// has. Above this number, in the order of their numbers.
     fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
+    /// Lists the tasks that are this node's to work at. It may not know all of them: an answer may be lost.
+    fn held(&self) -> Result<Vec<TaskNo>>;
     /// Lists open runs in these shards that have messages that no turn has taken.
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>>;
     /// Lists stuck runs in these shards.
@@ -99,7 +103,7 @@ pub trait NodeEvents: Send + Sync {
     fn gained(&self, shards: Shards);
     /// The node is about to give these shards to others. It begins no attempt of their runs any more, and returns the
     /// attempts that it goes on with.
-    fn giving(&self, shards: Shards) -> Vec<crate::TaskNo>;
+    fn giving(&self, shards: Shards) -> Vec<TaskNo>;
     /// The node owns these shards no longer. With `all`, other nodes took it for dead: nothing that it held is its own
     /// any more.
     fn lost(&self, shards: Shards, all: bool);

@@ -83,7 +83,7 @@ pub trait Rows {
     /// Sets how often the process died while an attempt of a task ran.
     fn set_task_crash_count(&mut self, task: TaskNo, crash_count: u32) -> Result<()>;
     /// Stores an attempt, unless the row has a later one ([`AttemptWrite::is_older_than`]). Returns whether the task
-    /// was there.
+    /// was there, and, where several nodes share the store, this node's to work at.
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
 
     /// Adds a timer.

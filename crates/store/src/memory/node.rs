@@ -13,7 +13,7 @@ use super::{MemoryStore, Tables, Writer};
 use crate::{
     CallAnswered, Doing, Done, Filter, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
     ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, RunningNotes, Shard, Shards, SharedShards, SharedStore,
-    StoreError, TaskRow, TimerRow, Upkeep, Write, Writes, Written, apply, balance,
+    StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes, Written, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -370,7 +370,7 @@ impl SharedStore for MemoryNode {
             Some(node) => members.deliveries.entry(node).or_default().push_back(Delivery::Call(request, answered)),
             None => {
                 drop(members);
-                gone(vec![answered]);
+                answered(Err(Refused::NotOwner.into()));
             }
         }
     }
@@ -407,6 +407,11 @@ impl SharedStore for MemoryNode {
                 task.clone()
             })
             .collect())
+    }
+
+    fn held(&self) -> Result<Vec<TaskNo>> {
+        let me = Some(self.node());
+        Ok(self.cluster.store.tables().tasks.values().filter(|task| task.holder == me).map(|task| task.no).collect())
     }
 
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {

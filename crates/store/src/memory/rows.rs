@@ -258,6 +258,9 @@ impl Rows for Tables {
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let Some(row) = self.tasks.get_mut(&attempt.task) else { return Ok(false) };
+        if self.writer.as_ref().is_some_and(|writer| row.holder != Some(writer.node)) {
+            return Ok(false);
+        }
         if attempt.is_older_than(row.attempt, row.external) {
             return Ok(true);
         }
