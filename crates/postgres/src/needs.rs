@@ -81,6 +81,7 @@ impl Needs {
             Write::Send { run, message, ended } => {
                 self.runs.insert(*run);
                 self.keys.insert((*run, message.key.clone()));
+                self.unseen.insert(*run);
                 self.tasks.extend(ended);
                 self.numbers += 1;
             }

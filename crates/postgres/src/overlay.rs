@@ -218,6 +218,10 @@ impl<'f> Overlay<'f> {
 }
 
 impl Rows for Overlay<'_> {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let no = self.run_number(&new.queue)?;
         let first_run_id = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };

@@ -33,7 +33,11 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             {
                 return Err(Refused::NoSuchTask.into());
             }
-            send(rows, *run, message).map(Written::Sent)
+            let mut sent = send(rows, *run, message)?;
+            if sent.fresh && rows.is_shared() {
+                sent.unseen = rows.count_unseen(*run)?;
+            }
+            Ok(Written::Sent(sent))
         }
         Write::Settle { run, epoch, turn, messages, tasks } => settle(rows, *run, (*epoch, *turn), messages, tasks),
         Write::Forget { run, tasks, timers } => forget(rows, *run, tasks, timers),

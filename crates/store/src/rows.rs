@@ -16,6 +16,11 @@ pub const SWEEP_BYTES: usize = 1 << 20;
 
 /// A transaction on the tables of a store. An error here fails the whole group.
 pub trait Rows {
+    /// Returns whether several nodes share the store.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Adds a run that has this many turns.
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo>;
     /// Adds a closed run that another store kept, under this number or the next free one. It has no parent here.

@@ -413,4 +413,7 @@ pub struct SentMessage {
     pub job: Vec<u8>,
     /// Whether this write stored it; otherwise an earlier write had.
     pub fresh: bool,
+    /// How many messages of the run no turn has taken, this one included, where several nodes share the store: the owner of the
+    /// run may not have been told of all. 0: they were not counted.
+    pub unseen: usize,
 }

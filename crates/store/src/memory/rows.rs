@@ -12,6 +12,10 @@ use crate::{
 type Result<T> = std::result::Result<T, StoreError>;
 
 impl Rows for Tables {
+    fn is_shared(&self) -> bool {
+        self.writer.is_some()
+    }
+
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let no = RunNo::new(self.next(), self.shard_of(&new.queue));
         let first_run_id = if new.first_run_id.is_empty() { new.run_id.clone() } else { new.first_run_id.clone() };
