@@ -18,5 +18,6 @@ pub(crate) mod events;
 pub(crate) mod hand_over;
 pub(crate) mod hear;
 pub(crate) mod other_builds;
+pub(crate) mod pause;
 pub(crate) mod take_over;
 pub(crate) mod watchers;

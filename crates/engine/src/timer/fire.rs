@@ -104,6 +104,7 @@ fn fire_own(shared: &Arc<Shared>, due: Due) {
         Due::Zombies(queue) => zombies::look(shared, &queue),
         Due::Expire => expire(shared),
         Due::Sweep => sweep(shared),
+        Due::EndPause(pause) => pause.end(),
         Due::Flush(run) => flush(shared, run),
         Due::Local { run, seq, attempt } => local::retry_due(shared, (run, seq, attempt)),
         Due::LocalTimeout { run, seq, attempt, kind } => local::timed_out(shared, (run, seq, attempt), kind),

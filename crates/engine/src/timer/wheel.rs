@@ -12,6 +12,7 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 use dacapo_worker::DrainStep;
 
 use crate::host::Steady;
+use crate::nodes::pause::Pause;
 
 /// The maximum number of stored timers in memory.
 const MOST: usize = 20_000;
@@ -47,6 +48,8 @@ pub(crate) enum Due {
     Sweep,
     /// Local work is tried again.
     Local { run: RunNo, seq: Seq, attempt: u32 },
+    /// A call that waits until a run has an owner looks again.
+    EndPause(Pause),
     /// Local work has taken too long.
     LocalTimeout { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
 }
