@@ -17,7 +17,7 @@ use crate::keeper::Alarm;
 use crate::link::Link;
 use crate::membership::{self, Membership, Renewed, make_shards};
 use crate::needs::Needs;
-use crate::node::{Node, View};
+use crate::node::{Moment, Node, View};
 use crate::overlay::{Overlay, TaskNumbers};
 use crate::row::get;
 use crate::schema::lock_space;
@@ -201,8 +201,16 @@ impl GroupCommit {
 
     /// Renews the lease, and joins again if that is too late. None if the others took the node for dead.
     pub(crate) fn renew(&mut self) -> Result<Option<(View, bool)>> {
-        match self.between_groups(|membership, link| membership.renew(link))? {
-            Renewed::Alive { view, has_calls } => Ok(Some((View { life: self.life, ..view }, has_calls))),
+        let mut sent = Moment::now();
+        let renewed = self.between_groups(|membership, link| {
+            sent = Moment::now();
+            membership.renew(link)
+        });
+        match renewed? {
+            Renewed::Alive { view, has_calls, time } => {
+                self.node.set_lease(sent, self.address.pace.lease, time);
+                Ok(Some((View { life: self.life, ..view }, has_calls)))
+            }
             Renewed::Dead => {
                 self.join_again().map_err(Failure::into_error)?;
                 Ok(None)

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dacapo_core::Name;
+use dacapo_core::{Name, Timestamp};
 use dacapo_store::{Member, NodeNo, NodeRow, OwnedShard, Shard, Shards, StoreError, TaskNo};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -52,7 +52,7 @@ const LOCK_SHARDS: &str = "SELECT pg_advisory_xact_lock($1, 3)";
 const RENEW: &str = "WITH renewed AS (UPDATE nodes SET lease_until = clock_timestamp() + $3 * interval '1 millisecond' \
      WHERE no = $1 AND incarnation = $2 AND alive RETURNING no) \
      SELECT (SELECT count(*) FROM renewed), (SELECT count(*) FROM calls WHERE node = $1 AND NOT is_taken), \
-     seen.*, owned.* FROM ( \
+     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, seen.*, owned.* FROM ( \
      SELECT array_agg(no ORDER BY no), array_agg(name ORDER BY no), array_agg(build ORDER BY no), \
      array_agg(array_to_string(queues, E'\\x01') ORDER BY no), array_agg(process ORDER BY no), \
      array_agg((extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint ORDER BY no) FROM nodes WHERE alive) AS seen, ( \
@@ -104,7 +104,12 @@ pub(crate) struct Membership {
 /// The outcome of a renewal.
 pub(crate) enum Renewed {
     /// The node is alive, and this is what it sees.
-    Alive { view: View, has_calls: bool },
+    Alive {
+        view: View,
+        has_calls: bool,
+        /// The time of day by the clock of the database.
+        time: Timestamp,
+    },
     /// The others have taken it for dead.
     Dead,
     /// Another process has taken its name.
@@ -185,7 +190,9 @@ impl Membership {
         if renewed == 0 {
             return self.why_not(link);
         }
-        Ok(Renewed::Alive { view: self.view(row)?, has_calls: calls > 0 })
+        let micros: i64 = get(row, 2)?;
+        let time = Timestamp((micros as u64).saturating_mul(1_000));
+        Ok(Renewed::Alive { view: self.view(row)?, has_calls: calls > 0, time })
     }
 
     fn why_not(&self, link: &mut Link) -> Result<Renewed> {
@@ -202,10 +209,10 @@ impl Membership {
 
     /// Reads the nodes and their shards.
     fn view(&self, row: &Row) -> std::result::Result<View, StoreError> {
-        let numbers: Vec<i64> = column(row, 2)?;
-        let (names, builds): (Vec<String>, Vec<String>) = (column(row, 3)?, column(row, 4)?);
-        let queues: Vec<String> = column(row, 5)?;
-        let (processes, leases): (Vec<i64>, Vec<i64>) = (column(row, 6)?, column(row, 7)?);
+        let numbers: Vec<i64> = column(row, 3)?;
+        let (names, builds): (Vec<String>, Vec<String>) = (column(row, 4)?, column(row, 5)?);
+        let queues: Vec<String> = column(row, 6)?;
+        let (processes, leases): (Vec<i64>, Vec<i64>) = (column(row, 7)?, column(row, 8)?);
         let mut view = View { served: self.queues.clone(), ..View::default() };
         for (at, no) in numbers.into_iter().enumerate() {
             let served =
@@ -220,8 +227,8 @@ impl Membership {
             };
             view.nodes.push(SeenNode { row, process: processes[at] });
         }
-        let (shards, of): (Vec<i16>, Vec<String>) = (column(row, 8)?, column(row, 9)?);
-        let owners: Vec<Option<i64>> = column(row, 10)?;
+        let (shards, of): (Vec<i16>, Vec<String>) = (column(row, 9)?, column(row, 10)?);
+        let owners: Vec<Option<i64>> = column(row, 11)?;
         for (at, shard) in shards.into_iter().enumerate() {
             let shard = Shard(shard as u16);
             view.shards.entry(of[at].clone().into()).or_default().push(shard);
@@ -266,6 +273,13 @@ impl Membership {
     /// Gives back all tasks that this node holds, because it has nothing in memory any more.
     pub(crate) fn release_tasks(&self, link: &mut Link) -> Result<()> {
         link.query(RELEASE_ALL, values![self.no]).map(drop)
+    }
+
+    /// Serves no queue from now on: this node and the others give and take shards accordingly.
+    pub(crate) fn stop_serving(&mut self, link: &mut Link) -> Result<()> {
+        self.queues.clear();
+        link.query("UPDATE nodes SET queues = '{}' WHERE no = $1 AND process = $2", values![self.no, self.process])?;
+        Ok(())
     }
 
     /// Leaves: the others may take the shards at once.

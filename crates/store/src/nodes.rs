@@ -50,13 +50,21 @@ pub trait SharedStore: Send + Sync {
     /// [`Refused::NotOwner`]: crate::Refused::NotOwner
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered);
 
+    /// Waits until the lease of this node runs, if it is over: meanwhile others may have taken its runs, and what it has of them
+    /// in memory may be outdated.
+    fn confirm_lease(&self) -> Result<()>;
+    /// Serves no queue from now on: the node gives all its shards to others that serve their queues, and gets none.
+    fn stop_serving(&self) -> Result<()>;
+
     /// Takes tasks that no node has, at most so many for each queue. They are this node's from now on.
     fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>>;
+    /// Gives tasks back that this node cannot work at. For a while it takes none of them.
+    fn decline(&self, tasks: &[TaskNo]) -> Result<()>;
     /// Lists the tasks of runs in these shards that are this node's to work at: those of its queues that no other node
     /// has. Above this number, in the order of their numbers.
     fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
-    /// Lists the tasks that are this node's to work at. It may not know all of them: an answer may be lost.
-    fn held(&self) -> Result<Vec<TaskNo>>;
+    /// Looks for what this node was not told: messages for runs in these shards, and the ends of these runs.
+    fn look(&self, shards: &Shards, runs: &[RunNo]) -> Result<Looked>;
     /// Lists open runs in these shards that have messages that no turn has taken.
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>>;
     /// Lists stuck runs in these shards.
@@ -65,6 +73,19 @@ pub trait SharedStore: Send + Sync {
     fn timers_of(&self, run: RunNo) -> Result<Vec<TimerRow>>;
     /// Lists the nodes, those that are gone left out.
     fn nodes(&self) -> Result<Vec<NodeRow>>;
+}
+
+/// What a node finds that it may not have been told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Open runs that have messages which no turn has taken, and whose start time has come.
+    pub unseen: Vec<RunNo>,
+    /// The runs that are closed or gone.
+    pub ended: Vec<RunNo>,
+    /// The runs that are stuck.
+    pub stuck: Vec<RunNo>,
+    /// The tasks that are this node's to work at. It may not know all of them: the answer to a claim may be lost.
+    pub held: Vec<TaskNo>,
 }
 
 /// The callback that gets the answer to a call.

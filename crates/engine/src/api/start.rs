@@ -387,6 +387,7 @@ fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_i
             let count = Write::CrashCounts(vec![CrashCount::Run { run, crash_count: 1, stuck: None }]);
             write_before_shutdown(shared, move |_| Some(count), move |shared, _| begin_started(shared, &started));
         }
+        Alone::Stuck(..) if !shared.owns(run) => begin_started(shared, &started),
         Alone::Stuck(reason, stuck_play) => shared.later(WorkKind::Write, Some(run), move |shared| {
             let (cached, is_ours, _) = claim(shared, run);
             let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };

@@ -1,10 +1,12 @@
 //! News from other nodes, and looking for what was not told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::Seq;
-use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TimerRow};
+use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TaskNo};
 
+use crate::activity::adopt::{Origins, adopt};
 use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::host::WorkKind;
@@ -15,6 +17,7 @@ use crate::run::cached_run::PlayState;
 use crate::run::deliver::wake;
 use crate::run::forget::forget;
 use crate::shared::Shared;
+use crate::timer::read_timers;
 use crate::turn::effects::close_other;
 
 /// Hears news of another node.
@@ -82,16 +85,6 @@ fn look_at_owned(shared: &Arc<Shared>, run: RunNo) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads the timers of an owned run that another node has stored.
-pub(crate) fn read_timers(shared: &Shared, run: RunNo) -> Result<(), StoreError> {
-    let Some(nodes) = shared.nodes() else { return Ok(()) };
-    let rows: Vec<TimerRow> = nodes.timers_of(run)?;
-    if let Some(next) = shared.timers.add_unknown(&rows, shared.clock()) {
-        shared.host.wake_at(next);
-    }
-    Ok(())
-}
-
 /// Notes that a node waits for the end of an owned run, and tells it at once if there is something to tell.
 fn watched(shared: &Arc<Shared>, run: RunNo, node: NodeNo) {
     // Noted first: the run may close before it is looked at.
@@ -131,25 +124,57 @@ fn look_at(shared: &Arc<Shared>, run: RunNo) {
     });
 }
 
-/// Looks for all that may not have been told: messages for owned runs, the ends of runs that callers wait for, tasks that
-/// no node has.
+/// Looks for all that may not have been told: messages for owned runs, the ends of runs that are in memory or that callers wait
+/// for, tasks that no node has, and tasks that this one has and does not know.
 pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
-    for run in shared.waiters.runs() {
-        if !shared.owns(run) {
-            look_at(shared, run);
-        }
-    }
     shared.later(WorkKind::Read, None, move |shared| {
         let Some(nodes) = shared.nodes() else { return };
         follow_clock(shared, nodes);
-        match nodes.unseen_in(&owned) {
-            Ok(runs) => {
-                runs.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run))
-            }
-            Err(error) => tracing::error!(%error, "messages of other nodes cannot be looked for"),
+        if let Err(error) = look_at_store(shared, nodes, &owned) {
+            tracing::error!(%error, "what other nodes have done cannot be looked for");
         }
         claim(shared);
     });
+}
+
+fn look_at_store(shared: &Arc<Shared>, nodes: &dyn SharedStore, owned: &Shards) -> Result<(), StoreError> {
+    let waited: BTreeSet<RunNo> = shared.waiters.runs().into_iter().collect();
+    let idle = shared.runs.all().into_iter().filter(|cached| cached.lock().play_state == PlayState::Idle);
+    let runs: BTreeSet<RunNo> = waited.iter().copied().chain(idle.map(|cached| cached.no)).collect();
+    let looked = nodes.look(owned, &runs.into_iter().collect::<Vec<_>>())?;
+    looked.unseen.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run));
+    for run in &looked.ended {
+        match shared.owns(*run) {
+            true => stored(shared, *run),
+            false => look_at(shared, *run),
+        }
+    }
+    looked.stuck.iter().filter(|run| waited.contains(run)).for_each(|run| look_at(shared, *run));
+    for run in waited {
+        if !looked.ended.contains(&run) {
+            watch(shared, run);
+        }
+    }
+    adopt_unknown(shared, nodes, looked.held)
+}
+
+/// Takes over tasks that the store has as this node's, and that were not in memory at two looks: the answer to a claim was lost.
+fn adopt_unknown(shared: &Arc<Shared>, nodes: &dyn SharedStore, held: Vec<TaskNo>) -> Result<(), StoreError> {
+    if shared.shutdown.has_begun() {
+        return Ok(());
+    }
+    let (me, mut origins) = (Some(nodes.node()), Origins::default());
+    for task in shared.tasks.unknown_again(held) {
+        let Some(row) = shared.store().task(task)?.filter(|row| row.holder == me) else { continue };
+        let has_result = shared.runs.get(row.run).is_some_and(|cached| cached.lock().has_result(row.seq));
+        // The result of another node's run may be on its way to the store.
+        let is_written = !shared.owns(row.run) && shared.shutdown.is_writing();
+        if shared.workers.serve(&row.queue) && !has_result && !is_written {
+            tracing::debug!(run = %row.run, "a task is taken over whose claim was not answered");
+            adopt(shared, &row, &mut origins)?;
+        }
+    }
+    Ok(())
 }
 
 /// Follows the clock that all nodes share.

@@ -139,6 +139,7 @@ pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
     }
     let rows: Vec<_> = started.timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
     set_timers(shared, &rows, &[]);
+    shared.runs.with(run, |_, state| state.has_timers = true);
     poke(shared, run);
 }
 

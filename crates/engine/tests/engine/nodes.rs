@@ -670,3 +670,180 @@ fn an_activity_that_another_node_works_at_is_completed_by_its_id() {
     nodes.wait(done).unwrap();
     assert_eq!(result(&mut nodes, "a", "x"), completed("by hand"));
 }
+
+/// The first signal is stored by a node that is not the owner, and the owner is not told; the second by the owner itself.
+#[test]
+fn signals_of_one_sender_over_two_nodes_keep_their_order_though_news_are_lost() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    nodes.set_news("a", NewsFor::Lost);
+    for (node, value) in [("b", "1"), ("a", "2"), ("b", "3"), ("b", "4"), ("a", "5"), ("a", "end")] {
+        send(&mut nodes, node, "x", "s", value);
+    }
+    assert_eq!(result(&mut nodes, "a", "x"), completed("12345"));
+}
+
+#[test]
+fn a_task_whose_claim_was_not_answered_is_worked_at() {
+    let mut nodes = SimulatedNodes::new();
+    let calls = |ctx: Ctx, _| async move { ctx.activity("works", "").queue("elsewhere").await };
+    nodes.start("a", options().workflow("calls", calls));
+    let mut worker = options().activity("works", |_, _| Ok(payload("done")));
+    worker.queues.clear();
+    worker.queue("elsewhere");
+    nodes.start("b", worker);
+    nodes.advance(RENEWAL);
+    nodes.set_news("b", NewsFor::Lost);
+    start(&mut nodes, "calls", "x");
+    nodes.settle();
+    let claimed = nodes.store("b").claim(&[("elsewhere".into(), 9)]).unwrap();
+    assert_eq!(claimed.len(), 1, "it is the node's, which does not hear of it");
+    assert_eq!(result(&mut nodes, "a", "x"), completed("done"));
+}
+
+#[test]
+fn an_activity_that_one_build_does_not_serve_is_done_by_a_node_of_another_and_its_run_is_not_stuck() {
+    let mut nodes = SimulatedNodes::new();
+    let calls = |ctx: Ctx, _| async move { ctx.activity("works", "").await };
+    nodes.start("a", Options { build: "old".into(), ..options().workflow("calls", calls) });
+    let new = options().workflow("calls", calls).activity("works", |_, _| Ok(payload("done")));
+    nodes.start("b", Options { build: "new".into(), ..new });
+    nodes.advance(RENEWAL * 2);
+    for id in ["w", "x", "y", "z"] {
+        start(&mut nodes, "calls", id);
+        nodes.settle();
+        assert_eq!(nodes.stuck(), 0);
+    }
+    for id in ["w", "x", "y", "z"] {
+        assert_eq!(result(&mut nodes, "b", id), completed("done"));
+    }
+}
+
+async fn waits_for_ever(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+    ctx.promise("never").await
+}
+
+/// A node that serves another queue.
+fn driver(serve: Options) -> Options {
+    let mut driver = serve;
+    driver.queues.clear();
+    driver.queue("driver");
+    driver
+}
+
+#[test]
+fn a_run_that_another_node_started_times_out_though_its_owner_was_not_told() {
+    let mut nodes = SimulatedNodes::new();
+    nodes.start("a", options().workflow("waits", waits_for_ever));
+    nodes.start("driver", driver(options()));
+    nodes.advance(RENEWAL);
+    nodes.set_news("a", NewsFor::Lost);
+    let timeout = Some(secs(30));
+    let start = NewStart { queue: Some("default".into()), run_timeout: timeout, ..new("waits", "x") };
+    let started = nodes.engine("driver").start(start);
+    nodes.wait(started).unwrap();
+    // The owner finds the run because of a message of its own.
+    send(&mut nodes, "a", "x", "s", "");
+    assert_eq!(result(&mut nodes, "a", "x").0, Status::TimedOut);
+}
+
+#[test]
+fn the_end_of_a_run_that_another_node_ended_is_found_by_its_owner_though_it_was_not_told() {
+    let mut nodes = two(|| options().workflow("waits", waits_for_ever));
+    let run = start(&mut nodes, "waits", "x").run;
+    nodes.settle();
+    assert_eq!(nodes.owner(run), Some("a"));
+    nodes.set_news("a", NewsFor::Lost);
+    let engine = nodes.engine("a").clone();
+    let mut waiting = Box::pin(async move { engine.result(&RunId::of("x")).await });
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    nodes.settle();
+    let ended = Client::terminate(nodes.engine("b"), RunRef::latest("x"), "enough".into());
+    nodes.wait(ended).unwrap();
+    assert_eq!(nodes.wait(waiting).unwrap().0, Status::Terminated);
+    assert_eq!(nodes.engine("a").runs_in_memory(), 0);
+}
+
+#[test]
+fn a_node_whose_lease_is_over_answers_no_query_from_its_memory() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    start(&mut nodes, "collects", "x");
+    send(&mut nodes, "a", "x", "s", "1");
+    nodes.settle();
+    nodes.stall("a", true);
+    nodes.advance(LEASE + RENEWAL);
+    send(&mut nodes, "b", "x", "s", "2");
+    nodes.settle();
+    nodes.stall("a", false);
+    let asked = query(nodes.engine("a"), "x");
+    assert_eq!(nodes.wait(asked).unwrap(), payload("12"));
+}
+
+#[test]
+fn an_activity_that_was_offered_and_that_no_node_took_times_out() {
+    let gate = Gate::default();
+    let passes = gate.clone();
+    let serve = move || {
+        let gate = passes.clone();
+        let fan = |ctx: Ctx, _| async move {
+            let calls: Vec<_> = (0..6).map(|_| ctx.activity("works", "").schedule_to_start(secs(5))).collect();
+            let late = ctx.join(calls).await.into_iter().filter(Result::is_err).count();
+            Ok(payload(late.to_string()))
+        };
+        let mut serve = options().workflow("fan", fan).waiting("works", move |_, _| gate.pass());
+        serve.queue("default").max_concurrent_activities = 1;
+        serve
+    };
+    let mut nodes = two(serve);
+    nodes.stall("b", true);
+    start(&mut nodes, "fan", "x");
+    nodes.advance(secs(6));
+    gate.open(Ok(payload("")));
+    assert_eq!(result(&mut nodes, "a", "x"), completed("5"));
+}
+
+#[test]
+fn a_node_that_shuts_down_hands_its_runs_over_while_its_attempts_end() {
+    let gate = Gate::default();
+    let passes = gate.clone();
+    let serve = move || {
+        let gate = passes.clone();
+        let calls = |ctx: Ctx, _| async move { ctx.activity("works", "").await };
+        options().workflow("collects", collects).workflow("calls", calls).waiting("works", move |_, _| gate.pass())
+    };
+    let mut nodes = two(serve);
+    let run = start(&mut nodes, "collects", "x").run;
+    start(&mut nodes, "calls", "y");
+    nodes.settle();
+    assert_eq!(nodes.owner(run), Some("a"));
+    let mut ending = Box::pin(nodes.engine("a").shut_down());
+    assert!(ending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    nodes.settle();
+    let rows = nodes.rows();
+    assert_eq!(rows.iter().map(|row| row.shards).collect::<Vec<_>>(), [0, 4], "{rows:?}");
+    nodes.advance(RENEWAL);
+    send(&mut nodes, "b", "x", "s", "end");
+    assert_eq!(result(&mut nodes, "b", "x"), completed(""));
+    assert!(ending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "its attempt runs");
+    gate.open(Ok(payload("done")));
+    nodes.wait(ending);
+    assert_eq!(result(&mut nodes, "b", "y"), completed("done"));
+    assert_eq!(nodes.attempts().made, 1, "its attempt has ended where it began");
+}
+
+#[test]
+fn a_query_waits_until_its_run_has_an_owner() {
+    let mut nodes = two(|| options().workflow("collects", collects));
+    nodes.start("driver", driver(options()));
+    start(&mut nodes, "collects", "x");
+    nodes.settle();
+    nodes.stall("b", true);
+    nodes.stop("a");
+    let mut asked = query(nodes.engine("driver"), "x");
+    for _ in 0..5 {
+        assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        nodes.advance(secs(1));
+    }
+    nodes.stall("b", false);
+    assert_eq!(nodes.wait(asked).unwrap(), payload(""));
+}

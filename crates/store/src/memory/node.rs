@@ -11,7 +11,7 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use super::{MemoryStore, Tables, Writer};
 use crate::{
-    CallAnswered, Doing, Done, Filter, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
+    CallAnswered, Doing, Done, Filter, Looked, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
     ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, RunningNotes, Shard, Shards, SharedShards, SharedStore,
     StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes, Written, apply, balance,
 };
@@ -20,6 +20,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// The shards of a queue.
 const SHARDS: u16 = 4;
+
+/// For how many leases a node takes no task again that it has declined.
+const DECLINED: u32 = 3;
 
 /// The clock by which leases run.
 type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -60,6 +63,8 @@ pub struct MemoryNode {
     no: AtomicI64,
     pub(super) owned: SharedShards,
     joined: Mutex<Option<Joined>>,
+    /// The tasks that the node takes only after this time, because it cannot work at them.
+    declined: Mutex<BTreeMap<TaskNo, Duration>>,
     /// The answers to writes that wait until they are given. None: they are given at once.
     held: Mutex<Option<Vec<HeldAnswer>>>,
 }
@@ -89,6 +94,7 @@ impl MemoryCluster {
             no: AtomicI64::new(0),
             owned: SharedShards::default(),
             joined: Mutex::new(ranks::NODE, None),
+            declined: Mutex::new(ranks::NODE, BTreeMap::new()),
             held: Mutex::new(ranks::NODE, None),
         }
     }
@@ -375,14 +381,46 @@ impl SharedStore for MemoryNode {
         }
     }
 
+    fn confirm_lease(&self) -> Result<()> {
+        let (me, now) = (self.node(), (self.cluster.clock)());
+        let is_over = self.cluster.members().nodes.get(&me).is_none_or(|node| node.lease_until <= now);
+        if is_over {
+            self.renew();
+        }
+        Ok(())
+    }
+
+    fn stop_serving(&self) -> Result<()> {
+        if let Some(joined) = &mut *self.joined.lock() {
+            joined.queues.clear();
+        }
+        if let Some(node) = self.cluster.members().nodes.get_mut(&self.node()) {
+            node.queues.clear();
+        }
+        self.renew();
+        Ok(())
+    }
+
+    fn decline(&self, tasks: &[TaskNo]) -> Result<()> {
+        let me = Some(self.node());
+        self.cluster.release_tasks(|task| task.holder == me && tasks.contains(&task.no));
+        let until = (self.cluster.clock)() + self.cluster.lease * DECLINED;
+        self.declined.lock().extend(tasks.iter().map(|task| (*task, until)));
+        Ok(())
+    }
+
     fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>> {
         let mut claimed = Vec::new();
         if !self.is_live() {
             return Ok(claimed);
         }
+        let now = (self.cluster.clock)();
+        let declined = self.declined.lock().clone();
+        let is_free =
+            |task: &TaskRow| task.holder.is_none() && declined.get(&task.no).is_none_or(|until| *until <= now);
         for (queue, free) in places {
             let mut tables = self.cluster.store.tables();
-            let unheld = tables.tasks.values_mut().filter(|task| task.queue == *queue && task.holder.is_none());
+            let unheld = tables.tasks.values_mut().filter(|task| task.queue == *queue && is_free(task));
             for task in unheld.take(*free) {
                 task.holder = Some(self.node());
                 claimed.push(task.clone());
@@ -409,9 +447,20 @@ impl SharedStore for MemoryNode {
             .collect())
     }
 
-    fn held(&self) -> Result<Vec<TaskNo>> {
-        let me = Some(self.node());
-        Ok(self.cluster.store.tables().tasks.values().filter(|task| task.holder == me).map(|task| task.no).collect())
+    fn look(&self, shards: &Shards, runs: &[RunNo]) -> Result<Looked> {
+        let (me, now) = (Some(self.node()), (self.cluster.clock)());
+        let mut looked = Looked { unseen: self.unseen_in(shards)?, ..Looked::default() };
+        let tables = self.cluster.store.tables();
+        let has_begun = |row: &RunRow| row.turns > 0 || u128::from(row.started.0) <= now.as_nanos();
+        looked.unseen.retain(|run| tables.runs.get(run).is_some_and(has_begun));
+        for run in runs {
+            match tables.runs.get(run) {
+                Some(row) if row.status.is_open() => looked.stuck.extend(row.stuck.as_ref().map(|_| *run)),
+                Some(_) | None => looked.ended.push(*run),
+            }
+        }
+        looked.held = tables.tasks.values().filter(|task| task.holder == me).map(|task| task.no).collect();
+        Ok(looked)
     }
 
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {
