@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dacapo_core::Seq;
 use dacapo_store::{CallAnswered, News, NodeNo, Recipient, Refused, RunNo, StoreError};
@@ -37,6 +37,10 @@ const SEE_ANSWERS: &str = "SELECT id, answer FROM calls WHERE caller = $1 AND an
 /// Calls that are answered, or that no node will answer any more.
 const FORGET_CALLS: &str = "DELETE FROM calls WHERE caller = $1 AND id = ANY($2)";
 const OWN_CALLS: &str = "SELECT id FROM calls WHERE caller = $1";
+
+/// The pauses between two attempts to connect.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A word of a notification: news, or that something else is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,14 +207,17 @@ pub(crate) fn run(address: &Address, outbox: &Outbox, hears: &dyn Hears) {
         Err(error) => return tracing::error!(%error, "nodes cannot tell each other anything"),
     };
     runtime.block_on(async {
-        let mut pause = Duration::from_millis(50);
+        let mut pause = FIRST_PAUSE;
         while !outbox.is_closed() {
+            let began = Instant::now();
             match connected(address, outbox, hears).await {
                 Ok(()) => return,
                 Err(failure) => tracing::debug!(?failure, "the connection for news is lost"),
             }
+            // A connection that lasted was a good one.
+            pause = if began.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { pause };
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     });
 }
@@ -256,17 +263,10 @@ async fn serve(
             if outbox.node.no() != me {
                 return Err(Failure::Disconnected("this node has another number now".to_owned()));
             }
-            let mut items = VecDeque::from(std::mem::take(&mut *outbox.items.lock()));
+            let items = VecDeque::from(std::mem::take(&mut *outbox.items.lock()));
             if !items.is_empty() {
-                let mut told = BTreeMap::new();
-                let sent = send(address, outbox, hears, (&client, me), &mut items, &mut told).await;
-                if let Err(failure) = sent {
-                    let told = told
-                        .into_iter()
-                        .flat_map(|(node, words)| words.into_iter().map(move |word| Item::Tell(node, word)));
-                    outbox.put_back(told.chain(items));
-                    return Err(failure);
-                }
+                let sending = Sending { outbox, items, told: BTreeMap::new() };
+                send(address, hears, (&client, me), sending).await?;
             } else if outbox.is_closed() {
                 return Ok::<(), Failure>(());
             } else {
@@ -322,15 +322,30 @@ async fn end_lost_calls(address: &Address, outbox: &Outbox, client: &Client, me:
     Ok(())
 }
 
-/// Sends what waits. What is left in `items` and in `told` when it fails is not sent, or not known to be: it is sent again.
+/// Items that are being sent. Those that are not, or not known to be when the connection is lost, wait again.
+struct Sending<'o> {
+    outbox: &'o Outbox,
+    items: VecDeque<Item>,
+    /// The words for other nodes, which go last and together.
+    told: BTreeMap<NodeNo, BTreeSet<Word>>,
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        let told = std::mem::take(&mut self.told).into_iter();
+        let told = told.flat_map(|(node, words)| words.into_iter().map(move |word| Item::Tell(node, word)));
+        self.outbox.put_back(told.chain(std::mem::take(&mut self.items)));
+    }
+}
+
+/// Sends items.
 async fn send(
     address: &Address,
-    outbox: &Outbox,
     hears: &dyn Hears,
     (client, me): (&Client, NodeNo),
-    items: &mut VecDeque<Item>,
-    told: &mut BTreeMap<NodeNo, BTreeSet<Word>>,
+    mut sending: Sending<'_>,
 ) -> Result<(), Failure> {
+    let Sending { outbox, items, told } = &mut sending;
     while let Some(item) = items.front() {
         match item {
             Item::Tell(node, word) if *node == me => match word {

@@ -409,3 +409,42 @@ fn an_attempt_of_a_node_that_does_not_have_the_task_is_refused() {
     let held = |node: &TestNode| node.store.look(&Shards::default(), &[]).unwrap().held;
     assert_eq!((held(&a), held(&b)), (vec![task], Vec::new()));
 }
+
+#[test]
+fn statements_that_an_operator_cancels_are_made_again() {
+    let schema = Schema::new();
+    let name = format!("cancelled_{}", std::process::id());
+    let a = node(&schema.with(&format!("&lease=60s&renewal=10s&application_name={name}")));
+    let cancels = format!(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}' AND state = 'active'"
+    );
+    // Something to cancel: a statement that waits for a lock.
+    for number in 0..5 {
+        let held = schema.hold("LOCK TABLE runs IN EXCLUSIVE MODE");
+        let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(number))));
+        std::thread::sleep(Duration::from_millis(50));
+        schema.execute(&cancels);
+        drop(held);
+        let answer = answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered");
+        assert!(answer.is_ok(), "{answer:?}");
+    }
+    assert_eq!(a.store.count(&Filter::default()).unwrap(), 5);
+}
+
+#[test]
+fn calls_over_connections_that_are_cut_again_and_again_are_answered() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address());
+    let pace = "&lease=60s&renewal=1s&slow_poll=500ms&sslmode=disable";
+    let (a, b) = (node(&proxy.url(&schema.with(pace))), node(&proxy.url(&schema.with(pace))));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let to = SharedStore::node(&*b.store);
+    let cutting = proxy.cuts_every(Duration::from_millis(30)..Duration::from_millis(250));
+    for number in 0_u8..20 {
+        let (told, answer) = mpsc::channel();
+        a.store.call(Recipient::Node(to), vec![number, 1], Box::new(move |answer| drop(told.send(answer))));
+        let answer = answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered, whatever is cut");
+        assert_eq!(answer.expect("no node is gone"), [1, number]);
+    }
+    cutting.stop();
+}
