@@ -31,9 +31,11 @@ const CLAIM: &str = "WITH released AS (UPDATE tasks SET holder = NULL FROM nodes
      AND tasks.no <> ALL($5) ORDER BY tasks.no LIMIT wanted.places FOR UPDATE SKIP LOCKED) AS found) \
      UPDATE tasks SET holder = $1 FROM free WHERE tasks.no = free.no \
      AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $4 AND nodes.alive) RETURNING {columns}";
-/// The condition holds twice: another node may take a task while this statement waits for its row.
+/// A task that another transaction has locked is passed over, so that no two wait for each other; a later look finds it. The
+/// condition holds twice: another node may have taken a task since the statement began.
 const TASKS_IN: &str = "UPDATE tasks SET holder = $1 WHERE tasks.no IN (SELECT tasks.no FROM tasks WHERE tasks.no > $4 \
-     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND {free} ORDER BY tasks.no LIMIT $5) \
+     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND {free} ORDER BY tasks.no LIMIT $5 \
+     FOR UPDATE SKIP LOCKED) \
      AND {free} AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $6 AND nodes.alive) \
      RETURNING {columns}";
 const FREE: &str = "(tasks.holder IS NULL OR tasks.holder = $1 \
