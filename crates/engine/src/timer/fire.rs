@@ -16,6 +16,7 @@ use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::{expire, sweep};
 use crate::lifecycle::{shutdown, zombies};
+use crate::nodes::hand_over::drop_run;
 use crate::run::cached_run::PlayState;
 use crate::run::deliver::{deliver, poke, wake};
 use crate::run::message::Message;
@@ -122,6 +123,10 @@ fn flush(shared: &Arc<Shared>, run: RunNo) {
 
 /// Plays a stuck run again when its pause is over.
 fn retry_run(shared: &Arc<Shared>, run: RunNo) {
+    if !shared.owns(run) {
+        // Results for the run of another node that could not be stored are stored again.
+        return shared.runs.get(run).into_iter().for_each(|cached| drop_run(shared, &cached));
+    }
     if shared.runs.get(run).is_some_and(|cached| cached.lock().play_state == PlayState::Stuck) {
         poke(shared, run);
     }
