@@ -72,7 +72,7 @@ impl From<Error> for Failure {
         };
         match code.code() {
             PREMISE | "23505" => Self::Premise(text),
-            // Serialization failure, deadlock, lock timeout; a statement that somebody cancelled or that was sent too early.
+            // Serialization failure, deadlock, lock timeout; a statement that an operator cancelled, or that was sent too early.
             "40001" | "40P01" | "55P03" | "57014" | "25P02" | "55000" => Self::Conflict(text),
             "53100" => Self::Store(StoreError::Full(text)),
             // The server ends or begins, is a standby, has no connection or memory left, or has ended an idle or slow

@@ -38,7 +38,7 @@ const JOIN: &str = "INSERT INTO nodes AS node (name, build, queues, process, inc
      last_group = CASE WHEN node.process = excluded.process THEN node.last_group ELSE 0 END, alive = true, \
      lease_until = excluded.lease_until RETURNING no, incarnation, name, last_group";
 const FORGET_NODES: &str = "DELETE FROM nodes WHERE NOT alive AND lease_until < clock_timestamp() - interval '1 day'";
-/// Calls of nodes that are gone, whose answers nobody takes.
+/// Calls of nodes that are gone, which take no answer any more.
 const FORGET_CALLS: &str = "DELETE FROM calls USING nodes WHERE calls.caller = nodes.no AND NOT nodes.alive";
 /// Makes the shards of queues that have none, as long as there are numbers for them.
 const MAKE_SHARDS: &str = "INSERT INTO shards (no, queue) SELECT made.no, made.queue FROM ( \

@@ -355,7 +355,7 @@ async fn send(
                 Word::Answer => take_answers(address, outbox, client, me).await?,
             },
             Item::Tell(node, word) => _ = told.entry(*node).or_default().insert(word.clone()),
-            // Its caller may have been told meanwhile that nobody answers.
+            // Its caller may have been told meanwhile that the node is gone.
             Item::Call { id, .. } if !outbox.waiting.lock().contains_key(id) => {}
             Item::Call { id, node, request } => {
                 in_time(address, client.execute(CALL, &[id, &node.0, &me.0, request])).await?;

@@ -75,7 +75,7 @@ pub trait SharedStore: Send + Sync {
     fn nodes(&self) -> Result<Vec<NodeRow>>;
 }
 
-/// What a node finds that it may not have been told.
+/// The findings of a node that looks for what it was not told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// Open runs that have messages which no turn has taken, and whose start time has come.

@@ -57,60 +57,16 @@ impl Engine {
     /// activity; the retry policy decides about a failure, like about that of an attempt that ran here. A result that
     /// comes after a timeout of the attempt was due is refused.
     pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), Error> {
-        self.complete_here(token, result).await?.map_or(Ok(()), |_| Err(elsewhere()))
-    }
-
-    /// Completes the attempt of a completion token like [`Engine::complete`]. Returns the node that is to be called instead, if
-    /// the attempt failed and another node makes the next one.
-    pub(crate) async fn complete_here(
-        &self,
-        token: &str,
-        result: Result<Payload, Failure>,
-    ) -> Result<Option<NodeNo>, Error> {
-        let token: CompletionToken = parse(token)?;
-        check_result(&self.shared, "the result of an activity", &result)?;
-        let (row, ending, activity_id) = self
-            .blocking(WorkKind::Write, move |shared| {
-                let pending = of_token(shared, &token)?;
-                let ending = end(shared, &pending, result)?;
-                Ok((pending.row, ending, token.activity_id))
-            })
-            .await?;
-        match ending {
-            Ending::Ended(ended) => ended.wait().await.map(|()| None),
-            Ending::Retried(told) => match told.await {
-                Ok(Err(StoreError::Refused(_))) => Err(no_such_activity(&row, &activity_id)),
-                Ok(written) => Ok(written.map(|()| None)?),
-                Err(_) => Err(Error::ShutDown),
-            },
-            Ending::At(node) => Ok(Some(node)),
-        }
+        complete_here(self, token, result).await?.map_or(Ok(()), |_| Err(elsewhere()))
     }
 
     /// Reports the progress of the attempt of a completion token, which extends its heartbeat timeout. Returns the
     /// reason why the attempt is no longer wanted, if it is not.
     pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, Error> {
-        match self.heartbeat_here(token, details).await? {
+        match heartbeat_here(self, token, details).await? {
             Heard::Here(cancelled) => Ok(cancelled),
             Heard::At(_) => Err(elsewhere()),
         }
-    }
-
-    /// Reports the progress of the attempt of a completion token like [`Engine::heartbeat`], if it is this node that waits for
-    /// the attempt.
-    pub(crate) async fn heartbeat_here(&self, token: &str, details: Payload) -> Result<Heard, Error> {
-        let token: CompletionToken = parse(token)?;
-        check_size(&self.shared, "what an attempt reports", &details)?;
-        self.blocking(WorkKind::Read, move |shared| {
-            let PendingTask { row, task, place } = of_token(shared, &token)?;
-            match place {
-                Place::Here => heartbeat(shared, (row.no, task.command.seq, token.attempt), details),
-                Place::At(node) => return Ok(Heard::At(node)),
-                Place::Nowhere => return Err(nowhere()),
-            }
-            Ok(Heard::Here(task.cancelled.map(|reason| Cancelled { reason })))
-        })
-        .await
     }
 
     /// Completes a pending activity from outside. Returns when the result is durable. An attempt that runs is given up,
@@ -130,6 +86,51 @@ impl Engine {
         });
         ended.await?.wait().await
     }
+}
+
+/// Completes the attempt of a completion token like [`Engine::complete`]. Returns the node that is to be called instead, if
+/// the attempt failed and another node makes the next one.
+pub(crate) async fn complete_here(
+    engine: &Engine,
+    token: &str,
+    result: Result<Payload, Failure>,
+) -> Result<Option<NodeNo>, Error> {
+    let token: CompletionToken = parse(token)?;
+    check_result(&engine.shared, "the result of an activity", &result)?;
+    let (row, ending, activity_id) = engine
+        .blocking(WorkKind::Write, move |shared| {
+            let pending = of_token(shared, &token)?;
+            let ending = end(shared, &pending, result)?;
+            Ok((pending.row, ending, token.activity_id))
+        })
+        .await?;
+    match ending {
+        Ending::Ended(ended) => ended.wait().await.map(|()| None),
+        Ending::Retried(told) => match told.await {
+            Ok(Err(StoreError::Refused(_))) => Err(no_such_activity(&row, &activity_id)),
+            Ok(written) => Ok(written.map(|()| None)?),
+            Err(_) => Err(Error::ShutDown),
+        },
+        Ending::At(node) => Ok(Some(node)),
+    }
+}
+
+/// Reports the progress of the attempt of a completion token like [`Engine::heartbeat`], if it is this node that waits for
+/// the attempt.
+pub(crate) async fn heartbeat_here(engine: &Engine, token: &str, details: Payload) -> Result<Heard, Error> {
+    let token: CompletionToken = parse(token)?;
+    check_size(&engine.shared, "what an attempt reports", &details)?;
+    engine
+        .blocking(WorkKind::Read, move |shared| {
+            let PendingTask { row, task, place } = of_token(shared, &token)?;
+            match place {
+                Place::Here => heartbeat(shared, (row.no, task.command.seq, token.attempt), details),
+                Place::At(node) => return Ok(Heard::At(node)),
+                Place::Nowhere => return Err(nowhere()),
+            }
+            Ok(Heard::Here(task.cancelled.map(|reason| Cancelled { reason })))
+        })
+        .await
 }
 
 fn no_such_activity(row: &RunRow, activity_id: &Name) -> Error {

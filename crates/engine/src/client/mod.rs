@@ -15,7 +15,7 @@ use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 use std::future::Future;
 use std::path::PathBuf;
 
-use crate::api::external_completion::Heard;
+use crate::api::external_completion::{Heard, complete_here, heartbeat_here};
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -157,7 +157,7 @@ impl Client for Engine {
         };
         let call = (token.clone(), result.clone());
         let here = move |engine: Engine, _| async move {
-            match engine.complete_here(&token, result.clone()).await? {
+            match complete_here(&engine, &token, result.clone()).await? {
                 Some(node) => at_node(&engine, node, &ClientCall::Complete(token, result)).await,
                 None => Ok(()),
             }
@@ -174,7 +174,7 @@ impl Client for Engine {
         };
         let call = (token.clone(), details.clone());
         let here = move |engine: Engine, _| async move {
-            match engine.heartbeat_here(&token, details.clone()).await? {
+            match heartbeat_here(&engine, &token, details.clone()).await? {
                 Heard::At(node) => at_node(&engine, node, &ClientCall::Heartbeat(token, details)).await,
                 Heard::Here(cancelled) => Ok(cancelled.map(|cancelled| cancelled.reason)),
             }

@@ -5,14 +5,15 @@
 //! out nothing that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dacapo_core::{Name, Seq, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, TimerKind, TimerRow};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 use dacapo_worker::DrainStep;
+use tokio::sync::Notify;
 
 use crate::host::Steady;
-use crate::nodes::pause::Pause;
 
 /// The maximum number of stored timers in memory.
 const MOST: usize = 20_000;
@@ -52,6 +53,27 @@ pub(crate) enum Due {
     EndPause(Pause),
     /// Local work has taken too long.
     LocalTimeout { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
+}
+
+/// A pause that an alarm ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pause(Arc<Notify>);
+
+impl Pause {
+    pub(crate) fn end(&self) {
+        self.0.notify_one();
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(&self) {
+        self.0.notified().await;
+    }
+}
+
+impl PartialEq for Pause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The key by which an alarm of this process can be disarmed.

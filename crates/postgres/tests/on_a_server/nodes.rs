@@ -357,11 +357,13 @@ fn nodes_outlive_an_outage_that_is_longer_than_their_leases() {
     let nodes: Vec<TestNode> = (0..4).map(|_| node(&url)).collect();
     until("each has a share", || nodes.iter().all(|node| shards(node) == 4));
     server.kill().unwrap();
+    // sleep: the outage is longer than a lease, which a real server counts.
     std::thread::sleep(Duration::from_secs(4));
     server.restart().unwrap();
     for (number, node) in nodes.iter().enumerate() {
         started(&node.store, number);
     }
+    // sleep: what must not happen would happen within a lease.
     std::thread::sleep(Duration::from_secs(3));
     let lost: usize = nodes.iter().map(|node| *node.seen.lost_all.lock().unwrap()).sum();
     assert_eq!(lost, 0, "no node was taken for dead");
@@ -422,6 +424,7 @@ fn statements_that_an_operator_cancels_are_made_again() {
     for number in 0..5 {
         let held = schema.hold("LOCK TABLE runs IN EXCLUSIVE MODE");
         let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(number))));
+        // sleep: so that there is mostly a statement to cancel; without one the test shows nothing, and passes.
         std::thread::sleep(Duration::from_millis(50));
         schema.execute(&cancels);
         drop(held);

@@ -1,7 +1,6 @@
 //! Several nodes over one store in memory, for tests: nothing happens by itself, and time is what the test says.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -9,11 +8,12 @@ use std::time::Duration;
 use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+use super::members::{Delivery, Members, Node, gone};
 use super::{MemoryStore, Tables, Writer};
 use crate::{
-    CallAnswered, Doing, Done, Filter, Looked, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
-    ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, RunningNotes, Shard, Shards, SharedShards, SharedStore,
-    StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes, Written, apply, balance,
+    CallAnswered, Done, Filter, Looked, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, OwnedShard, ReadMessages,
+    ReadRuns, Recipient, Refused, RunNo, RunRow, Shard, Shards, SharedShards, SharedStore, StoreError, TaskNo, TaskRow,
+    TimerRow, Write, Writes, Written, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -33,27 +33,6 @@ pub struct MemoryCluster {
     members: Mutex<Members>,
     clock: Clock,
     lease: Duration,
-}
-
-#[derive(Default)]
-struct Members {
-    nodes: BTreeMap<NodeNo, Node>,
-    last: i64,
-    owners: BTreeMap<Shard, (Name, Option<NodeNo>)>,
-    deliveries: BTreeMap<NodeNo, VecDeque<Delivery>>,
-}
-
-struct Node {
-    name: Name,
-    build: Name,
-    queues: Vec<Name>,
-    lease_until: Duration,
-}
-
-/// News or a call that waits for a node.
-enum Delivery {
-    News(News),
-    Call(Vec<u8>, CallAnswered),
 }
 
 /// A node of a [`MemoryCluster`]: what one process has open.
@@ -119,42 +98,6 @@ impl Tables {
         let first = self.shards.len() as u16 * SHARDS;
         let shards = self.shards.entry(queue.clone()).or_insert_with(|| (first..first + SHARDS).map(Shard).collect());
         shards.iter().map(|shard| (*shard, queue.clone())).collect()
-    }
-}
-
-impl Members {
-    fn add(&mut self, to: &Recipient, delivery: impl Fn() -> Delivery) {
-        let nodes: Vec<NodeNo> = match to {
-            Recipient::Node(node) => vec![*node],
-            Recipient::OwnerOf(run) => {
-                self.owners.get(&run.shard()).and_then(|(_, owner)| *owner).into_iter().collect()
-            }
-            Recipient::Serving(queue) => {
-                self.nodes.iter().filter(|(_, node)| node.queues.contains(queue)).map(|(no, _)| *no).collect()
-            }
-        };
-        for node in nodes.into_iter().filter(|node| self.nodes.contains_key(node)) {
-            self.deliveries.entry(node).or_default().push_back(delivery());
-        }
-    }
-
-    /// Removes a node that is gone. Returns the calls that no node answers now.
-    fn remove(&mut self, node: NodeNo) -> Vec<CallAnswered> {
-        self.nodes.remove(&node);
-        for (_, owner) in self.owners.values_mut() {
-            owner.take_if(|owner| *owner == node);
-        }
-        let deliveries = self.deliveries.remove(&node).unwrap_or_default();
-        deliveries
-            .into_iter()
-            .filter_map(|delivery| if let Delivery::Call(_, answered) = delivery { Some(answered) } else { None })
-            .collect()
-    }
-}
-
-fn gone(calls: Vec<CallAnswered>) {
-    for answered in calls {
-        answered(Err(StoreError::Unavailable("the node is gone, and has not answered".to_owned())));
     }
 }
 
@@ -542,33 +485,5 @@ impl Writes for MemoryNode {
         self.cluster.release_tasks(|task| task.holder == Some(me));
         gone(calls);
         Ok(())
-    }
-}
-
-impl RunningNotes for MemoryNode {
-    fn began(&self, _: Doing) -> Option<NoteSlot> {
-        None
-    }
-
-    fn ended(&self, _: NoteSlot) {}
-
-    fn left(&self) -> Vec<Doing> {
-        Vec::new()
-    }
-
-    fn forget_left(&self) {}
-}
-
-impl Upkeep for MemoryNode {
-    fn back_up(&self, to: &Path) -> Result<()> {
-        self.cluster.store.back_up(to)
-    }
-
-    fn has_backup(&self) -> bool {
-        false
-    }
-
-    fn problems(&self) -> Result<Vec<String>> {
-        Ok(Vec::new())
     }
 }
