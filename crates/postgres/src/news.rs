@@ -175,6 +175,15 @@ impl Outbox {
         (waiting, self.items.lock().iter().filter_map(unsent).collect())
     }
 
+    /// Ends the call of an item that cannot be sent.
+    fn refuse(&self, item: &Item) {
+        let Item::Call { id, .. } = item else { return };
+        let waiting = self.waiting.lock().remove(id);
+        if let Some((_, _, answered)) = waiting {
+            answered(Err(gone()));
+        }
+    }
+
     /// Puts back what could not be sent, before what came since.
     fn put_back(&self, items: impl IntoIterator<Item = Item>) {
         let mut waiting = self.items.lock();
@@ -347,29 +356,14 @@ async fn send(
 ) -> Result<(), Failure> {
     let Sending { outbox, items, told } = &mut sending;
     while let Some(item) = items.front() {
-        match item {
-            Item::Tell(node, word) if *node == me => match word {
-                Word::News(news) => hears.told(news.clone()),
-                Word::Members => hears.members_changed(),
-                Word::Call => take_calls(address, outbox, hears, client, me).await?,
-                Word::Answer => take_answers(address, outbox, client, me).await?,
-            },
-            Item::Tell(node, word) => _ = told.entry(*node).or_default().insert(word.clone()),
-            // Its caller may have been told meanwhile that the node is gone.
-            Item::Call { id, .. } if !outbox.waiting.lock().contains_key(id) => {}
-            Item::Call { id, node, request } => {
-                in_time(address, client.execute(CALL, &[id, &node.0, &me.0, request])).await?;
-                told.entry(*node).or_default().insert(Word::Call);
+        let sent = send_item(address, outbox, hears, (client, me), item, told).await;
+        if let Err(failure) = sent {
+            if !matches!(failure, Failure::Disconnected(_) | Failure::Conflict(_)) {
+                // It would fail again, and keep back all that comes after it.
+                tracing::error!(?failure, "a node cannot be told something");
+                items.pop_front().into_iter().for_each(|item| outbox.refuse(&item));
             }
-            Item::Answer { id, answer } => {
-                if let Some(row) = in_time(address, client.query_opt(ANSWER, &[id, answer])).await? {
-                    told.entry(NodeNo(get(&row, 0)?)).or_default().insert(Word::Answer);
-                }
-                outbox.carried_out.lock().remove(id);
-            }
-            Item::TakeCalls => take_calls(address, outbox, hears, client, me).await?,
-            Item::TakeAnswers => take_answers(address, outbox, client, me).await?,
-            Item::Forget(calls) => _ = in_time(address, client.execute(FORGET_CALLS, &[&me.0, calls])).await?,
+            return Err(failure);
         }
         items.pop_front();
     }
@@ -384,6 +378,41 @@ async fn send(
         in_time(address, client.query(NOTIFY, &[&channels, &payloads])).await?;
     }
     told.clear();
+    Ok(())
+}
+
+async fn send_item(
+    address: &Address,
+    outbox: &Outbox,
+    hears: &dyn Hears,
+    (client, me): (&Client, NodeNo),
+    item: &Item,
+    told: &mut BTreeMap<NodeNo, BTreeSet<Word>>,
+) -> Result<(), Failure> {
+    match item {
+        Item::Tell(node, word) if *node == me => match word {
+            Word::News(news) => hears.told(news.clone()),
+            Word::Members => hears.members_changed(),
+            Word::Call => take_calls(address, outbox, hears, client, me).await?,
+            Word::Answer => take_answers(address, outbox, client, me).await?,
+        },
+        Item::Tell(node, word) => _ = told.entry(*node).or_default().insert(word.clone()),
+        // Its caller may have been told meanwhile that the node is gone.
+        Item::Call { id, .. } if !outbox.waiting.lock().contains_key(id) => {}
+        Item::Call { id, node, request } => {
+            in_time(address, client.execute(CALL, &[id, &node.0, &me.0, request])).await?;
+            told.entry(*node).or_default().insert(Word::Call);
+        }
+        Item::Answer { id, answer } => {
+            if let Some(row) = in_time(address, client.query_opt(ANSWER, &[id, answer])).await? {
+                told.entry(NodeNo(get(&row, 0)?)).or_default().insert(Word::Answer);
+            }
+            outbox.carried_out.lock().remove(id);
+        }
+        Item::TakeCalls => take_calls(address, outbox, hears, client, me).await?,
+        Item::TakeAnswers => take_answers(address, outbox, client, me).await?,
+        Item::Forget(calls) => _ = in_time(address, client.execute(FORGET_CALLS, &[&me.0, calls])).await?,
+    }
     Ok(())
 }
 
