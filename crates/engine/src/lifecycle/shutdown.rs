@@ -86,15 +86,13 @@ fn hand_over(shared: &Arc<Shared>) {
     if shared.nodes().is_none() {
         return;
     }
-    shared.shutdown.begin_write();
+    // The shutdown does not wait for it, because the store may be away: closing it hands over, too.
     shared.later(WorkKind::Write, None, |shared| {
-        if let Some(nodes) = shared.nodes()
+        if let Some(nodes) = shared.nodes().filter(|_| !shared.halted.is_halted())
             && let Err(error) = nodes.stop_serving()
         {
-            tracing::warn!(%error, "runs are handed over when the process has ended");
+            tracing::debug!(%error, "runs are handed over when the process has ended");
         }
-        shared.shutdown.end_write();
-        check(shared);
     });
 }
 

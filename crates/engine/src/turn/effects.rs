@@ -64,7 +64,14 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
             // A run that moves to another node takes its timers and tasks with it.
             Effect::SetTimers { .. } | Effect::QueueTask(_) if !shared.owns(run) => {}
             Effect::SetTimers { added, ended } => set_timers(shared, &added, &ended),
-            Effect::QueueTask(task) => shared.tasks.add(run, *task),
+            Effect::QueueTask(task) => {
+                let seq = task.command.seq;
+                shared.tasks.add(run, *task);
+                // The run may have been given away since: the thread that gave it did not find the task.
+                if !shared.owns(run) {
+                    drop(shared.tasks.remove(run, seq));
+                }
+            }
             Effect::OfferTask(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
                 Some(nodes) => nodes.tell(Recipient::Serving(queue), News::Tasks),
                 None => shared.queue_log.report(&queue, &shared.options.served_queues()),
