@@ -76,7 +76,8 @@ pub fn transcript_of(registry: &Registry, json: &str) -> Result<Transcript> {
 }
 
 fn nothing_to_play() -> Error {
-    Error::InvalidArgument("this history has no workflow task that could be replayed".to_owned())
+    let why = "this history has no workflow task that could be replayed. Export it when a worker has played the run's first task";
+    Error::InvalidArgument(why.to_owned())
 }
 
 /// The open runs of some queues of a cluster.
@@ -154,7 +155,11 @@ impl Replayer {
     /// Replays a history. Returns a report if the code cannot play it.
     async fn replay(&self, history: History) -> Result<Option<Unplayable>> {
         let begun = checked(&history)
-            .map_err(|problem| Error::InvalidArgument(format!("this history cannot be replayed: {problem}")))?;
+            .map_err(|problem| {
+                Error::InvalidArgument(format!(
+                    "this history cannot be replayed: {problem}. Export the whole history, by `temporal workflow show --output json`"
+                ))
+            })?;
         if !history.events.iter().any(|event| event.event_type() == EventType::WorkflowTaskStarted) {
             // Nothing was decided yet. Core would wait for more events.
             return Ok(None);
