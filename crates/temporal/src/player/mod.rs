@@ -173,6 +173,9 @@ impl QueuePlayer {
         while !jobs.is_empty() {
             let Some(done) = self.play_turn(run_id, &mut cached, activation, now, jobs, reply)? else { return Ok(()) };
             cached.state.turn(now, &done, &to, &mut outbox)?;
+            if done.closed {
+                cached.state.promises.close_all();
+            }
             // A promise that the turn has opened is resolved by another one.
             let opened = std::mem::take(&mut early).into_iter();
             jobs = opened.filter_map(|update| cached.state.resolve_promise(&update, &to, &mut outbox)).collect();
