@@ -6,6 +6,7 @@ mod commands;
 mod crashes;
 mod deploys;
 mod limits;
+mod local_work;
 mod moving;
 mod refusals;
 mod security;

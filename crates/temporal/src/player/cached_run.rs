@@ -15,7 +15,9 @@ use super::promises::{Promises, Resolve};
 use super::refusal::Refusal;
 use super::side_effects::{self, Next, NextAttempt, SideEffects};
 use crate::convert::payload_from_proto;
-use crate::proto::activation::InitializeWorkflow;
+use crate::numbers::{from_temporal, to_temporal};
+use crate::proto::activation::{InitializeWorkflow, ResolveActivity};
+use crate::proto::activity::activity_resolution::Status;
 use crate::proto::commands::workflow_command::Variant;
 use crate::proto::commands::{self, WorkflowCommand};
 use crate::reserved::{LEFT_SIGNALS, PINS};
@@ -49,8 +51,8 @@ pub(crate) struct BridgeState {
     pins: Option<Payload>,
     /// Activities that have no result and were not cancelled, without those that may be abandoned: to drop these is no command.
     open_activities: BTreeMap<Seq, (Name, CallSite)>,
-    /// Local activities that have no result, cancelled or not.
-    open_local: BTreeSet<Seq>,
+    /// Local activities that have no result, and whether the workflow has cancelled them.
+    open_local: BTreeMap<Seq, bool>,
     now: Timestamp,
 }
 
@@ -93,8 +95,7 @@ impl BridgeState {
     fn without_side_effect(&mut self, job: Job, outbox: &mut Outbox) -> Option<Job> {
         match job {
             Job::Resolve { seq, resolution: Resolution::SideEffect(outcome), .. } => {
-                let number = u32::try_from(seq.0).ok()?;
-                match self.side_effects.attempt_ended(number, outcome)? {
+                match self.side_effects.attempt_ended(to_temporal(seq), outcome)? {
                     Next::Resolve(seq, outcome) => {
                         outbox.resolved.insert(seq);
                         Some(Job::resolve(seq, Resolution::SideEffect(outcome)))
@@ -202,10 +203,13 @@ impl BridgeState {
                 if c.cancel != CancelType::Abandon {
                     open(c.seq, &c.activity);
                 }
-                self.open_local.insert(c.seq);
+                self.open_local.insert(c.seq, false);
             }
             CommandKind::Cancel(c) if c.operation == Operation::Promise => self.promises.close(c.seq),
-            CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
+            CommandKind::Cancel(c) => {
+                self.open_activities.remove(&c.seq);
+                self.open_local.entry(c.seq).and_modify(|is_cancelled| *is_cancelled = true);
+            }
             CommandKind::Promise(c) => self.promises.open(c),
             _ => {}
         }
@@ -314,6 +318,15 @@ impl BridgeState {
     /// Whether a local activity or an attempt of a side effect is open. Its workflow task is lost if the run leaves memory.
     pub(crate) fn has_local_work(&self) -> bool {
         !self.open_local.is_empty() || self.side_effects.has_open_attempts()
+    }
+
+    /// Whether this result says that local work was cancelled which the workflow wants: core cancels what waits for its next attempt when
+    /// it takes a run out of memory.
+    pub(crate) fn is_cut_off(&self, result: &ResolveActivity) -> bool {
+        let status = result.result.as_ref().and_then(|result| result.status.as_ref());
+        let is_wanted = self.side_effects.is_wanted(result.seq)
+            || self.open_local.get(&from_temporal(result.seq)).is_some_and(|is_cancelled| !is_cancelled);
+        matches!(status, Some(Status::Cancelled(_))) && is_wanted
     }
 
     /// Whether the run has to leave memory now, to be played again: a side effect waits for its next attempt, and its closure is spent.
