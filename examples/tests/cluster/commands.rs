@@ -515,7 +515,7 @@ async fn update_to_a_run_that_waits_for_its_handlers_to_continue_as_new_is_rejec
     run.signal(STOP, ()).await.unwrap();
     described("it has returned", &run, |run| run.turns > before).await;
     let rejected = within("it is answered", run.update(RAISE, 1).into_future()).await.unwrap_err().to_string();
-    assert!(rejected.contains("continued as new"), "{rejected}");
+    assert!(rejected.contains("continued as new before update \"raise\" of id "), "{rejected}");
     assert!(run.describe().await.unwrap().status.is_open(), "the handler has not ended");
     run.signal(GO, 2).await.unwrap();
     assert_eq!(within("it is answered", first.answer()).await, Ok(42));

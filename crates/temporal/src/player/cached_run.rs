@@ -41,8 +41,8 @@ pub(crate) struct CachedRun {
 pub(crate) struct BridgeState {
     /// The ids by which the server knows updates that are not answered.
     pub(crate) updates: BTreeMap<Name, String>,
-    /// Updates of this activation that are neither accepted nor rejected yet.
-    undecided: BTreeSet<Name>,
+    /// Updates of this activation that are neither accepted nor rejected yet, and their names.
+    undecided: BTreeMap<Name, Name>,
     pub(crate) promises: Promises,
     pub(crate) side_effects: SideEffects,
     /// The snapshot that the run published last.
@@ -263,7 +263,7 @@ impl BridgeState {
         for update in &done.left_updates {
             // One that came in an earlier task was refused there.
             if self.updates.contains_key(&update.id) {
-                self.refuse_update(&update.id, &continued_as_new(), to, outbox);
+                self.refuse_update(&update.id, &continued_as_new(&update.id, &update.name), to, outbox);
             }
         }
     }
@@ -273,15 +273,15 @@ impl BridgeState {
         if let Job::Update(update) = job
             && !update.accepted
         {
-            self.undecided.insert(update.id.clone());
+            self.undecided.insert(update.id.clone(), update.name.clone());
         }
     }
 
     /// Refuses updates that the turn left undecided: the workflow has returned to continue as new and waits for its handlers. The server
     /// takes no answer to them in a later task.
     pub(crate) fn refuse_undecided(&mut self, to: &Target<'_>, outbox: &mut Outbox) {
-        for update in std::mem::take(&mut self.undecided) {
-            self.refuse_update(&update, &continued_as_new(), to, outbox);
+        for (id, name) in std::mem::take(&mut self.undecided) {
+            self.refuse_update(&id, &continued_as_new(&id, &name), to, outbox);
         }
     }
 
@@ -354,11 +354,11 @@ fn check_left(count: usize, bytes: usize) -> Result<(), Refusal> {
 }
 
 /// Why an update that no handler has begun to handle is refused.
-fn continued_as_new() -> Failure {
-    Failure::application(
-        "the workflow continued as new before this update was handled; send it again, to the run that goes on",
-    )
-    .typed("ContinuedAsNew")
+fn continued_as_new(id: &Name, name: &Name) -> Failure {
+    let why = format!(
+        "the workflow continued as new before update {name:?} of id {id:?} was handled; send it again, to the run that goes on"
+    );
+    Failure::application(why).typed("ContinuedAsNew")
 }
 
 /// Where a run's commands go.
