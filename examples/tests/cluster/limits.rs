@@ -33,6 +33,8 @@ async fn thousand_local_activities_with_pauses_are_joined() {
     assert_eq!(within("it ends", run.result()).await, Ok((0..1_000).sum()));
     let timers = namespace.event_types("all").iter().filter(|event| *event == "TIMER_STARTED").count();
     assert_eq!(timers, 1_000, "the pauses are timers of the run");
+    let history = namespace.tool(&["workflow", "show", "--workflow-id", "all", "--output", "json"]);
+    dacapo::temporal::replay(a_thousand, &history).unwrap();
     app.shutdown().await;
 }
 

@@ -5,6 +5,7 @@ mod caches;
 mod commands;
 mod crashes;
 mod deploys;
+mod fields;
 mod limits;
 mod local_work;
 mod moving;
