@@ -4,7 +4,7 @@ use dacapo::core::{PolicySpec, Workflow};
 use dacapo::prelude::*;
 use dacapo::{CancelType, ClientError, Error, Feature, Filter, Pins, Promise, StuckCause, WorkflowDef};
 
-use crate::{Namespace, described, within};
+use crate::{Namespace, described, wait, within};
 
 const WORD: Promise<String> = Promise::new("word");
 const GO: Signal<()> = Signal::new("go");
@@ -36,6 +36,10 @@ async fn with_cache_of(size: usize) {
     };
     assert_eq!(open, "word");
     run.resolve(WORD, "first".to_owned()).await.unwrap();
+    if size == 0 {
+        wait("it leaves memory", async || (app.runs_in_memory() == 0).then_some(())).await;
+        assert!(run.describe().await.unwrap().status.is_open());
+    }
     let refused = run.resolve(WORD, "second".to_owned()).await.unwrap_err();
     assert_eq!(refused, Error::Client(ClientError::AlreadyResolved("word".into())));
     run.signal(GO, ()).await.unwrap();
