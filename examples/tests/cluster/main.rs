@@ -3,6 +3,7 @@
 
 mod caches;
 mod commands;
+mod containment;
 mod crashes;
 mod deploys;
 mod fields;
