@@ -66,7 +66,7 @@ const FAST: &[Step] = &[Step {
 const WHOLE: &[Step] = &[
     Step {
         name: "all tests",
-        work: plain(&["test", "--workspace", "--all-targets"]),
+        work: plain(&["test", "--workspace", "--all-targets", "--no-fail-fast"]),
         advice: "read the first failure above",
     },
     Step {
