@@ -12,6 +12,7 @@ use std::time::Duration;
 pub struct Proxy {
     port: u16,
     open: Arc<Mutex<Vec<TcpStream>>>,
+    is_shut: Arc<AtomicBool>,
 }
 
 /// A thread that cuts connections.
@@ -30,9 +31,13 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let (server, kept) = (server.to_owned(), open.clone());
+        let is_shut = Arc::new(AtomicBool::new(false));
+        let (server, kept, refuses) = (server.to_owned(), open.clone(), is_shut.clone());
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if refuses.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(&server) else { continue };
                 let mut open = kept.lock().expect("no thread panics with it");
                 for (from, to) in [(&client, &server), (&server, &client)] {
@@ -41,14 +46,30 @@ impl Proxy {
                     thread::spawn(move || pass(from, to));
                 }
                 open.extend([client, server]);
+                drop(open);
+                if refuses.load(Ordering::SeqCst) {
+                    // It was shut meanwhile.
+                    cut(&kept);
+                }
             }
         });
-        Self { port, open }
+        Self { port, open, is_shut }
     }
 
     /// Cuts all connections now.
     pub fn cut(&self) {
         cut(&self.open);
+    }
+
+    /// Cuts all connections, and accepts none until it is opened.
+    pub fn shut(&self) {
+        self.is_shut.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    /// Accepts connections again.
+    pub fn open(&self) {
+        self.is_shut.store(false, Ordering::SeqCst);
     }
 
     /// Returns a URL that leads to this proxy in place of the server.
