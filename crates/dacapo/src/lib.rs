@@ -76,8 +76,8 @@ pub use ctx::{
 };
 pub use dacapo_client::{
     ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
-    HistoryPage, IdConflict, Node, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef, Status,
-    Stuck, StuckCause, StuckRuns, UnknownError, Unplayable,
+    HistoryPage, IdConflict, Node, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef,
+    Status, Stuck, StuckCause, StuckRuns, UnknownError, Unplayable,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};

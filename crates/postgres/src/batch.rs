@@ -289,7 +289,7 @@ impl GroupCommit {
         }
         let mut facts = reading.end(&answers)?;
         if let Some(most) = needs.sweep {
-            facts.swept = Some(sweep(link, most)?);
+            facts.swept = Some(sweep(link, most, &self.node.foreign())?);
         }
         let node = self.node.clone();
         let mut overlay = Overlay::new(&facts, &node, &mut self.tasks);

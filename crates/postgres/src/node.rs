@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use dacapo_core::Name;
-use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, SharedShards};
+use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, Shards, SharedShards};
 use dacapo_sync::{Mutex, ranks};
 
 /// The knowledge that all threads of a node share: its number, its shards, and the other nodes.
@@ -80,6 +80,12 @@ impl Node {
     pub(crate) fn owns_shard_of(&self, queue: &Name) -> bool {
         let owned = self.owned.get();
         self.see(|view| view.shards.get(queue).is_some_and(|shards| shards.iter().any(|shard| owned.contains(*shard))))
+    }
+
+    /// Returns the shards that other nodes own.
+    pub(crate) fn foreign(&self) -> Shards {
+        let me = self.no();
+        self.see(|view| view.owners.iter().filter(|(_, owner)| **owner != me).map(|(shard, _)| *shard).collect())
     }
 
     /// Returns whether this node serves a queue.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dacapo_client::{
     Capabilities, Client, ClientCall as Call, ClientFuture, ClientReply as Reply, CompleteActivity, Cursor,
-    Description, Error, Filter, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise,
-    Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    Description, Error, Filter, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory,
+    ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload};
 

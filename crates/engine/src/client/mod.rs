@@ -7,8 +7,8 @@ mod store_client;
 
 use dacapo_client::{
     Capabilities, Client, ClientCall, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter,
-    HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult,
-    SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef,
+    RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
